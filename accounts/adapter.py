@@ -20,6 +20,7 @@ from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.crypto import salted_hmac
+from django.utils.translation import gettext as _
 
 from accounts import audit, known_device, login_throttle
 from accounts.models import User
@@ -57,8 +58,11 @@ class AccountAdapter(DefaultAccountAdapter):
         if not isinstance(user, User):
             _record_failure(request, email, attempt)
             raise ValidationError(
-                "The e-mail address or password is wrong. Wait"
-                f" {login_throttle.in_words(attempt.next_wait)}, then try again."
+                _(
+                    "The e-mail address or password is wrong. Wait %(time)s, then try"
+                    " again."
+                )
+                % {"time": login_throttle.in_words(attempt.next_wait)}
             )
         login_throttle.succeeded(login_throttle.Purpose.PASSWORD, email, device)
         return user
@@ -115,8 +119,8 @@ def check_own_password(request: HttpRequest, user: User, password: str) -> None:
     if not user.check_password(password):
         _record_failure(request, user.email, attempt)
         raise ValidationError(
-            "This is not your current password. Wait"
-            f" {login_throttle.in_words(attempt.next_wait)}, then try again."
+            _("This is not your current password. Wait %(time)s, then try again.")
+            % {"time": login_throttle.in_words(attempt.next_wait)}
         )
     login_throttle.succeeded(login_throttle.Purpose.PASSWORD, user.email, device)
 
@@ -127,9 +131,12 @@ def _start_attempt(email: str, device: str) -> login_throttle.Attempt:
     )
     if attempt.wait:
         raise ValidationError(
-            "Too many wrong passwords, so this one was not checked. Wait"
-            f" {login_throttle.in_words(attempt.wait)}, then try again. To log in"
-            " at once, set a new password with “Forgot your password?”."
+            _(
+                "Too many wrong passwords, so this one was not checked. Wait %(time)s,"
+                " then try again. To log in at once, set a new password with “Forgot"
+                " your password?”."
+            )
+            % {"time": login_throttle.in_words(attempt.wait)}
         )
     return attempt
 

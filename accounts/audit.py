@@ -11,6 +11,7 @@ from typing import TypedDict
 
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
+from django.utils import translation
 
 from accounts.models import AuditEntry, District, School, User
 from accounts.permissions import Capability, Permissions
@@ -45,6 +46,9 @@ def record(
     """
     user = by if isinstance(by, User) else None
     place = school.district_id if school else district.pk if district else None
+    # The log is in one language, whoever writes it.
+    with translation.override("en"):
+        name = str(subject)[:254] if subject else ""
     return AuditEntry.objects.create(
         user_id=user.pk if user else None,
         by=user.email if user else str(by),
@@ -52,7 +56,7 @@ def record(
         action=action,
         kind=subject._meta.label_lower if subject else "",
         subject_id=subject.pk if subject else None,
-        subject=str(subject)[:254] if subject else "",
+        subject=name,
         district_id=place,
         school_id=school.pk if school else None,
         before=dict(before or {}),

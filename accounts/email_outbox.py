@@ -25,11 +25,12 @@ from django.db import transaction
 from django.db.models import F
 from django.template.loader import render_to_string
 from django.urls import reverse
-from django.utils import timezone
+from django.utils import timezone, translation
 from django.utils.http import urlencode
 from kombu.exceptions import OperationalError
 
-from accounts.models import Letter
+from accounts.language import language_of
+from accounts.models import Letter, User
 
 log = logging.getLogger(__name__)
 
@@ -87,16 +88,10 @@ def send(pk: int) -> None:
     ):
         return
     letter = letters.get()
+    recipient = User.objects.filter(email=letter.to.lower()).first()
     try:
-        facts: Facts | None = {**letter.facts, "site": settings.PUBLIC_ADDRESS}
-        if letter.kind in WRITERS:
-            added = WRITERS[letter.kind](letter)
-            facts = None if added is None else {**(facts or {}), **added}
-        if facts is not None:
-            name = letter.kind.replace(" ", "_")
-            text = render_to_string(f"accounts/letters/{name}.txt", facts)
-            subject, _, body = text.strip().partition("\n")
-            EmailMessage(subject.strip(), body.strip() + "\n", to=[letter.to]).send()
+        with translation.override(language_of(recipient)):
+            _render_and_send(letter)
     except (OSError, SMTPException) as error:
         # Without the traceback, which contains the address.
         log.warning("letter %s is delayed: %s", pk, type(error).__name__)
@@ -111,6 +106,19 @@ def send(pk: int) -> None:
         _postpone(letter)
     else:
         letters.delete()
+
+
+def _render_and_send(letter: Letter) -> None:
+    facts: Facts = {**letter.facts, "site": settings.PUBLIC_ADDRESS}
+    if letter.kind in WRITERS:
+        added = WRITERS[letter.kind](letter)
+        if added is None:
+            return
+        facts |= added
+    name = letter.kind.replace(" ", "_")
+    text = render_to_string(f"accounts/letters/{name}.txt", facts)
+    subject, _, body = text.strip().partition("\n")
+    EmailMessage(subject.strip(), body.strip() + "\n", to=[letter.to]).send()
 
 
 def send_waiting() -> None:

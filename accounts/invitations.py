@@ -9,6 +9,7 @@ from django.db import transaction
 from django.db.models import F
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from accounts import audit, email_outbox, passwords
 from accounts.models import District, Invitation, Letter, Membership, School, User
@@ -157,7 +158,9 @@ def _check_may_change(membership: Membership, by: User) -> None:
         raise PermissionDenied
     if not is_pending(membership.user):
         raise ValidationError(
-            f"{membership.user} has already accepted the invitation.", code="accepted"
+            _("%(user)s has already accepted the invitation.")
+            % {"user": membership.user},
+            code="accepted",
         )
 
 

@@ -20,6 +20,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
+from django.utils.translation import ngettext
 
 from accounts.models import FailedTries
 
@@ -107,8 +108,9 @@ def in_words(wait: timedelta) -> str:
     """Return a rounded-up delay, such as "40 seconds" or "3 minutes"."""
     seconds = math.ceil(wait.total_seconds())
     if seconds > 90:
-        return f"{math.ceil(seconds / 60)} minutes"
-    return f"{seconds} second{'' if seconds == 1 else 's'}"
+        minutes = math.ceil(seconds / 60)
+        return ngettext("%(n)d minute", "%(n)d minutes", minutes) % {"n": minutes}
+    return ngettext("%(n)d second", "%(n)d seconds", seconds) % {"n": seconds}
 
 
 def _key(purpose: Purpose, email: str, device: str = "") -> str:

@@ -11,6 +11,7 @@ import hashlib
 import io
 
 from django.core.exceptions import ValidationError
+from django.utils.translation import gettext_lazy
 from PIL import Image
 
 from accounts.models import Logo
@@ -21,14 +22,15 @@ MOST_PIXELS = 4000
 # As it is stored.
 WIDTH, HEIGHT = 480, 96
 FORMATS = ("PNG", "JPEG")
-NOT_A_PICTURE = (
+NOT_A_PICTURE = gettext_lazy(
     "This file can’t be read as a PNG or JPEG picture. SVG files are refused, because"
     " they can contain scripts. Save the logo as PNG, then choose it again."
 )
-TOO_LARGE = "The file is larger than 2 MB. Save the logo in a smaller size."
-TOO_MANY_PIXELS = (
-    f"The picture is wider or higher than {MOST_PIXELS:,} pixels. Save it in a smaller"
-    " size."
+TOO_LARGE = gettext_lazy(
+    "The file is larger than 2 MB. Save the logo in a smaller size."
+)
+TOO_MANY_PIXELS = gettext_lazy(
+    "The picture is wider or higher than %(pixels)s pixels. Save it in a smaller size."
 )
 
 
@@ -45,7 +47,7 @@ def store_logo(content: bytes) -> Logo:
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         raise ValidationError(NOT_A_PICTURE) from error
     if drawn is None:
-        raise ValidationError(TOO_MANY_PIXELS)
+        raise ValidationError(TOO_MANY_PIXELS, params={"pixels": f"{MOST_PIXELS:,}"})
     drawn.thumbnail((WIDTH, HEIGHT))
     file = io.BytesIO()
     drawn.save(file, "PNG", optimize=True)

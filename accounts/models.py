@@ -11,6 +11,8 @@ from django.db.models import Q
 from django.db.models.functions import Coalesce, Lower
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 
 class District(models.Model):
@@ -190,6 +192,8 @@ class PlaceSettings(models.Model):
     student_percent = models.PositiveSmallIntegerField(null=True, blank=True)
     teacher_percent = models.PositiveSmallIntegerField(null=True, blank=True)
     parent_percent = models.PositiveSmallIntegerField(null=True, blank=True)
+    # Of exports without names, in administrations that the place opens.
+    minimum_group = models.PositiveSmallIntegerField(null=True, blank=True)
 
     class Meta:
         verbose_name_plural = "place settings"
@@ -209,6 +213,10 @@ class PlaceSettings(models.Model):
                 & (Q(teacher_percent=None) | Q(teacher_percent__range=(1, 100)))
                 & (Q(parent_percent=None) | Q(parent_percent__range=(1, 100))),
                 name="a_threshold_is_1_to_100_percent",
+            ),
+            models.CheckConstraint(
+                condition=Q(minimum_group=None) | Q(minimum_group__range=(1, 100)),
+                name="a_minimum_group_of_a_place_is_1_to_100",
             ),
         )
 
@@ -251,6 +259,9 @@ class User(AbstractUser):
     email = models.EmailField(unique=True)
     # Part of each session's hash: increasing it ends all sessions.
     session_series = models.PositiveIntegerField(default=0, db_default=0)
+    # Of the console and of e-mails to the user, such as "es". Empty: the console
+    # follows the browser, and e-mails are in English.
+    language = models.CharField(max_length=10, blank=True, default="", db_default="")
 
     objects: ClassVar[UserManager] = UserManager()  # type: ignore[assignment]
 
@@ -298,12 +309,12 @@ class Membership(models.Model):
     """
 
     class Role(models.TextChoices):
-        STATE = "state", "state administrator"
-        DISTRICT = "district", "district administrator"
-        COORDINATOR = "coordinator", "school coordinator"
+        STATE = "state", _("state administrator")
+        DISTRICT = "district", _("district administrator")
+        COORDINATOR = "coordinator", _("school coordinator")
         # Sees responses and reports, never identities. Without district and
         # school, of the whole state.
-        ANALYST = "analyst", "analyst"
+        ANALYST = "analyst", _("analyst")
 
     user = models.ForeignKey(User, on_delete=models.PROTECT, related_name="memberships")
     role = models.CharField(max_length=16, choices=Role)
@@ -352,7 +363,7 @@ class Membership(models.Model):
 
     @property
     def place(self) -> str:
-        return str(self.school or self.district or "the state")
+        return str(self.school or self.district or gettext("the state"))
 
 
 class Invitation(models.Model):

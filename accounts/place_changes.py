@@ -11,6 +11,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from accounts import audit
 from accounts.models import (
@@ -49,7 +50,9 @@ def rename_place(
     current = _lock(place, by)
     name = " ".join(name.split())
     if not name or len(name) > LONGEST_NAME or not name.isprintable():
-        raise ValidationError(f"Use a name of at most {LONGEST_NAME} characters.")
+        raise ValidationError(
+            _("Use a name of at most %(number)d characters.") % {"number": LONGEST_NAME}
+        )
     before = current.name
     if name == before:
         return False
@@ -58,8 +61,11 @@ def rename_place(
         others = School.objects.filter(district=current.district_id)
     if others.exclude(pk=current.pk).filter(name__iexact=name).exists():
         raise ValidationError(
-            f"There is another place named {name}. Choose a name that tells them apart,"
-            " or merge them if they are the same."
+            _(
+                "There is another place named %(name)s. Choose a name that tells them"
+                " apart, or merge them if they are the same."
+            )
+            % {"name": name}
         )
     code, names = current.code, (before, name)
     current.aliases.filter(code=code, name__in=names).delete()
@@ -105,7 +111,8 @@ def reopen_place(
     if isinstance(current, School):
         if current.district.closed_at is not None:
             raise ValidationError(
-                f"The district {current.district} is closed. Reopen it first."
+                _("The district %(district)s is closed. Reopen it first.")
+                % {"district": current.district}
             )
         schools = School.objects.filter(pk=current.pk)
     else:

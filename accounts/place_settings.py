@@ -46,7 +46,7 @@ class Setting:
     `source` is "own", "district", "state" or "default".
     """
 
-    values: Mapping[str, object]
+    values: Mapping[str, Any]
     source: str
 
 
@@ -71,6 +71,20 @@ def setting_of(place: Place, levels: Sequence[Level], *names: str) -> Setting:
         if any(values.values()):
             return Setting(values, _source_of(place, level))
     return Setting(dict.fromkeys(names), "default")
+
+
+def minimum_group_of(place: Place, levels: Sequence[PlaceSettings]) -> Setting:
+    """Return the least minimum group of administrations that a place opens.
+
+    It is the largest that the place or one above it has set: a district can protect
+    people more than the state does, never less.
+    """
+    setting = Setting({"minimum_group": None}, "default")
+    for level in levels:
+        least = level.minimum_group
+        if least and least > (setting.values["minimum_group"] or 0):
+            setting = Setting({"minimum_group": least}, _source_of(place, level))
+    return setting
 
 
 def contact_of(place: Place, levels: Sequence[PlaceSettings]) -> Setting:

@@ -24,6 +24,7 @@ from django.core import signing
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
 
 from accounts import audit, email_outbox, login_throttle, sessions
 from accounts.models import User
@@ -135,7 +136,8 @@ def reset(*, user: User, by: User | str, request: HttpRequest | None = None) -> 
         # Engineers reach all districts, so no district may take over their login.
         if user.is_staff:
             raise ValidationError(
-                f"{user} is an engineer. Ask another engineer to reset it.",
+                _("%(user)s is an engineer. Ask another engineer to reset it.")
+                % {"user": user},
                 code="engineer",
             )
     with transaction.atomic():
@@ -191,9 +193,11 @@ def check_code(request: HttpRequest, user: User, code: str) -> Authenticator:
     )
     if attempt.wait:
         raise ValidationError(
-            "Too many wrong codes, so this one was not checked. Wait"
-            f" {login_throttle.in_words(attempt.wait)}, then enter the code that your"
-            " app shows."
+            _(
+                "Too many wrong codes, so this one was not checked. Wait %(time)s, then"
+                " enter the code that your app shows."
+            )
+            % {"time": login_throttle.in_words(attempt.wait)}
         )
     found = accepts(user, code)
     if found is None:
@@ -207,9 +211,11 @@ def check_code(request: HttpRequest, user: User, code: str) -> Authenticator:
                 **audit.place_of(user),
             )
         raise ValidationError(
-            "This code is wrong or was already used. Wait"
-            f" {login_throttle.in_words(attempt.next_wait)}, then enter the code that"
-            " your app shows."
+            _(
+                "This code is wrong or was already used. Wait %(time)s, then enter the"
+                " code that your app shows."
+            )
+            % {"time": login_throttle.in_words(attempt.next_wait)}
         )
     login_throttle.succeeded(login_throttle.Purpose.SECOND_FACTOR, user.email)
     return found

@@ -15,6 +15,7 @@ from django.contrib.auth import update_session_auth_hash
 from django.db import transaction
 from django.db.models import F
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
 
 from accounts import audit
 from accounts.models import User
@@ -110,4 +111,7 @@ def browser_of(user_agent: str) -> str:
         found = (name for sign, name in names if sign in user_agent)
         return next(found, default)
 
-    return f"{first(browsers, 'A browser')} on {first(systems, 'an unknown system')}"
+    return _("%(browser)s on %(system)s") % {
+        "browser": first(browsers, _("A browser")),
+        "system": first(systems, _("an unknown system")),
+    }

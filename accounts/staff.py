@@ -19,11 +19,15 @@ from django.db.models import (
     When,
 )
 from django.http import HttpRequest
-from django.utils import timezone
+from django.utils import timezone, translation
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from accounts import audit, email_outbox, sessions
 from accounts.models import District, Membership, School, User
 from accounts.permissions import Capability, Permissions
+
+AN_ENGINEER = gettext_noop("An engineer of this installation")
 
 
 def appoint(
@@ -50,7 +54,8 @@ def appoint(
         except IntegrityError as error:
             # Another request did the same since the check.
             raise ValidationError(
-                f"{user} already has this role there.", code="appointed_already"
+                _("%(user)s already has this role there.") % {"user": user},
+                code="appointed_already",
             ) from error
         _record("appoint", membership, by=by, request=request)
     return membership
@@ -78,8 +83,10 @@ def dismiss(
             locked = current.select_for_update(of=("self",)).order_by("pk")
             if not {row.pk for row in locked} - {membership.pk}:
                 raise ValidationError(
-                    "This is the last administrator of the state. Appoint another"
-                    " one first.",
+                    _(
+                        "This is the last administrator of the state. Appoint another"
+                        " one first."
+                    ),
                     code="last_administrator",
                 )
         # Conditional, so that two simultaneous dismissals are recorded once.
@@ -104,12 +111,16 @@ def dismiss(
 
 
 def letter_facts(membership: Membership, by: User | str) -> dict[str, str]:
-    """Return what e-mails about a role say: who gave or ended it, and where."""
-    return {
-        "by": by.name if isinstance(by, User) else "An engineer of this installation",
-        "role": membership.get_role_display(),
-        "place": membership.place,
-    }
+    """Return what e-mails about a role say: who gave or ended it, and where.
+
+    In English, because the e-mail translates it for its recipient.
+    """
+    with translation.override("en"):
+        return {
+            "by": by.name if isinstance(by, User) else AN_ENGINEER,
+            "role": membership.get_role_display(),
+            "place": membership.place,
+        }
 
 
 def members_for(permissions: Permissions) -> QuerySet[Membership]:

@@ -48,6 +48,7 @@ urlpatterns = [
     ),
     path("invitation/", password_views.invitation, name="invitation"),
     path("me/", mine.my_account, name="my_account"),
+    path("me/language/", mine.choose_language, name="choose_language"),
     path(
         "second-factor/set-up/",
         mine.second_factor_set_up,

@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.timezone import localtime
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from reports.models import RollUp
 from reports.suppression import SMALLEST_GRADE
@@ -15,6 +17,7 @@ from survey.models import Administration, Denominator
 
 # Figures of open administrations are counted once a minute; older is late.
 FRESH_FOR = timedelta(minutes=2)
+MINUTE, HOUR, DAY = 60, 3600, 86400
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,20 +35,23 @@ def freshness_of(administration: Administration) -> Freshness:
     try:
         as_of = administration.roll_up.as_of
     except RollUp.DoesNotExist:
-        words = "Not counted yet: the first figures appear within a minute"
+        words = _("Not counted yet: the first figures appear within a minute")
         return Freshness(None, 0, True, words)
     # The clock of the database server may be ahead of this one.
     age = max(now - as_of, timedelta())
     ago, is_late = duration(age), age > FRESH_FOR
-    words = f"Counted {ago} ago"
+    words = _("Counted %(ago)s ago") % {"ago": ago}
     # Final figures may be old, and so may those of upcoming administrations,
     # which are counted once an hour.
     if is_late and as_of >= administration.closes_at:
-        words, is_late = f"Counted after closing, {ago} ago", False
+        words, is_late = _("Counted after closing, %(ago)s ago") % {"ago": ago}, False
     elif is_late and now < administration.opens_at and age < timedelta(hours=2):
-        words, is_late = f"Counted {ago} ago; once an hour until it opens", False
+        words, is_late = (
+            _("Counted %(ago)s ago; once an hour until it opens") % {"ago": ago},
+            False,
+        )
     elif is_late:
-        words = f"These figures are {ago} old: counting is late"
+        words = _("These figures are %(ago)s old: counting is late") % {"ago": ago}
     return Freshness(as_of, int(age.total_seconds()), is_late, words)
 
 
@@ -59,21 +65,34 @@ def groups_in_words(administration: Administration, waiting: int = 0) -> str:
         return ""
     if administration.denominator == Denominator.COUNT:
         return ""
-    words = f"Schools and grades as of {date_format(localtime(as_of), 'DATE_FORMAT')}."
+    words = _("Schools and grades as of %(as_of)s.") % {
+        "as_of": date_format(localtime(as_of), "DATE_FORMAT")
+    }
     if not waiting:
         return words
-    changes = "1 change" if waiting == 1 else f"{waiting:,} changes"
-    return (
-        f"{words} {changes} of the roster not counted yet: changes count from the"
-        f" next day, once at least {SMALLEST_GRADE} people change in the same way, so"
-        " that the figures say nothing about one person."
+    changes = ngettext(
+        "%(changes)s change of the roster not counted yet: changes count from the next"
+        " day, once at least %(smallest)s people change in the same way, so that the"
+        " figures say nothing about one person.",
+        "%(changes)s changes of the roster not counted yet: changes count from the next"
+        " day, once at least %(smallest)s people change in the same way, so that the"
+        " figures say nothing about one person.",
+        waiting,
     )
+    values = {"changes": f"{waiting:,}", "smallest": SMALLEST_GRADE}
+    return f"{words} {changes % values}"
 
 
 def duration(age: timedelta) -> str:
     """Return "3 minutes" and the like; `rates.js` does the same in the browser."""
     seconds = int(age.total_seconds())
-    for unit, size in (("day", 86400), ("hour", 3600), ("minute", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds // size} {unit}s"
-    return f"{seconds} second{'' if seconds == 1 else 's'}"
+    if seconds >= 2 * DAY:
+        n = seconds // DAY
+        return ngettext("%(n)s day", "%(n)s days", n) % {"n": n}
+    if seconds >= 2 * HOUR:
+        n = seconds // HOUR
+        return ngettext("%(n)s hour", "%(n)s hours", n) % {"n": n}
+    if seconds >= 2 * MINUTE:
+        n = seconds // MINUTE
+        return ngettext("%(n)s minute", "%(n)s minutes", n) % {"n": n}
+    return ngettext("%(n)s second", "%(n)s seconds", seconds) % {"n": seconds}

@@ -1,4 +1,4 @@
-"""Compare today's finishes with the daily pace that a threshold needs."""
+"""Compare recent finishes with the daily pace that a threshold needs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from datetime import date, timedelta
 
 from django.utils import timezone
 from django.utils.formats import date_format
+from django.utils.translation import gettext as _
 
-from reports.suppression import SMALLEST_HOUR
 from survey.models import Administration
 from survey.school_calendar import (
     MONDAY_TO_FRIDAY,
@@ -64,8 +64,23 @@ def needed_per_day(
 
 
 @dataclass(frozen=True, slots=True)
+class LastWeek:
+    """How many people finished on the school days of the seven days before today."""
+
+    finished: int
+    school_days: int
+    # True where they are too few to be shown; `finished` is 0 then.
+    is_hidden: bool = False
+
+    @property
+    def per_day(self) -> int:
+        """Rounded down, so that nobody is on track by rounding."""
+        return self.finished // self.school_days
+
+
+@dataclass(frozen=True, slots=True)
 class Pace:
-    """How many people finished today, and how many are needed per school day.
+    """How many people are needed per school day, and how many came.
 
     `today` is None where it is too small to be shown.
     """
@@ -74,25 +89,41 @@ class Pace:
     per_day: int
     # False on days without school: no school is too slow on a Saturday.
     counts_today: bool = True
+    # None before the first school day is over.
+    last_week: LastWeek | None = None
+
+    @property
+    def compares(self) -> str:
+        """Return what came: "week", "today", or "" where there was no school day.
+
+        A good day counts at once, also after a bad week.
+        """
+        if self.last_week is None:
+            return "today" if self.counts_today else ""
+        is_good_day = self._reaches(self.today)
+        return "today" if is_good_day and not self._reached_last_week else "week"
 
     @property
     def is_enough(self) -> bool:
-        return self.today is not None and self.today >= self.per_day
+        return self._reached_last_week or self._reaches(self.today)
 
     @property
     def verdict(self) -> str:
-        if not self.counts_today or self.today is None:
+        if not self.compares:
             return ""
-        return "on track" if self.is_enough else "too slow"
+        if self.is_enough:
+            return _("on track")
+        # Today is not over yet: only a week can be too slow.
+        if self.last_week is None or self.last_week.is_hidden:
+            return ""
+        return _("too slow")
 
     @property
-    def words(self) -> str:
-        needed = f"{self.per_day:,} per school day needed"
-        if not self.counts_today:
-            return needed
-        if self.today is None:
-            return f"Fewer than {SMALLEST_HOUR} today, {needed}"
-        return f"{self.today:,} today, {needed}"
+    def _reached_last_week(self) -> bool:
+        return self.last_week is not None and self._reaches(self.last_week.per_day)
+
+    def _reaches(self, number: int | None) -> bool:
+        return number is not None and number >= self.per_day
 
 
 def pace(
@@ -101,6 +132,7 @@ def pace(
     first: date,
     last: date,
     calendar: SchoolCalendar = MONDAY_TO_FRIDAY,
+    last_week: LastWeek | None = None,
 ) -> Pace | None:
     """Return the pace as of the day `first`, or None if no day is left."""
     per_day = needed_per_day(shortfall, first, last, calendar)
@@ -108,7 +140,8 @@ def pace(
         return None
     # Then the days of the weekend count, and a verdict is due on them.
     only_days_off = school_days(first, last, calendar) == (last - first).days + 1
-    return Pace(today, per_day, calendar.is_school_day(first) or only_days_off)
+    counts_today = calendar.is_school_day(first) or only_days_off
+    return Pace(today, per_day, counts_today, last_week)
 
 
 def last_school_day(today: date, calendar: SchoolCalendar = MONDAY_TO_FRIDAY) -> date:
@@ -120,10 +153,13 @@ def last_school_day(today: date, calendar: SchoolCalendar = MONDAY_TO_FRIDAY) ->
 def days_without_start(
     last: date | None, today: date, calendar: SchoolCalendar = MONDAY_TO_FRIDAY
 ) -> str:
-    """Describe how many school days have passed without a start; "" if none."""
+    """Describe how many school days have passed without a start; "" if none.
+
+    Today is not over yet, and does not count.
+    """
     if last is None:
-        return "No start yet"
-    latest = last_school_day(today, calendar)
+        return _("No start yet")
+    latest = last_school_day(today - timedelta(1), calendar)
     if last >= latest:
         return ""
     # Not `school_days`: the day after the last start may be a weekend, and
@@ -134,11 +170,10 @@ def days_without_start(
         for n in range((latest - first).days + 1)
     )
     if days > 1:
-        return f"No start for {days} school days"
-    if latest == today:
-        return "No start today"
+        return _("No start for %(days)s school days") % {"days": days}
     is_recent = today - latest < timedelta(WEEK)
-    return f"No start on {date_format(latest, 'l' if is_recent else 'N j')}"
+    day = date_format(latest, "l" if is_recent else "MONTH_DAY_FORMAT")
+    return _("No start on %(day)s") % {"day": day}
 
 
 def planned_rates(

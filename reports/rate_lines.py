@@ -6,28 +6,31 @@ row. `reports.visible_rates` makes them and leaves out what must be hidden.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
 
 from accounts.models import District, School
-from reports.progress_pace import Pace, days_without_start, pace
-from reports.suppression import HIDDEN
+from reports.progress_pace import LastWeek, Pace, days_without_start, pace
+from reports.suppression import HIDDEN, SMALLEST_HOUR
 from reports.thresholds import ThresholdProgress, ThresholdState
-from survey.models import Administration, Denominator
+from survey.models import Administration, Denominator, SchoolCount
 from survey.school_calendar import MONDAY_TO_FRIDAY, SchoolCalendar
 
-HIDDEN_WORDS = "Too few people to show who has finished"
-NO_COUNT = "No count yet"
+HIDDEN_WORDS = gettext_lazy("Too few people to show who has finished")
+NO_COUNT = gettext_lazy("No count yet")
 
 
 def percent(part: int, whole: int) -> int | None:
     """Return the response rate (finished ÷ eligible), rounded down.
 
-    Down, because 49.6 % is not yet half of a school. Eligible are all people
-    who are invited and neither withdrawn nor opted out, in every role; without a
-    roster, the number that the school supplied, and then the rate can exceed 100 %.
+    Down, because 49.6 % is not yet half of a school. Eligible are all people who are
+    invited and neither withdrawn nor opted out nor awaiting consent, in every role;
+    without a roster, the number that the school supplied, and then the rate can exceed
+    100 %.
     Only the threshold for parents has another denominator: the number of students.
     """
     return 100 * part // whole if whole else None
@@ -87,11 +90,14 @@ class SchoolRateLine(RateLine):
     is_exact: bool = True
     waiting: int = 0
     opted_out: int = 0
+    awaiting_consent: int = 0
     # What the supplied number counts, such as "families".
     unit: str = ""
     # The threshold; None is the usual one.
     percent: int | None = None
     calendar: SchoolCalendar = MONDAY_TO_FRIDAY
+    # Only where a page has read the curve of the school.
+    last_week: LastWeek | None = None
 
     @property
     def is_count(self) -> bool:
@@ -99,8 +105,12 @@ class SchoolRateLine(RateLine):
 
     @property
     def eligible_words(self) -> str:
+        if self.is_count and not self.eligible:
+            return str(NO_COUNT)
         if self.is_count:
-            return f"{self.eligible:,} {self.unit}" if self.eligible else NO_COUNT
+            families = self.unit == SchoolCount.Unit.FAMILIES
+            words = _("%(n)s families") if families else _("%(n)s students")
+            return words % {"n": f"{self.eligible:,}"}
         return number(self.eligible)
 
     @property
@@ -108,7 +118,9 @@ class SchoolRateLine(RateLine):
         """A sentence if more people have finished than the supplied number."""
         if not self.is_count or not 0 < self.eligible < (self.finished or 0):
             return ""
-        return f"More answers than {self.eligible_words}: the count may be too low"
+        return _("More answers than %(eligible_words)s: the count may be too low") % {
+            "eligible_words": self.eligible_words
+        }
 
     @property
     def threshold(self) -> ThresholdProgress | None:
@@ -124,8 +136,13 @@ class SchoolRateLine(RateLine):
         )
 
     @property
+    def drawn_threshold(self) -> int:
+        """How many are needed, as a line in a chart of the rate; 0 for no line."""
+        return self.needed or 0
+
+    @property
     def words(self) -> str:
-        return self.threshold.words if self.threshold else HIDDEN_WORDS
+        return self.threshold.words if self.threshold else str(HIDDEN_WORDS)
 
     @property
     def badge(self) -> str:
@@ -145,7 +162,13 @@ class SchoolRateLine(RateLine):
         # What was missing this morning, so that it stays the same all day. Not
         # where today's number is hidden: it could be calculated from this one.
         shortfall = self.needed - (self.finished - (self.today or 0))
-        return pace_of(self.administration, self.today, shortfall, self.calendar)
+        found = pace_of(
+            self.administration, self.today, shortfall, self.calendar, self.last_week
+        )
+        if found and not self.is_exact and self.finished < SMALLEST_HOUR:
+            # "Fewer than 10 came" would say nothing beside the number of all.
+            return replace(found, counts_today=False, last_week=None)
+        return found
 
     @property
     def quiet(self) -> str:
@@ -184,11 +207,16 @@ class RateTotal:
     reporting: int
     reached: int
     not_invited: int
+    # Schools with people that have no threshold, because they have too few.
+    without_threshold: int
     # People whose change of the roster does not count yet.
     waiting: int
     opted_out: int
+    awaiting_consent: int
     district: District | None = None
     calendar: SchoolCalendar = MONDAY_TO_FRIDAY
+    # Of all schools; only where a page has read their curve.
+    last_week: LastWeek | None = None
 
     @property
     def name(self) -> str:
@@ -211,7 +239,7 @@ class RateTotal:
         """A sentence if more people have finished than schools counted."""
         if not self.is_count or not 0 < self.eligible < self.finished_of_eligible:
             return ""
-        return "More answers than schools counted: some counts may be too low"
+        return _("More answers than schools counted: some counts may be too low")
 
     @property
     def without_count(self) -> int:
@@ -227,26 +255,56 @@ class RateTotal:
     @property
     def eligible_words(self) -> str:
         no_count = self.is_count and not self.eligible
-        return NO_COUNT if no_count else number(self.eligible)
+        return str(NO_COUNT) if no_count else number(self.eligible)
 
     @property
     def words(self) -> str:
         if not self.reporting:
             if self.is_count:
-                return "No school has a known threshold yet"
-            return "No school has enough people for a report"
-        schools = "school" if self.reporting == 1 else "schools"
-        return f"{self.reached:,} of {self.reporting:,} {schools} reached the threshold"
+                return _("No school has a known threshold yet")
+            return _("No school has enough people for a report")
+        words = ngettext(
+            "%(reached)s of %(reporting)s school reached the threshold",
+            "%(reached)s of %(reporting)s schools reached the threshold",
+            self.reporting,
+        )
+        return words % {
+            "reached": f"{self.reached:,}",
+            "reporting": f"{self.reporting:,}",
+        }
+
+    @property
+    def below(self) -> int:
+        """Schools that can get a report, and have not reached the threshold."""
+        return self.reporting - self.reached
 
     @property
     def is_reached(self) -> bool:
         return bool(self.reporting) and self.reached == self.reporting
 
     @property
+    def drawn_threshold(self) -> int:
+        """How many are needed, as a line in a chart of the rate; 0 for no line.
+
+        The rate is that of all schools, and cannot be compared with the sum of the
+        thresholds if some schools have none.
+        """
+        return 0 if self.without_threshold else self.needed
+
+    @property
     def pace(self) -> Pace | None:
+        """The pace of the schools below their thresholds; None without any.
+
+        In a good week, people may have come to schools that need nobody any more.
+        A bad week of all schools is a bad week of those below.
+        """
         if not self.missing:
             return None
-        return pace_of(self.administration, self.today, self.shortfall, self.calendar)
+        found = pace_of(self.administration, self.today, self.shortfall, self.calendar)
+        week = self.last_week
+        if found and week and week.per_day < found.per_day:
+            return replace(found, last_week=week)
+        return found
 
 
 def is_open(administration: Administration, now: datetime | None = None) -> bool:
@@ -258,9 +316,10 @@ def pace_of(
     today: int | None,
     shortfall: int,
     calendar: SchoolCalendar,
+    last_week: LastWeek | None = None,
 ) -> Pace | None:
     """Return the pace until the closing day, or None while it is not open."""
     if not is_open(administration):
         return None
     last = timezone.localdate(administration.closes_at)
-    return pace(today, shortfall, timezone.localdate(), last, calendar)
+    return pace(today, shortfall, timezone.localdate(), last, calendar, last_week)

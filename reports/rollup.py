@@ -223,7 +223,9 @@ def _store_administration(
         administration.schools.all(),
     )
     districts = dict(offered.values_list("pk", "district"))
-    elsewhere = (counts.schools.keys() | counts.opted_out.keys()) - districts.keys()
+    elsewhere = (
+        counts.schools.keys() | counts.opted_out.keys() | counts.awaiting_consent.keys()
+    ) - districts.keys()
     others = School.objects.filter(pk__in=elsewhere)
     districts |= dict(others.values_list("pk", "district"))
 
@@ -243,6 +245,7 @@ def _store_administration(
             eligible,
             unit,
             counts.opted_out.get(school, 0),
+            counts.awaiting_consent.get(school, 0),
             counts.waiting.get(school, 0),
             of_school.started,
             of_school.finished,
@@ -307,7 +310,9 @@ def students_by_school(administration: Administration) -> dict[int, int]:
             opens_at__lt=administration.closes_at, closes_at__gt=administration.opens_at
         )
     rates = SchoolRate.objects.filter(administration__in=related)
-    return dict(rates.values_list("school").annotate(Sum("eligible")))
+    # Students whose consent is missing have parents who can answer.
+    people = Sum(F("eligible") + F("awaiting_consent"))
+    return dict(rates.values_list("school").annotate(people=people))
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,6 +330,7 @@ SCHOOL_COLUMNS = SyncedColumns(
         "eligible",
         "unit",
         "opted_out",
+        "awaiting_consent",
         "waiting",
         "started",
         "finished",

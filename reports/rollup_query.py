@@ -17,7 +17,7 @@ from reports.counting_groups import count_waiting
 from reports.models import Curve
 from survey.database.replica.health import REPLICA
 from survey.database.replica.reports import reports_database
-from survey.models import Administration, Denominator, OptOut, Role
+from survey.models import Administration, Denominator, OptOut, Respondent, Role
 
 HOUR = 3600
 # Seconds to wait for the replica to replay what was just written.
@@ -136,6 +136,8 @@ class AdministrationCounts:
     curves: dict[Place, str] = field(default_factory=dict)
     # School -> people who have opted out, who are not among the eligible.
     opted_out: dict[int, int] = field(default_factory=dict)
+    # School -> people whose consent is missing, who are not among them either.
+    awaiting_consent: dict[int, int] = field(default_factory=dict)
     # School -> people whose change of the roster does not count yet.
     waiting: dict[int, int] = field(default_factory=dict)
 
@@ -207,6 +209,9 @@ def count(
         counts[key].waiting = by_school
     for key, school, people in _opted_out(list(counts)):
         counts[key].opted_out[school] = people
+    with_consent = [one.pk for one in administrations if one.requires_consent]
+    for key, school, people in _awaiting_consent(with_consent):
+        counts[key].awaiting_consent[school] = people
     for administration in administrations:
         # Grades of teachers are too small to be of use, and starts have none.
         is_count = administration.denominator == Denominator.COUNT
@@ -225,6 +230,17 @@ def _opted_out(administrations: Sequence[int]) -> QuerySet[OptOut, tuple[Any, ..
         ended_at=None, respondent__administration__in=administrations
     )
     return current.order_by().values_list(*place).annotate(people=Count("respondent"))
+
+
+def _awaiting_consent(
+    administrations: Sequence[int],
+) -> QuerySet[Respondent, tuple[Any, ...]]:
+    """Count those whose consent is missing. No statement where none is required."""
+    people = Respondent.objects.using(counting_database()).filter(
+        awaits_consent=True, administration__in=administrations
+    )
+    by_school = people.order_by().values_list("administration", "school")
+    return by_school.annotate(people=Count("pk"))
 
 
 def has_frozen_groups(administrations: Iterable[Administration]) -> list[int]:

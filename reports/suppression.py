@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import TypeVar
 
 from django.utils import timezone
 
@@ -45,6 +46,8 @@ SMALLEST_HOUR = 10
 HIDDEN = "*"
 # The start of a local hour, people who started in it, people who finished.
 Hour = tuple[datetime, int, int]
+# A local hour, or the Unix time at which it begins.
+Moment = TypeVar("Moment", datetime, int)
 
 
 def hides_school(role: str, eligible: int, at_opening: int = 0) -> bool:
@@ -106,7 +109,9 @@ def last_start_to_show(last: datetime | None, *, exact: bool) -> datetime | None
     return timezone.localtime(last).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
-def join_small_hours(hours: Sequence[Hour]) -> list[Hour]:
+def join_small_hours(
+    hours: Sequence[tuple[Moment, int, int]],
+) -> list[tuple[Moment, int, int]]:
     """Move people to a later hour until they are at least SMALLEST_HOUR.
 
     The last ones join the last hour shown, because the total minus the shown

@@ -12,6 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
 from accounts.place_settings import DEFAULT_THRESHOLDS
 from survey.models import Role
 
@@ -99,42 +102,78 @@ class ThresholdProgress:
         """The state as a sentence for the rates pages and files."""
         match self.state:
             case ThresholdState.NOT_INVITED:
-                return "No count yet" if self.is_count else "No one is invited yet"
+                return (
+                    _("No count yet") if self.is_count else _("No one is invited yet")
+                )
             case ThresholdState.UNKNOWN:
                 if self.is_count:
-                    return "Threshold unknown: supply the number of students"
-                return "Threshold unknown: this wave has no students at this school"
+                    return _("Threshold unknown: supply the number of students")
+                return _("Threshold unknown: this wave has no students at this school")
             case ThresholdState.TOO_FEW:
                 least = MINIMUM[Role(self.role)]
                 if self.role == Role.PARENT:
                     least = share_of(self.role, self.students or 0, self.percent)
-                are = "is" if self.eligible == 1 else "are"
-                if self.is_count:
-                    return (
-                        f"Too few for a report: the count is {self.eligible:,}, and"
-                        f" {least:,} have to finish"
-                    )
-                return (
-                    f"Too few for a report: {self.eligible:,}"
-                    f" {noun(self.role, self.eligible)} {are} invited,"
-                    f" and {least:,} have to finish"
-                )
+                return self._too_few(least)
             case ThresholdState.BELOW:
-                people = noun(self.role, self.missing)
-                return f"{self.missing:,} more {people} to reach {self._threshold}"
+                return _("%(people)s to reach %(threshold)s") % {
+                    "people": more_people(self.role, self.missing),
+                    "threshold": self._threshold,
+                }
             case ThresholdState.REACHED:
-                return "Threshold reached"
+                return _("Threshold reached")
+
+    def _too_few(self, least: int) -> str:
+        if self.is_count:
+            words = _(
+                "Too few for a report: the count is %(eligible)s, and %(least)s have"
+                " to finish"
+            )
+        else:
+            words = ngettext(
+                "Too few for a report: %(eligible)s %(people)s is invited, and"
+                " %(least)s have to finish",
+                "Too few for a report: %(eligible)s %(people)s are invited, and"
+                " %(least)s have to finish",
+                self.eligible,
+            )
+        return words % {
+            "eligible": f"{self.eligible:,}",
+            "people": noun(self.role, self.eligible),
+            "least": f"{least:,}",
+        }
 
     @property
     def _threshold(self) -> str:
         percent = self.percent or PERCENT[Role(self.role)]
         if self.role == Role.PARENT:
-            return f"{percent} % of the {self.students or 0:,} students"
+            return _("%(percent)s %% of the %(students)s students") % {
+                "percent": percent,
+                "students": f"{self.students or 0:,}",
+            }
         least = MINIMUM[Role(self.role)]
         if share_of(self.role, self.eligible, self.percent) < least:
-            return f"{least}, the minimum for a report"
+            return _("%(least)s, the minimum for a report") % {"least": least}
         return f"{percent} %"
 
 
 def noun(role: str, count: int) -> str:
-    return role if count == 1 else f"{role}s"
+    """Return "student", "teachers" and the like."""
+    match Role(role):
+        case Role.STUDENT:
+            return ngettext("student", "students", count)
+        case Role.TEACHER:
+            return ngettext("teacher", "teachers", count)
+        case Role.PARENT:
+            return ngettext("parent", "parents", count)
+
+
+def more_people(role: str, count: int) -> str:
+    """Return "14 more students" and the like."""
+    match Role(role):
+        case Role.STUDENT:
+            words = ngettext("%(n)s more student", "%(n)s more students", count)
+        case Role.TEACHER:
+            words = ngettext("%(n)s more teacher", "%(n)s more teachers", count)
+        case Role.PARENT:
+            words = ngettext("%(n)s more parent", "%(n)s more parents", count)
+    return words % {"n": f"{count:,}"}

@@ -1,13 +1,15 @@
-"""URLs of the console pages about response rates and exports, below /console/."""
+"""URLs below /console/ of the home page, of response rates and of exports."""
 
 from __future__ import annotations
 
 from django.urls import path
 
 from reports.console.exports import views as exports
+from reports.console.home import console_home
 from reports.console.rates import views as rates
 
 urlpatterns = [
+    path("", console_home, name="console_home"),
     path("rates/", rates.rates_board, name="rates_board"),
     path("rates/districts.csv", rates.rates_board_csv, name="rates_board_csv"),
     path("rates/schools/", rates.rates_schools, name="rates_schools"),

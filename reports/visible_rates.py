@@ -6,15 +6,13 @@ permissions. Everything here is read from the roll-up; no people are counted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime, time
 from typing import Protocol, cast
 
 from django.db.models import (
-    Aggregate,
     BooleanField,
     Case,
-    Count,
     DateTimeField,
     F,
     Field,
@@ -28,12 +26,14 @@ from django.db.models import (
 )
 from django.db.models.functions import Coalesce
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
-from accounts.models import District, School
-from accounts.permissions import Capability, Permissions
+from accounts.models import School
+from accounts.permissions import Capability, Permissions, Places
 from reports.models import GradeRate, SchoolRate
 from reports.progress_pace import last_school_day
-from reports.rate_lines import RateLine, RateTotal, SchoolRateLine, is_open
+from reports.rate_lines import RateLine, SchoolRateLine, is_open
 from reports.suppression import (
     SMALLEST_SCHOOL,
     hidden_grades,
@@ -45,12 +45,14 @@ from reports.suppression import (
 )
 from survey.administrations import administrations_for
 from survey.models import Administration, Denominator, Role
-from survey.school_calendar import MONDAY_TO_FRIDAY, SchoolCalendar
+from survey.school_calendar import (
+    MONDAY_TO_FRIDAY,
+    SchoolCalendar,
+    SchoolCalendars,
+)
 
 # Sorts rows without a number behind all that have one.
 LAST = 10**9
-# Prefix of the totals in a query, which else would have the names of columns.
-SUM = "sum_"
 
 
 def administrations_with_rates(permissions: Permissions) -> list[Administration]:
@@ -88,6 +90,7 @@ class VisibleRate(Protocol):
     needed: int | None
     waiting: int
     opted_out: int
+    awaiting_consent: int
     unit: str
     hidden: bool
     shown_started: int | None
@@ -124,7 +127,7 @@ def rates_for(
             output_field=kind or IntegerField(),
         )
 
-    rows = _rows_in_scope(permissions, administration).annotate(
+    rows = rows_in_scope(permissions, administration).annotate(
         hidden=hidden,
         exact=Case(When(sees_all, then=Value(True)), default=Value(False)),
     )
@@ -173,7 +176,7 @@ def _with_order_columns(
     )
 
 
-def _rows_in_scope(
+def rows_in_scope(
     permissions: Permissions, *administrations: Administration
 ) -> QuerySet[SchoolRate]:
     rows = SchoolRate.objects.filter(administration__in=administrations)
@@ -189,7 +192,7 @@ def people_by_administration(
     school: School | None = None,
 ) -> dict[int, int]:
     """Count the people of the user's schools, or of one school. 1 statement."""
-    rows = _rows_in_scope(permissions, *administrations)
+    rows = rows_in_scope(permissions, *administrations)
     if school is not None:
         rows = rows.filter(school=school)
     sums = rows.order_by().values_list("administration").annotate(Sum("eligible"))
@@ -198,14 +201,17 @@ def people_by_administration(
 
 # Values of the filter "Show": label and condition. The keys are in addresses.
 STATES = {
-    "below": ("Below the threshold", Q(missing_order__lt=LAST)),
-    "reached": ("Threshold reached", Q(needed__lte=F("shown_finished"))),
-    "quiet": ("No start today", Q(quiet_order=0)),
-    "few": ("Too few for a report", Q(needed=None, eligible__gt=0)),
-    "nobody": ("No one invited yet", Q(eligible=0)),
+    "below": (gettext_lazy("Below the threshold"), Q(missing_order__lt=LAST)),
+    "reached": (gettext_lazy("Threshold reached"), Q(needed__lte=F("shown_finished"))),
+    "quiet": (gettext_lazy("No start today"), Q(quiet_order=0)),
+    "few": (gettext_lazy("Too few for a report"), Q(needed=None, eligible__gt=0)),
+    "nobody": (gettext_lazy("No one invited yet"), Q(eligible=0)),
 }
 # Other labels where schools supply numbers.
-COUNT_LABELS = {"few": "Threshold unknown", "nobody": "No count yet"}
+COUNT_LABELS = {
+    "few": gettext_lazy("Threshold unknown"),
+    "nobody": gettext_lazy("No count yet"),
+}
 
 
 def in_state(
@@ -247,6 +253,7 @@ def school_line(
         is_exact=row.exact,
         waiting=row.waiting,
         opted_out=row.opted_out,
+        awaiting_consent=row.awaiting_consent,
         unit=row.unit,
         percent=row.percent,
         calendar=calendar,
@@ -263,42 +270,80 @@ def lines_of_school(
     administrations = list(administrations)
     rows = SchoolRate.objects.filter(school=school, administration__in=administrations)
     by_administration = {row.administration_id: row for row in rows}
-    lines = []
-    for administration in administrations:
-        row = by_administration.get(administration.pk)
-        if row is None:
-            continue
-        sizes = (row.eligible, row.at_opening)
-        if administration.denominator == Denominator.COUNT:
-            is_small = hides_counted_school(administration.role, row.started, *sizes)
-        else:
-            is_small = hides_school(administration.role, *sizes)
-        exact = sees_all_of(permissions, administration, school)
-        hidden = is_small and not exact
-        last = last_start_to_show(row.last_started_at, exact=exact)
-        lines.append(
-            SchoolRateLine(
-                name=school.name,
-                eligible=row.eligible,
-                started=None if hidden else row.started,
-                finished=None if hidden else row.finished,
-                school=school,
-                administration=administration,
-                students=row.students,
-                needed=None if hidden else row.needed,
-                today=(
-                    None if hidden else today_to_show(row.finished_today, exact=exact)
-                ),
-                last_started_at=None if hidden else last,
-                is_exact=exact,
-                waiting=row.waiting,
-                opted_out=row.opted_out,
-                unit=row.unit,
-                percent=row.percent,
-                calendar=calendar,
-            )
+    return [
+        _line_of(permissions, by_administration[one.pk], one, school, calendar)
+        for one in administrations
+        if one.pk in by_administration
+    ]
+
+
+def lines_of_single_schools(
+    permissions: Permissions,
+    administrations: Iterable[Administration],
+    calendars: SchoolCalendars,
+    *,
+    without: Places,
+) -> dict[int, list[SchoolRateLine]]:
+    """Make the lines of the schools where the user has a role in that school alone.
+
+    By administration, and in each by name. Leaves out the schools of the places
+    `without`. 1 statement, or none for users without such schools.
+    """
+    schools = permissions.places(Capability.SEE_RATES).schools
+    by_administration = {one.pk: one for one in administrations}
+    lines: dict[int, list[SchoolRateLine]] = {}
+    if without.state or not schools or not by_administration:
+        return lines
+    rows = (
+        SchoolRate.objects.filter(
+            school__in=schools, administration__in=by_administration
         )
+        .exclude(district__in=without.districts)
+        .select_related("school")
+        .order_by("school__name", "school_id")
+    )
+    for row in rows:
+        administration = by_administration[row.administration_id]
+        calendar = calendars.of(row.district_id)
+        line = _line_of(permissions, row, administration, row.school, calendar)
+        lines.setdefault(administration.pk, []).append(line)
     return lines
+
+
+def _line_of(
+    permissions: Permissions,
+    row: SchoolRate,
+    administration: Administration,
+    school: School,
+    calendar: SchoolCalendar,
+) -> SchoolRateLine:
+    sizes = (row.eligible, row.at_opening)
+    if administration.denominator == Denominator.COUNT:
+        is_small = hides_counted_school(administration.role, row.started, *sizes)
+    else:
+        is_small = hides_school(administration.role, *sizes)
+    exact = sees_all_of(permissions, administration, school)
+    hidden = is_small and not exact
+    last = last_start_to_show(row.last_started_at, exact=exact)
+    return SchoolRateLine(
+        name=school.name,
+        eligible=row.eligible,
+        started=None if hidden else row.started,
+        finished=None if hidden else row.finished,
+        school=school,
+        administration=administration,
+        students=row.students,
+        percent=row.percent,
+        needed=None if hidden else row.needed,
+        today=None if hidden else today_to_show(row.finished_today, exact=exact),
+        last_started_at=None if hidden else last,
+        is_exact=exact,
+        waiting=row.waiting,
+        opted_out=row.opted_out,
+        awaiting_consent=row.awaiting_consent,
+        unit=row.unit,
+        calendar=calendar,
+    )
 
 
 def grade_lines(
@@ -322,7 +367,7 @@ def grade_lines(
         )
     return [
         RateLine(
-            name=row.grade or "No grade",
+            name=row.grade or _("No grade"),
             eligible=row.eligible,
             started=None if position in hidden else row.started,
             finished=None if position in hidden else row.finished,
@@ -337,128 +382,3 @@ def sees_all_of(
     """Return whether nothing about this school is hidden from the user."""
     seen = permissions.places(Capability.SEE_RESPONSES)
     return administration.coordinators_see_finished or seen.has_school(school)
-
-
-# Totals ----------------------------------------------------------------------
-
-
-def districts_for(
-    permissions: Permissions, administration: Administration
-) -> QuerySet[District]:
-    """Return whole districts with their totals.
-
-    Only districts whose responses the user may see: elsewhere, the total minus
-    the other schools would be the number of a school that is hidden.
-    """
-    seen = permissions.districts(Capability.SEE_RESPONSES)
-    own = permissions.districts(Capability.SEE_RATES).filter(pk__in=seen.values("pk"))
-    found = own.filter(rates__administration=administration).annotate(
-        **_totals("rates__")
-    )
-    return found.annotate(
-        rate_order=Case(
-            When(sum_eligible=0, then=Value(-1.0)),
-            default=F("sum_finished_of_eligible") * 1.0 / F("sum_eligible"),
-            output_field=FloatField(),
-        ),
-        reached_order=Case(
-            When(sum_reporting=0, then=Value(-1.0)),
-            default=F("sum_reached") * 1.0 / F("sum_reporting"),
-            output_field=FloatField(),
-        ),
-    )
-
-
-def district_line(
-    district: District,
-    administration: Administration,
-    calendar: SchoolCalendar = MONDAY_TO_FRIDAY,
-) -> RateTotal:
-    """Make the line of a row of `districts_for`."""
-    return _rate_total(vars(district), administration, district, calendar)
-
-
-def total_for(
-    permissions: Permissions,
-    administration: Administration,
-    *,
-    district: District | None = None,
-    calendar: SchoolCalendar = MONDAY_TO_FRIDAY,
-) -> RateTotal | None:
-    """Return the total of all schools the user may see. 1 statement.
-
-    None if one of them may be hidden: the total would give its number away.
-    """
-    own = permissions.places(Capability.SEE_RATES)
-    seen = permissions.places(Capability.SEE_RESPONSES)
-    if seen.state or administration.coordinators_see_finished:
-        nothing_hidden = True
-    elif district is not None:
-        # With the responses of some of its schools, others may be hidden.
-        nothing_hidden = seen.has_district(district.pk)
-    else:
-        nothing_hidden = (
-            not own.state
-            and own.districts <= seen.districts
-            and own.schools <= seen.schools
-        )
-    if not nothing_hidden:
-        return None
-    rows = _rows_in_scope(permissions, administration)
-    if district is not None:
-        rows = rows.filter(district=district)
-    sums = rows.aggregate(**_totals(""))
-    return _rate_total(sums, administration, None, calendar)
-
-
-def _rate_total(
-    sums: Mapping[str, int],
-    administration: Administration,
-    district: District | None,
-    calendar: SchoolCalendar,
-) -> RateTotal:
-    named = {
-        name.removeprefix(SUM): total
-        for name, total in sums.items()
-        if name.startswith(SUM)
-    }
-    return RateTotal(administration, **named, district=district, calendar=calendar)
-
-
-def _totals(rates: str) -> dict[str, Aggregate | Coalesce]:
-    """Aggregates for the fields of RateTotal; `rates` is the path to the rates."""
-
-    def total(column: str) -> Coalesce:
-        return Coalesce(Sum(f"{rates}{column}"), 0)
-
-    def count(condition: Q | None = None) -> Count:
-        return Count(f"{rates}id", filter=condition)
-
-    needed, finished = F(f"{rates}needed"), F(f"{rates}finished")
-    before_today = finished - F(f"{rates}finished_today")
-    # Comparisons with a NULL threshold are never true, so schools without
-    # one are left out of these sums.
-    below = Q(**{f"{rates}needed__gt": finished})
-    below_this_morning = Q(**{f"{rates}needed__gt": before_today})
-    return {
-        "sum_eligible": total("eligible"),
-        "sum_started": total("started"),
-        "sum_finished": total("finished"),
-        "sum_finished_of_eligible": Coalesce(
-            Sum(f"{rates}finished", filter=Q(**{f"{rates}eligible__gt": 0})), 0
-        ),
-        "sum_needed": total("needed"),
-        "sum_missing": Coalesce(Sum(needed - finished, filter=below), 0),
-        "sum_shortfall": Coalesce(
-            Sum(needed - before_today, filter=below_this_morning), 0
-        ),
-        "sum_today": Coalesce(
-            Sum(f"{rates}finished_today", filter=below_this_morning), 0
-        ),
-        "sum_waiting": total("waiting"),
-        "sum_opted_out": total("opted_out"),
-        "sum_schools": count(),
-        "sum_reporting": count(Q(**{f"{rates}needed__isnull": False})),
-        "sum_reached": count(Q(**{f"{rates}needed__lte": finished})),
-        "sum_not_invited": count(Q(**{f"{rates}eligible": 0})),
-    }

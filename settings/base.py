@@ -7,6 +7,7 @@ from typing import Any
 
 import environ
 from csp.constants import NONE, SELF
+from django.conf.locale import LANG_INFO
 from kombu import Exchange, Queue
 
 from settings.email_providers import read_provider
@@ -81,6 +82,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "accounts.language.LanguageMiddleware",
     "accounts.access.AccessMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
@@ -198,6 +200,19 @@ CONTENT_SECURITY_POLICY = {
 WORKS_OFFLINE = env.bool("GROUNDSWELL_OFFLINE", default=True)
 
 LANGUAGE_CODE = "en-us"
+# The console is offered in English and in each language that has a catalog here
+# (`manage.py update_translations`). Surveys have languages of their own.
+LOCALE_PATHS = [BASE_DIR / "settings" / "locale"]
+LANGUAGES = [
+    ("en", "English"),
+    *(
+        (code, LANG_INFO[code]["name_local"].capitalize())
+        for code in sorted(
+            path.parts[-3] for path in LOCALE_PATHS[0].glob("*/LC_MESSAGES/django.mo")
+        )
+        if code in LANG_INFO
+    ),
+]
 TIME_ZONE = env.str("GROUNDSWELL_TIME_ZONE", default="America/Chicago")
 USE_I18N = True
 # How dates are written in English; other languages have Django's formats.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from django.db.models import Case, F, OuterRef, Subquery, When
 from django.db.models.lookups import IsNull
+from django.utils.translation import gettext as _
 
 from accounts.models import User
 from survey import jobs
@@ -25,8 +26,11 @@ def refuse_many(user: User) -> None:
     """Raise TooManyJobs if many jobs of this user are not done yet."""
     if Job.objects.filter(by=user, ended_at=None).count() >= MOST_UNFINISHED:
         raise TooManyJobs(
-            f"You have started {MOST_UNFINISHED} tasks that are not done yet. Wait for"
-            " some of them, then try again."
+            _(
+                "You have started %(tasks)s tasks that are not done yet. Wait for some"
+                " of them, then try again."
+            )
+            % {"tasks": MOST_UNFINISHED}
         )
 
 

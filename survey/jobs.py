@@ -39,9 +39,12 @@ from django.db import (
     transaction,
 )
 from django.db.models import F, Q, QuerySet
-from django.utils import timezone
+from django.utils import timezone, translation
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 from kombu.exceptions import OperationalError as BrokerError
 
+from accounts.language import language_of
 from accounts.models import User
 from survey.job_kinds import JOB_KINDS, JobKind
 from survey.models import Job
@@ -80,19 +83,19 @@ POOLS = ((QUICK,), (CONFIRMED, LONG, SCANS), (EMAILS,), (DOWNLOADS,))
 QUEUES = tuple(queue for pool in POOLS for queue in pool)
 RUN_JOB = "survey.tasks.run_job"
 
-WORKER_DIED = (
-    "This was started three times and never finished. Nothing was saved. Start it"
-    " again, and contact your engineers if it fails again."
+WORKER_DIED = gettext_noop(
+    "This was started three times and never finished. Nothing was saved."
+    " Start it again, and contact your engineers if it fails again."
 )
-FAILED = (
-    "Something went wrong on our side, and nothing was saved. Start it again, and"
-    " contact your engineers if it fails again."
+FAILED = gettext_noop(
+    "Something went wrong on our side, and nothing was saved. Start it again,"
+    " and contact your engineers if it fails again."
 )
-UNKNOWN_KIND = (
-    "The software was updated in the meantime and can no longer do this. Nothing was"
-    " changed. Start it again from its page."
+UNKNOWN_KIND = gettext_noop(
+    "The software was updated in the meantime and can no longer do this."
+    " Nothing was changed. Start it again from its page."
 )
-RETRYING = "The database was unavailable for a moment. Starting again."
+RETRYING = gettext_noop("The database was unavailable for a moment. Starting again.")
 
 
 class JobRefused(Exception):
@@ -168,7 +171,7 @@ def request_cancel(job: Job) -> bool:
     unfinished = Job.objects.filter(pk=job.pk, ended_at=None)
     waiting = unfinished.filter(state=Job.State.WAITING)
     return bool(
-        waiting.update(state=Job.State.CANCELLED, ended_at=now, message="Cancelled.")
+        waiting.update(state=Job.State.CANCELLED, ended_at=now, message=_("Cancelled."))
         or unfinished.filter(cancel_asked_at=None).update(cancel_asked_at=now)
     )
 
@@ -191,7 +194,7 @@ def wake_forgotten() -> None:
     now = timezone.now()
     Job.objects.filter(ended_at=None, created_at__lt=now - UNKNOWN_KIND_AFTER).exclude(
         kind__in=JOB_KINDS
-    ).update(state=Job.State.FAILED, ended_at=now, message=UNKNOWN_KIND)
+    ).update(state=Job.State.FAILED, ended_at=now, message=_(UNKNOWN_KIND))
     for pool in POOLS:
         workers = settings.JOB_WORKERS.get(pool[-1], 0)
         most = max(MAX_WOKEN, MAX_WOKEN_PER_WORKER * workers)
@@ -214,9 +217,16 @@ def run(pk: int) -> bool:
     claimed = _claim(pk)
     if claimed is None:
         return False
+    # What a job stores is read first by the person who asked for it.
+    with translation.override(language_of(claimed.by)):
+        _run_claimed(claimed)
+    return True
+
+
+def _run_claimed(claimed: Job) -> None:
     if claimed.attempts > MAX_ATTEMPTS:
-        _end(claimed, Job.State.FAILED, WORKER_DIED)
-        return True
+        _end(claimed, Job.State.FAILED, _(WORKER_DIED))
+        return
     progress = Progress(claimed)
     try:
         with _heartbeat(progress):
@@ -227,7 +237,7 @@ def run(pk: int) -> bool:
     except Interrupted:
         _put_back(claimed, message="", attempts=claimed.attempts - 1)
     except Cancelled:
-        _end(claimed, Job.State.CANCELLED, "Cancelled. Nothing was saved.")
+        _end(claimed, Job.State.CANCELLED, _("Cancelled. Nothing was saved."))
     except JobRefused as refused:
         _end(claimed, Job.State.FAILED, str(refused))
     except Exception as error:
@@ -235,12 +245,11 @@ def run(pk: int) -> bool:
         # A failover, a conflict with the replica's replay, SQLite's writer.
         is_passing = isinstance(error, OperationalError | InterfaceError)
         if is_passing and claimed.attempts < MAX_ATTEMPTS:
-            _put_back(claimed, message=RETRYING)
+            _put_back(claimed, message=_(RETRYING))
         else:
-            _end(claimed, Job.State.FAILED, FAILED)
+            _end(claimed, Job.State.FAILED, _(FAILED))
     else:
         _end(claimed, Job.State.DONE, progress.message, progress)
-    return True
 
 
 @transaction.atomic

@@ -11,6 +11,8 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from accounts import audit
 from accounts.models import District, User
@@ -20,13 +22,13 @@ from survey.us_holidays import Holiday, us_school_holidays
 
 WEEKEND = frozenset((5, 6))
 WEEKDAYS = (
-    "Monday",
-    "Tuesday",
-    "Wednesday",
-    "Thursday",
-    "Friday",
-    "Saturday",
-    "Sunday",
+    gettext_noop("Monday"),
+    gettext_noop("Tuesday"),
+    gettext_noop("Wednesday"),
+    gettext_noop("Thursday"),
+    gettext_noop("Friday"),
+    gettext_noop("Saturday"),
+    gettext_noop("Sunday"),
 )
 MAX_NAME_LENGTH = 100
 # A summer of three months; more is a typing error in the year.
@@ -125,19 +127,25 @@ def add_holiday(
     name = " ".join(name.split())
     errors: dict[str, str] = {}
     if not name or len(name) > MAX_NAME_LENGTH or not name.isprintable():
-        errors["name"] = f"Use a name of at most {MAX_NAME_LENGTH} characters."
+        errors["name"] = _("Use a name of at most %(max_name_length)s characters.") % {
+            "max_name_length": MAX_NAME_LENGTH
+        }
     if last < first:
-        errors["last"] = "The last day is before the first. Choose a later one."
+        errors["last"] = _("The last day is before the first. Choose a later one.")
     elif (last - first).days >= MOST_DAYS:
-        errors["last"] = (
-            f"These are more than {MOST_DAYS} days. Check the year, or add them in"
-            " parts."
-        )
+        errors["last"] = _(
+            "These are more than %(most_days)s days. Check the year, or"
+            " add them in parts."
+        ) % {"most_days": MOST_DAYS}
     if errors:
         raise ValidationError(errors)
     if DayOff.objects.filter(district=district).count() >= MOST_HOLIDAYS:
         raise ValidationError(
-            f"There are {MOST_HOLIDAYS} holidays already. Remove those of past years."
+            _(
+                "There are %(most_holidays)s holidays already. Remove those"
+                " of past years."
+            )
+            % {"most_holidays": MOST_HOLIDAYS}
         )
     holiday = DayOff(district=district, name=name, first=first, last=last)
     with transaction.atomic():
@@ -146,7 +154,10 @@ def add_holiday(
                 holiday.save()
         except IntegrityError as error:
             raise ValidationError(
-                {"name": f"{name} is in the calendar on this day already."}
+                {
+                    "name": _("%(name)s is in the calendar on this day already.")
+                    % {"name": name}
+                }
             ) from error
         _record("add holiday", holiday, by, request, after=_values(holiday))
     return holiday
@@ -213,7 +224,7 @@ def set_weekend(
     _check_may_change(by, None)
     new = frozenset(weekdays)
     if not 0 < len(new) < len(WEEKDAYS):
-        raise ValidationError("Choose at least one weekday, and leave at least one.")
+        raise ValidationError(_("Choose at least one weekday, and leave at least one."))
     # Locked, so that the entry names the days before.
     stored = _weekdays(DayOff.objects.select_for_update())
     before = stored or WEEKEND

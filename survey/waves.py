@@ -14,6 +14,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 from django.db.models.deletion import ProtectedError
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
 
 from accounts import audit
 from accounts.models import District, User
@@ -101,8 +102,11 @@ def delete_wave(
     # added at the same moment.
     except (ProtectedError, IntegrityError) as error:
         raise ChangeBlocked(
-            f"{wave.name} has administrations, so it can't be deleted. Move them to"
-            " another wave first."
+            _(
+                "%(name)s has administrations, so it can't be deleted. Move"
+                " them to another wave first."
+            )
+            % {"name": wave.name}
         ) from error
 
 
@@ -115,7 +119,12 @@ def _clean(name: str) -> str:
     name = " ".join(name.split())
     if not name or len(name) > MAX_NAME_LENGTH or not name.isprintable():
         raise ValidationError(
-            {"name": f"Use a name of one line, at most {MAX_NAME_LENGTH} characters."}
+            {
+                "name": _(
+                    "Use a name of one line, at most %(max_name_length)s characters."
+                )
+                % {"max_name_length": MAX_NAME_LENGTH}
+            }
         )
     return name
 
@@ -124,7 +133,10 @@ def _save(wave: Wave) -> None:
     # The unique constraint decides in the end; this check has a message.
     others = Wave.objects.filter(name__iexact=wave.name, district=wave.district)
     taken = ValidationError(
-        {"name": f"A wave named {wave.name} already exists. Choose another name."}
+        {
+            "name": _("A wave named %(name)s already exists. Choose another name.")
+            % {"name": wave.name}
+        }
     )
     if others.exclude(pk=wave.pk).exists():
         raise taken

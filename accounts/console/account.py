@@ -6,12 +6,14 @@ from allauth.account.internal.flows.reauthentication import (
     raise_if_reauthentication_required,
 )
 from allauth.mfa.adapter import get_adapter
+from django.conf import settings
 from django.contrib import messages
-from django.http import Http404, HttpResponse
+from django.http import Http404, HttpResponse, HttpResponseBadRequest
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils.http import urlencode
+from django.utils.http import url_has_allowed_host_and_scheme, urlencode
 from django.utils.safestring import mark_safe
+from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import (
     require_http_methods,
@@ -40,6 +42,21 @@ def my_account(request: StaffRequest) -> HttpResponse:
             ),
         },
     )
+
+
+@signed_in
+@require_POST
+def choose_language(request: StaffRequest) -> HttpResponse:
+    """Store the user's language, and return to the page that the form names."""
+    language = request.POST.get("language", "")
+    if language not in dict(settings.LANGUAGES):
+        return HttpResponseBadRequest(_("This language is not offered."))
+    request.user.language = language
+    request.user.save(update_fields=["language"])
+    page = request.POST.get("next", "")
+    if not url_has_allowed_host_and_scheme(page, allowed_hosts=None):
+        page = reverse("my_account")
+    return redirect(page)
 
 
 @signed_in
@@ -109,11 +126,11 @@ def session_end(request: StaffRequest, pk: int) -> HttpResponse:
     current = request.session.session_key
     known = sessions.sessions_of(request.user, current=current)
     if any(session.pk == pk and session.is_current for session in known):
-        messages.info(request, "To end your current session, log out.")
+        messages.info(request, _("To end your current session, log out."))
     elif not sessions.end_one(request, user=request.user, pk=pk):
         raise Http404
     else:
-        messages.success(request, "Session ended.")
+        messages.success(request, _("Session ended."))
     return redirect("my_account")
 
 
@@ -121,5 +138,5 @@ def session_end(request: StaffRequest, pk: int) -> HttpResponse:
 @require_POST
 def sessions_end(request: StaffRequest) -> HttpResponse:
     sessions.end_others(request, user=request.user)
-    messages.success(request, "All other sessions ended.")
+    messages.success(request, _("All other sessions ended."))
     return redirect("my_account")

@@ -17,6 +17,8 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_safe
 
 from accounts import audit
@@ -50,23 +52,34 @@ COLUMNS = (
 
 
 class FilterForm(forms.Form):
+    # Label and key of a model, such as "survey.respondent:12".
+    about = forms.RegexField(
+        r"^([a-z_]+\.[a-z_]+:[0-9]{1,18})?$",
+        required=False,
+        strip=True,
+        widget=forms.HiddenInput(),
+    )
     by = forms.CharField(
-        label="Person (e-mail address)",
+        label=gettext_lazy("Person (e-mail address)"),
         required=False,
         max_length=254,
         widget=forms.TextInput(attrs={"autocomplete": "off", "size": 24}),
     )
     school = forms.CharField(
-        label="School (start of its name)",
+        label=gettext_lazy("School (start of its name)"),
         required=False,
         max_length=200,
         widget=forms.TextInput(attrs={"autocomplete": "off", "size": 24}),
     )
     since = forms.DateField(
-        label="From", required=False, widget=forms.DateInput(attrs={"type": "date"})
+        label=gettext_lazy("From"),
+        required=False,
+        widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
     )
     until = forms.DateField(
-        label="To", required=False, widget=forms.DateInput(attrs={"type": "date"})
+        label=gettext_lazy("To"),
+        required=False,
+        widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
     )
 
     def __init__(self, data: QueryDict | None = None) -> None:
@@ -74,9 +87,11 @@ class FilterForm(forms.Form):
         # Read the actions once, for checking as well as for the list.
         actions = [(action, action.capitalize()) for action in known_actions()]
         self.fields["action"] = forms.ChoiceField(
-            label="Action", required=False, choices=[("", "All actions"), *actions]
+            label=_("Action"),
+            required=False,
+            choices=[("", _("All actions")), *actions],
         )
-        self.order_fields(("by", "school", "action", "since", "until"))
+        self.order_fields(("about", "by", "school", "action", "since", "until"))
 
     def clean_by(self) -> str:
         return self.cleaned_data["by"].strip().lower()
@@ -90,10 +105,10 @@ class FilterForm(forms.Form):
             day = cleaned.get(name)
             # Python cannot compute the day before year 1 or after year 9999.
             if day and not MINYEAR < day.year < MAXYEAR:
-                self.add_error(name, "There are no entries from that year.")
+                self.add_error(name, _("There are no entries from that year."))
         since, until = cleaned.get("since"), cleaned.get("until")
         if since and until and until < since:
-            self.add_error("until", "This date is before “From”.")
+            self.add_error("until", _("This date is before “From”."))
         return cleaned
 
 
@@ -127,6 +142,7 @@ def audit_list(request: StaffRequest) -> HttpResponse:
             "filter_form": filters,
             "download": f"{reverse('audit_csv')}{listing.address(page=None)}",
             "is_filtered": any(request.GET.values()),
+            "is_about_one": bool(request.GET.get("about")),
         },
     )
 
@@ -142,10 +158,13 @@ def audit_csv(request: StaffRequest) -> HttpResponseBase:
     if not filters.is_valid() or count > MOST_DOWNLOADED:
         messages.error(
             request,
-            f"A file can hold {MOST_DOWNLOADED:,} entries. Choose a shorter period,"
-            " and download several files."
+            _(
+                "A file can hold %(number)s entries. Choose a shorter period, and"
+                " download several files."
+            )
+            % {"number": f"{MOST_DOWNLOADED:,}"}
             if filters.is_valid()
-            else "Nothing was downloaded. Correct the filters below.",
+            else _("Nothing was downloaded. Correct the filters below."),
         )
         return redirect(f"{reverse('audit_list')}?{request.GET.urlencode()}")
     used = {name: str(value) for name, value in filters.cleaned_data.items() if value}
@@ -169,6 +188,9 @@ def filtered_entries(
     if not filters.is_valid():
         return rows.none()
     wanted = filters.cleaned_data
+    if wanted["about"]:
+        kind, _colon, key = wanted["about"].partition(":")
+        rows = rows.filter(kind=kind, subject_id=int(key))
     if wanted["by"]:
         rows = rows.filter(by=wanted["by"])
     if wanted["action"]:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext, gettext_noop
 
 from accounts.models import AuditEntry, User
 from accounts.permissions import Permissions
@@ -57,7 +58,10 @@ _SUBJECTS: dict[str, Subjects] = {}
 
 
 def add_sentences(sentences: Mapping[str, str], *, are_views: bool = False) -> None:
-    """Add the sentences of actions, such as "{who} renamed {subject}"."""
+    """Add the sentences of actions, such as "{who} renamed {subject}".
+
+    They are marked with `gettext_noop`, and translated when the page shows them.
+    """
     for action, text in sentences.items():
         _SENTENCES[action] = Sentence(text, are_views)
 
@@ -91,6 +95,12 @@ class Line:
         return self.entries[0]
 
     @property
+    def account(self) -> str:
+        """The address of a user who is shown by name."""
+        is_named = self.entry.user_id is not None and self.who != self.entry.by
+        return self.entry.by if is_named else ""
+
+    @property
     def count(self) -> int:
         return len(self.entries)
 
@@ -106,7 +116,7 @@ class Line:
                 '<a href="{}">{}</a>', self.subject.url, self.subject.text
             )
         return format_html(
-            sentence_of(self.entry.action).text,
+            gettext(sentence_of(self.entry.action).text),
             who=format_html("<bdi>{}</bdi>", self.who),
             subject=subject,
             action=self.entry.action,
@@ -118,7 +128,7 @@ class Line:
         # Where people are named, so is the survey that they are invited to.
         hidden = {*_HIDDEN_DETAILS, *(["administration"] * bool(self.subject.context))}
         return [
-            (name, before, after)
+            (name, _shown(before), _shown(after))
             for name, before, after in self.entry.changes
             if name not in hidden
             and (self.entry.before or after not in (None, False, "", [], {}))
@@ -132,6 +142,22 @@ class Line:
         place = entry.district_id, entry.school_id
         thing = entry.kind, entry.subject_id, entry.subject
         return entry.by, entry.action, day, *thing, *place, found
+
+
+def _shown(value: object) -> object:
+    """Spell lists and objects without the brackets and quotes of Python."""
+    if isinstance(value, list):
+        return ", ".join(str(_shown(one)) for one in value)
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {_shown(one)}" for name, one in value.items())
+    return value
+
+
+def _actor(entry: AuditEntry) -> str:
+    """Return the address of a user without a name, or the command that ran."""
+    if entry.user_id is None and entry.by.isidentifier():
+        return gettext("System (%(command)s)") % {"command": entry.by}
+    return entry.by
 
 
 def _as_text(details: Sequence[tuple[str, object, object]]) -> str:
@@ -156,7 +182,7 @@ def lines_of(
     for entry in entries:
         line = Line(
             [entry],
-            names.get(entry.user_id or 0, entry.by),
+            names.get(entry.user_id or 0) or _actor(entry),
             _label(entry, labels),
             place_of(entry),
         )
@@ -184,43 +210,63 @@ def _label(entry: AuditEntry, labels: Mapping[str, Mapping[int, Label]]) -> Labe
     if found is not None:
         return found
     if entry.kind in _SUBJECTS and _SUBJECTS[entry.kind].unknown:
-        return Label(_SUBJECTS[entry.kind].unknown)
+        return Label(gettext(_SUBJECTS[entry.kind].unknown))
     return Label(entry.subject or "–")
 
 
 add_sentences(
     {
-        "log in": "{who} logged in",
-        "accept invitation": "{who} accepted the invitation",
-        "set password": "{who} set a password",
-        "change password": "{who} changed the password",
-        "reset password": "{who} reset the password",
-        "refuse password": "Wrong passwords for {subject} were refused",
-        "set up second factor": "{who} set up the second factor",
-        "replace second factor": "{who} replaced the second factor",
-        "make recovery codes": "{who} made new recovery codes",
-        "reset second factor": "{who} reset the second factor of {subject}",
-        "refuse second factor": "Wrong second-factor codes for {subject} were refused",
-        "end session": "{who} ended a session",
-        "end all sessions": "{who} ended all other sessions",
-        "rename school": "{who} renamed the school {subject}",
-        "rename district": "{who} renamed the district {subject}",
-        "close school": "{who} closed the school {subject}",
-        "close district": "{who} closed the district {subject}",
-        "reopen school": "{who} reopened the school {subject}",
-        "reopen district": "{who} reopened the district {subject}",
-        "download audit": "{who} downloaded the audit log",
-        "resend invitation": "{who} sent the invitation of {subject} again",
-        "withdraw invitation": "{who} withdrew the invitation of {subject}",
-        "appoint state": "{who} made {subject} a state administrator",
-        "appoint district": "{who} made {subject} a district administrator",
-        "appoint coordinator": "{who} made {subject} a school coordinator",
-        "appoint analyst": "{who} made {subject} an analyst",
-        "dismiss state": "{who} dismissed {subject} as state administrator",
-        "dismiss district": "{who} dismissed {subject} as district administrator",
-        "dismiss coordinator": "{who} dismissed {subject} as school coordinator",
-        "dismiss analyst": "{who} dismissed {subject} as analyst",
+        "log in": gettext_noop("{who} logged in"),
+        "accept invitation": gettext_noop("{who} accepted the invitation"),
+        "set password": gettext_noop("{who} set a password"),
+        "change password": gettext_noop("{who} changed the password"),
+        "reset password": gettext_noop("{who} reset the password"),
+        "refuse password": gettext_noop("Wrong passwords for {subject} were refused"),
+        "set up second factor": gettext_noop("{who} set up the second factor"),
+        "replace second factor": gettext_noop("{who} replaced the second factor"),
+        "make recovery codes": gettext_noop("{who} made new recovery codes"),
+        "reset second factor": gettext_noop(
+            "{who} reset the second factor of {subject}"
+        ),
+        "refuse second factor": gettext_noop(
+            "Wrong second-factor codes for {subject} were refused"
+        ),
+        "end session": gettext_noop("{who} ended a session"),
+        "end all sessions": gettext_noop("{who} ended all other sessions"),
+        "rename school": gettext_noop("{who} renamed the school {subject}"),
+        "rename district": gettext_noop("{who} renamed the district {subject}"),
+        "close school": gettext_noop("{who} closed the school {subject}"),
+        "close district": gettext_noop("{who} closed the district {subject}"),
+        "reopen school": gettext_noop("{who} reopened the school {subject}"),
+        "reopen district": gettext_noop("{who} reopened the district {subject}"),
+        "download audit": gettext_noop("{who} downloaded the audit log"),
+        "resend invitation": gettext_noop(
+            "{who} sent the invitation of {subject} again"
+        ),
+        "withdraw invitation": gettext_noop(
+            "{who} withdrew the invitation of {subject}"
+        ),
+        "appoint state": gettext_noop("{who} made {subject} a state administrator"),
+        "appoint district": gettext_noop(
+            "{who} made {subject} a district administrator"
+        ),
+        "appoint coordinator": gettext_noop(
+            "{who} made {subject} a school coordinator"
+        ),
+        "appoint analyst": gettext_noop("{who} made {subject} an analyst"),
+        "dismiss state": gettext_noop(
+            "{who} dismissed {subject} as state administrator"
+        ),
+        "dismiss district": gettext_noop(
+            "{who} dismissed {subject} as district administrator"
+        ),
+        "dismiss coordinator": gettext_noop(
+            "{who} dismissed {subject} as school coordinator"
+        ),
+        "dismiss analyst": gettext_noop("{who} dismissed {subject} as analyst"),
     }
 )
 SAW_NAMES = "see names in the audit log"
-add_sentences({SAW_NAMES: "{who} saw names in the audit log"}, are_views=True)
+add_sentences(
+    {SAW_NAMES: gettext_noop("{who} saw names in the audit log")}, are_views=True
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from allauth.account import forms as account
 from allauth.core import context
@@ -11,19 +11,27 @@ from django import forms
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
 
 from accounts import login_throttle, passwords, second_factor
 from accounts.adapter import check_own_password
 from accounts.models import User
 
-ADVICE = (
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
+ADVICE = _(
     "At least 8 characters, and not easy to guess. Three or four unrelated words work"
     " well."
 )
 
+APP_OR_RECOVERY_CODE = _(
+    "The six digits in your authenticator app, or one of your recovery codes."
+)
+
 
 def password_field(
-    label: str, autocomplete: str, help_text: str = ""
+    label: StrOrPromise, autocomplete: str, help_text: StrOrPromise = ""
 ) -> forms.CharField:
     return forms.CharField(
         label=label,
@@ -34,9 +42,9 @@ def password_field(
     )
 
 
-def code_field(help_text: str) -> forms.CharField:
+def code_field(help_text: StrOrPromise) -> forms.CharField:
     return forms.CharField(
-        label="Code",
+        label=_("Code"),
         help_text=help_text,
         max_length=40,
         widget=forms.TextInput(
@@ -51,7 +59,7 @@ def code_field(help_text: str) -> forms.CharField:
 
 def email_field() -> forms.EmailField:
     return forms.EmailField(
-        label="E-mail address",
+        label=_("E-mail address"),
         max_length=254,
         widget=forms.EmailInput(attrs={"autocomplete": "username"}),
     )
@@ -61,7 +69,7 @@ class LoginForm(account.LoginForm):
     def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
         self.fields["login"] = email_field()
-        self.fields["password"] = password_field("Password", "current-password")
+        self.fields["password"] = password_field(_("Password"), "current-password")
 
     def clean_login(self) -> str:
         return self.cleaned_data["login"].strip().lower()
@@ -79,8 +87,11 @@ class ForgottenPasswordForm(account.ResetPasswordForm):
             attempt = passwords.start_reset_request(cleaned["email"])
             if attempt.wait:
                 raise ValidationError(
-                    "A link was already requested for this address. Check your e-mail,"
-                    f" or wait {login_throttle.in_words(attempt.wait)} and try again."
+                    _(
+                        "A link was already requested for this address. Check your"
+                        " e-mail, or wait %(time)s and try again."
+                    ),
+                    params={"time": login_throttle.in_words(attempt.wait)},
                 )
         return cleaned
 
@@ -93,8 +104,8 @@ class ForgottenPasswordForm(account.ResetPasswordForm):
 class NewPasswordForm(forms.Form):
     """Ask for a new password twice. Subclasses or views save it."""
 
-    password1 = password_field("New password", "new-password", help_text=ADVICE)
-    password2 = password_field("Repeat it", "new-password")
+    password1 = password_field(_("New password"), "new-password", help_text=ADVICE)
+    password2 = password_field(_("Repeat it"), "new-password")
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         self.user = user
@@ -108,7 +119,7 @@ class NewPasswordForm(forms.Form):
         cleaned = super().clean() or self.cleaned_data
         first, second = cleaned.get("password1"), cleaned.get("password2")
         if first and second and first != second:
-            self.add_error("password2", "The two passwords differ.")
+            self.add_error("password2", _("The two passwords differ."))
         return cleaned
 
 
@@ -123,7 +134,7 @@ class SetPasswordForm(NewPasswordForm):
 
 
 class ChangePasswordForm(NewPasswordForm):
-    oldpassword = password_field("Current password", "current-password")
+    oldpassword = password_field(_("Current password"), "current-password")
     field_order = ("oldpassword", "password1", "password2")
 
     def clean_oldpassword(self) -> str:
@@ -141,13 +152,11 @@ class ChangePasswordForm(NewPasswordForm):
 
 
 class PasswordAgainForm(account.ReauthenticateForm):
-    password = password_field("Password", "current-password")
+    password = password_field(_("Password"), "current-password")
 
 
 class CodeForm(mfa.AuthenticateForm):
-    code = code_field(
-        "The six digits in your authenticator app, or one of your recovery codes."
-    )
+    code = code_field(APP_OR_RECOVERY_CODE)
 
     def clean_code(self) -> str:
         code = self.cleaned_data["code"]
@@ -156,9 +165,7 @@ class CodeForm(mfa.AuthenticateForm):
 
 
 class CodeAgainForm(mfa.ReauthenticateForm):
-    code = code_field(
-        "The six digits in your authenticator app, or one of your recovery codes."
-    )
+    code = code_field(APP_OR_RECOVERY_CODE)
     clean_code = CodeForm.clean_code
 
 
@@ -166,7 +173,7 @@ class SetUpForm(forms.Form):
     """Ask for the first code. The signed secret travels with the form."""
 
     key = forms.CharField(widget=forms.HiddenInput, max_length=500)
-    code = code_field("The six digits that the app shows after you scan the code.")
+    code = code_field(_("The six digits that the app shows after you scan the code."))
 
     def __init__(
         self, *args: Any, draft: second_factor.SetUpDraft, **kwargs: Any
@@ -179,7 +186,9 @@ class SetUpForm(forms.Form):
         code = self.cleaned_data["code"]
         if second_factor.counter_of(self.draft.secret, code) is None:
             raise ValidationError(
-                "This code does not match. Enter the code that the app shows now. If it"
-                " still does not match, check the clock of your phone."
+                _(
+                    "This code does not match. Enter the code that the app shows now."
+                    " If it still does not match, check the clock of your phone."
+                )
             )
         return code

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
 
 from accounts.permissions import Capability as C
 from accounts.permissions import Permissions
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
 
 @dataclass(frozen=True, slots=True)
 class NavigationEntry:
-    name: str
+    name: StrOrPromise
     route: str
     # One of these capabilities is needed. The page itself checks it again.
     needs: frozenset[C]
     # Shown on the home page.
-    purpose: str
+    purpose: StrOrPromise
     # Its name among static/vendor/lucide.
     icon: str
 
@@ -28,66 +33,69 @@ class NavigationEntry:
 
 ENTRIES = (
     NavigationEntry(
-        "Response rates",
+        _("Response rates"),
         "rates_board",
         frozenset((C.SEE_RATES,)),
-        "Follow starts and finishes, school by school.",
+        _("Follow starts and finishes, school by school."),
         "chart-column",
     ),
     NavigationEntry(
-        "Administrations",
+        _("Administrations"),
         "administration_list",
         frozenset((C.SEE_RATES,)),
-        "Open surveys for an audience and period; find people and print login cards.",
+        _(
+            "Open surveys for an audience and period; find people and print login"
+            " cards."
+        ),
         "clipboard-list",
     ),
     NavigationEntry(
-        "Rosters",
+        _("Rosters"),
         "roster_list",
         frozenset((C.MANAGE_ROSTERS,)),
-        "Upload the people to invite, and keep them up to date.",
+        _("Upload the people to invite, and keep them up to date."),
         "users",
     ),
     NavigationEntry(
-        "Feeds",
+        _("Feeds"),
         "feed_list",
         frozenset((C.MANAGE_FEEDS,)),
-        "Fetch rosters from student information systems every night.",
+        _("Fetch rosters from student information systems every night."),
         "refresh-cw",
     ),
     NavigationEntry(
-        "Surveys",
+        _("Surveys"),
         "survey_list",
         frozenset((C.MANAGE_SURVEYS,)),
-        "Upload a survey, preview it and publish it.",
+        _("Upload a survey, preview it and publish it."),
         "list-checks",
     ),
     NavigationEntry(
-        "Exports",
+        _("Exports"),
         "export_list",
         frozenset((C.SEE_RESPONSES,)),
-        "Download responses with their codebook.",
+        _("Download responses with their codebook."),
         "download",
     ),
     NavigationEntry(
-        "Staff",
+        _("Staff"),
         "staff_list",
         frozenset((C.MANAGE_STAFF,)),
-        "Invite colleagues and manage their roles.",
+        _("Invite colleagues and manage their roles."),
         "contact",
     ),
     NavigationEntry(
-        "Settings",
+        _("Settings"),
         "settings_home",
         frozenset((C.MANAGE_ROSTERS,)),
-        "Choose contact persons, thresholds, names and logos; enter holidays.",
+        _("Choose contact persons, thresholds, names and logos; enter holidays."),
         "settings-2",
     ),
     NavigationEntry(
-        "Audit",
+        _("Audit"),
         "audit_list",
         frozenset((C.SEE_AUDIT,)),
-        "Review changes, and views of names and codes.",
+        _("Review changes, and views of names and codes."),
         "history",
     ),
 )

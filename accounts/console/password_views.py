@@ -8,6 +8,7 @@ from allauth.account.models import Login
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
@@ -36,7 +37,7 @@ def password_choose(request: HttpRequest) -> HttpResponse:
         passwords.set_password(
             user, form.cleaned_data["password1"], how="reset password", request=request
         )
-        messages.success(request, "Your new password is set.")
+        messages.success(request, _("Your new password is set."))
         return _log_in(request, user)
     return render(request, "account/password_choose.html", {"form": form, "key": key})
 

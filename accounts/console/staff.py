@@ -10,6 +10,8 @@ from django.contrib import messages
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import (
     require_http_methods,
     require_POST,
@@ -27,16 +29,20 @@ from accounts.staff import dismiss, may_appoint_all, members_for
 Role = Membership.Role
 MANAGE = Capability.MANAGE_STAFF
 DUTIES = {
-    Role.STATE: "everything, in all districts",
-    Role.DISTRICT: "everything, in one district",
-    Role.COORDINATOR: "roster, login cards and response rates of one school",
-    Role.ANALYST: "responses and reports, never names",
+    Role.STATE: gettext_lazy("everything, in all districts"),
+    Role.DISTRICT: gettext_lazy("everything, in one district"),
+    Role.COORDINATOR: gettext_lazy(
+        "roster, login cards and response rates of one school"
+    ),
+    Role.ANALYST: gettext_lazy("responses and reports, never names"),
 }
 
 
 class FilterForm(forms.Form):
     role = forms.ChoiceField(
-        label="Role", required=False, choices=[("", "All roles"), *Role.choices]
+        label=gettext_lazy("Role"),
+        required=False,
+        choices=[("", gettext_lazy("All roles")), *Role.choices],
     )
 
 
@@ -90,14 +96,14 @@ def membership_detail(request: StaffRequest, pk: int) -> HttpResponse:
 @needs(MANAGE)
 @require_POST
 def membership_dismiss(request: StaffRequest, pk: int) -> HttpResponse:
-    return _perform(request, pk, dismiss, "Dismissed {user} as {membership}.")
+    return _perform(request, pk, dismiss, _("Dismissed {user} as {membership}."))
 
 
 @needs(MANAGE)
 @require_POST
 def membership_withdraw(request: StaffRequest, pk: int) -> HttpResponse:
     return _perform(
-        request, pk, invitations.withdraw, "Withdrew the invitation of {user}."
+        request, pk, invitations.withdraw, _("Withdrew the invitation of {user}.")
     )
 
 
@@ -108,7 +114,7 @@ def membership_resend(request: StaffRequest, pk: int) -> HttpResponse:
         request,
         pk,
         invitations.resend,
-        "Sent a new link to {user}. The previous link no longer works.",
+        _("Sent a new link to {user}. The previous link no longer works."),
         stay=True,
     )
 
@@ -123,7 +129,7 @@ def membership_reset_second_factor(request: StaffRequest, pk: int) -> HttpRespon
         request,
         pk,
         reset,
-        "{user} is logged out and sets up a new second factor at the next login.",
+        _("{user} is logged out and sets up a new second factor at the next login."),
         stay=True,
     )
 
@@ -150,7 +156,8 @@ def staff_invite(request: StaffRequest) -> HttpResponse:
         else:
             messages.success(
                 request,
-                f"Sent an invitation to {membership.user}: {membership}.",
+                _("Sent an invitation to %(user)s: %(role)s.")
+                % {"user": membership.user, "role": membership},
             )
             return redirect("staff_list")
     return render(request, "accounts/staff_invite.html", {"form": form})
@@ -172,19 +179,25 @@ class InvitationForm(forms.Form):
     """Invite a colleague to a role that the user may give."""
 
     email = forms.EmailField(
-        label="E-mail address",
+        label=gettext_lazy("E-mail address"),
         max_length=254,
-        help_text="The invitation is sent here. It is also the login name.",
+        help_text=gettext_lazy(
+            "The invitation is sent here. It is also the login name."
+        ),
         widget=forms.EmailInput(attrs={"autocomplete": "off"}),
     )
-    first_name = forms.CharField(label="First name", max_length=150, required=False)
-    last_name = forms.CharField(label="Last name", max_length=150, required=False)
-    role = forms.ChoiceField(label="Role", widget=forms.RadioSelect)
+    first_name = forms.CharField(
+        label=gettext_lazy("First name"), max_length=150, required=False
+    )
+    last_name = forms.CharField(
+        label=gettext_lazy("Last name"), max_length=150, required=False
+    )
+    role = forms.ChoiceField(label=gettext_lazy("Role"), widget=forms.RadioSelect)
     district = forms.ModelChoiceField(
-        label="District", queryset=District.objects.none(), required=False
+        label=gettext_lazy("District"), queryset=District.objects.none(), required=False
     )
     school = forms.ModelChoiceField(
-        label="School", queryset=School.objects.none(), required=False
+        label=gettext_lazy("School"), queryset=School.objects.none(), required=False
     )
 
     def __init__(
@@ -213,9 +226,9 @@ class InvitationForm(forms.Form):
         ]
         districts = permissions.districts(MANAGE).filter(closed_at=None)
         district.queryset = districts
-        district.empty_label = "Whole state"
+        district.empty_label = _("Whole state")
         if not permissions.places(MANAGE).state:
-            district.empty_label = "Choose a district"
+            district.empty_label = _("Choose a district")
             if len(districts) == 1:
                 district.initial = districts[0].pk
         chosen = str(self["district"].value())
@@ -225,7 +238,9 @@ class InvitationForm(forms.Form):
             district_id__in=[int(chosen)] if is_key else [], closed_at=None
         )
         school.queryset = schools
-        school.empty_label = "Whole district" if schools else "Choose a district first"
+        school.empty_label = (
+            _("Whole district") if schools else _("Choose a district first")
+        )
 
     def person(self) -> PersonFields:
         return {
@@ -251,23 +266,27 @@ class InvitationForm(forms.Form):
         if role == Role.STATE and (district or school):
             self.add_error(
                 "district",
-                "A state administrator works for the whole state. Choose no district.",
+                _(
+                    "A state administrator works for the whole state. Choose no"
+                    " district."
+                ),
             )
         elif role == Role.DISTRICT and not district:
-            self.add_error("district", "Choose the district to administer.")
+            self.add_error("district", _("Choose the district to administer."))
         elif role == Role.DISTRICT and school:
             self.add_error(
-                "school", "A district administrator works for all schools. Choose none."
+                "school",
+                _("A district administrator works for all schools. Choose none."),
             )
         elif role == Role.COORDINATOR and not school:
             self.add_error(
                 "school" if district else "district",
-                "Choose a district, then the school to coordinate.",
+                _("Choose a district, then the school to coordinate."),
             )
         elif not self.errors and not self.permissions.may_appoint(
             role, district=None if school else district, school=school
         ):
-            self.add_error("district", "Choose one of your districts.")
+            self.add_error("district", _("Choose one of your districts."))
         return cleaned
 
 
@@ -294,5 +313,5 @@ def _perform(
 
 def _message_of(error: ValidationError) -> str:
     if "one_current_membership" in str(error):
-        return "This person already has this role there."
+        return _("This person already has this role there.")
     return " ".join(error.messages)

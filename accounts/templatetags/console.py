@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 from django import template
 from django.conf import settings
 from django.template import TemplateDoesNotExist
-from django.template.loader import get_template
+from django.template.loader import select_template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
 
 if TYPE_CHECKING:
     from django.forms import BoundField
@@ -62,12 +63,20 @@ def icon(name: str) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def help_page(context: template.Context) -> object:
-    """Return the template that explains this page, or None."""
-    match = getattr(context.get("request"), "resolver_match", None)
-    if match is None:
+    """Return the template that explains this page, or the console as a whole.
+
+    None for pages before the login and for errors.
+    """
+    request = context.get("request")
+    match = getattr(request, "resolver_match", None)
+    if request is None or match is None:
         return None
+    own = f"console/help/{match.url_name}.html"
+    names = [own, "console/_help_default.html"]
+    if not request.user.is_authenticated:
+        names = [own]
     try:
-        return get_template(f"console/help/{match.url_name}.html")
+        return select_template(names)
     except TemplateDoesNotExist:
         return None
 
@@ -106,7 +115,7 @@ def address(listing: Listing, **changed: object) -> str:
 def time_zone() -> str:
     """Return "Chicago time (America/Chicago)", for all times of the console."""
     city = settings.TIME_ZONE.rpartition("/")[2].replace("_", " ")
-    return f"{city} time ({settings.TIME_ZONE})"
+    return _("%(city)s time (%(zone)s)") % {"city": city, "zone": settings.TIME_ZONE}
 
 
 @register.filter

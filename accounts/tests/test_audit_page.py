@@ -95,6 +95,23 @@ def test_entries_are_filtered_by_person_action_and_date(staff, client, entries):
     assert [row["action"] for row in table(client.get(CSV, {"by": "import_roster"}))]
 
 
+def test_the_history_of_one_object_is_shown_within_the_users_places(
+    staff, client, entries
+):
+    for school in (staff.lincoln, staff.roosevelt):
+        audit.record("change", by=staff.state, subject=school, school=school)
+    log_in(client, staff.dana)
+    about = f"accounts.school:{staff.lincoln.pk}"
+    assert found(client, about=about) == ["change", "rename school"]
+    assert (
+        "Only entries about one person"
+        in client.get(AUDIT, {"about": about}).content.decode()
+    )
+    assert found(client, about=about, action="change") == ["change"]
+    assert found(client, about=f"accounts.school:{staff.roosevelt.pk}") == []
+    assert len(table(client.get(CSV, {"about": about}))) == 2
+
+
 @pytest.mark.parametrize(
     "query",
     [
@@ -102,6 +119,9 @@ def test_entries_are_filtered_by_person_action_and_date(staff, client, entries):
         {"since": "2026-02-02", "until": "2026-02-01"},
         {"action": "nonsense"},
         {"by": "x" * 300},
+        {"about": "survey.respondent"},
+        {"about": "survey.respondent:" + "9" * 30},
+        {"about": "x:1;drop"},
         # Their midnight, or that of the day after, is outside of the calendar.
         {"since": "0001-01-01"},
         {"until": "9999-12-31"},

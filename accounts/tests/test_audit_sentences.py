@@ -47,6 +47,18 @@ def test_repeated_entries_are_one_line(staff, client):
     assert "searched" not in text and "page:" not in text
 
 
+def test_commands_and_lists_are_shown_in_words(staff, client):
+    audit.record(
+        "create feed",
+        by="load_demo",
+        school=staff.lincoln,
+        after={"administrations": ["spring", "fall"], "rows": {"added": 2}},
+    )
+    text = text_of(log_in(client, staff.dana).get(AUDIT))
+    assert "System (load_demo)" in text
+    assert "administrations: spring, fall" in text and "rows: added: 2" in text
+
+
 def test_changes_that_differ_are_lines_of_their_own(staff, client):
     for people in (1, 2, 2):
         audit.record(

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from django.utils.translation import gettext_noop
+
 from accounts.console.audit_sentences import add_sentences
 
 
 def register() -> None:
     add_sentences(
         {
-            "download response rates": "{who} downloaded response rates",
-            "ask for export": "{who} asked for an export: {subject}",
-            "ask for export with names": "{who} asked for names in {subject}",
-            "make export": "The export that {who} asked for was made: {subject}",
-            "download export": "{who} downloaded an export: {subject}",
-            "delete export": "{who} deleted an export: {subject}",
+            "download response rates": gettext_noop("{who} downloaded response rates"),
+            "ask for export": gettext_noop("{who} asked for an export: {subject}"),
+            "ask for export with names": gettext_noop(
+                "{who} asked for names in {subject}"
+            ),
+            "make export": gettext_noop(
+                "The export that {who} asked for was made: {subject}"
+            ),
+            "download export": gettext_noop("{who} downloaded an export: {subject}"),
+            "delete export": gettext_noop("{who} deleted an export: {subject}"),
         }
     )

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 
+from django.conf import settings
 from django.template.loader import render_to_string
-from django.utils import timezone
+from django.utils import timezone, translation
 
 from reports.exports.columns import CHOICES, AnswerTally, Variable, value_type
 from reports.exports.row_builder import ExportPlan, RowBuilder, VersionEncoder
@@ -148,7 +149,10 @@ class CodebookCorrection:
 
 
 def write(path: Path, *, export: Export, rows: RowBuilder) -> None:
-    path.write_text(render_to_string("reports/codebook.html", context(export, rows)))
+    # In English, like the names of the columns, whatever language the user reads.
+    with translation.override(settings.LANGUAGE_CODE):
+        page = render_to_string("reports/codebook.html", context(export, rows))
+    path.write_text(page)
 
 
 def languages_of(export: Export, rows: RowBuilder) -> dict[str, str]:

@@ -18,6 +18,8 @@ from pathlib import Path
 
 from django.db import DEFAULT_DB_ALIAS, transaction
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from accounts import audit
 from accounts.permissions import Permissions
@@ -41,13 +43,14 @@ DATA_FILE, CODEBOOK_FILE, TABLE_FILE = "data", "codebook.html", "codebook.csv"
 # Bytes of the stream that are turned into rows at once: some thousand people
 # of a usual survey. As Python objects their answers take 100 times as much.
 BATCH_BYTES = 2**20
-PERMISSIONS_CHANGED = (
-    "Your permissions have changed since you requested this export, so no file was"
-    " made. Create a new export: it will contain what you may see now."
+PERMISSIONS_CHANGED = gettext_lazy(
+    "Your permissions have changed since you requested this"
+    " export, so no file was made. Create a new export: it will"
+    " contain what you may see now."
 )
-DISK_FULL = (
-    "The disk is full, so no file was made. Tell the system administrator, and"
-    " start this export again."
+DISK_FULL = gettext_lazy(
+    "The disk is full, so no file was made. Tell the system"
+    " administrator, and start this export again."
 )
 
 
@@ -85,7 +88,7 @@ def make_export(job: Job, progress: Progress) -> None:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     # Not with `begin_step`, which raises if someone cancels: the file is kept.
-    progress.message = f"Ready: {result.rows.rows:,} rows."
+    progress.message = _("Ready: %(rows)s rows.") % {"rows": f"{result.rows.rows:,}"}
     progress.done = progress.total = result.respondents
 
 
@@ -101,13 +104,21 @@ def build_files(export: Export, folder: Path, progress: Progress) -> ExportResul
     people, responses = reading.respondents, reading.responses
     # The transaction is over: writing takes as long again, and a snapshot
     # keeps the database from removing dead rows.
-    progress.begin_step("Writing the file.", total=people)
+    progress.begin_step(_("Writing the file."), total=people)
     plan = plan_of(export, reading)
     rows = write_data(export, folder, plan, reading.shuffle, progress)
     if (rows.respondents, rows.responses) != (people, responses):
         raise CountMismatch(
-            f"{rows.respondents} of {people} respondents and {rows.responses} of"
-            f" {responses} responses were written."
+            _(
+                "%(respondents)s of %(people)s respondents and %(responses)s"
+                " of %(responses_2)s responses were written."
+            )
+            % {
+                "respondents": rows.respondents,
+                "people": people,
+                "responses": rows.responses,
+                "responses_2": responses,
+            }
         )
     codebook.write(folder / CODEBOOK_FILE, export=export, rows=rows)
     codebook_table.write(folder / TABLE_FILE, export=export, rows=rows)

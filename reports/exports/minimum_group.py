@@ -22,6 +22,8 @@ from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
 
+from django.utils.translation import gettext
+
 from reports.exports.local_days import LocalDays
 from reports.exports.selection import NEVER_COUNTED
 from reports.exports.snapshot import About, GroupCount
@@ -208,8 +210,9 @@ def is_too_few(administration: Administration, people: int) -> bool:
 
 
 def too_few_people(administration: Administration) -> str:
-    return (
-        f"This export would have fewer than {administration.minimum_group} people of"
-        f" {administration.title}. Even without names, their answers could be traced to"
-        " them. Choose more schools, or wait until more people have answered."
-    )
+    return gettext(
+        "This export would have fewer than %(minimum_group)s people"
+        " of %(title)s. Even without names, their answers could be"
+        " traced to them. Choose more schools, or wait until more"
+        " people have answered."
+    ) % {"minimum_group": administration.minimum_group, "title": administration.title}

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from django.db import DEFAULT_DB_ALIAS
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from accounts.models import School
 from reports.exports.anonymise import Shuffle, random_id
@@ -41,17 +42,19 @@ def join_waves(
     for administration in reading.administrations:
         if message := refusal(administration):
             raise JobRefused(message)
-    progress.begin_step("Finding people in several waves.", total=reading.respondents)
+    progress.begin_step(
+        _("Finding people in several waves."), total=reading.respondents
+    )
     people = sort_by_person(export, reading, folder / "people", progress)
     minimum = max(one.minimum_group for one in reading.administrations)
     groups = PanelGroups(minimum)
     counts = PathCounts(folder / "paths")
     lines = folder / "people.lines"
-    progress.begin_step("Counting the groups.", total=reading.respondents)
+    progress.begin_step(_("Counting the groups."), total=reading.respondents)
     count_paths(people, paths_of(reading), counts, lines, progress)
     if minimum > 1:
         groups.divide_people(counts)
-    progress.begin_step("Joining the waves.", total=reading.respondents)
+    progress.begin_step(_("Joining the waves."), total=reading.respondents)
     shuffle = Shuffle(folder / "rows", letter=LETTER)
     reading.joined_people = add_rows(shuffle, lines, groups, progress)
     lines.unlink()

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from django.db import DEFAULT_DB_ALIAS, connections
+from django.utils.translation import gettext as _
 
 from reports.exports.selection import Selection
 from survey.models import Administration, Denominator, Identity, RecordJoin
@@ -42,15 +43,15 @@ JoinedIds = Mapping[PersonId, PersonId]
 def refusal(administration: Administration) -> str:
     """Return why people of an administration cannot be in a panel, or a blank."""
     if administration.denominator == Denominator.COUNT:
-        return (
-            f"People take part in {administration.title} ({administration.name}) with"
-            " open codes and without IDs, so nobody can be found in another wave."
-        )
+        return _(
+            "People take part in %(title)s (%(name)s) with open codes and"
+            " without IDs, so nobody can be found in another wave."
+        ) % {"title": administration.title, "name": administration.name}
     if not administration.joins_waves:
-        return (
-            f"The people of {administration.title} ({administration.name}) have been"
-            " promised that their answers are not joined with those of other waves."
-        )
+        return _(
+            "The people of %(title)s (%(name)s) have been promised that"
+            " their answers are not joined with those of other waves."
+        ) % {"title": administration.title, "name": administration.name}
     return ""
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from accounts.models import School
 from reports.exports.anonymise import Shuffle
@@ -97,13 +98,13 @@ def read_snapshot(export: Export, folder: Path, progress: Progress) -> Reading:
         groups = {}
         # In a panel, the groups of all waves together are counted later.
         if not is_long and not export.is_panel:
-            progress.begin_step("Counting the groups.", total=people)
+            progress.begin_step(_("Counting the groups."), total=people)
             for administration in protected:
                 counted = database.count_groups(
                     administration, offered[administration.pk], settings.TIME_ZONE
                 )
                 groups[administration.pk] = divide_respondents(administration, counted)
-        progress.begin_step("Reading the responses.", total=people)
+        progress.begin_step(_("Reading the responses."), total=people)
 
         def add(line: bytes) -> None:
             summary.add(line)
@@ -115,7 +116,7 @@ def read_snapshot(export: Export, folder: Path, progress: Progress) -> Reading:
 
         # Adding may raise Cancelled, which stops the statement.
         database.read(add, versions, saved=is_long)
-        progress.begin_step("Counting the responses.", total=people)
+        progress.begin_step(_("Counting the responses."), total=people)
         responses = database.count_responses()
     if is_long:
         groups = {one.pk: saved_days.divide(one) for one in protected}
@@ -225,14 +226,16 @@ def identity_cell(value: str | date | None) -> str:
 
 
 def too_many_rows(people: int) -> str:
-    return (
-        f"An Excel sheet holds at most {MOST_ROWS - 1:,} respondents, and this export"
-        f" has {people:,}. Choose CSV, or one district at a time."
-    )
+    return _(
+        "An Excel sheet holds at most %(most_rows)s respondents, and"
+        " this export has %(people)s. Choose CSV, or one district at"
+        " a time."
+    ) % {"most_rows": f"{MOST_ROWS - 1:,}", "people": f"{people:,}"}
 
 
 def too_many_columns(count: int) -> str:
-    return (
-        f"An Excel sheet holds at most {MOST_COLUMNS:,} columns, and this export has"
-        f" {count:,}. Choose CSV, or fewer administrations."
-    )
+    return _(
+        "An Excel sheet holds at most %(most_columns)s columns, and"
+        " this export has %(count)s. Choose CSV, or fewer"
+        " administrations."
+    ) % {"most_columns": f"{MOST_COLUMNS:,}", "count": f"{count:,}"}

@@ -9,6 +9,7 @@ from django.db import DEFAULT_DB_ALIAS, transaction
 from django.db.models import Sum
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from accounts import audit
 from accounts.models import District, School, User
@@ -104,15 +105,22 @@ def refuse_above_quota(user: User) -> None:
     own = Export.objects.using(DEFAULT_DB_ALIAS).filter(by=user)
     if own.filter(job__ended_at=None, job__isnull=False).count() >= MOST_UNFINISHED:
         raise ExportRefused(
-            f"You have {MOST_UNFINISHED} exports that are not ready yet. Wait for one"
-            " of them or cancel one, then create this export."
+            _(
+                "You have %(most_unfinished)s exports that are not ready yet."
+                " Wait for one of them or cancel one, then create this"
+                " export."
+            )
+            % {"most_unfinished": MOST_UNFINISHED}
         )
     kept = own.exclude(file_name="").aggregate(bytes=Sum("size"))["bytes"] or 0
     if kept >= MOST_BYTES:
         raise ExportRefused(
-            f"The files of your exports take {kept / 10**9:.0f} GB, and you may keep"
-            f" {MOST_BYTES / 10**9:.0f} GB. Delete files that you no longer need, then"
-            " create this export."
+            _(
+                "The files of your exports take %(kept)s GB, and you may keep"
+                " %(most_bytes)s GB. Delete files that you no longer need,"
+                " then create this export."
+            )
+            % {"kept": f"{kept / 10**9:.0f}", "most_bytes": f"{MOST_BYTES / 10**9:.0f}"}
         )
 
 

@@ -9,11 +9,13 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q, QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, pgettext
 
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions, Places
 from reports.models.panels import PanelProject
-from survey.models import Role
+from survey.models import Job, Role
 
 KEPT_FOR = timedelta(days=7)
 # Fields of an export with the names of its files.
@@ -34,19 +36,19 @@ class AuditPlace(TypedDict, total=False):
 class ValueType(models.TextChoices):
     """What the answers in a column are."""
 
-    CHOICE = "choice", "choices"
-    NUMBER = "number", "numbers and calculations"
-    DATE = "date", "dates and times"
-    TEXT = "text", "text"
+    CHOICE = "choice", gettext_lazy("choices")
+    NUMBER = "number", gettext_lazy("numbers and calculations")
+    DATE = "date", gettext_lazy("dates and times")
+    TEXT = "text", gettext_lazy("text")
 
 
 class Export(models.Model):
     """A request for a file, and the record of it once the file is deleted."""
 
     class Format(models.TextChoices):
-        WIDE = "wide", "CSV, one row for each respondent"
-        LONG = "long", "CSV, one row for each answer"
-        XLSX = "xlsx", "Excel, one row for each respondent"
+        WIDE = "wide", gettext_lazy("CSV, one row for each respondent")
+        LONG = "long", gettext_lazy("CSV, one row for each answer")
+        XLSX = "xlsx", gettext_lazy("Excel, one row for each respondent")
 
     by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="exports"
@@ -172,7 +174,7 @@ class Export(models.Model):
 
     @property
     def blank_types(self) -> list[str]:
-        return [one.label for one in ValueType if one in self.blank_missing]
+        return [str(one.label) for one in ValueType if one in self.blank_missing]
 
     @property
     def has_file(self) -> bool:
@@ -185,7 +187,34 @@ class Export(models.Model):
             return "ready"
         if self.deleted_at is not None:
             return "deleted"
-        return self.job.get_state_display().lower() if self.job else "not finished"
+        if self.job is None or self.job.state == Job.State.FAILED:
+            return "not finished"
+        return self.job.state
+
+    @property
+    def status_label(self) -> str:
+        if self.file_name:
+            return pgettext("export", "ready")
+        if self.deleted_at is not None:
+            return pgettext("export", "deleted")
+        if self.job:
+            return str(self.job.get_state_display()).lower()
+        return pgettext("export", "not finished")
+
+    @property
+    def people_in_words(self) -> str:
+        """Say who is in the file, such as "Students who finished"."""
+        words = {
+            ("", True): _("People who finished"),
+            ("", False): _("People who started"),
+            (Role.STUDENT, True): _("Students who finished"),
+            (Role.STUDENT, False): _("Students who started"),
+            (Role.TEACHER, True): _("Teachers who finished"),
+            (Role.TEACHER, False): _("Teachers who started"),
+            (Role.PARENT, True): _("Parents who finished"),
+            (Role.PARENT, False): _("Parents who started"),
+        }
+        return words[self.role, self.finished_only]
 
     @property
     def suffix(self) -> str:

@@ -52,6 +52,8 @@ class SchoolRate(models.Model):
     at_opening = models.PositiveIntegerField(default=0, db_default=0)
     # People who have opted out, who are not among the eligible.
     opted_out = models.PositiveIntegerField(default=0, db_default=0)
+    # People whose consent is missing, who are not among the eligible either.
+    awaiting_consent = models.PositiveIntegerField(default=0, db_default=0)
     # People of this school on the roster whose last change does not count yet.
     waiting = models.PositiveIntegerField(default=0, db_default=0)
     started = models.PositiveIntegerField(default=0)

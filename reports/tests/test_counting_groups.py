@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from accounts.permissions import Permissions
 from accounts.tests.logging_in import log_in
-from reports import counting_groups, rollup_query, visible_rates
-from reports.console.rates import board
+from reports import counting_groups, rollup_query, time_series, visible_rates
 from reports.console.rates.board import role_panels
 from reports.counting_groups import GroupChange, common_changes
 from reports.models import GradeRate, RollUp, SchoolRate
@@ -624,7 +623,7 @@ def test_without_frozen_groups_the_attacker_finds_people(attacker, monkeypatch, 
 
 
 def test_without_joined_hours_the_chart_shows_who_was_alone(attacker, monkeypatch):
-    monkeypatch.setattr(board, "join_small_hours", list)
+    monkeypatch.setattr(time_series, "join_small_hours", list)
     coordinator = attacker(1)
     coordinator.look()
     assert coordinator.found() == [coordinator.target]

@@ -267,6 +267,27 @@ def test_schools_without_a_count_have_no_rate_and_spoil_no_total(staff, parents)
     assert rows["Riverside"]["schools without a roster or count"] == "1"
 
 
+def home_words(user):
+    return visible_text(log_in(Client(), user).get("/console/"))
+
+
+def test_the_home_page_says_which_numbers_make_the_rate(staff, parents):
+    begin(parents, staff.lincoln, 30, finished=20)
+    begin(parents, staff.washington, 15, finished=12)
+    supply(parents, staff.lincoln, 80)
+    roll_up()
+    assert "20 parents finished, for 80 students." in home_words(staff.chen)
+    where = f"/console/rates/schools/{staff.lincoln.pk}/"
+    text = visible_text(log_in(Client(), staff.chen).get(where))
+    assert "20 parents finished, for 80 students. 20 started." in text
+    text = home_words(staff.dana)
+    assert "25 % 20 of the 80 that schools counted; 12 more at schools" in text
+    assert "1 school has no count, and is not in the rate" in text
+    supply(parents, staff.lincoln, 60, "families")
+    roll_up()
+    assert "20 of 60 families finished." in home_words(staff.chen)
+
+
 def test_schools_without_a_count_can_be_found(staff, parents):
     supply(parents, staff.lincoln, 80)
     roll_up()
@@ -349,7 +370,10 @@ def test_small_schools_are_hidden_from_coordinators(
         f"/console/rates/schools/{staff.lincoln.pk}/"
     )
     if hidden:
-        assert "* finished, * started." in visible_text(page)
+        words = "* finished, * started."
+        if number:
+            words = f"* parents finished, for {number} students. * started."
+        assert words in visible_text(page)
         assert page.context["days"] is None
         text = log_in(Client(), staff.chen).get(
             f"/console/rates/schools/{staff.lincoln.pk}/school.csv"

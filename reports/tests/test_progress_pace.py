@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import re
 from datetime import date
 
 import pytest
+from django.template.loader import render_to_string
 
 from reports.progress_pace import (
+    LastWeek,
     Pace,
     days_without_start,
     last_school_day,
@@ -26,9 +29,10 @@ def day(number: int) -> date:
 def test_shortfall_is_divided_by_the_remaining_school_days():
     # 14 are missing and 4 finished today: 18 on 5 days.
     assert needed_per_day(18, MONDAY, day(20)) == 4
-    assert pace(4, 18, MONDAY, day(20)).words == "4 today, 4 per school day needed"
+    assert pace(4, 18, MONDAY, day(20)).per_day == 4
     assert pace(4, 18, MONDAY, day(20)).verdict == "on track"
-    assert pace(3, 18, MONDAY, day(20)).verdict == "too slow"
+    # It may still become enough.
+    assert pace(3, 18, MONDAY, day(20)).verdict == ""
 
 
 @pytest.mark.parametrize(
@@ -53,8 +57,8 @@ def test_school_days_leave_weekends_out(first, last, days):
 
 def test_no_verdict_on_a_weekend_followed_by_school_days():
     saturday = pace(0, 10, day(21), day(24))
-    assert (saturday.words, saturday.verdict) == ("5 per school day needed", "")
-    assert pace(0, 10, day(21), day(22)).verdict == "too slow"
+    assert (saturday.per_day, saturday.compares, saturday.verdict) == (5, "", "")
+    assert pace(5, 10, day(21), day(22)).verdict == "on track"
 
 
 def test_no_pace_after_the_last_day():
@@ -89,24 +93,68 @@ def test_planned_rates_rise_on_school_days_to_the_target():
     [
         (None, MONDAY, "No start yet"),
         (MONDAY, MONDAY, ""),
-        (MONDAY, day(17), "No start today"),
-        (MONDAY, day(18), "No start for 2 school days"),
+        # Today is not over yet.
+        (MONDAY, day(17), ""),
+        (MONDAY, day(18), "No start on Tuesday"),
+        (MONDAY, day(19), "No start for 2 school days"),
         # Friday, seen on Monday; then on the weekend.
-        (day(13), MONDAY, "No start today"),
-        (day(15), MONDAY, "No start today"),
+        (day(13), MONDAY, ""),
+        (day(15), MONDAY, ""),
+        (day(12), MONDAY, "No start on Friday"),
         (day(13), day(14), ""),
         (day(13), day(15), ""),
         (day(12), day(14), "No start on Friday"),
         (day(11), day(15), "No start for 2 school days"),
-        (day(6), MONDAY, "No start for 6 school days"),
+        (day(6), MONDAY, "No start for 5 school days"),
     ],
 )
 def test_days_without_start_are_counted_in_school_days(last, today, words):
     assert days_without_start(last, today) == words
 
 
+def words_of(pace):
+    text = render_to_string("reports/_rates_pace.html", {"pace": pace})
+    return " ".join(re.sub(r"<[^>]+>", " ", text).split())
+
+
 def test_thousands_are_grouped():
-    assert Pace(1200, 3400).words == "1,200 today, 3,400 per school day needed"
+    words = "3,400 a day are needed; 1,200 came today."
+    assert words_of(Pace(1200, 3400)) == words
+
+
+@pytest.mark.parametrize(
+    ("today", "week", "words"),
+    [
+        (0, LastWeek(25, 5), "5 a day came in the last week. on track"),
+        (0, LastWeek(19, 5), "3 a day came in the last week. too slow"),
+        # Rounded down, and nobody is on track by rounding.
+        (0, LastWeek(4, 5), "fewer than 1 a day came in the last week. too slow"),
+        (0, LastWeek(0, 5), "no one came in the last week. too slow"),
+        # A good day counts at once; a bad one says nothing after a good week.
+        (4, LastWeek(0, 5), "4 came today. on track"),
+        (0, LastWeek(20, 5), "4 a day came in the last week. on track"),
+        # Where small numbers are hidden.
+        (None, LastWeek(0, 5, is_hidden=True), "fewer than 10 came in the last week."),
+        (None, None, "fewer than 10 came today."),
+        # Today may still become enough.
+        (0, None, "0 came today."),
+        (None, LastWeek(15, 5), "3 a day came in the last week. too slow"),
+        (12, None, "12 came today. on track"),
+    ],
+)
+def test_the_pace_is_a_sentence(today, week, words):
+    sentence = f"4 a day are needed; {words}"
+    assert words_of(Pace(today, 4, last_week=week)) == sentence
+
+
+def test_one_is_needed():
+    assert words_of(Pace(0, 1)).startswith("1 a day is needed; 0 came today.")
+
+
+def test_on_a_day_off_the_last_week_counts():
+    assert words_of(Pace(0, 5, counts_today=False)) == "5 a day are needed."
+    saturday = Pace(0, 5, False, LastWeek(30, 5))
+    assert saturday.verdict == "on track"
 
 
 # Monday to Wednesday are school days, then Thanksgiving, Friday and the weekend.
@@ -126,7 +174,7 @@ def test_holidays_are_no_school_days():
 def test_no_verdict_on_a_holiday():
     on_holiday = pace(0, 12, day(26), day(30), THANKSGIVING)
     assert (on_holiday.per_day, on_holiday.verdict) == (12, "")
-    assert pace(0, 12, day(25), day(30), THANKSGIVING).verdict == "too slow"
+    assert pace(12, 12, day(25), day(30), THANKSGIVING).verdict == "on track"
 
 
 def test_planned_rates_stay_on_holidays():
@@ -141,7 +189,7 @@ def test_planned_rates_stay_on_holidays():
         (day(25), day(29), ""),
         (day(24), day(29), "No start on Wednesday"),
         (day(23), day(29), "No start for 2 school days"),
-        (day(25), day(30), "No start today"),
+        (day(25), day(30), ""),
     ],
 )
 def test_days_without_start_leave_holidays_out(last, today, words):
@@ -159,3 +207,12 @@ def test_after_a_long_break_the_last_school_day_has_its_date():
 def test_a_calendar_without_school_days_ends():
     never = SchoolCalendar(holidays=((date(2000, 1, 1), date(2100, 1, 1)),))
     assert last_school_day(day(26), never) == day(26)
+
+
+def test_a_school_without_a_start_has_that_badge_alone():
+    on_track = {"pace": Pace(0, 4, last_week=LastWeek(20, 5))}
+    text = render_to_string("reports/_rates_pace.html", on_track)
+    assert "on track" in text
+    quiet = {**on_track, "quiet": "No start for 3 school days"}
+    text = render_to_string("reports/_rates_pace.html", quiet)
+    assert "badge" not in text and "4 a day came in the last week" in text

@@ -10,6 +10,7 @@ const LIGHT = {
   pace: "#4a5c65",
   ink: "#14242b",
   grid: "#d3dce0",
+  off: "#e6ebee",
   ground: "#ffffff",
 };
 const DARK = {
@@ -19,13 +20,19 @@ const DARK = {
   pace: "#aebcc3",
   ink: "#e9eff1",
   grid: "#34444c",
+  off: "#2b3940",
   ground: "#19242a",
 };
 // Pixels: the height of one school or district, and the width on paper.
 const PLACE_HEIGHT = 26;
 const PRINTED_WIDTH = 660;
 
-const configurations = { curve: curveChart, places: placesChart };
+// The words of the charts, in the language of the page.
+function word(name) {
+  return document.getElementById("chart-words").dataset[name];
+}
+
+const configurations = { days: daysChart, hours: hoursChart, places: placesChart };
 let charts = [];
 let printing = false;
 
@@ -55,10 +62,17 @@ export function drawCharts() {
 // Without animation, because the page is drawn again each minute.
 const COMMON_OPTIONS = { animation: false, responsive: true, maintainAspectRatio: false };
 
-function legend(colours) {
+function legend(colours, hasDaysOff = false) {
+  const more = hasDaysOff ? [daysOffLabel(colours)] : [];
   return {
     position: "bottom",
-    labels: { color: colours.ink, usePointStyle: true, boxWidth: 28, generateLabels: legendLabels },
+    labels: {
+      color: colours.ink,
+      usePointStyle: true,
+      boxWidth: 28,
+      generateLabels: (chart) => [...legendLabels(chart), ...more],
+    },
+    onClick: toggleSeries,
   };
 }
 
@@ -69,6 +83,43 @@ function legendLabels(chart) {
     ...label,
     lineDash: chart.data.datasets[label.datasetIndex].borderDash ?? [],
   }));
+}
+
+function daysOffLabel(colours) {
+  return {
+    text: word("noSchool"),
+    fontColor: colours.ink,
+    fillStyle: colours.off,
+    strokeStyle: colours.grid,
+    lineWidth: 1,
+    pointStyle: "rect",
+  };
+}
+
+function toggleSeries(event, label, legend) {
+  // Days without school are no series.
+  if (label.datasetIndex !== undefined) {
+    window.Chart.defaults.plugins.legend.onClick.call(legend, event, label, legend);
+  }
+}
+
+// Days without school are grey, behind the figures of both axes.
+function greyDays(days, colour) {
+  return {
+    id: "greyDays",
+    beforeDraw({ ctx, chartArea, scales }) {
+      const width = scales.x.width / days.length;
+      ctx.save();
+      ctx.fillStyle = colour;
+      days.forEach((off, day) => {
+        if (off) {
+          const middle = scales.x.getPixelForValue(day);
+          ctx.fillRect(middle - width / 2, chartArea.top, width, chartArea.height);
+        }
+      });
+      ctx.restore();
+    },
+  };
 }
 
 function axis(colours, title, more) {
@@ -82,33 +133,77 @@ function axis(colours, title, more) {
   };
 }
 
-function curveChart(data, colours) {
-  const most = Math.max(100, ...data.rate.map((rate) => Math.ceil(rate ?? 0)));
-  const rateAxis = { axis: { position: "right", max: most }, grid: { drawOnChartArea: false } };
-  const datasets = [
-    bars("Starts", data.started, colours.start, colours.ground),
-    bars("Finishes", data.finished, colours.finish, colours.finish),
-    line("Rate so far (%)", data.rate, colours.rate, []),
-  ];
+const DAY_TICKS = { ticks: { maxRotation: 60, autoSkipPadding: 10 }, grid: { display: false } };
+
+// Between the two axes, so that the highest number of one is not printed over
+// the zero of the other.
+const GAP = {
+  type: "linear",
+  position: "left",
+  stack: "figures",
+  stackWeight: 0.3,
+  ticks: { display: false },
+  grid: { display: false },
+  border: { display: false },
+};
+
+// The curve of the rate above, and the people of each day below on an axis of
+// their own. Both have the same days.
+function daysChart(data, colours) {
+  const datasets = [];
+  const scales = {
+    x: axis(colours, "", DAY_TICKS),
+    y: axis(colours, word("peopleADay"), { axis: { position: "left", stack: "figures", stackWeight: 2 } }),
+  };
+  const rates = [...data.rate, ...data.pace].filter((rate) => rate !== null);
+  if (rates.length) {
+    datasets.push(line(word("finishedSoFar"), data.rate, colours.rate, []));
+    scales.gap = GAP;
+    scales.rate = axis(colours, word("finishedSoFar"), {
+      axis: { position: "left", stack: "figures", stackWeight: 3, max: roomAbove(Math.max(...rates)) },
+    });
+  }
   if (data.pace.some((rate) => rate !== null)) {
-    datasets.push(line("Rate needed (%)", data.pace, colours.pace, [6, 5]));
+    datasets.push(line(word("neededByThen"), data.pace, colours.pace, [6, 5]));
   }
   return {
-    data: { labels: data.labels, datasets },
+    data: { labels: data.labels, datasets: [...datasets, ...people(data, colours)] },
+    options: {
+      ...COMMON_OPTIONS,
+      interaction: { mode: "index", intersect: false },
+      plugins: { legend: legend(colours, data.off.includes(true)) },
+      scales,
+    },
+    plugins: [greyDays(data.off, colours.off)],
+  };
+}
+
+// The next ten above the highest rate. A small rate needs no room up to 100 %.
+function roomAbove(rate) {
+  const next = Math.floor(rate / 10) * 10 + 10;
+  return rate > 100 ? next : Math.min(next, 100);
+}
+
+function hoursChart(data, colours) {
+  return {
+    data: { labels: data.labels, datasets: people(data, colours) },
     options: {
       ...COMMON_OPTIONS,
       interaction: { mode: "index", intersect: false },
       plugins: { legend: legend(colours) },
       scales: {
-        x: axis(colours, "", {
-          ticks: { maxRotation: 60, autoSkipPadding: 10 },
-          grid: { display: false },
-        }),
-        y: axis(colours, "People", {}),
-        rate: axis(colours, "Rate (%)", rateAxis),
+        x: axis(colours, "", DAY_TICKS),
+        y: axis(colours, word("peopleAnHour"), {}),
       },
     },
   };
+}
+
+function people(data, colours) {
+  return [
+    bars(word("starts"), data.started, colours.start, colours.ground),
+    bars(word("finishes"), data.finished, colours.finish, colours.finish),
+  ];
 }
 
 function bars(label, data, colour, fill) {
@@ -141,12 +236,12 @@ function line(label, data, colour, dashes) {
 }
 
 function placesChart(data, colours) {
-  const finished = bars("Finished (%)", data.finished, colours.finish, colours.finish);
+  const finished = bars(word("finished"), data.finished, colours.finish, colours.finish);
   const started = bars(
-    "Started, not finished (%)", data.started, colours.start, colours.ground,
+    word("started"), data.started, colours.start, colours.ground,
   );
   const threshold = {
-    ...line("Threshold (%)", data.threshold, colours.rate, []),
+    ...line(word("threshold"), data.threshold, colours.rate, []),
     yAxisID: undefined,
     showLine: false,
     stack: "threshold",
@@ -170,7 +265,7 @@ function placesChart(data, colours) {
       indexAxis: "y",
       plugins: { legend: legend(colours) },
       scales: {
-        x: axis(colours, "Percent", { axis: { max: mostPercent(data), stacked: true } }),
+        x: axis(colours, word("percent"), { axis: { max: mostPercent(data), stacked: true } }),
         y: axis(colours, "", {
           axis: { stacked: true },
           ticks: { autoSkip: false },

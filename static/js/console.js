@@ -56,7 +56,7 @@ document.addEventListener("formdata", ({ target, formData }) => {
 // After a form was refused, reading goes on at the list of what is wrong in it.
 const problems = document.querySelector(".error-summary");
 if (problems) {
-  document.title = `Error: ${document.title}`;
+  document.title = `${problems.dataset.title} ${document.title}`;
   problems.focus();
 }
 

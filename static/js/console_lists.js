@@ -82,6 +82,19 @@ function moveByKey(event) {
   if (goal === field) field.select();
 }
 
+// A refreshed list has new elements: the focus stays on the link to the same page.
+let focusedAddress = null;
+
+function rememberFocus() {
+  focusedAddress = document.activeElement?.closest("#list a[href]")?.href ?? null;
+}
+
+function restoreFocus() {
+  if (!focusedAddress || document.activeElement !== document.body) return;
+  const links = [...document.querySelectorAll("#list a[href]")];
+  links.find((link) => link.href === focusedAddress)?.focus();
+}
+
 // On a narrow screen each row is a card, and each cell has its column's name.
 // Roles, because cells that are no table's cells for CSS lose them.
 export function stackRows(table) {
@@ -123,4 +136,6 @@ export function listTables() {
 export function startListKeys() {
   document.addEventListener("click", rememberOrder, true);
   document.addEventListener("keydown", moveByKey);
+  document.addEventListener("htmx:beforeSwap", rememberFocus);
+  document.addEventListener("htmx:afterSwap", restoreFocus);
 }

@@ -30,12 +30,18 @@ function refreshWhenDue() {
 }
 
 function duration(seconds) {
-  for (const [unit, size] of [["days", 86400], ["hours", 3600], ["minutes", 60]]) {
+  for (const [unit, size] of [["day", 86400], ["hour", 3600], ["minute", 60]]) {
     if (seconds >= 2 * size) {
-      return `${Math.floor(seconds / size)} ${unit}`;
+      return inUnits(Math.floor(seconds / size), unit);
     }
   }
-  return `${seconds} ${seconds === 1 ? "second" : "seconds"}`;
+  return inUnits(seconds, "second");
+}
+
+// "3 minutes", in the language of the page.
+function inUnits(count, unit) {
+  const style = { style: "unit", unit, unitDisplay: "long", useGrouping: false };
+  return new Intl.NumberFormat(document.documentElement.lang || "en", style).format(count);
 }
 
 // The figures grow older between two refreshes, and while refreshing fails.
@@ -48,9 +54,8 @@ function updateAge() {
   const seconds = Number(age.dataset.seconds) + since;
   const late = seconds > FRESH_FOR;
   age.classList.toggle("caution", late);
-  age.textContent = late
-    ? `These figures are ${duration(seconds)} old: counting is late.`
-    : `Counted ${duration(seconds)} ago.`;
+  const text = late ? age.dataset.late : age.dataset.counted;
+  age.textContent = text.replace("{age}", duration(seconds));
 }
 
 function showTrouble(message) {
@@ -82,8 +87,8 @@ function saveState() {
 
 function restoreState(state) {
   const list = document.getElementById("list");
-  for (const id of state.open) {
-    document.getElementById(id)?.setAttribute("open", "");
+  for (const details of list.querySelectorAll("details[id]")) {
+    details.open = state.open.includes(details.id);
   }
   for (const frame of list.querySelectorAll(".table-frame")) {
     const name = frame.getAttribute("aria-label") ?? frame.getAttribute("aria-labelledby");
@@ -128,14 +133,15 @@ document.addEventListener("htmx:afterSwap", (event) => {
     restoreState(savedState);
     savedState = null;
     showTrouble("");
-    document.getElementById("refreshed").textContent = `, last at ${clockTime()}`;
+    const refreshed = document.getElementById("refreshed");
+    refreshed.textContent = refreshed.dataset.last.replace("{time}", clockTime());
   }
 });
 
 for (const name of ["htmx:sendError", "htmx:responseError", "htmx:timeout"]) {
   document.addEventListener(name, (event) => {
     if (isRefresh(event)) {
-      showTrouble("This page could not be refreshed. It tries again in a minute.");
+      showTrouble(document.getElementById("refresh").dataset.trouble);
     }
   });
 }

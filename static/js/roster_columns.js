@@ -2,13 +2,14 @@
 // of the file is used for. Without this script, a table lists all of them.
 
 const samples = JSON.parse(document.querySelector("#samples").textContent);
+const words = document.querySelector("form[data-such-as]").dataset;
 const selects = [...document.querySelectorAll("select[data-column]")];
 
 function showValues(select) {
   const values = samples[select.value] ?? [];
   const shown = document.getElementById(`${select.id}_samples`);
-  shown.textContent = values.length ? `Such as: ${values.join(" · ")}` : "";
-  if (select.value && !values.length) shown.textContent = "This column is empty.";
+  shown.textContent = values.length ? `${words.suchAs} ${values.join(" · ")}` : "";
+  if (select.value && !values.length) shown.textContent = words.empty;
 }
 
 function showUses() {
@@ -17,7 +18,7 @@ function showUses() {
     const labels = used.map(({ id }) => document.querySelector(`label[for="${id}"]`));
     row.querySelector("[data-use]").textContent = labels.length
       ? labels.map(({ firstChild }) => firstChild.textContent.trim()).join(", ")
-      : "Left out";
+      : words.leftOut;
   }
 }
 

@@ -2,6 +2,7 @@
 // errors. Without this script, the browser sends the form as usual.
 
 const form = document.querySelector("form[data-upload]");
+// Its attributes are the texts that this script shows.
 const shown = form?.querySelector("[data-upload-progress]");
 
 // Checked before an upload that may take minutes.
@@ -24,20 +25,20 @@ function send(data) {
   form.querySelector("button[type=submit]").disabled = true;
   shown.hidden = bar.hidden = false;
   bar.value = 0;
-  showStatus("Uploading… Keep this page open.");
+  showStatus(shown.dataset.sending);
 
   const request = new XMLHttpRequest();
   request.upload.addEventListener("progress", (event) => {
     bar.value = event.lengthComputable ? event.loaded / event.total : 0;
     if (event.loaded === event.total) {
-      showStatus("The file has arrived. Checking it…");
+      showStatus(shown.dataset.checking);
     }
   });
   request.addEventListener("load", () => {
     if (request.status === 413) {
-      fail("This file is too large. Choose a smaller one.");
+      fail(shown.dataset.tooLarge);
     } else if (request.status >= 400) {
-      fail("The file could not be uploaded. Reload this page and try again.");
+      fail(shown.dataset.failed);
     } else if (request.responseURL !== location.href) {
       location.assign(request.responseURL);
     } else {
@@ -45,7 +46,7 @@ function send(data) {
     }
   });
   request.addEventListener("error", () => {
-    fail("The connection was lost and nothing was uploaded. Try again.");
+    fail(shown.dataset.lost);
   });
   request.open("POST", location.href);
   request.send(data);
@@ -79,7 +80,7 @@ function showAnswer(text) {
     }
   }
   form.prepend(...copies(answer?.querySelectorAll(":scope > .error") ?? []));
-  fail("The file was not accepted. Fix the problems above and try again.");
+  fail(shown.dataset.refused);
   form.querySelector(".wrong input, .wrong select")?.focus();
 }
 

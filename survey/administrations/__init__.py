@@ -15,6 +15,7 @@ from survey.administrations.checks import (
     ConfirmationRequired,
     DatabaseBusy,
     EditConflict,
+    least_minimum_group,
 )
 from survey.administrations.plans import (
     AdministrationPlan,
@@ -42,6 +43,7 @@ from survey.administrations.subgroups import (
     default_subgroups,
     format_subgroups,
     parse_subgroups,
+    subgroup_label,
 )
 
 __all__ = [
@@ -66,12 +68,14 @@ __all__ = [
     "has_people",
     "has_started",
     "invited_people",
+    "least_minimum_group",
     "may_manage",
     "open_administration",
     "parse_subgroups",
     "plan_of",
     "reopen_administration",
     "schools_offered",
+    "subgroup_label",
     "suggest_name",
     "surveys_to_offer",
 ]

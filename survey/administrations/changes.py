@@ -14,6 +14,7 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import connection, transaction
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from accounts.models import AuditEntry, District, School, User
 from accounts.permissions import Permissions
@@ -40,6 +41,9 @@ COLUMNS = [
     if field.name not in ("districts", "schools")
 ]
 
+# A roster that is being applied was compared with these.
+FIXED_BY_ROSTERS = ("published", "role", "districts", "schools", "requires_consent")
+
 # The properties that message platforms read next to each person.
 IN_HASHES = ("messages_have_names", "messages_have_codes", "closes_at")
 
@@ -57,12 +61,13 @@ def open_administration(
     schools: Collection[School] = (),
     coordinators_see_finished: bool = False,
     subgroups: Subgroups | None = None,
-    minimum_group: int = MINIMUM_GROUP,
+    minimum_group: int | None = None,
     joins_waves: bool = False,
     replays_answers: bool = False,
     denominator: str = Denominator.ROSTER,
     messages_have_names: bool = False,
     messages_have_codes: bool = False,
+    requires_consent: bool = False,
     by: User | str | None = None,
     request: HttpRequest | None = None,
 ) -> Administration:
@@ -70,7 +75,8 @@ def open_administration(
 
     `district` owns it, or the state (None). It is offered in `districts` and
     `schools`; if both are empty, in all schools of its owner. `subgroups` are the
-    standard ones if left out. `by` is a user or the name of a command; simulations
+    standard ones if left out, and `minimum_group` is that of the owner's settings.
+    `by` is a user or the name of a command; simulations
     pass None and are not audited.
 
     Raises PermissionDenied; ValidationError with a message for each field;
@@ -89,20 +95,26 @@ def open_administration(
         district=district,
         coordinators_see_finished=coordinators_see_finished,
         subgroups=default_subgroups() if subgroups is None else subgroups,
-        minimum_group=minimum_group,
+        minimum_group=minimum_group
+        or checks.least_minimum_group(district)
+        or MINIMUM_GROUP,
         joins_waves=joins_waves,
         replays_answers=replays_answers,
         denominator=denominator,
         messages_have_names=messages_have_names,
         messages_have_codes=messages_have_codes,
+        requires_consent=requires_consent,
     )
     # The survey is checked later, under its lock.
     checks.check_window(opens_at, closes_at)
     checks.check_finished_may_be_seen(role, coordinators_see_finished)
     checks.check_messages(messages_have_codes, coordinators_see_finished)
+    checks.check_consent(requires_consent, denominator)
     checks.check_wave(district, wave)
     checks.check_places(district, districts, schools)
     checks.check_name(name)
+    if minimum_group is not None:
+        checks.check_minimum_group(district, minimum_group)
     administration.full_clean()
     with (
         checks.refuse_lock_timeouts(),
@@ -150,12 +162,7 @@ def change_administration(
         if to == before:
             return current
         # Changing the dates or the wave need not wait.
-        if (to.published, to.role, to.districts, to.schools) != (
-            before.published,
-            before.role,
-            before.districts,
-            before.schools,
-        ):
+        if any(getattr(to, name) != getattr(before, name) for name in FIXED_BY_ROSTERS):
             _wait_for_rosters(current)
         checks.check_change(current, before, to, confirmed)
         for name in COLUMNS:
@@ -180,11 +187,17 @@ def close_administration(
         state = current.state_at(now)
         if state == Administration.State.PLANNED:
             raise ChangeBlocked(
-                f"It has not opened yet: it opens on {format_moment(current.opens_at)}."
-                " Change its dates instead."
+                _(
+                    "It has not opened yet: it opens on %(opens_at)s. Change its"
+                    " dates instead."
+                )
+                % {"opens_at": format_moment(current.opens_at)}
             )
         if state == Administration.State.CLOSED:
-            raise ChangeBlocked(f"It closed on {format_moment(current.closes_at)}.")
+            raise ChangeBlocked(
+                _("It closed on %(closes_at)s.")
+                % {"closes_at": format_moment(current.closes_at)}
+            )
         before = plan_of(current)
         # The ten minutes of grace are part of the statement that saves a page.
         current.closes_at = now
@@ -206,12 +219,12 @@ def reopen_administration(
         now = timezone.now()
         if current.state_at(now) != Administration.State.CLOSED:
             raise ChangeBlocked(
-                "It is not closed: it accepts answers until"
-                f" {format_moment(current.closes_at)}."
+                _("It is not closed: it accepts answers until %(closes_at)s.")
+                % {"closes_at": format_moment(current.closes_at)}
             )
         if closes_at <= now:
             raise ValidationError(
-                {"closes_at": "This time has passed. Choose a later one."}
+                {"closes_at": _("This time has passed. Choose a later one.")}
             )
         checks.check_window(current.opens_at, closes_at)
         before = plan_of(current)
@@ -256,17 +269,20 @@ def _describe_last_change(administration: Administration) -> str:
     last = AuditEntry.objects.filter(
         kind=administration._meta.label_lower, subject_id=administration.pk
     ).first()
-    advice = "Your change was not saved. Check the current settings and try again."
     if last is None:
-        return f"Another user changed it while you had this page open. {advice}"
+        return _(
+            "Another user changed it while you had this page open. Your change was not"
+            " saved. Check the current settings and try again."
+        )
     changed = "; ".join(
-        f"{name}: {last.before.get(name, 'nothing')} became {value}"
+        _("%(name)s: %(before)s became %(after)s")
+        % {"name": name, "before": last.before.get(name, _("nothing")), "after": value}
         for name, value in last.after.items()
     )
-    return (
-        f"{last.by} changed it on {format_moment(last.at)}, while you had this page"
-        f" open ({changed}). {advice}"
-    )
+    return _(
+        "%(user)s changed it on %(moment)s, while you had this page open (%(changes)s)."
+        " Your change was not saved. Check the current settings and try again."
+    ) % {"user": last.by, "moment": format_moment(last.at), "changes": changed}
 
 
 def _save(

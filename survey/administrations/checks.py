@@ -12,10 +12,13 @@ from datetime import datetime, timedelta
 
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, OperationalError
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from accounts.models import District, School
+from accounts.place_settings import levels_of, minimum_group_of
 from survey.administrations.plans import AdministrationPlan, format_moment
 from survey.administrations.queries import (
     MAX_NAMES,
@@ -26,6 +29,7 @@ from survey.administrations.queries import (
 from survey.definitions.ownership import is_offerable
 from survey.models import (
     Administration,
+    Denominator,
     OpenCode,
     PublishedSurvey,
     Respondent,
@@ -57,6 +61,21 @@ class DatabaseBusy(ValidationError):
     """A lock was not available; nothing was changed."""
 
 
+def least_minimum_group(owner: District | None) -> int | None:
+    """Return the minimum group that the owner or the state requires. 1 statement."""
+    least: int | None = minimum_group_of(owner, levels_of(owner)).values[
+        "minimum_group"
+    ]
+    return least
+
+
+def check_minimum_group(owner: District | None, minimum_group: int) -> None:
+    least = least_minimum_group(owner)
+    if least is not None and minimum_group < least:
+        words = _("The settings require at least %(least)s.")
+        raise ValidationError({"minimum_group": words % {"least": least}})
+
+
 def check_change(
     current: Administration,
     before: AdministrationPlan,
@@ -71,19 +90,28 @@ def check_change(
         check_survey(current.district, to.published)
     check_finished_may_be_seen(to.role, to.coordinators_see_finished)
     check_messages(to.messages_have_codes, to.coordinators_see_finished)
+    check_consent(to.requires_consent, to.denominator)
+    if to.minimum_group < before.minimum_group:
+        check_minimum_group(current.district, to.minimum_group)
     if to.minimum_group < before.minimum_group and has_started(current):
         raise ChangeBlocked(
             {
-                "minimum_group": "People have started, and answered under the promise"
-                f" of {before.minimum_group}. Keep it or choose a larger number."
+                "minimum_group": _(
+                    "People have started, and answered under the promise of"
+                    " %(minimum_group)s. Keep it or choose a larger number."
+                )
+                % {"minimum_group": before.minimum_group}
             }
         )
     if to.joins_waves and not before.joins_waves and has_started(current):
         raise ChangeBlocked(
             {
-                "joins_waves": "People have started, and answered under the promise"
-                " that their answers are not joined with those of other waves. Choose"
-                " this in the next administration, before anybody starts."
+                "joins_waves": _(
+                    "People have started, and answered under the promise that"
+                    " their answers are not joined with those of other waves."
+                    " Choose this in the next administration, before anybody"
+                    " starts."
+                )
             }
         )
     if to.wave != before.wave:
@@ -103,14 +131,20 @@ def check_survey(owner: District | None, published: PublishedSurvey) -> None:
     survey_owner = published.survey.district_id
     if owner is not None and survey_owner not in (None, owner.pk):
         raise ValidationError(
-            {"published": f"{owner} has no such survey. Choose another."}
+            {
+                "published": _("%(owner)s has no such survey. Choose another.")
+                % {"owner": owner}
+            }
         )
     # Locks the survey, so that it cannot be retired before the commit.
     if not is_offerable(published):
         raise ValidationError(
             {
-                "published": f"{published.survey} is retired, so no new administration"
-                " can use it. Choose another version, or bring it back first."
+                "published": _(
+                    "%(survey)s is retired, so no new administration can use it."
+                    " Choose another version, or bring it back first."
+                )
+                % {"survey": published.survey}
             }
         )
 
@@ -120,20 +154,28 @@ def _check_stays_comparable(
 ) -> None:
     reasons = {}
     if to.role != before.role:
-        reasons["role"] = (
-            "People in this role are already invited, so the audience can't be"
-            " changed. Open another administration for other people."
+        reasons["role"] = _(
+            "People in this role are already invited, so the audience"
+            " can't be changed. Open another administration for other"
+            " people."
         )
     if to.published != before.published:
-        reasons["published"] = (
-            "People are already invited to this survey, and answers to two surveys"
-            " can't be combined. Fix its wording with a corrected version of the"
-            " survey, or open another administration for a different survey."
+        reasons["published"] = _(
+            "People are already invited to this survey, and answers to"
+            " two surveys can't be combined. Fix its wording with a"
+            " corrected version of the survey, or open another"
+            " administration for a different survey."
         )
     if to.denominator != before.denominator:
-        reasons["denominator"] = (
-            "People are already invited or have open codes, so this can't be changed."
-            " Open another administration for other people."
+        reasons["denominator"] = _(
+            "People are already invited or have open codes, so this can't"
+            " be changed. Open another administration for other people."
+        )
+    if to.requires_consent != before.requires_consent:
+        reasons["requires_consent"] = _(
+            "People are already invited, so this can't be changed: they could start"
+            " without consent, or were promised that they can. Open another"
+            " administration, or undo its rosters first."
         )
     # The query runs only if one of them changes.
     if reasons and (has_people(current) or current.open_codes.exists()):
@@ -147,23 +189,30 @@ def _check_window_change(
     if to.opens_at != current.opens_at and has_started(current):
         raise ChangeBlocked(
             {
-                "opens_at": "People have started, so the opening time stays"
-                f" {format_moment(current.opens_at)}."
+                "opens_at": _(
+                    "People have started, so the opening time stays %(opens_at)s."
+                )
+                % {"opens_at": format_moment(current.opens_at)}
             }
         )
     if to.closes_at != current.closes_at:
         if current.closes_at <= now:
             raise ChangeBlocked(
                 {
-                    "closes_at": f"It closed on {format_moment(current.closes_at)}. To"
-                    " accept answers again, reopen it."
+                    "closes_at": _(
+                        "It closed on %(closes_at)s. To accept answers again, reopen"
+                        " it."
+                    )
+                    % {"closes_at": format_moment(current.closes_at)}
                 }
             )
         if to.closes_at <= now:
             raise ChangeBlocked(
                 {
-                    "closes_at": "This time has passed. To close it at once, use Close"
-                    " now, which shows how many people are affected."
+                    "closes_at": _(
+                        "This time has passed. To close it at once, use Close now,"
+                        " which shows how many people are affected."
+                    )
                 }
             )
         # A later end never surprises people who are answering.
@@ -171,8 +220,11 @@ def _check_window_change(
         if is_sudden and current.opens_at <= now and confirmed != current.name:
             raise ConfirmationRequired(
                 {
-                    "confirmed": "It would close within ten minutes, while people are"
-                    f" answering. To confirm, type its short name: {current.name}"
+                    "confirmed": _(
+                        "It would close within ten minutes, while people are"
+                        " answering. To confirm, type its short name: %(name)s"
+                    )
+                    % {"name": current.name}
                 }
             )
     check_window(to.opens_at, to.closes_at)
@@ -183,13 +235,22 @@ def check_window(opens_at: datetime, closes_at: datetime) -> None:
     for name, moment in (("opens_at", opens_at), ("closes_at", closes_at)):
         if not MIN_YEAR <= moment.year <= max_year:
             raise ValidationError(
-                {name: f"Use a date between {MIN_YEAR} and {max_year}."}
+                {
+                    name: _("Use a date between %(min_year)s and %(max_year)s.")
+                    % {"min_year": MIN_YEAR, "max_year": max_year}
+                }
             )
     if closes_at <= opens_at:
         raise ValidationError(
             {
-                "closes_at": "It has to close after it opens: it would open on"
-                f" {format_moment(opens_at)} and close on {format_moment(closes_at)}."
+                "closes_at": _(
+                    "It has to close after it opens: it would open on"
+                    " %(opens_at)s and close on %(closes_at)s."
+                )
+                % {
+                    "opens_at": format_moment(opens_at),
+                    "closes_at": format_moment(closes_at),
+                }
             }
         )
 
@@ -199,8 +260,10 @@ def check_finished_may_be_seen(role: str, seen: bool) -> None:
     if seen and role == Role.TEACHER:
         raise ValidationError(
             {
-                "coordinators_see_finished": "This is never allowed for teachers: they"
-                " were promised that their school does not learn who has answered."
+                "coordinators_see_finished": _(
+                    "This is never allowed for teachers: they were promised that"
+                    " their school does not learn who has answered."
+                )
             }
         )
 
@@ -210,9 +273,24 @@ def check_messages(have_codes: bool, coordinators_see_finished: bool) -> None:
     if have_codes and not coordinators_see_finished:
         raise ValidationError(
             {
-                "messages_have_codes": "This is not allowed where it is confidential"
-                " who has finished: the platform's staff would see codes next to"
-                " names."
+                "messages_have_codes": _(
+                    "This is not allowed where it is confidential who has"
+                    " finished: the platform's staff would see codes next to"
+                    " names."
+                )
+            }
+        )
+
+
+def check_consent(is_required: bool, denominator: str) -> None:
+    # The database has the same constraint; this one has a message.
+    if is_required and denominator == Denominator.COUNT:
+        raise ValidationError(
+            {
+                "requires_consent": _(
+                    "This is possible only for people on a roster: nobody knows who"
+                    " begins with an open code."
+                )
             }
         )
 
@@ -221,7 +299,7 @@ def check_wave(owner: District | None, wave: Wave | None) -> None:
     # The state's waves are open to all districts.
     if wave is not None and wave.district_id not in (None, owner and owner.pk):
         raise ValidationError(
-            {"wave": "This wave belongs to another owner. Choose another wave."}
+            {"wave": _("This wave belongs to another owner. Choose another wave.")}
         )
 
 
@@ -238,8 +316,11 @@ def check_places(
     if outside:
         raise ValidationError(
             {
-                "places": f"{owner} can offer its surveys only in its own schools, not"
-                f" in {_list_names(outside)}."
+                "places": _(
+                    "%(owner)s can offer its surveys only in its own schools, not"
+                    " in %(outside)s."
+                )
+                % {"owner": owner, "outside": _list_names(outside)}
             }
         )
 
@@ -248,8 +329,11 @@ def _check_invited_schools_stay(
     current: Administration, before: AdministrationPlan, to: AdministrationPlan
 ) -> None:
     # By the schools, because there may be two million respondents.
+    # Who awaits consent is invited as soon as it is recorded.
     invited = Respondent.objects.filter(
-        administration=current, school=OuterRef("pk"), withdrawn_at=None
+        Q(withdrawn_at=None) | Q(awaits_consent=True),
+        administration=current,
+        school=OuterRef("pk"),
     )
     remaining = schools_offered(
         current.district, to.districts, to.schools, with_closed=True
@@ -268,8 +352,8 @@ def _check_invited_schools_stay(
     if names:
         raise ChangeBlocked(
             {
-                "places": f"Open codes of {_list_names(names)} are in use. Revoke them"
-                " first."
+                "places": _("Open codes of %(names)s are in use. Revoke them first.")
+                % {"names": _list_names(names)}
             }
         )
     removed = removed.filter(Exists(invited))
@@ -277,17 +361,22 @@ def _check_invited_schools_stay(
     if names:
         raise ChangeBlocked(
             {
-                "places": f"People of {_list_names(names)} are invited, so"
-                f" {'it' if len(names) == 1 else 'they'} can't be removed. Withdraw"
-                " them with a roster first."
+                "places": ngettext(
+                    "People of %(names)s are invited, so it can't be removed. Withdraw"
+                    " them with a roster first.",
+                    "People of %(names)s are invited, so they can't be removed."
+                    " Withdraw them with a roster first.",
+                    len(names),
+                )
+                % {"names": _list_names(names)}
             }
         )
 
 
 def _list_names(names: list[str]) -> str:
     if len(names) > MAX_NAMES:
-        return f"{', '.join(names[:MAX_NAMES])} and others"
-    return " and ".join((", ".join(names[:-1]), names[-1]) if names[1:] else names)
+        return _("%(names)s and others") % {"names": ", ".join(names[:MAX_NAMES])}
+    return _(" and ").join((", ".join(names[:-1]), names[-1]) if names[1:] else names)
 
 
 def check_name(name: str) -> None:
@@ -295,8 +384,11 @@ def check_name(name: str) -> None:
     if Administration.objects.filter(name=name).exists():
         raise ValidationError(
             {
-                "name": f"An administration named {name} already exists. Choose another"
-                " name."
+                "name": _(
+                    "An administration named %(name)s already exists. Choose"
+                    " another name."
+                )
+                % {"name": name}
             }
         )
 
@@ -309,8 +401,10 @@ def refuse_simultaneous_name(name: str) -> Iterator[None]:
     except IntegrityError as error:
         check_name(name)
         raise DatabaseBusy(
-            "The survey, the wave or a place was deleted in the meantime. Reload this"
-            " page and try again."
+            _(
+                "The survey, the wave or a place was deleted in the meantime."
+                " Reload this page and try again."
+            )
         ) from error
 
 
@@ -327,6 +421,8 @@ def refuse_lock_timeouts() -> Iterator[None]:
         if getattr(error.__cause__, "pgcode", None) != LOCK_NOT_AVAILABLE:
             raise
         raise DatabaseBusy(
-            "The database is busy, for example with a roster that is being applied."
-            " Nothing was changed. Try again in a minute."
+            _(
+                "The database is busy, for example with a roster that is being applied."
+                " Nothing was changed. Try again in a minute."
+            )
         ) from error

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.conf import settings
 from django.http import HttpRequest
-from django.utils import timezone
+from django.utils import timezone, translation
 from django.utils.formats import date_format
 
 from accounts import audit
@@ -36,6 +37,7 @@ class AdministrationPlan:
     denominator: str
     messages_have_names: bool
     messages_have_codes: bool
+    requires_consent: bool
 
 
 def plan_of(administration: Administration) -> AdministrationPlan:
@@ -56,6 +58,7 @@ def plan_of(administration: Administration) -> AdministrationPlan:
         denominator=administration.denominator,
         messages_have_names=administration.messages_have_names,
         messages_have_codes=administration.messages_have_codes,
+        requires_consent=administration.requires_consent,
     )
 
 
@@ -93,13 +96,16 @@ def _audit_values(plan: AdministrationPlan) -> Mapping[str, object]:
         *sorted(f"{school.district.code}/{school.code}" for school in plan.schools),
     ]
     # Stored in the audit log: a renamed key would appear as a change.
+    # In English, whatever language the user reads.
+    with translation.override(settings.LANGUAGE_CODE):
+        opens, closes = map(format_moment, (plan.opens_at, plan.closes_at))
     return {
         "survey": str(plan.published.survey),
         "role": str(plan.role),
         "wave": str(plan.wave) if plan.wave else "none",
         "offered in": places or "all of its owner's schools",
-        "opens": format_moment(plan.opens_at),
-        "closes": format_moment(plan.closes_at),
+        "opens": opens,
+        "closes": closes,
         "coordinators see who has finished": plan.coordinators_see_finished,
         "codes show earlier answers on new devices": plan.replays_answers,
         "response rates by": str(plan.denominator),
@@ -108,4 +114,5 @@ def _audit_values(plan: AdministrationPlan) -> Mapping[str, object]:
         "subgroups": format_subgroups(plan.subgroups) or "none",
         "minimum group in exports": plan.minimum_group,
         "answers can be joined with other waves": plan.joins_waves,
+        "consent is required": plan.requires_consent,
     }

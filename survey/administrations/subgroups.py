@@ -6,9 +6,11 @@ As text, each line is a column and its values: "lunch: free, reduced, paid".
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
 
 from survey.rosters.columns import LONGEST_HEADER, reason_not_a_subgroup, squeeze
 
@@ -18,6 +20,8 @@ MAX_COLUMNS = 30
 # With more values, the column describes people rather than groups.
 MAX_VALUES = 50
 LONGEST_VALUE = 64
+# Columns whose names are not words.
+_LABELS = {"demographicRaceTwoOrMoreRaces": "Two or more races"}
 
 _FLAG = "yes, no, Y, N, true, false, 1, 0"
 _GENDER = "female, male, nonbinary, other, unspecified, F, M, X"
@@ -62,14 +66,19 @@ def parse_subgroups(lines: Iterable[str]) -> dict[str, list[str]]:
     for line in lines:
         if not line.strip():
             continue
-        column, _, values = (" ".join(part.split()) for part in line.partition(":"))
+        column, _colon, values = (
+            " ".join(part.split()) for part in line.partition(":")
+        )
         found = [value.strip() for value in values.split(",") if value.strip()]
         if any(squeeze(column) == squeeze(other) for other in subgroups):
-            problems.append(f"'{column}' is there twice.")
+            problems.append(_("'%(column)s' is there twice.") % {"column": column})
         problems += problems_of(column, found)
         subgroups[column] = list(dict.fromkeys(found))
     if len(subgroups) > MAX_COLUMNS:
-        problems.append(f"Declare at most {MAX_COLUMNS} subgroup columns.")
+        problems.append(
+            _("Declare at most %(max_columns)s subgroup columns.")
+            % {"max_columns": MAX_COLUMNS}
+        )
     if problems:
         raise ValidationError({"subgroups": problems})
     return subgroups
@@ -78,18 +87,37 @@ def parse_subgroups(lines: Iterable[str]) -> dict[str, list[str]]:
 def problems_of(column: str, values: Sequence[str]) -> list[str]:
     shown = column[:LONGEST_HEADER]
     if len(column) > LONGEST_HEADER:
-        return [f"'{shown}…' is longer than {LONGEST_HEADER} characters."]
+        return [
+            _("'%(shown)s…' is longer than %(longest_header)s characters.")
+            % {"shown": shown, "longest_header": LONGEST_HEADER}
+        ]
     if reason := reason_not_a_subgroup(column):
-        return [f"'{shown}' can't be a subgroup: {reason}."]
+        return [
+            _("'%(shown)s' can't be a subgroup: %(reason)s.")
+            % {"shown": shown, "reason": reason}
+        ]
     if not values:
-        return [f"List the values of '{shown}' after a colon, such as '{shown}: A, B'."]
+        return [
+            _(
+                "List the values of '%(shown)s' after a colon, such as"
+                " '%(shown)s: A, B'."
+            )
+            % {"shown": shown}
+        ]
     if len(values) > MAX_VALUES:
         return [
-            f"'{shown}' has {len(values)} values. Declare at most {MAX_VALUES}: with"
-            " more, single people could be recognised."
+            _(
+                "'%(shown)s' has %(values)s values. Declare at most"
+                " %(max_values)s: with more, single people could be"
+                " recognised."
+            )
+            % {"shown": shown, "values": len(values), "max_values": MAX_VALUES}
         ]
     if any(len(value) > LONGEST_VALUE for value in values):
-        return [f"A value of '{shown}' is longer than {LONGEST_VALUE} characters."]
+        return [
+            _("A value of '%(shown)s' is longer than %(longest_value)s characters.")
+            % {"shown": shown, "longest_value": LONGEST_VALUE}
+        ]
     return []
 
 
@@ -104,3 +132,13 @@ def format_subgroups(subgroups: Subgroups) -> str:
 def default_subgroups() -> dict[str, list[str]]:
     """Return the columns that most rosters have, by their standard names."""
     return parse_subgroups(DEFAULT_LINES.splitlines())
+
+
+def subgroup_label(column: str) -> str:
+    """Spell a column for people: in words, beginning with a capital letter."""
+    if column in _LABELS:
+        return _LABELS[column]
+    if " " not in column and re.search(r"[a-z][A-Z]", column):
+        words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", column).split()
+        column = " ".join(word if word.isupper() else word.lower() for word in words)
+    return column[:1].upper() + column[1:]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from django.urls import reverse
+from django.utils.translation import gettext_noop
 
 from accounts.console.audit_sentences import (
     Label,
@@ -16,113 +17,164 @@ from accounts.permissions import Capability, Permissions
 from survey.models import Administration, Respondent
 
 PEOPLE = {
-    "show an access code": "{who} showed the access code of {subject}",
-    "reissue an access code": "{who} issued a new access code for {subject}",
-    "reissue access codes": "{who} issued new access codes for {subject}",
-    "add a person": "{who} added {subject}",
-    "correct a person": "{who} corrected {subject}",
-    "withdraw a person": "{who} withdrew {subject}",
-    "bring back a person": "{who} brought back {subject}",
-    "reopen a finished survey": "{who} reopened the survey for {subject}",
-    "opt out a person": "{who} opted out {subject}",
-    "take back an opt-out": "{who} took back the opt-out of {subject}",
-    "opt out people of a list": "{who} opted out people of a list in {subject}",
-    "keep opt-outs for later rosters": (
+    "show an access code": gettext_noop("{who} showed the access code of {subject}"),
+    "reissue an access code": gettext_noop(
+        "{who} issued a new access code for {subject}"
+    ),
+    "reissue access codes": gettext_noop("{who} issued new access codes for {subject}"),
+    "add a person": gettext_noop("{who} added {subject}"),
+    "correct a person": gettext_noop("{who} corrected {subject}"),
+    "withdraw a person": gettext_noop("{who} withdrew {subject}"),
+    "bring back a person": gettext_noop("{who} brought back {subject}"),
+    "reopen a finished survey": gettext_noop("{who} reopened the survey for {subject}"),
+    "opt out a person": gettext_noop("{who} opted out {subject}"),
+    "take back an opt-out": gettext_noop("{who} took back the opt-out of {subject}"),
+    "opt out people of a list": gettext_noop(
+        "{who} opted out people of a list in {subject}"
+    ),
+    "keep opt-outs for later rosters": gettext_noop(
         "{who} kept opt-outs for later rosters of {subject}"
     ),
-    "remove a kept opt-out": "{who} removed a kept opt-out in {subject}",
-    "confirm join of records": "{who} confirmed that two records are one person",
-    "join records": "The records that {who} confirmed were joined",
-    "ask for cards again": "{who} had login cards made again: {subject}",
-    "ask for cards": "{who} had login cards made: {subject}",
-    "ask for new access codes": "{who} had new access codes made: {subject}",
-    "download cards": "{who} downloaded login cards: {subject}",
-    "download a roster": "{who} downloaded the roster of {subject}",
+    "remove a kept opt-out": gettext_noop("{who} removed a kept opt-out in {subject}"),
+    "record a consent": gettext_noop("{who} recorded the consent for {subject}"),
+    "record consents of a list": gettext_noop(
+        "{who} recorded consents of a list in {subject}"
+    ),
+    "keep consents for later rosters": gettext_noop(
+        "{who} kept consents for later rosters of {subject}"
+    ),
+    "remove a kept consent": gettext_noop("{who} removed a kept consent in {subject}"),
+    "confirm join of records": gettext_noop(
+        "{who} confirmed that two records are one person"
+    ),
+    "join records": gettext_noop("The records that {who} confirmed were joined"),
+    "ask for cards again": gettext_noop("{who} had login cards made again: {subject}"),
+    "ask for cards": gettext_noop("{who} had login cards made: {subject}"),
+    "ask for new access codes": gettext_noop(
+        "{who} had new access codes made: {subject}"
+    ),
+    "download cards": gettext_noop("{who} downloaded login cards: {subject}"),
+    "download a roster": gettext_noop("{who} downloaded the roster of {subject}"),
 }
 ROSTERS = {
-    "upload roster": "{who} uploaded a roster: {subject}",
-    "choose roster columns": "{who} chose the columns of a roster: {subject}",
-    "confirm roster": "{who} confirmed a roster: {subject}",
-    "apply roster": "The roster that {who} confirmed was applied: {subject}",
-    "cancel roster": "{who} cancelled a roster: {subject}",
-    "start roster again": "{who} started a roster again: {subject}",
-    "undo roster": "{who} started to undo a roster: {subject}",
-    "roster undone": "The roster that {who} wanted to undo was undone: {subject}",
-    "import roster": "{who} imported a roster into {subject}",
-    "add feed": "{who} added the feed {subject}",
-    "change feed": "{who} changed the feed {subject}",
-    "remove feed": "{who} removed the feed {subject}",
-    "accept host key": "{who} accepted a new host key of the feed {subject}",
-    "confirm feed scan": "{who} confirmed a scan of the feed {subject}",
-    "cancel feed scan": "{who} cancelled a scan of the feed {subject}",
-    "upload schools": "{who} uploaded a list of schools: {subject}",
-    "confirm schools": "{who} confirmed a list of schools: {subject}",
-    "cancel schools": "{who} cancelled a list of schools: {subject}",
-    "import schools": "{who} imported schools",
-    "check merge": "{who} checked a merge: {subject}",
-    "confirm merge": "{who} confirmed a merge: {subject}",
-    "cancel merge": "{who} cancelled a merge: {subject}",
-    "choose records": "{who} chose between records of one person: {subject}",
-    "merge of school": "The schools of a merge that {who} confirmed are one: {subject}",
-    "merge of district": (
+    "upload roster": gettext_noop("{who} uploaded a roster: {subject}"),
+    "choose roster columns": gettext_noop(
+        "{who} chose the columns of a roster: {subject}"
+    ),
+    "confirm roster": gettext_noop("{who} confirmed a roster: {subject}"),
+    "apply roster": gettext_noop(
+        "The roster that {who} confirmed was applied: {subject}"
+    ),
+    "cancel roster": gettext_noop("{who} cancelled a roster: {subject}"),
+    "start roster again": gettext_noop("{who} started a roster again: {subject}"),
+    "undo roster": gettext_noop("{who} started to undo a roster: {subject}"),
+    "roster undone": gettext_noop(
+        "The roster that {who} wanted to undo was undone: {subject}"
+    ),
+    "import roster": gettext_noop("{who} imported a roster into {subject}"),
+    "add feed": gettext_noop("{who} added the feed {subject}"),
+    "change feed": gettext_noop("{who} changed the feed {subject}"),
+    "remove feed": gettext_noop("{who} removed the feed {subject}"),
+    "accept host key": gettext_noop(
+        "{who} accepted a new host key of the feed {subject}"
+    ),
+    "confirm feed scan": gettext_noop("{who} confirmed a scan of the feed {subject}"),
+    "cancel feed scan": gettext_noop("{who} cancelled a scan of the feed {subject}"),
+    "upload schools": gettext_noop("{who} uploaded a list of schools: {subject}"),
+    "confirm schools": gettext_noop("{who} confirmed a list of schools: {subject}"),
+    "cancel schools": gettext_noop("{who} cancelled a list of schools: {subject}"),
+    "import schools": gettext_noop("{who} imported schools"),
+    "check merge": gettext_noop("{who} checked a merge: {subject}"),
+    "confirm merge": gettext_noop("{who} confirmed a merge: {subject}"),
+    "cancel merge": gettext_noop("{who} cancelled a merge: {subject}"),
+    "choose records": gettext_noop(
+        "{who} chose between records of one person: {subject}"
+    ),
+    "merge of school": gettext_noop(
+        "The schools of a merge that {who} confirmed are one: {subject}"
+    ),
+    "merge of district": gettext_noop(
         "The districts of a merge that {who} confirmed are one: {subject}"
     ),
 }
 SURVEYS = {
-    "open administration": "{who} planned {subject}",
-    "change administration": "{who} changed {subject}",
-    "close administration": "{who} closed {subject}",
-    "reopen administration": "{who} reopened {subject}",
-    "correct texts of administration": "{who} corrected texts of {subject}",
-    "change texts of draft": "{who} changed texts of the draft {subject}",
-    "upload survey": "{who} uploaded the survey {subject}",
-    "publish survey": "{who} published the survey {subject}",
-    "publish correction": "{who} published corrected texts of {subject}",
-    "download survey": "{who} downloaded the survey {subject}",
-    "delete survey": "{who} deleted the survey {subject}",
-    "retire survey": "{who} retired the survey {subject}",
-    "bring back survey": "{who} brought back the survey {subject}",
-    "create wave": "{who} created the wave {subject}",
-    "rename wave": "{who} renamed the wave {subject}",
-    "delete wave": "{who} deleted the wave {subject}",
-    "add holiday": "{who} added a holiday: {subject}",
-    "remove holiday": "{who} removed a holiday: {subject}",
-    "change contact person": "{who} changed the contact person of {subject}",
-    "change weekend": "{who} changed the weekend",
-    "change count": "{who} changed the number of people of {subject}",
-    "import counts": "{who} imported numbers of people for {subject}",
-    "cancel job": "{who} stopped a job: {subject}",
+    "open administration": gettext_noop("{who} planned {subject}"),
+    "change administration": gettext_noop("{who} changed {subject}"),
+    "close administration": gettext_noop("{who} closed {subject}"),
+    "reopen administration": gettext_noop("{who} reopened {subject}"),
+    "correct texts of administration": gettext_noop(
+        "{who} corrected texts of {subject}"
+    ),
+    "change texts of draft": gettext_noop("{who} changed texts of the draft {subject}"),
+    "upload survey": gettext_noop("{who} uploaded the survey {subject}"),
+    "publish survey": gettext_noop("{who} published the survey {subject}"),
+    "publish correction": gettext_noop("{who} published corrected texts of {subject}"),
+    "download survey": gettext_noop("{who} downloaded the survey {subject}"),
+    "delete survey": gettext_noop("{who} deleted the survey {subject}"),
+    "retire survey": gettext_noop("{who} retired the survey {subject}"),
+    "bring back survey": gettext_noop("{who} brought back the survey {subject}"),
+    "create wave": gettext_noop("{who} created the wave {subject}"),
+    "rename wave": gettext_noop("{who} renamed the wave {subject}"),
+    "delete wave": gettext_noop("{who} deleted the wave {subject}"),
+    "add holiday": gettext_noop("{who} added a holiday: {subject}"),
+    "remove holiday": gettext_noop("{who} removed a holiday: {subject}"),
+    "change contact person": gettext_noop(
+        "{who} changed the contact person of {subject}"
+    ),
+    "change response rate thresholds": gettext_noop(
+        "{who} changed the response rate thresholds"
+    ),
+    "change minimum group": gettext_noop("{who} changed the minimum group"),
+    "change name and logo": gettext_noop("{who} changed the name or the logo"),
+    "change weekend": gettext_noop("{who} changed the weekend"),
+    "change count": gettext_noop("{who} changed the number of people of {subject}"),
+    "import counts": gettext_noop("{who} imported numbers of people for {subject}"),
+    "cancel job": gettext_noop("{who} stopped a job: {subject}"),
 }
 MESSAGES = {
-    "plan e-mails": "{who} planned the e-mails of {subject}",
-    "write an e-mail": "{who} wrote an e-mail of {subject}",
-    "confirm e-mails": "{who} confirmed the e-mails of {subject}",
-    "pause e-mails": "{who} paused the e-mails of {subject}",
-    "resume e-mails": "{who} resumed the e-mails of {subject}",
-    "cancel e-mails": "{who} cancelled the e-mails of {subject}",
-    "create open code": "{who} created an open code: {subject}",
-    "create open codes for all schools": (
+    "plan e-mails": gettext_noop("{who} planned the e-mails of {subject}"),
+    "write an e-mail": gettext_noop("{who} wrote an e-mail of {subject}"),
+    "confirm e-mails": gettext_noop("{who} confirmed the e-mails of {subject}"),
+    "pause e-mails": gettext_noop("{who} paused the e-mails of {subject}"),
+    "resume e-mails": gettext_noop("{who} resumed the e-mails of {subject}"),
+    "cancel e-mails": gettext_noop("{who} cancelled the e-mails of {subject}"),
+    "create open code": gettext_noop("{who} created an open code: {subject}"),
+    "create open codes for all schools": gettext_noop(
         "{who} created open codes for all schools of {subject}"
     ),
-    "revoke open code": "{who} revoked an open code: {subject}",
-    "replace open code": "{who} replaced an open code: {subject}",
-    "make a file with open codes": "{who} made a file with open codes: {subject}",
-    "download a file with open codes": (
+    "publish open code": gettext_noop(
+        "{who} showed an open code on the school's public page: {subject}"
+    ),
+    "unpublish open code": gettext_noop(
+        "{who} removed an open code from the school's public page: {subject}"
+    ),
+    "revoke open code": gettext_noop("{who} revoked an open code: {subject}"),
+    "replace open code": gettext_noop("{who} replaced an open code: {subject}"),
+    "make a file with open codes": gettext_noop(
+        "{who} made a file with open codes: {subject}"
+    ),
+    "download a file with open codes": gettext_noop(
         "{who} downloaded a file with open codes: {subject}"
     ),
-    "delete starts without answers": "Starts without answers of {subject} were deleted",
-    "add message platform": "{who} added the message platform {subject}",
-    "remove message platform": "{who} removed the message platform {subject}",
-    "create API key": "{who} created an API key of {subject}",
-    "revoke API key": "{who} revoked an API key of {subject}",
-    "download keys of people": "{who} downloaded keys of people for {subject}",
+    "delete starts without answers": gettext_noop(
+        "Starts without answers of {subject} were deleted"
+    ),
+    "add message platform": gettext_noop("{who} added the message platform {subject}"),
+    "remove message platform": gettext_noop(
+        "{who} removed the message platform {subject}"
+    ),
+    "create API key": gettext_noop("{who} created an API key of {subject}"),
+    "revoke API key": gettext_noop("{who} revoked an API key of {subject}"),
+    "download keys of people": gettext_noop(
+        "{who} downloaded keys of people for {subject}"
+    ),
 }
 VIEWS = {
-    "look at people": "{who} looked at people of {subject}",
-    "look at a person": "{who} looked at {subject}",
-    "see roster samples": "{who} saw values of a roster: {subject}",
-    "preview an e-mail": "{who} previewed an e-mail of {subject}",
-    "show open code": "{who} showed an open code: {subject}",
+    "look at people": gettext_noop("{who} looked at people of {subject}"),
+    "look at a person": gettext_noop("{who} looked at {subject}"),
+    "see roster samples": gettext_noop("{who} saw values of a roster: {subject}"),
+    "preview an e-mail": gettext_noop("{who} previewed an e-mail of {subject}"),
+    "show open code": gettext_noop("{who} showed an open code: {subject}"),
 }
 
 
@@ -130,7 +182,7 @@ def register() -> None:
     for sentences in (PEOPLE, ROSTERS, SURVEYS, MESSAGES):
         add_sentences(sentences)
     add_sentences(VIEWS, are_views=True)
-    add_subjects("survey.respondent", Subjects(people_labels, "a person"))
+    add_subjects("survey.respondent", Subjects(people_labels, gettext_noop("a person")))
     add_subjects("survey.administration", Subjects(administration_labels, ""))
 
 

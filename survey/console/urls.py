@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path, register_converter
 
-from survey.console import home, jobs
+from survey.console import jobs
 from survey.console.administrations import devices, edit_views, waves
 from survey.console.administrations import views as administrations
 from survey.console.calendar import views as calendar
@@ -12,6 +12,7 @@ from survey.console.emails import texts as email_texts
 from survey.console.emails import views as emails
 from survey.console.feeds import scan_views, window_views
 from survey.console.feeds import views as feeds
+from survey.console.handbook import handbook
 from survey.console.login_cards import views as cards
 from survey.console.merging import views as merging
 from survey.console.merging.people import merge_people
@@ -49,7 +50,7 @@ TRIAL = "try/<str:token>/"
 register_converter(PlaceConverter, "place")
 
 urlpatterns = [
-    path("", home.console_home, name="console_home"),
+    path("handbook/", handbook, name="handbook"),
     path("settings/", settings.settings_home, name="settings_home"),
     path("settings/<place:place>/", settings.settings_place, name="settings_place"),
     path(
@@ -61,6 +62,11 @@ urlpatterns = [
         "settings/<place:place>/thresholds/",
         settings.settings_thresholds,
         name="settings_thresholds",
+    ),
+    path(
+        "settings/<place:place>/minimum-group/",
+        settings.settings_minimum_group,
+        name="settings_minimum_group",
     ),
     path("settings/<place:place>/name/", settings.settings_name, name="settings_name"),
     path(

@@ -13,6 +13,7 @@ from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from accounts import audit
 from accounts.models import User
@@ -57,21 +58,25 @@ def publish_correction(
     survey = lock_survey(survey)
     if survey.published_at is not None:
         if survey.corrects_id != corrects.digest:
-            raise NotACorrection(f"{survey} is published as a survey of its own.", [])
+            raise NotACorrection(
+                _("%(survey)s is published as a survey of its own.")
+                % {"survey": survey},
+                [],
+            )
         return survey.published.get()
     if survey.district_id != corrects.survey.district_id:
-        raise NotACorrection("The two versions do not belong to the same owner.", [])
+        raise NotACorrection(_("The two versions do not belong to the same owner."), [])
     earlier = load_definition(corrects.definition)
     definition = corrected_definition(survey, earlier, corrects.digest)
     comparison = compare(earlier, definition)
     if comparison.differences:
         raise NotACorrection(
-            "This is more than a correction of texts:"
-            f" {summary(comparison.differences)}.",
+            _("This is more than a correction of texts: %(differences)s.")
+            % {"differences": summary(comparison.differences)},
             comparison.differences,
         )
     if not comparison.texts:
-        raise NotACorrection("No text differs: there is nothing to correct.", [])
+        raise NotACorrection(_("No text differs: there is nothing to correct."), [])
     return freeze(survey, definition, corrects=corrects, by=by, request=request)
 
 
@@ -121,8 +126,16 @@ def use_correction(
         return
     if root_of(earlier) != root_of(published):
         raise WrongSurvey(
-            f"{administration.title} ({administration.name}) offers {earlier.survey},"
-            f" whose questions are not those of {published.survey}."
+            _(
+                "%(title)s (%(name)s) offers %(survey)s, whose questions are"
+                " not those of %(other)s."
+            )
+            % {
+                "title": administration.title,
+                "name": administration.name,
+                "survey": earlier.survey,
+                "other": published.survey,
+            }
         )
     administration.published = published
     administration.changes += 1

@@ -6,6 +6,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from accounts import audit
 from accounts.models import District, User
@@ -57,7 +58,7 @@ def may_change(permissions: Permissions, survey: Survey) -> bool:
 
 
 def owner_of(survey: Survey) -> str:
-    return survey.district.name if survey.district else "the state"
+    return survey.district.name if survey.district else _("the state")
 
 
 def owner_with_code(code: str) -> District | None:
@@ -76,8 +77,11 @@ def delete_draft(
     locked = _locked(survey)
     if locked.published_at is not None:
         raise SurveyInUse(
-            f"{locked.full_title} is published and can’t be deleted, because its"
-            " answers need it. You can retire it instead."
+            _(
+                "%(full_title)s is published and can’t be deleted, because"
+                " its answers need it. You can retire it instead."
+            )
+            % {"full_title": locked.full_title}
         )
     audit.record(
         "delete survey",
@@ -101,7 +105,10 @@ def retire_survey(
     """
     locked = _locked(survey)
     if locked.published_at is None:
-        raise SurveyInUse(f"{locked.full_title} is a draft. Delete it instead.")
+        raise SurveyInUse(
+            _("%(full_title)s is a draft. Delete it instead.")
+            % {"full_title": locked.full_title}
+        )
     planned = (
         Administration.objects.filter(
             published__survey=survey, opens_at__gt=timezone.now()
@@ -115,11 +122,16 @@ def retire_survey(
         if len(names) > MOST_NAMED:
             names[MOST_NAMED:] = ["others"]
         raise SurveyInUse(
-            f"{locked.full_title} is used in planned administrations:"
-            f" {'; '.join(names)}. Choose another survey for them, or wait until they"
-            " have opened."
+            _(
+                "%(full_title)s is used in planned administrations:"
+                " %(names)s. Choose another survey for them, or wait until"
+                " they have opened."
+            )
+            % {"full_title": locked.full_title, "names": "; ".join(names)}
         )
-    _, is_new = Retirement.objects.get_or_create(survey=locked, defaults={"by": by})
+    retirement, is_new = Retirement.objects.get_or_create(
+        survey=locked, defaults={"by": by}
+    )
     # A second click changed nothing, so the audit log has one entry.
     if is_new:
         _record("retire survey", locked, by, request)
@@ -131,7 +143,7 @@ def restore_survey(
 ) -> None:
     """Allow new administrations to offer the survey; a second time is a no-op."""
     locked = _locked(survey)
-    ended, _ = Retirement.objects.filter(survey=locked).delete()
+    ended, by_model = Retirement.objects.filter(survey=locked).delete()
     if ended:
         _record("bring back survey", locked, by, request)
 

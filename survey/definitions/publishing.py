@@ -14,6 +14,7 @@ from django.db import transaction
 from django.db.models import Prefetch
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from accounts import audit
 from accounts.models import User
@@ -149,7 +150,9 @@ def compile_definition(
     try:
         order = evaluation_order(items)
     except CycleError as error:
-        raise NotPublishable(f"Rules wait for each other: {error}.") from error
+        raise NotPublishable(
+            _("Rules wait for each other: %(error)s.") % {"error": error}
+        ) from error
     return {
         "format": FORMAT,
         "name": survey.name,
@@ -198,16 +201,19 @@ def _check_definition(
 ) -> None:
     # The workbook's reader checked all this; a draft can be changed by hand.
     if not any(item["kind"] in ANSWERABLE for item in items.values()):
-        raise NotPublishable("Nothing in the survey can be answered.")
+        raise NotPublishable(_("Nothing in the survey can be answered."))
     for name, item in items.items():
         for rule in RULES:
             expression = item.get(rule, True)
             unknown = (references(expression) | labels_of(expression)) - items.keys()
             if unknown:
                 missing = ", ".join(sorted(unknown))
-                raise NotPublishable(f"{name}: {rule} reads {missing}, not an item.")
+                raise NotPublishable(
+                    _("%(name)s: %(rule)s reads %(missing)s, not an item.")
+                    % {"name": name, "rule": rule, "missing": missing}
+                )
         if item["kind"] in SELECTS and not option_sets.get(item.get("option_set", "")):
-            raise NotPublishable(f"{name} has no options.")
+            raise NotPublishable(_("%(name)s has no options.") % {"name": name})
     costs = RuleCosts(items, option_sets)
     units: Counter[int] = Counter()
     for item in items.values():
@@ -215,6 +221,13 @@ def _check_definition(
     for page, count in units.items():
         if count > MAX_PAGE_COST:
             raise NotPublishable(
-                f"The rules of page {page} take too long: they count {count:,} of at"
-                f" most {MAX_PAGE_COST:,}."
+                _(
+                    "The rules of page %(page)s take too long: they count"
+                    " %(count)s of at most %(max_page_cost)s."
+                )
+                % {
+                    "page": page,
+                    "count": f"{count:,}",
+                    "max_page_cost": f"{MAX_PAGE_COST:,}",
+                }
             )

@@ -17,6 +17,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Prefetch, QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
 
 from accounts import audit
 from accounts.models import User
@@ -237,12 +238,14 @@ def save_texts(
     """
     survey = lock_survey(survey)
     if survey.published_at is not None:
-        raise TextsChanged("This correction was published meanwhile.")
+        raise TextsChanged(_("This correction was published meanwhile."))
     section = sections_of(survey)[number]
     if section.digest != seen:
         raise TextsChanged(
-            "Somebody else has changed these texts meanwhile. Check them, then make"
-            " your changes again."
+            _(
+                "Somebody else has changed these texts meanwhile. Check them,"
+                " then make your changes again."
+            )
         )
     names = dict(survey.items.values_list("name", "kind"))
     codes = [language["code"] for language in survey.languages]
@@ -271,7 +274,7 @@ def save_texts(
             request=request,
             subject=survey,
             district=survey.district,
-            after={"texts": [f"{section.name}: {one.place}" for one, _ in changed]},
+            after={"texts": [f"{section.name}: {one.place}" for one, text in changed]},
         )
     return len(changed)
 
@@ -283,16 +286,22 @@ def _clean(text: str) -> str:
 def _problem_of(text: str, kinds: Mapping[str, str], *, required: bool) -> str:
     """Return why a workbook with this text would be refused, or an empty text."""
     if not text:
-        return "Enter a text: this is the survey's first language." if required else ""
+        return (
+            _("Enter a text: this is the survey's first language.") if required else ""
+        )
     if len(text) > LONGEST_TEXT:
-        return f"Use at most {LONGEST_TEXT:,} characters."
+        return _("Use at most %(longest_text)s characters.") % {
+            "longest_text": f"{LONGEST_TEXT:,}"
+        }
     if not all(sign.isprintable() or sign in "\n\t\u200e\u200f\u00a0" for sign in text):
-        return "Remove the characters that cannot be seen."
+        return _("Remove the characters that cannot be seen.")
     if has_open_reference(text):
-        return "A ${ is never closed. Write a name like ${name}."
+        return _("A ${ is never closed. Write a name like ${name}.")
     for name in quoted_names(text):
         if name not in kinds:
-            return f"There is no question ${{{name}}} in this survey."
+            return _("There is no question ${%(name)s} in this survey.") % {
+                "name": name
+            }
         if kinds[name] == Item.Kind.NOTE:
-            return f"${{{name}}} is a note, which has no answer."
+            return _("${%(name)s} is a note, which has no answer.") % {"name": name}
     return ""

@@ -15,6 +15,7 @@ from pathlib import PurePath
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from accounts.models import District, User
 from survey import jobs
@@ -83,11 +84,11 @@ def job_of(upload: SurveyUpload) -> Job | None:
 
 @job("survey.read")
 def read_upload(job: Job, progress: Progress) -> None:
-    progress.begin_step("Reading the workbook")
+    progress.begin_step(_("Reading the workbook"))
     if job.subject_id is not None:
         read_stored_upload(job.subject_id)
     # Set without `begin_step`, which may cancel the job: the result is stored.
-    progress.message = "The workbook was read."
+    progress.message = _("The workbook was read.")
 
 
 def read_stored_upload(pk: int, *, request: HttpRequest | None = None) -> None:
@@ -122,7 +123,9 @@ def read_stored_upload(pk: int, *, request: HttpRequest | None = None) -> None:
         problem = Problem("settings", 2, "version", str(refusal))
         _store_result(upload, reading, [problem])
     except IntegrityError:
-        reason = "this version was uploaded twice in the same moment: upload it again"
+        reason = _(
+            "this version was uploaded twice in the same moment: upload it again"
+        )
         problem = Problem("settings", 2, "version", reason)
         _store_result(upload, reading, [problem])
 

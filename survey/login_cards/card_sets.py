@@ -10,6 +10,8 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from accounts import audit
 from accounts.models import District, School, User
@@ -33,19 +35,21 @@ FOLDER = "cards"
 KEPT = timedelta(days=7)
 # All pages of a file are in memory until it is written.
 MAX_CARDS = 5_000
-TOO_MANY = (
-    f"There are more than {MAX_CARDS:,} cards, which is too many for one file."
-    " Print them class by class, or grade by grade."
+TOO_MANY = gettext_noop(
+    "There are more than %(most)s cards, which is too many for one file. Print them"
+    " class by class, or grade by grade."
 )
-NO_PEOPLE = "No one is invited here, so there is nothing to print."
-ALL_FINISHED = "Everyone who is invited here has finished, or no one is invited."
-WITHHELD = (
-    "Who has finished is confidential in this administration, so codes can't be"
-    " listed next to names. Send them by e-mail, or print cards to draw from."
+NO_PEOPLE = gettext_noop("No one is invited here, so there is nothing to print.")
+ALL_FINISHED = gettext_noop(
+    "Everyone who is invited here has finished, or no one is invited."
 )
-TOO_FEW = (
-    f"Cards to draw from need at least {CardSet.MIN_DRAWN} people. Print them for all"
-    " classes."
+WITHHELD = gettext_noop(
+    "Who has finished is confidential in this administration, so codes can't"
+    " be listed next to names. Send them by e-mail, or print cards to draw"
+    " from."
+)
+TOO_FEW = gettext_noop(
+    "Cards to draw from need at least %(fewest)s people. Print them for all classes."
 )
 
 
@@ -150,21 +154,21 @@ def make_cards(job: Job, progress: Progress) -> None:
     people = people_in(card_set)
     count = people.count()
     if not count:
-        raise JobRefused(ALL_FINISHED if card_set.unfinished else NO_PEOPLE)
+        raise JobRefused(_(ALL_FINISHED if card_set.unfinished else NO_PEOPLE))
     if card_set.is_withheld:
-        raise JobRefused(WITHHELD)
+        raise JobRefused(_(WITHHELD))
     if card_set.anonymous and count < CardSet.MIN_DRAWN:
-        raise JobRefused(TOO_FEW)
+        raise JobRefused(_(TOO_FEW) % {"fewest": CardSet.MIN_DRAWN})
     if is_pdf and count > MAX_CARDS:
-        raise JobRefused(TOO_MANY)
+        raise JobRefused(_(TOO_MANY) % {"most": f"{MAX_CARDS:,}"})
     if card_set.reissue and card_set.reissued_at is None:
-        progress.begin_step("Issuing new codes")
+        progress.begin_step(_("Issuing new codes"))
         reissue_once(card_set)
     if card_set.format == CardSet.Format.EMAIL:
-        progress.begin_step("Preparing the e-mails")
+        progress.begin_step(_("Preparing the e-mails"))
         progress.message = send_codes(card_set, people)
         return
-    progress.begin_step("Preparing the file", total=count)
+    progress.begin_step(_("Preparing the file"), total=count)
     write = write_pdf if is_pdf else write_csv
     with writing_whole(card_set.file, attempt=f"{job.pk}.{job.attempts}") as file:
         write(card_set, people, file, progress)

@@ -1,4 +1,4 @@
-"""The words on login cards, in English, Spanish and Arabic."""
+"""The words on login cards, in each language of the respondents' messages."""
 
 from __future__ import annotations
 
@@ -10,11 +10,16 @@ from django.utils.formats import date_format
 
 from survey.definitions.schema import load_definition
 from survey.models import Administration
+from survey.taking import messages
 
 
 @dataclass(frozen=True, slots=True)
 class CardWords:
-    """Each is one line of a card: shorter than 60 letters."""
+    """The messages that begin with `card_`: each is one line, under 60 letters.
+
+    Pupils get the same cards as parents and teachers, so Spanish has no imperatives:
+    they would say "tú" or "usted".
+    """
 
     code: str
     open: str
@@ -33,46 +38,9 @@ class CardWords:
 
 
 CARD_WORDS = {
-    "en": CardWords(
-        code="Your access code",
-        open="Open the address above, or point a camera at the square.",
-        type="Type your code. It is yours alone, like a password.",
-        drawn="Draw any card: no one can tell which is yours.",
-        link="Open this link to take the survey:",
-        window="Open from {opens} to {closes}.",
-        one_day="Open on {day} only.",
-        room="Class {name}",
-        grade="Grade {name}",
-        teachers="Teachers",
-    ),
-    # Without imperatives: they would say "tú" to pupils and "usted" to parents
-    # and teachers, who get the same cards.
-    "es": CardWords(
-        code="Código de acceso",
-        open="Abrir la dirección de arriba o apuntar la cámara al cuadro.",
-        type="Escribir este código. Es personal, como una contraseña.",
-        drawn="Sacar cualquier tarjeta: nadie sabrá quién la tiene.",
-        link="Enlace para responder la encuesta:",
-        window="Abierto del {opens} al {closes}.",
-        one_day="Abierto solo el {day}.",
-        room="Clase {name}",
-        grade="Grado {name}",
-        teachers="Docentes",
-    ),
-    "ar": CardWords(
-        code="رمز الدخول الخاص بك",
-        open="افتح العنوان المكتوب أعلاه، أو وجّه الكاميرا إلى المربع.",
-        type="اكتب رمزك. هو لك وحدك، مثل كلمة السر.",
-        drawn="اسحب أي بطاقة: لن يعرف أحد أيها بطاقتك.",
-        link="افتح هذا الرابط للإجابة عن الاستبيان:",
-        window="متاح من {opens} إلى {closes}.",
-        one_day="متاح يوم {day} فقط.",
-        room="الفصل {name}",
-        grade="الصف {name}",
-        teachers="المعلمون",
-    ),
+    language: CardWords(**messages.texts_of(language, "card_"))
+    for language in messages.MESSAGES
 }
-RIGHT_TO_LEFT = frozenset(("ar",))
 
 
 def card_language(*wanted: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from accounts.email_outbox import Facts, writes
 from accounts.models import Letter
@@ -48,8 +49,13 @@ def send_codes(card_set: CardSet, people: QuerySet[Respondent]) -> str:
     if unsent.update(made_at=timezone.now(), people=len(letters)):
         Letter.objects.bulk_create(letters, batch_size=BATCH)
     left_out = len(addresses) - len(letters)
-    also = f" Left out, as they get no e-mails: {left_out:,}." if left_out else ""
-    return f"{len(letters):,} e-mails are on their way.{also}"
+    words = _("%(letters)s e-mails are on their way.") % {
+        "letters": f"{len(letters):,}"
+    }
+    if left_out:
+        also = _("Left out, as they get no e-mails: %(people)s.")
+        words += " " + also % {"people": f"{left_out:,}"}
+    return words
 
 
 @writes(KIND)

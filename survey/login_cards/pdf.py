@@ -11,8 +11,9 @@ from itertools import groupby
 
 from fpdf.enums import Align
 
-from survey.login_cards.card_text import CARD_WORDS, RIGHT_TO_LEFT
+from survey.login_cards.card_text import CARD_WORDS
 from survey.login_cards.drawing import Direction, Drawing
+from survey.taking import messages
 
 # In millimetres.
 COLUMNS, ROWS = 2, 4
@@ -120,7 +121,8 @@ class _CardDocument(Drawing):
         y += QR_SIZE + 2
         for language in languages:
             words = CARD_WORDS[language]
-            direction: Direction = "rtl" if language in RIGHT_TO_LEFT else None
+            is_rtl = messages.direction(language) == "rtl"
+            direction: Direction = "rtl" if is_rtl else None
             for text in (words.open, words.type, self.sheet.windows[language]):
                 self.text(x, y, INSIDE, text, size=7.4, direction=direction)
                 y += LINE

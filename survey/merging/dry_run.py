@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 
 from django.db.models import Q
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from accounts.models import District, Membership, School
 from survey.jobs import JobRefused
@@ -18,17 +20,17 @@ from survey.rosters.place_names import PlaceDirectory, is_same_name
 # Schools that a message or a report names.
 MOST_NAMED = 5
 
-SAME_CODE = (
-    "These schools of the duplicate have the code of another school that has another"
-    " name: {names}. Change one of the codes or names first."
+SAME_CODE = gettext_noop(
+    "These schools of the duplicate have the code of another school that has"
+    " another name: {names}. Change one of the codes or names first."
 )
-UNCLEAR = (
-    "These schools of the duplicate could be one of several schools of the district"
-    " that stays: {names}. Merge the schools of that district first."
+UNCLEAR = gettext_noop(
+    "These schools of the duplicate could be one of several schools of the"
+    " district that stays: {names}. Merge the schools of that district first."
 )
-BOTH_OWN = (
-    "Both districts own a survey with the same name and version: {names}. Delete or"
-    " rename one of them first."
+BOTH_OWN = gettext_noop(
+    "Both districts own a survey with the same name and version: {names}."
+    " Delete or rename one of them first."
 )
 
 
@@ -119,10 +121,10 @@ def match_schools_of(duplicate: District, kept: District) -> list[tuple[int, int
                 same_code.append(school.name)
     for message, names in ((SAME_CODE, same_code), (UNCLEAR, unclear)):
         if names:
-            more = " and others" if len(names) > MOST_NAMED else ""
-            raise JobRefused(
-                message.format(names=", ".join(sorted(names)[:MOST_NAMED]) + more)
-            )
+            shown = ", ".join(sorted(names)[:MOST_NAMED])
+            if len(names) > MOST_NAMED:
+                shown = _("%(names)s and others") % {"names": shown}
+            raise JobRefused(_(message).format(names=shown))
     return matched
 
 
@@ -131,7 +133,7 @@ def _refuse_same_surveys(duplicate: District, kept: District) -> None:
     others = Survey.objects.filter(district=duplicate).values_list("name", "version")
     if same := sorted(own.intersection(others)):
         names = ", ".join(f"{name} {version}" for name, version in same[:MOST_NAMED])
-        raise JobRefused(BOTH_OWN.format(names=names))
+        raise JobRefused(_(BOTH_OWN).format(names=names))
 
 
 def _count_staff_and_codes(report: MergeReport, staff: Q, schools: Q) -> None:

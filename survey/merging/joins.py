@@ -14,6 +14,8 @@ from django.db import transaction
 from django.db.models import Q
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from accounts.audit import record
 from accounts.models import School, User
@@ -38,23 +40,25 @@ KIND = "people.join"
 # With both, a user may see and change a person.
 NEEDED = (Capability.SEE_IDENTITIES, Capability.MANAGE_ROSTERS)
 
-HIDDEN = (
-    "Nobody may see who has started this survey, and joining two records would show it."
-    " Records can be joined until the survey opens. To invite a person once, upload a"
-    " roster without one of the two records."
+HIDDEN = gettext_noop(
+    "Nobody may see who has started this survey, and joining two records"
+    " would show it. Records can be joined until the survey opens. To invite"
+    " a person once, upload a roster without one of the two records."
 )
-FOR_DISTRICT = (
-    "Individual progress is hidden in this administration. Ask your district to join"
-    " the two records before the survey opens."
+FOR_DISTRICT = gettext_noop(
+    "Individual progress is hidden in this administration. Ask your district"
+    " to join the two records before the survey opens."
 )
-GONE = (
-    "One of the two records is no longer there, or was joined before. Nothing was"
-    " changed."
+GONE = gettext_noop(
+    "One of the two records is no longer there, or was joined before. Nothing"
+    " was changed."
 )
-NOT_PERMITTED = "You may no longer join these records. Nothing was changed."
-BOTH_STARTED = (
-    "Both records have been started in the meantime. Nothing was changed. Choose which"
-    " one stays."
+NOT_PERMITTED = gettext_noop(
+    "You may no longer join these records. Nothing was changed."
+)
+BOTH_STARTED = gettext_noop(
+    "Both records have been started in the meantime. Nothing was changed."
+    " Choose which one stays."
 )
 
 
@@ -102,9 +106,9 @@ def reason_not_to_join(
     if not administration.is_completion_confidential:
         return ""
     if administration.opens_at <= timezone.now():
-        return HIDDEN
+        return _(HIDDEN)
     places = permissions.places(*NEEDED)
-    return "" if places.has_district(district_id) else FOR_DISTRICT
+    return "" if places.has_district(district_id) else _(FOR_DISTRICT)
 
 
 @transaction.atomic
@@ -146,10 +150,10 @@ def join_records(job: Job, progress: Progress) -> None:
     joins = RecordJoin.objects.select_related("administration", "by")
     join = joins.filter(pk=job.subject_id or 0).first()
     if join is None:
-        raise JobRefused(GONE)
+        raise JobRefused(_(GONE))
     if join.state != State.WAITING:
         return
-    progress.begin_step("Waiting for a roster of this administration")
+    progress.begin_step(_("Waiting for a roster of this administration"))
     try:
         with roster_lock(join.administration):
             write_batch(partial(_join, join, progress))
@@ -158,7 +162,7 @@ def join_records(job: Job, progress: Progress) -> None:
             state=State.REFUSED, message=str(refused)[:500], ended_at=timezone.now()
         )
         raise
-    progress.message = "Joined."
+    progress.message = _("Joined.")
 
 
 def _join(join: RecordJoin, progress: Progress, writer: Staging) -> None:
@@ -175,7 +179,7 @@ def _join(join: RecordJoin, progress: Progress, writer: Staging) -> None:
     )
     survivor = pair.survivor(Keep.KEPT if join.is_chosen else Keep.BOTH)
     if survivor is None:
-        raise JobRefused(BOTH_STARTED)
+        raise JobRefused(_(BOTH_STARTED))
     other = pair.duplicate if survivor is pair.kept else pair.kept
     withdraw_duplicate(writer, other, survivor)
     _forget_changes(join.administration, keys)
@@ -209,13 +213,13 @@ def _check(
     """Return the schools of both records. Raises JobRefused."""
     # A record without an identity was joined before, or is nobody's.
     if len(records) < 2 or len(identities) < 2:
-        raise JobRefused(GONE)
+        raise JobRefused(_(GONE))
     districts = {identity.district_id for identity in identities.values()}
     schools = School.objects.in_bulk({one.school_id for one in records.values()})
     permissions = Permissions(join.by)
     places = permissions.places(*NEEDED)
     if len(districts) > 1 or not all(map(places.has_school, schools.values())):
-        raise JobRefused(NOT_PERMITTED)
+        raise JobRefused(_(NOT_PERMITTED))
     join.administration.refresh_from_db()
     reason = reason_not_to_join(join.administration, min(districts), permissions)
     if reason:

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from django.db import connection, transaction
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from accounts.audit import record
 from accounts.models import District, School, User
@@ -29,16 +31,18 @@ KINDS = ("places.check", "places.merge")
 # A merge that stopped is still being merged, without a job that runs.
 CONFIRMABLE = (State.CHECKED, State.PARTLY, State.MERGING)
 
-GONE = "One of the two no longer exists. It may have been merged already."
-NOT_SAME_DISTRICT = "The two schools are in different districts. Merge these first."
-NOT_PERMITTED = "You may no longer merge these."
-CHANGED = (
-    "More has changed since this check than answers. Check the figures and confirm"
-    " again."
+GONE = gettext_noop("One of the two no longer exists. It may have been merged already.")
+NOT_SAME_DISTRICT = gettext_noop(
+    "The two schools are in different districts. Merge these first."
 )
-DECISION_NEEDED = (
-    "{left} people have started with both of their records. These records are left as"
-    " they are. Choose which one stays, and confirm again."
+NOT_PERMITTED = gettext_noop("You may no longer merge these.")
+CHANGED = gettext_noop(
+    "More has changed since this check than answers. Check the figures and"
+    " confirm again."
+)
+DECISION_NEEDED = gettext_noop(
+    "{left} people have started with both of their records. These records are"
+    " left as they are. Choose which one stays, and confirm again."
 )
 
 
@@ -94,10 +98,13 @@ def confirm_merge(
     `typed` is the name of the duplicate. Raises MergeConflict.
     """
     if typed.strip().casefold() != merge.duplicate_name.strip().casefold():
-        raise MergeConflict(f"Type the name of the duplicate: {merge.duplicate_name}")
+        raise MergeConflict(
+            _("Type the name of the duplicate: %(duplicate_name)s")
+            % {"duplicate_name": merge.duplicate_name}
+        )
     job = latest_job(merge)
     if job and not job.is_over:
-        raise MergeConflict("This merge is already being processed.")
+        raise MergeConflict(_("This merge is already being processed."))
     _change_state(
         merge,
         allowed=CONFIRMABLE,
@@ -143,7 +150,9 @@ def choose_records(
     current = PlaceMerge.objects.select_for_update().get(pk=merge.pk)
     job = latest_job(merge)
     if current.state not in CONFIRMABLE or (job and not job.is_over):
-        raise MergeConflict("This merge is being processed. Choose when it has ended.")
+        raise MergeConflict(
+            _("This merge is being processed. Choose when it has ended.")
+        )
     people = store_choices(current, keep_of)
     _record("choose records", current, by=by, request=request, people=people)
 
@@ -178,7 +187,7 @@ def check_merge(job: Job, progress: Progress) -> None:
             report=report.as_dict(),
         )
         progress.confirm()
-    progress.message = "Checked."
+    progress.message = _("Checked.")
 
 
 @job("places.merge", long=True, stoppable=False)
@@ -204,28 +213,28 @@ def apply_merge(job: Job, progress: Progress) -> None:
         with transaction.atomic():
             _finish(merge, left)
             progress.confirm()
-    progress.message = "Merged." if not left else "Partly merged."
+    progress.message = _("Merged.") if not left else _("Partly merged.")
 
 
 def _merge(merge: PlaceMerge, progress: Progress) -> int:
     """Merge; return how many people are left for a decision. Raises JobRefused."""
     by = merge.confirmed_by
     if by is None or not may_merge(Permissions(by), merge.kind, merge.district_id):
-        raise JobRefused(NOT_PERMITTED)
+        raise JobRefused(_(NOT_PERMITTED))
     if _is_done(merge):
         # The worker died between the last step and this job's end.
         return 0
     report = _compare(merge, progress)
     if merge.kind == Kind.SCHOOLS:
-        progress.begin_step("Moving people")
+        progress.begin_step(_("Moving people"))
         duplicate, kept = _schools(merge)
         merge_schools(duplicate, kept)
         return 0
     if not _is_as_shown(report, merge.report):
         merge.report = report.as_dict()
         merge.save(update_fields=["report"])
-        raise JobRefused(CHANGED)
-    progress.begin_step("Moving people")
+        raise JobRefused(_(CHANGED))
+    progress.begin_step(_("Moving people"))
     return merge_districts(
         District.objects.get(pk=merge.duplicate_id),
         District.objects.get(pk=merge.kept_id),
@@ -249,21 +258,23 @@ def _compare(merge: PlaceMerge, progress: Progress) -> MergeReport:
         return check_schools(*_schools(merge))
     found = District.objects.in_bulk([merge.duplicate_id, merge.kept_id])
     if len(found) < 2:
-        raise JobRefused(GONE)
+        raise JobRefused(_(GONE))
     return check_districts(
         found[merge.duplicate_id],
         found[merge.kept_id],
-        lambda people: progress.begin_step(f"Comparing people: {people:,}"),
+        lambda people: progress.begin_step(
+            _("Comparing people: %(people)s") % {"people": f"{people:,}"}
+        ),
     )
 
 
 def _schools(merge: PlaceMerge) -> tuple[School, School]:
     found = School.objects.in_bulk([merge.duplicate_id, merge.kept_id])
     if len(found) < 2:
-        raise JobRefused(GONE)
+        raise JobRefused(_(GONE))
     duplicate, kept = found[merge.duplicate_id], found[merge.kept_id]
     if not duplicate.district_id == kept.district_id == merge.district_id:
-        raise JobRefused(NOT_SAME_DISTRICT)
+        raise JobRefused(_(NOT_SAME_DISTRICT))
     return duplicate, kept
 
 
@@ -281,7 +292,7 @@ def _is_done(merge: PlaceMerge) -> bool:
 def _finish(merge: PlaceMerge, left: int) -> None:
     values: dict[str, object] = {"state": State.MERGED, "ended_at": timezone.now()}
     if left:
-        message = DECISION_NEEDED.format(left=f"{left:,}")
+        message = _(DECISION_NEEDED).format(left=f"{left:,}")
         values = {"state": State.PARTLY, "message": message}
     _change_state(merge, allowed=(State.MERGING,), **values)
     _record("merge", merge, by=merge.confirmed_by or merge.by, left=left)
@@ -291,7 +302,7 @@ def _finish(merge: PlaceMerge, left: int) -> None:
 def _one_merge_at_a_time(progress: Progress) -> Iterator[None]:
     with open_staging() as staging:
         if isinstance(staging, PostgreSQLStaging) and connection.vendor == "postgresql":
-            progress.begin_step("Waiting for another merge")
+            progress.begin_step(_("Waiting for another merge"))
             staging.execute(
                 "SELECT pg_advisory_xact_lock(%s, 0)", [advisory_locks.MERGES]
             )
@@ -305,8 +316,8 @@ def _change_state(
     if not current.update(**values):
         merge.refresh_from_db()
         raise MergeConflict(
-            "This can't be done now. Status of this merge:"
-            f" {merge.get_state_display()}."
+            _("This can't be done now. Status of this merge: %(state)s.")
+            % {"state": merge.get_state_display()}
         )
     for name, value in values.items():
         setattr(merge, name, value)

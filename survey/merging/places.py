@@ -11,6 +11,8 @@ from collections.abc import Mapping
 
 from django.db import connection, transaction
 from django.db.models import QuerySet
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from accounts.models import District, DistrictAlias, School, SchoolAlias
 from survey.jobs import JobRefused
@@ -35,13 +37,13 @@ from survey.models import (
 STARTS_TAKE = 4.0
 # Rosters of other administrations may add people in between.
 MOST_TRIES = 5
-BEING_SCANNED = (
-    "A feed of the duplicate is being scanned. Start the merge again when that is"
-    " finished."
+BEING_SCANNED = gettext_noop(
+    "A feed of the duplicate is being scanned. Start the merge again when"
+    " that is finished."
 )
-STILL_USED = (
-    "People are still being added to the duplicate. Start the merge again when no"
-    " roster is being applied."
+STILL_USED = gettext_noop(
+    "People are still being added to the duplicate. Start the merge again"
+    " when no roster is being applied."
 )
 
 
@@ -51,7 +53,7 @@ def merge_schools(duplicate: School, kept: School) -> None:
     Raises JobRefused if people are added to it all the time.
     """
     forget_rosters_of([duplicate.pk, kept.pk])
-    for _ in range(MOST_TRIES):
+    for _try in range(MOST_TRIES):
         move_people_of_school(duplicate, kept)
         with transaction.atomic():
             # The batches of rosters wait here, and find the school gone or there.
@@ -66,7 +68,7 @@ def merge_schools(duplicate: School, kept: School) -> None:
             if not Respondent.objects.filter(school=duplicate).exists():
                 _replace_by_alias(duplicate, kept)
                 return
-    raise JobRefused(STILL_USED)
+    raise JobRefused(_(STILL_USED))
 
 
 def merge_districts(
@@ -86,7 +88,7 @@ def merge_districts(
     """
     scans = FeedScan.objects.filter(district=duplicate)
     if scans.filter(state__in=(FeedScan.State.WAITING, FeedScan.State.RUNNING)):
-        raise JobRefused(BEING_SCANNED)
+        raise JobRefused(_(BEING_SCANNED))
     listed = School.objects.filter(district__in=(duplicate, kept))
     forget_rosters_of(list(listed.values_list("pk", flat=True)))
     left = 0
@@ -122,7 +124,7 @@ def merge_districts(
             School.objects.filter(district=duplicate).exists()
             or administrations_of(duplicate).exists()
         ):
-            raise JobRefused(STILL_USED)
+            raise JobRefused(_(STILL_USED))
         DistrictAlias.objects.filter(code__iexact=duplicate.code).delete()
         DistrictAlias.objects.create(
             district=kept, code=duplicate.code, name=duplicate.name

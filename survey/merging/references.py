@@ -12,6 +12,8 @@ from django.apps import apps
 from django.db.models import Exists, F, Model, OuterRef
 from django.db.models.functions import Coalesce
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from accounts.models import District, Membership, School, SchoolListing
 from survey.jobs import JobRefused
@@ -24,10 +26,10 @@ from survey.models import (
     Wave,
 )
 
-TWO_FEEDS = (
-    "Each of the districts has a feed that brings people to the same survey, and each"
-    " feed would withdraw the people of the other: {names}. Take the survey out of one"
-    " of the feeds first."
+TWO_FEEDS = gettext_noop(
+    "Each of the districts has a feed that brings people to the same survey,"
+    " and each feed would withdraw the people of the other: {names}. Take the"
+    " survey out of one of the feeds first."
 )
 
 
@@ -102,6 +104,8 @@ DISTRICT_REFERENCES: Mapping[str, Reference] = {
 }
 RESPONDENT_REFERENCES: Mapping[str, Reference] = {
     "survey.CardSet.respondent": R.STAYS,
+    # Counts for the record that stays.
+    "survey.Consent.respondent": R.PEOPLE,
     "survey.CountedGroup.respondent": R.STAYS,
     "survey.DeviceLogin.respondent": R.STAYS,
     "survey.EmailDelivery.respondent": R.STAYS,
@@ -226,7 +230,7 @@ def refuse_two_feeds(duplicate: District, kept: District) -> None:
         if administration.pk in brought
     ]
     if both:
-        raise JobRefused(TWO_FEEDS.format(names="; ".join(both[:5])))
+        raise JobRefused(_(TWO_FEEDS).format(names="; ".join(both[:5])))
 
 
 def _adapt_feeds(duplicate: District, kept: District) -> None:
@@ -239,11 +243,12 @@ def _adapt_feeds(duplicate: District, kept: District) -> None:
 
 
 def _adapt_listed_ids(duplicate: School | District, kept: School | District) -> None:
-    """Delete opt-outs of IDs that are listed for the other place too."""
+    """Delete opt-outs and consents of IDs that are listed for the other place too."""
     field = "school" if isinstance(duplicate, School) else "district"
     same = ListedId.objects.filter(
         administration=OuterRef("administration"),
         external_id=OuterRef("external_id"),
+        kind=OuterRef("kind"),
     )
     other = "school" if field == "district" else "district"
     # Rows for a whole district have no school.

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from django.utils.translation import gettext as _
+
 
 class Example(NamedTuple):
     platform: str
@@ -74,20 +76,26 @@ def examples_for(address: str) -> list[Example]:
     return [
         Example(
             "Braze",
-            "Import the keys of people as the custom attribute survey_key. This goes"
-            " into the message body (Connected Content).",
+            _(
+                "Import the keys of people as the custom attribute"
+                " survey_key. This goes into the message body (Connected"
+                " Content)."
+            ),
             BRAZE.format(address=address),
         ),
         Example(
             "Mailchimp",
-            "Mailchimp does not ask while it sends. This script writes merge fields"
-            " and a tag beforehand; run it right before the campaign, because people"
-            " who finish afterwards still get it.",
+            _(
+                "Mailchimp does not ask while it sends. This script writes"
+                " merge fields and a tag beforehand; run it right before the"
+                " campaign, because people who finish afterwards still get"
+                " it."
+            ),
             MAILCHIMP.format(address=address),
         ),
         Example(
             "Twilio",
-            "Studio can't send the header itself, so a Function asks.",
+            _("Studio can't send the header itself, so a Function asks."),
             TWILIO.format(address=address),
         ),
     ]

@@ -9,6 +9,7 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from accounts import audit
 from accounts.models import District, User
@@ -59,12 +60,12 @@ def create_key(
     """
     current = _lock(platform, by)
     if current.revoked_at is not None:
-        raise ValidationError("This platform was removed. Add it again instead.")
+        raise ValidationError(_("This platform was removed. Add it again instead."))
     used = set(current.keys.filter(revoked_at=None).values_list("slot", flat=True))
     free = next((slot for slot in SLOTS if slot not in used), None)
     if free is None:
         raise ValidationError(
-            "There are two valid API keys. Revoke the one that is not used any more."
+            _("There are two valid API keys. Revoke the one that is not used any more.")
         )
     text = KEY_PREFIX + secrets.token_urlsafe(32)
     key = MessagePlatformKey.objects.create(

@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass
 from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from survey.jobs import JobRefused, Progress, job, start
 from survey.message_platforms.directory import (
@@ -43,10 +45,12 @@ from survey.models import Job, MessagePlatform, Respondent
 
 POSITION = "rebuild_position"
 LAST_CHECK = "last_check"
-NO_REDIS = (
+NO_REDIS = gettext_lazy(
     "There is no Redis for message platforms here: each request reads the database."
 )
-DOWN = "Redis does not answer. Start it again later: it goes on where it stopped."
+DOWN = gettext_lazy(
+    "Redis does not answer. Start it again later: it goes on where it stopped."
+)
 # Between finding a difference and looking again, so that a change on its way to
 # Redis is not taken for one.
 SETTLE_SECONDS = 1.0
@@ -65,13 +69,13 @@ def rebuild_job(job: Job, progress: Progress) -> None:
     """Write all people again, or those of the administration that is the subject."""
     store = message_store()
     if store is None:
-        raise JobRefused(NO_REDIS)
-    progress.begin_step("Writing what message platforms read")
+        raise JobRefused(str(NO_REDIS))
+    progress.begin_step(_("Writing what message platforms read"))
     try:
         count = rebuild(store, job.subject_id, advance=progress.advance)
     except ConnectionError:
-        raise JobRefused(DOWN) from None
-    progress.message = f"{count:,} people were written."
+        raise JobRefused(str(DOWN)) from None
+    progress.message = _("%(count)s people were written.") % {"count": f"{count:,}"}
 
 
 @job("messages.check", long=True)
@@ -79,15 +83,16 @@ def check_job(job: Job, progress: Progress) -> None:
     """Compare all hashes with the database, and repair those that differ."""
     store = message_store()
     if store is None:
-        raise JobRefused(NO_REDIS)
-    progress.begin_step("Checking what message platforms read")
+        raise JobRefused(str(NO_REDIS))
+    progress.begin_step(_("Checking what message platforms read"))
     try:
         check = check_all(store, advance=progress.advance)
     except ConnectionError:
-        raise JobRefused(DOWN) from None
-    progress.message = (
-        f"{check.checked:,} people were checked, {check.drift:,} differed."
-    )
+        raise JobRefused(str(DOWN)) from None
+    progress.message = _("%(checked)s people were checked, %(drift)s differed.") % {
+        "checked": f"{check.checked:,}",
+        "drift": f"{check.drift:,}",
+    }
 
 
 def rebuild(

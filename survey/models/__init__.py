@@ -7,6 +7,7 @@ from survey.models.administration import (
     Wave,
 )
 from survey.models.card_set import CardSet
+from survey.models.consent import Consent
 from survey.models.counted_group import CountedGroup
 from survey.models.day_off import DayOff
 from survey.models.device_login import DeviceLogin
@@ -60,6 +61,7 @@ __all__ = [
     "Administration",
     "Block",
     "CardSet",
+    "Consent",
     "CountedGroup",
     "EmailDelivery",
     "EmailSchedule",

@@ -10,21 +10,23 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Coalesce, Lower
 from django.utils import formats, timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from survey.models.instrument import PublishedSurvey
 
 
 class Role(models.TextChoices):
-    STUDENT = "student"
-    TEACHER = "teacher"
-    PARENT = "parent"
+    STUDENT = "student", gettext_lazy("Student")
+    TEACHER = "teacher", gettext_lazy("Teacher")
+    PARENT = "parent", gettext_lazy("Parent")
 
 
 class Denominator(models.TextChoices):
     """Denominator of response rates."""
 
-    ROSTER = "roster", "Roster: people with access codes of their own"
-    COUNT = "count", "Count: anyone with a school's open code"
+    ROSTER = "roster", gettext_lazy("Roster: people with access codes of their own")
+    COUNT = "count", gettext_lazy("Count: anyone with a school's open code")
 
 
 # The usual number of people below which statistics offices show no cell.
@@ -70,10 +72,10 @@ class Administration(models.Model):
     class State(models.TextChoices):
         """State of the window at a moment; not stored."""
 
-        PLANNED = "planned"
-        OPEN = "open"
-        CLOSES_SOON = "closes soon"
-        CLOSED = "closed"
+        PLANNED = "planned", pgettext_lazy("administration", "Planned")
+        OPEN = "open", pgettext_lazy("administration", "Open")
+        CLOSES_SOON = "closes soon", pgettext_lazy("administration", "Closes Soon")
+        CLOSED = "closed", pgettext_lazy("administration", "Closed")
 
     name = models.SlugField(max_length=64, unique=True)
     wave = models.ForeignKey(
@@ -118,6 +120,9 @@ class Administration(models.Model):
     # Whether exports can tell which answers are of the same person in other waves,
     # by a random ID. People answer under this promise.
     joins_waves = models.BooleanField(default=False, db_default=False)
+    # Whether people of rosters can start only once their consent is recorded; fixed
+    # as soon as anyone is invited. See `survey.opt_outs.consents`.
+    requires_consent = models.BooleanField(default=False, db_default=False)
     # Only with COUNT, schools can hand out open codes: a person on a roster would
     # answer twice.
     denominator = models.CharField(
@@ -155,6 +160,11 @@ class Administration(models.Model):
                 condition=Q(minimum_group__gte=1),
                 name="a_minimum_group_has_at_least_one_person",
             ),
+            # Nobody knows who begins with an open code.
+            models.CheckConstraint(
+                condition=Q(requires_consent=False) | ~Q(denominator="count"),
+                name="consent_is_for_people_on_a_roster",
+            ),
         )
 
     def __str__(self) -> str:
@@ -187,7 +197,11 @@ class Administration(models.Model):
     @property
     def audience(self) -> str:
         """The role in the plural, in lower case, such as "students"."""
-        return f"{self.get_role_display()}s".lower()
+        return {
+            Role.STUDENT: _("students"),
+            Role.TEACHER: _("teachers"),
+            Role.PARENT: _("parents"),
+        }[Role(self.role)]
 
     @property
     def title(self) -> str:
@@ -197,7 +211,7 @@ class Administration(models.Model):
         `published.definition` and `survey.source` are not needed: defer
         them). Not unique: lists show `name` in small letters as well.
         """
-        month = formats.date_format(timezone.localtime(self.opens_at), "F Y")
+        month = formats.date_format(timezone.localtime(self.opens_at), _("F Y"))
         return f"{self.published.survey.default_title}, {self.audience}, {month}"
 
 
@@ -257,8 +271,11 @@ class Respondent(models.Model):
     )
     # The one column that says who may not log in, save, finish or be written to.
     withdrawn_at = models.DateTimeField(null=True, blank=True)
-    # Set for withdrawn people whom no roster brings back: see `OptOut`.
+    # Set for withdrawn people whom no roster brings back: they have opted out, see
+    # `OptOut`, or await consent.
     opted_out_at = models.DateTimeField(null=True, blank=True)
+    # Nobody has refused: the consent that the administration requires is missing.
+    awaits_consent = models.BooleanField(default=False, db_default=False)
 
     objects = RespondentQuerySet.as_manager()
 
@@ -272,6 +289,10 @@ class Respondent(models.Model):
                 condition=Q(opted_out_at__isnull=True) | Q(withdrawn_at__isnull=False),
                 name="opted_out_people_are_withdrawn",
             ),
+            models.CheckConstraint(
+                condition=Q(awaits_consent=False) | Q(opted_out_at__isnull=False),
+                name="no_roster_lets_people_start_without_consent",
+            ),
         )
         indexes = (
             # Counts the starts of each open code, for its page in the console.
@@ -280,10 +301,21 @@ class Respondent(models.Model):
                 condition=Q(open_code__isnull=False),
                 name="starts_of_each_open_code",
             ),
+            # Counts these people for response rates. Starts and page saves change
+            # none of its columns.
+            models.Index(
+                fields=("administration", "school"),
+                condition=Q(awaits_consent=True),
+                name="people_who_await_consent",
+            ),
         )
 
     def __str__(self) -> str:
         return f"respondent {self.pk}"
+
+    @property
+    def has_opted_out(self) -> bool:
+        return self.opted_out_at is not None and not self.awaits_consent
 
 
 class Identity(models.Model):

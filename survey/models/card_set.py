@@ -6,6 +6,8 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from survey.models.administration import Administration, Respondent
 from survey.models.job import Job
@@ -21,10 +23,10 @@ class CardSet(models.Model):
     MIN_DRAWN = 5
 
     class Format(models.TextChoices):
-        PDF = "pdf", "Login cards to print (PDF)"
-        CSV = "csv", "A list for mail merge (CSV)"
+        PDF = "pdf", gettext_lazy("Login cards to print (PDF)")
+        CSV = "csv", gettext_lazy("A list for mail merge (CSV)")
         # No file: each person is sent their own code.
-        EMAIL = "email", "E-mails with access codes"
+        EMAIL = "email", gettext_lazy("E-mails with access codes")
 
     administration = models.ForeignKey(
         Administration, on_delete=models.CASCADE, related_name="card_sets"
@@ -105,14 +107,14 @@ class CardSet(models.Model):
     def scope(self) -> str:
         """Describe the people without names, because the audit stores it."""
         if self.respondent_id:
-            return f"one person of {self.school}"
-        parts = [str(self.school or self.district or "all schools")]
+            return _("one person of %(school)s") % {"school": self.school}
+        parts = [str(self.school or self.district or _("all schools"))]
         if self.grade:
-            parts.append(f"grade {self.grade}")
+            parts.append(_("grade %(grade)s") % {"grade": self.grade})
         if self.classroom:
-            parts.append(f"class {self.classroom}")
+            parts.append(_("class %(classroom)s") % {"classroom": self.classroom})
         if self.unfinished:
-            parts.append("people who have not finished")
+            parts.append(_("people who have not finished"))
         return ", ".join(parts)
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext_lazy, ngettext
 
 from survey.models.administration import Administration, Respondent
 
@@ -54,11 +55,11 @@ class EmailStep(models.Model):
 
     class Kind(models.TextChoices):
         # At the opening, and later to people who are added to the roster.
-        INVITATION = "invitation"
+        INVITATION = "invitation", gettext_lazy("Invitation")
         # `days` after a person's own invitation, unless the person has finished.
-        REMINDER = "reminder"
+        REMINDER = "reminder", gettext_lazy("Reminder")
         # After the closing, to all who were invited: getting it tells nothing.
-        THANKS = "thanks"
+        THANKS = "thanks", gettext_lazy("Thanks")
 
     schedule = models.ForeignKey(
         EmailSchedule, on_delete=models.CASCADE, related_name="steps"
@@ -88,6 +89,16 @@ class EmailStep(models.Model):
     def __str__(self) -> str:
         if self.kind == self.Kind.REMINDER:
             return f"Reminder after {self.days} day{'' if self.days == 1 else 's'}"
+        return self.Kind(self.kind).name.capitalize()
+
+    @property
+    def label(self) -> str:
+        """The name of the e-mail on pages; `str()` is that of the audit log."""
+        if self.kind == self.Kind.REMINDER:
+            words = ngettext(
+                "Reminder after %(days)s day", "Reminder after %(days)s days", self.days
+            )
+            return words % {"days": self.days}
         return self.get_kind_display()
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 from django.db.models.functions import Coalesce
+from django.utils.translation import gettext as _
 
 from survey.models.cached import FrozenManager
 
@@ -79,7 +80,10 @@ class Survey(models.Model):
 
     @property
     def full_title(self) -> str:
-        return f"{self.default_title}, version {self.version}"
+        return _("%(title)s, version %(version)s") % {
+            "title": self.default_title,
+            "version": self.version,
+        }
 
 
 class OptionSet(models.Model):

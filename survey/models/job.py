@@ -6,6 +6,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import pgettext_lazy
 
 from survey.job_kinds import JOB_KINDS
 
@@ -18,11 +19,11 @@ class Job(models.Model):
     """
 
     class State(models.TextChoices):
-        WAITING = "waiting"
-        RUNNING = "running"
-        DONE = "done"
-        FAILED = "failed", "not finished"
-        CANCELLED = "cancelled"
+        WAITING = "waiting", pgettext_lazy("job", "Waiting")
+        RUNNING = "running", pgettext_lazy("job", "Running")
+        DONE = "done", pgettext_lazy("job", "Done")
+        FAILED = "failed", pgettext_lazy("job", "not finished")
+        CANCELLED = "cancelled", pgettext_lazy("job", "Cancelled")
 
     # Names the function, in `survey.job_kinds`.
     kind = models.CharField(max_length=64)

@@ -1,4 +1,4 @@
-"""IDs of people who opt out, and whom no roster had listed."""
+"""IDs of people who opt out or consent, and whom no roster had listed."""
 
 from __future__ import annotations
 
@@ -26,24 +26,33 @@ class ListedIdQuerySet(models.QuerySet["ListedId"]):
         )
 
     def waiting(self) -> ListedIdQuerySet:
-        """Return the IDs that have opted nobody out yet."""
+        """Return the IDs that count for nobody yet."""
+        people = Identity.objects.filter(
+            administration=OuterRef("administration"),
+            district=OuterRef("district"),
+            external_id=OuterRef("external_id"),
+            respondent__awaits_consent=False,
+        )
+        opted_out = people.filter(respondent__opted_out_at__isnull=False)
         return self.exclude(
-            Exists(
-                Identity.objects.filter(
-                    administration=OuterRef("administration"),
-                    district=OuterRef("district"),
-                    external_id=OuterRef("external_id"),
-                    respondent__opted_out_at__isnull=False,
-                )
-            )
+            Q(Exists(opted_out), kind=ListedId.Kind.OPT_OUT)
+            | Q(Exists(people), kind=ListedId.Kind.CONSENT)
         )
 
 
 class ListedId(models.Model):
-    """An ID of a list of opt-outs that was not on the roster; see `survey.opt_outs`.
+    """An ID of a list that was not on the roster; see `survey.opt_outs`.
 
     The row stays once a person has it: a roster that is undone may delete the person.
     """
+
+    class Kind(models.TextChoices):
+        OPT_OUT = "opt out"
+        CONSENT = "consent"
+
+    kind = models.CharField(
+        max_length=16, choices=Kind, default=Kind.OPT_OUT, db_default=Kind.OPT_OUT
+    )
 
     administration = models.ForeignKey(
         Administration, on_delete=models.CASCADE, related_name="+", db_index=False
@@ -51,11 +60,12 @@ class ListedId(models.Model):
     district = models.ForeignKey(
         "accounts.District", on_delete=models.PROTECT, related_name="+"
     )
-    # Set for lists of one school: they opt out that school's people only.
+    # Set for lists of one school: they count for that school's people only.
     school = models.ForeignKey(
         "accounts.School", on_delete=models.PROTECT, null=True, related_name="+"
     )
     external_id = models.CharField(max_length=128)
+    # When, and by whom, the opt-out was asked for or the consent given.
     requested_on = models.DateField()
     requested_by = models.CharField(max_length=16, choices=OptOut.RequestedBy)
     reason = models.CharField(max_length=200, blank=True)
@@ -74,7 +84,8 @@ class ListedId(models.Model):
                 "district",
                 "external_id",
                 Coalesce("school", 0),
-                name="an_id_is_listed_once_for_each_place",
+                "kind",
+                name="an_id_is_on_each_list_once_for_each_place",
             ),
         )
 

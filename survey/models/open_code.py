@@ -11,6 +11,8 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import F, Q
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from accounts.permissions import Capability, Permissions
 from survey.models.administration import Administration, Respondent
@@ -209,9 +211,9 @@ class OpenCodeFile(models.Model):
     """
 
     class Format(models.TextChoices):
-        POSTER = "poster", "Posters to put up (PDF)"
-        LETTER = "letter", "Letters to take home (PDF)"
-        CSV = "csv", "List for newsletters (CSV)"
+        POSTER = "poster", gettext_lazy("Posters to put up (PDF)")
+        LETTER = "letter", gettext_lazy("Letters to take home (PDF)")
+        CSV = "csv", gettext_lazy("List for newsletters (CSV)")
 
     administration = models.ForeignKey(
         Administration, on_delete=models.PROTECT, related_name="+"
@@ -268,7 +270,7 @@ class OpenCodeFile(models.Model):
     @property
     def scope(self) -> str:
         """Describe which codes the file holds."""
-        place = str(self.school or self.district or "all schools")
+        place = str(self.school or self.district or _("all schools"))
         if self.open_code and self.open_code.label:
             return f"{place}, {self.open_code.label}"
         return place

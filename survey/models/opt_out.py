@@ -6,6 +6,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from survey.models.administration import Respondent
 
@@ -17,9 +18,9 @@ class OptOut(models.Model):
     """
 
     class RequestedBy(models.TextChoices):
-        PARENT = "parent", "A parent or guardian"
-        PERSON = "person", "The person"
-        SCHOOL = "school", "The school or district"
+        PARENT = "parent", _("A parent or guardian")
+        PERSON = "person", _("The person")
+        SCHOOL = "school", _("The school or district")
 
     respondent = models.ForeignKey(
         Respondent, on_delete=models.CASCADE, related_name="opt_outs"

@@ -6,6 +6,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from accounts.permissions import Capability, Permissions
 from survey.models.administration import Respondent
@@ -24,25 +25,25 @@ class PlaceMerge(models.Model):
     """A merge: checked in a dry run, confirmed, and done; see `survey.merging`."""
 
     class Kind(models.TextChoices):
-        DISTRICTS = "districts", "Two districts"
-        SCHOOLS = "schools", "Two schools of one district"
+        DISTRICTS = "districts", _("Two districts")
+        SCHOOLS = "schools", _("Two schools of one district")
 
     class State(models.TextChoices):
-        CHECKING = "checking", "being checked"
-        CHECKED = "checked", "ready to merge"
-        REFUSED = "refused", "cannot be merged"
-        MERGING = "merging", "being merged"
+        CHECKING = "checking", _("being checked")
+        CHECKED = "checked", _("ready to merge")
+        REFUSED = "refused", _("cannot be merged")
+        MERGING = "merging", _("being merged")
         # People are left of whom both records have been started.
-        PARTLY = "partly", "partly merged"
-        MERGED = "merged", "merged"
-        CANCELLED = "cancelled", "cancelled"
+        PARTLY = "partly", _("partly merged")
+        MERGED = "merged", _("merged")
+        CANCELLED = "cancelled", _("cancelled")
 
     class Keep(models.TextChoices):
         """The record that stays where a person has started with both."""
 
-        BOTH = "", "Neither: leave both records as they are"
-        KEPT = "kept", "The one of the district that stays"
-        DUPLICATE = "duplicate", "The one of the duplicate"
+        BOTH = "", _("Neither: leave both records as they are")
+        KEPT = "kept", _("The one of the district that stays")
+        DUPLICATE = "duplicate", _("The one of the duplicate")
 
     kind = models.CharField(max_length=16, choices=Kind)
     # The district that stays, or the district of both schools.

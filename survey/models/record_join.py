@@ -6,6 +6,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from survey.models.administration import Administration, Respondent
 
@@ -17,9 +18,9 @@ class RecordJoin(models.Model):
     """
 
     class State(models.TextChoices):
-        WAITING = "waiting", "being joined"
-        REFUSED = "refused", "not joined"
-        JOINED = "joined", "joined"
+        WAITING = "waiting", _("being joined")
+        REFUSED = "refused", _("not joined")
+        JOINED = "joined", _("joined")
 
     administration = models.ForeignKey(
         Administration, on_delete=models.CASCADE, related_name="+", db_index=False

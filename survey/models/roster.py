@@ -6,6 +6,8 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from accounts.permissions import Capability, Permissions
 
@@ -31,27 +33,30 @@ class RosterUpload(models.Model):
     """One roster file for one place; see `survey.rosters.uploads`."""
 
     class State(models.TextChoices):
-        CHECKING = "checking", "being checked"
+        CHECKING = "checking", gettext_lazy("being checked")
         # Somebody has to say which column holds what.
-        MAPPING = "mapping", "columns to be chosen"
+        MAPPING = "mapping", gettext_lazy("columns to be chosen")
         # Nothing has changed yet: the upload has to be confirmed.
-        CHECKED = "checked", "ready to apply"
-        REFUSED = "refused", "cannot be read"
-        APPLYING = "applying", "being applied"
-        APPLIED = "applied", "applied"
-        CANCELLED = "cancelled", "cancelled"
+        CHECKED = "checked", gettext_lazy("ready to apply")
+        REFUSED = "refused", gettext_lazy("cannot be read")
+        APPLYING = "applying", gettext_lazy("being applied")
+        APPLIED = "applied", gettext_lazy("applied")
+        CANCELLED = "cancelled", gettext_lazy("cancelled")
         # An error of the system; it can be started again.
-        FAILED = "failed", "not fully applied"
-        UNDOING = "undoing", "being undone"
-        UNDONE = "undone", "undone"
+        FAILED = "failed", gettext_lazy("not fully applied")
+        UNDOING = "undoing", gettext_lazy("being undone")
+        UNDONE = "undone", gettext_lazy("undone")
 
     class CompleteFor(models.TextChoices):
         """Places in which people missing from the file are withdrawn."""
 
-        SCHOOLS = "schools", "Every school in it"
-        DISTRICTS = "districts", "Every district in it"
-        STATE = "state", "The whole state"
-        CHANGES = "changes", "Nobody: the file only adds and changes people"
+        SCHOOLS = "schools", gettext_lazy("Every school in it")
+        DISTRICTS = "districts", gettext_lazy("Every district in it")
+        STATE = "state", gettext_lazy("The whole state")
+        CHANGES = (
+            "changes",
+            gettext_lazy("Nobody: the file only adds and changes people"),
+        )
 
     administration = models.ForeignKey(
         "survey.Administration", on_delete=models.PROTECT, related_name="rosters"
@@ -138,7 +143,7 @@ class RosterUpload(models.Model):
 
     @property
     def place(self) -> str:
-        return str(self.school or self.district or "The whole state")
+        return str(self.school or self.district or _("The whole state"))
 
 
 class RosterLayoutChoice(models.Model):

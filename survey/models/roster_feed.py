@@ -6,6 +6,8 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from accounts.permissions import Capability, Permissions
 
@@ -29,8 +31,8 @@ class RosterFeed(models.Model):
     """
 
     class Kind(models.TextChoices):
-        ZIP = "zip", "ZIP file at an address"
-        SFTP = "sftp", "Folder of an SFTP server"
+        ZIP = "zip", _("ZIP file at an address")
+        SFTP = "sftp", _("Folder of an SFTP server")
         REST = "rest", "OneRoster API"
 
     name = models.CharField(max_length=100)
@@ -117,21 +119,21 @@ class FeedScan(models.Model):
     """One look at a feed: download, parse, compare and apply."""
 
     class Reason(models.TextChoices):
-        NIGHT = "night", "Schedule"
-        NOW = "now", "Started by hand"
+        NIGHT = "night", pgettext_lazy("feed", "Schedule")
+        NOW = "now", _("Started by hand")
         # Shows what a scan would change, and never applies it.
-        TRY = "try", "Trial"
+        TRY = "try", _("Trial")
 
     class State(models.TextChoices):
-        WAITING = "waiting", "waiting"
-        RUNNING = "running", "running"
+        WAITING = "waiting", _("waiting")
+        RUNNING = "running", _("running")
         # Nothing was applied: a person has to confirm it.
-        HELD = "held", "held until confirmed"
-        APPLIED = "applied", "applied"
-        UNCHANGED = "unchanged", "nothing new"
-        TRIED = "tried", "tried, nothing applied"
-        FAILED = "failed", "failed"
-        CANCELLED = "cancelled", "cancelled"
+        HELD = "held", _("held until confirmed")
+        APPLIED = "applied", _("applied")
+        UNCHANGED = "unchanged", _("nothing new")
+        TRIED = "tried", _("tried, nothing applied")
+        FAILED = "failed", _("failed")
+        CANCELLED = "cancelled", _("cancelled")
 
     UNFINISHED = (State.WAITING, State.RUNNING)
 
@@ -210,10 +212,10 @@ class FeedStage(models.Model):
     """One stage of a scan: how long it took and how much it handled."""
 
     class Stage(models.TextChoices):
-        DOWNLOAD = "download", "Download"
-        PARSE = "parse", "Parse"
-        COMPARE = "compare", "Compare"
-        APPLY = "apply", "Apply"
+        DOWNLOAD = "download", pgettext_lazy("stage", "Download")
+        PARSE = "parse", _("Parse")
+        COMPARE = "compare", _("Compare")
+        APPLY = "apply", _("Apply")
 
     scan = models.ForeignKey(FeedScan, on_delete=models.CASCADE, related_name="stages")
     stage = models.CharField(max_length=8, choices=Stage)

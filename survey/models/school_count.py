@@ -6,6 +6,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from survey.models.administration import Administration
 
@@ -25,8 +26,8 @@ class SchoolCount(models.Model):
     """
 
     class Unit(models.TextChoices):
-        STUDENTS = "students", "Students"
-        FAMILIES = "families", "Families"
+        STUDENTS = "students", _("Students")
+        FAMILIES = "families", _("Families")
 
     administration = models.ForeignKey(
         Administration, on_delete=models.CASCADE, related_name="school_counts"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.db import models
+from django.utils.translation import gettext_lazy
 
 
 class SchoolImport(models.Model):
@@ -13,12 +14,12 @@ class SchoolImport(models.Model):
     """
 
     class State(models.TextChoices):
-        CHECKING = "checking", "Checking"
-        CHECKED = "checked", "Waiting for confirmation"
-        APPLYING = "applying", "Importing"
-        APPLIED = "applied", "Imported"
-        REFUSED = "refused", "Not imported"
-        CANCELLED = "cancelled", "Cancelled"
+        CHECKING = "checking", gettext_lazy("Checking")
+        CHECKED = "checked", gettext_lazy("Waiting for confirmation")
+        APPLYING = "applying", gettext_lazy("Importing")
+        APPLIED = "applied", gettext_lazy("Imported")
+        REFUSED = "refused", gettext_lazy("Not imported")
+        CANCELLED = "cancelled", gettext_lazy("Cancelled")
 
     by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"

@@ -6,6 +6,8 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from accounts import audit
 from accounts.models import School, User
@@ -27,7 +29,7 @@ SCHOOLS_AT_ONCE = 200
 SEATS_AT_ONCE = 50_000
 # Of one order.
 MOST_SEATS = 1_000_000
-NOTHING_TO_DO = "Every school has a code already."
+NOTHING_TO_DO = gettext_lazy("Every school has a code already.")
 
 
 def schools_without_code(
@@ -62,8 +64,11 @@ def order_codes(
     if schools * (options.get("limit") or 0) > MOST_SEATS:
         raise ValidationError(
             {
-                "limit": f"For {schools:,} schools, these would be more than"
-                f" {MOST_SEATS:,} places. Choose a smaller number."
+                "limit": _(
+                    "For %(schools)s schools, these would be more than"
+                    " %(most_seats)s places. Choose a smaller number."
+                )
+                % {"schools": f"{schools:,}", "most_seats": f"{MOST_SEATS:,}"}
             }
         )
     batch = OpenCodeBatch.objects.create(
@@ -98,12 +103,12 @@ def create_codes(job: Job, progress: Progress) -> None:
         pk=job.subject_id or 0
     )
     missing = schools_without_code(batch.administration, Permissions(batch.by))
-    progress.begin_step("Creating codes", total=missing.count())
+    progress.begin_step(_("Creating codes"), total=missing.count())
     at_once = min(SCHOOLS_AT_ONCE, max(1, SEATS_AT_ONCE // (batch.limit or 1)))
     while created := _create_some(batch, at_once, progress):
         progress.advance(created)
     count = OpenCodeBatch.objects.values_list("codes", flat=True).get(pk=batch.pk)
-    progress.message = f"{count:,} codes were created."
+    progress.message = _("%(count)s codes were created.") % {"count": f"{count:,}"}
 
 
 @transaction.atomic

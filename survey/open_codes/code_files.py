@@ -14,6 +14,8 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from accounts.csv_injection import escape_formula
 from accounts.models import District, School, User
@@ -31,11 +33,13 @@ from survey.taking.published import published_survey
 FOLDER = "open-codes"
 # All pages of a file are in memory until it is written.
 MOST_PAGES = 1_000
-TOO_MANY = (
-    f"There are more than {MOST_PAGES:,} codes, which is too many pages for one file."
-    " Make a file for each district."
+TOO_MANY = gettext_lazy(
+    "There are more than %(most)s codes, which is too many pages"
+    " for one file. Make a file for each district."
 )
-NO_CODES = "There is no code here that could be used, so there is nothing to print."
+NO_CODES = gettext_lazy(
+    "There is no code here that could be used, so there is nothing to print."
+)
 HEADER = ("school", "label", "language", "link", "code", "opens", "closes")
 Format = OpenCodeFile.Format
 
@@ -112,10 +116,10 @@ def make_file(job: Job, progress: Progress) -> None:
     codes = codes_in(file)
     count = codes.count()
     if not count:
-        raise JobRefused(NO_CODES)
+        raise JobRefused(str(NO_CODES))
     if file.format != Format.CSV and count > MOST_PAGES:
-        raise JobRefused(TOO_MANY)
-    progress.begin_step("Preparing the file", total=count)
+        raise JobRefused(TOO_MANY % {"most": f"{MOST_PAGES:,}"})
+    progress.begin_step(_("Preparing the file"), total=count)
     write = write_csv if file.format == Format.CSV else write_pdf
     with writing_whole(file.file, attempt=f"{job.pk}.{job.attempts}") as target:
         write(file, codes, target, progress)

@@ -13,6 +13,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from accounts import audit
 from accounts.models import School, User
@@ -69,12 +70,17 @@ def create_open_code(
     current = lock_administration(administration)
     check_options(current, options)
     if not schools_of(current).filter(pk=school.pk).exists():
-        raise ValidationError({"school": f"It is not offered at {school}."})
+        raise ValidationError(
+            {"school": _("It is not offered at %(school)s.") % {"school": school}}
+        )
     valid = current.open_codes.filter(school=school, revoked_at=None)
     if valid.count() >= MOST_CODES:
         raise ValidationError(
-            f"{school} has {MOST_CODES} codes already. Revoke one that is no longer"
-            " used first."
+            _(
+                "%(school)s has %(most_codes)s codes already. Revoke one that"
+                " is no longer used first."
+            )
+            % {"school": school, "most_codes": MOST_CODES}
         )
     [code] = save_codes(current, [school], by=by, options=options)
     record_action("create open code", code, by, request)
@@ -100,28 +106,31 @@ def check_options(administration: Administration, options: CodeOptions) -> None:
     """Raise ValidationError if no school can have such a code."""
     if administration.denominator != Denominator.COUNT:
         raise ValidationError(
-            "This administration is for people on a roster, who have codes of their"
-            " own. Open codes need one that anyone can take part in."
+            _(
+                "This administration is for people on a roster, who have"
+                " codes of their own. Open codes need one that anyone can"
+                " take part in."
+            )
         )
     errors: dict[str, list[str]] = {}
     language = options.get("language", "")
     offered = published_survey(administration.published_id).languages
     if language and language not in offered:
-        errors["language"] = ["Choose one of the languages of the survey."]
+        errors["language"] = [_("Choose one of the languages of the survey.")]
     opens_at, closes_at = options.get("opens_at"), options.get("closes_at")
     # Forms have no seconds.
     first = administration.opens_at.replace(second=0, microsecond=0)
     last = administration.closes_at
-    window = (
-        f"The administration is open from {format_moment(first)} to"
-        f" {format_moment(last)}. Choose a time within, or leave it empty."
-    )
+    window = _(
+        "The administration is open from %(first)s to %(last)s."
+        " Choose a time within, or leave it empty."
+    ) % {"first": format_moment(first), "last": format_moment(last)}
     if opens_at and not first <= opens_at < last:
         errors["opens_at"] = [window]
     if closes_at and not first < closes_at <= last:
         errors["closes_at"] = [window]
     elif opens_at and closes_at and closes_at <= opens_at:
-        errors["closes_at"] = ["It has to end after it begins."]
+        errors["closes_at"] = [_("It has to end after it begins.")]
     others = {field.name for field in OpenCode._meta.fields} - options.keys()
     try:
         OpenCode(**options).clean_fields(exclude=others)
@@ -211,9 +220,9 @@ def replace_open_code(
     """
     current = _lock(code, by)
     if current.revoked_at is not None:
-        raise CodeRevoked("This code was revoked. Create a new one instead.")
+        raise CodeRevoked(_("This code was revoked. Create a new one instead."))
     if seen is not None and seen != str(current.issue):
-        raise ValidationError("The code was already replaced. Nothing was changed.")
+        raise ValidationError(_("The code was already replaced. Nothing was changed."))
     current.issue += 1
     current.code_key_version = current_version()
     current.code_digest = digest_for(code_of(current), current.code_key_version)
@@ -243,7 +252,7 @@ def publish_open_code(
     """
     current = _lock(code, by)
     if published and current.revoked_at is not None:
-        raise CodeRevoked("This code was revoked. Create a new one instead.")
+        raise CodeRevoked(_("This code was revoked. Create a new one instead."))
     if current.published != published:
         current.published_code = code_of(current) if published else ""
         current.save(update_fields=["published_code"])

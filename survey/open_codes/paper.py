@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from survey.login_cards.card_text import RIGHT_TO_LEFT, window_in_words
+from survey.login_cards.card_text import window_in_words
 from survey.login_cards.drawing import Direction, Drawing
 from survey.models import Role
 from survey.open_codes.paper_text import PAPER_WORDS
-from survey.taking.messages import messages_in
+from survey.taking.messages import direction, messages_in
 
 # In millimetres.
 WIDTH, MARGIN = 210.0, 18.0
@@ -248,4 +248,4 @@ def _columns(page: CodePage) -> Iterator[tuple[str, float, float]]:
 
 
 def _direction(language: str) -> Direction:
-    return "rtl" if language in RIGHT_TO_LEFT else "ltr"
+    return "rtl" if direction(language) == "rtl" else "ltr"

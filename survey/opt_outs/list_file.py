@@ -1,4 +1,4 @@
-"""Read a list of the people who opt out, and compare it with the roster."""
+"""Read a list of the people who opt out or consent, and compare it with the roster."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from itertools import islice
 from typing import NamedTuple
 
 from django.db.models import QuerySet
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from accounts.csv_injection import unescape_formula
 from accounts.models import District, School
 from accounts.permissions import Places
-from survey.models import Administration, Identity, RecordJoin, Respondent
+from survey.models import Administration, Identity, ListedId, RecordJoin, Respondent
 from survey.opt_outs.listed_ids import EarlyId
 from survey.rosters.columns import ALIASES, RosterColumns, clean_header, squeeze
 from survey.rosters.field_parsers import InvalidCell, parse_external_id
@@ -29,19 +31,30 @@ MOST_ROWS = 5_000
 LOOKED_UP_AT_ONCE = 500
 LONGEST_SHOWN = 100
 
-NO_DISTRICT = (
-    "is not on the roster yet: add a column with the code of a district of yours, so"
-    " that it can be kept"
+NO_DISTRICT = gettext_noop(
+    "is not on the roster yet: add a column with the code of a district of"
+    " yours, so that it can be kept"
 )
-NO_SCHOOL = (
-    "is not on the roster of your schools yet: add a column with the code of your"
-    " school, so that it can be kept"
+NO_SCHOOL = gettext_noop(
+    "is not on the roster of your schools yet: add a column with the code of"
+    " your school, so that it can be kept"
 )
-NO_ID = "has no ID"
-SEVERAL = "is an ID in several districts: add a column with the district code"
-TOO_MANY = (
-    f"The file has more than {MOST_ROWS:,} rows. Upload one school at a time, and only"
-    " people who opt out."
+NO_ID = gettext_noop("has no ID")
+SEVERAL = gettext_noop(
+    "is an ID in several districts: add a column with the district code"
+)
+TOO_MANY = gettext_noop(
+    "The file has more than 5,000 rows. Upload one school at a time, and only people"
+    " who opt out."
+)
+
+
+TOO_MANY_CONSENTS = gettext_noop(
+    "The file has more than 5,000 rows. Upload one school at a time."
+)
+REFUSED = gettext_noop(
+    "has opted out: take the opt-out back on the page of the person, and then record"
+    " the consent there"
 )
 
 
@@ -54,7 +67,7 @@ class ListColumns(RosterColumns):
 
 @dataclass(frozen=True, slots=True)
 class ListProblem:
-    """A row that opts nobody out."""
+    """A row that changes nobody."""
 
     row: int
     text: str
@@ -66,6 +79,7 @@ class ListReport:
     """What a list would do; nothing has changed yet."""
 
     description: str
+    kind: str = ListedId.Kind.OPT_OUT
     rows: int = 0
     # Once each, in the order of the file.
     people: list[Respondent] = field(default_factory=list)
@@ -106,12 +120,13 @@ def check_list(
     administration: Administration,
     schools: QuerySet[School],
     places: Places,
+    kind: str = ListedId.Kind.OPT_OUT,
 ) -> ListReport:
     """Find the people of a list in these schools, which are all of `places`.
 
     3 statements for each 500 rows. Raises RosterUnreadable.
     """
-    report = ListReport(table.description)
+    report = ListReport(table.description, kind)
     found: set[int | EarlyId] = set()
     rows = _rows_with_id(table, report)
     finder = _Finder(administration, schools)
@@ -126,7 +141,7 @@ def check_list(
             ]
             try:
                 if len(matches) > 1:
-                    raise InvalidCell(SEVERAL)
+                    raise InvalidCell(_(SEVERAL))
                 _note_row(report, found, matches[0] if matches else early.of_row(row))
             except InvalidCell as invalid:
                 text = row.external_id[:LONGEST_SHOWN]
@@ -143,11 +158,19 @@ def _note_row(
         report.repeated += 1
     elif isinstance(one, EarlyId):
         report.early.append(one)
-    elif one.opted_out_at:
+    elif report.kind == ListedId.Kind.CONSENT and one.has_opted_out:
+        raise InvalidCell(_(REFUSED))
+    elif _is_done(report.kind, one):
         report.already += 1
     else:
         report.people.append(one)
     found.add(key)
+
+
+def _is_done(kind: str, person: Respondent) -> bool:
+    if kind == ListedId.Kind.CONSENT:
+        return not person.awaits_consent
+    return person.has_opted_out
 
 
 def _rows_with_id(table: RosterTable, report: ListReport) -> Iterator[ListRow]:
@@ -160,12 +183,13 @@ def _rows_with_id(table: RosterTable, report: ListReport) -> Iterator[ListRow]:
     for number, cells in table.rows:
         report.rows += 1
         if report.rows > MOST_ROWS:
-            raise TooLarge(TOO_MANY)
+            is_consent = report.kind == ListedId.Kind.CONSENT
+            raise TooLarge(_(TOO_MANY_CONSENTS if is_consent else TOO_MANY))
         if external_id := cell(cells, "external_id"):
             codes = (cell(cells, name).casefold() for name in ("district", "school"))
             yield ListRow(number, external_id, *codes)
         else:
-            report.problems.append(ListProblem(number, "", NO_ID))
+            report.problems.append(ListProblem(number, "", _(NO_ID)))
 
 
 class _EarlyIds:
@@ -198,7 +222,7 @@ class _EarlyIds:
         if not row.district and len(self.districts) == 1:
             [district] = self.districts.values()
         if district is None:
-            raise InvalidCell(NO_DISTRICT)
+            raise InvalidCell(_(NO_DISTRICT))
         if self.places.has_district(district):
             return EarlyId(external_id, district, None)
         own = {pk for (its, _), pk in self.schools.items() if its == district}
@@ -206,7 +230,7 @@ class _EarlyIds:
         if not row.school and len(own) == 1:
             [school] = own
         if school is None:
-            raise InvalidCell(NO_SCHOOL)
+            raise InvalidCell(_(NO_SCHOOL))
         return EarlyId(external_id, district, school)
 
 

@@ -2,12 +2,13 @@
 
 Who has opted out is withdrawn: nothing else decides who may log in, save, finish or
 be written to. In addition, no roster brings them back, and exports leave them out.
+People who await consent are kept out in the same way: see `consents`.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
@@ -16,6 +17,8 @@ from django.db.models import Exists, OuterRef, QuerySet, Value
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from accounts import audit
 from accounts.models import School, User
@@ -24,26 +27,35 @@ from survey.login_cards.card_sets import (
     mark_sets_of_person_outdated,
 )
 from survey.message_platforms.hooks import people_changed
-from survey.models import Administration, Identity, ListedId, OptOut, Respondent
+from survey.models import (
+    Administration,
+    Consent,
+    Identity,
+    ListedId,
+    OptOut,
+    Respondent,
+)
 from survey.rosters.counted_groups import (
     Writer,
     keep_groups_of_returning,
     keep_groups_of_withdrawn,
 )
 
-ALREADY = "This person has opted out already. Nothing was changed."
-NOT_OPTED_OUT = "This person has not opted out, or no longer. Nothing was changed."
-STARTED_SINCE = (
-    "Nothing was changed: this person has started in the meantime. Read what opting out"
-    " means now, and confirm again."
+ALREADY = gettext_noop("This person has opted out already. Nothing was changed.")
+NOT_OPTED_OUT = gettext_noop(
+    "This person has not opted out, or no longer. Nothing was changed."
 )
-NOT_YOURS = (
-    "Nothing was changed: somebody of this list is no longer in one of your schools."
-    " Upload the file again."
+STARTED_SINCE = gettext_noop(
+    "Nothing was changed: this person has started in the meantime. Read what"
+    " opting out means now, and confirm again."
 )
-LIST_STARTED_SINCE = (
-    "Nothing was changed: somebody of this list has started in the meantime. Upload the"
-    " file again, and read what opting out means now."
+NOT_YOURS = gettext_noop(
+    "Nothing was changed: somebody of this list is no longer in one of your"
+    " schools. Upload the file again."
+)
+LIST_STARTED_SINCE = gettext_noop(
+    "Nothing was changed: somebody of this list has started in the meantime."
+    " Upload the file again, and read what opting out means now."
 )
 # Rows in one statement.
 BATCH = 1000
@@ -77,11 +89,11 @@ def opt_out(
     is hidden. Raises OptOutConflict.
     """
     current = lock_person(person)
-    if current.opted_out_at:
-        raise OptOutConflict(ALREADY)
+    if current.has_opted_out:
+        raise OptOutConflict(_(ALREADY))
     has_started = current.started_at is not None
     if expects_start is not None and has_started != expects_start:
-        raise OptOutConflict(STARTED_SINCE)
+        raise OptOutConflict(_(STARTED_SINCE))
     with connection.cursor() as cursor:
         _withdraw(cursor, current, timezone.now())
     found = OptOut.objects.create(
@@ -127,23 +139,21 @@ def opt_out_list(
     where this is hidden. All have to be in `schools`. Page saves of these people wait,
     up to a second for 5,000. Raises OptOutConflict.
     """
-    rows = Respondent.objects.on_roster().filter(
-        pk__in=people, administration=administration, school__in=schools
-    )
-    locked = rows.select_for_update(of=("self",)).order_by("pk")
-    current = list(locked.select_related("school__district"))
-    if len(current) < len(people):
-        raise OptOutConflict(NOT_YOURS)
-    chosen = [one for one in current if one.opted_out_at is None]
+    current = lock_people(people, administration, schools)
+    chosen = [one for one in current if not one.has_opted_out]
     if any(one.started_at and people[one.pk] is False for one in chosen):
-        raise OptOutConflict(LIST_STARTED_SINCE)
+        raise OptOutConflict(_(LIST_STARTED_SINCE))
     if not chosen:
         return 0
     ids, now = [one.pk for one in chosen], timezone.now()
     with connection.cursor() as cursor:
         keep_groups_of_withdrawn(cursor, ids)
     changed = Respondent.objects.filter(pk__in=ids)
-    changed.update(opted_out_at=now, withdrawn_at=Coalesce("withdrawn_at", Value(now)))
+    changed.update(
+        opted_out_at=now,
+        awaits_consent=False,
+        withdrawn_at=Coalesce("withdrawn_at", Value(now)),
+    )
     OptOut.objects.bulk_create(
         [
             OptOut(
@@ -160,15 +170,26 @@ def opt_out_list(
     )
     people_changed(ids)
     mark_sets_of_people_outdated(changed)
-    _record_list(chosen, asked, administration, by=by, request=request)
+    record_list(
+        "opt out people of a list",
+        chosen,
+        administration,
+        about={
+            "requested on": asked.requested_on.isoformat(),
+            "requested by": asked.requested_by,
+        },
+        by=by,
+        request=request,
+    )
     return len(chosen)
 
 
-def _record_list(
+def record_list(
+    action: str,
     people: Sequence[Respondent],
-    asked: Request,
     administration: Administration,
     *,
+    about: Mapping[str, str],
     by: User,
     request: HttpRequest | None,
 ) -> None:
@@ -179,17 +200,13 @@ def _record_list(
     for district, schools in by_district.items():
         is_one_school = len(set(schools)) == 1
         audit.record(
-            "opt out people of a list",
+            action,
             by=by,
             request=request,
             subject=administration,
             school=schools[0] if is_one_school else None,
             district=district,
-            after={
-                "people": len(schools),
-                "requested on": asked.requested_on.isoformat(),
-                "requested by": asked.requested_by,
-            },
+            after={"people": len(schools), **about},
         )
 
 
@@ -197,16 +214,21 @@ def _record_list(
 def take_back(
     person: Respondent, *, by: User, request: HttpRequest | None = None
 ) -> None:
-    """Let a person take part again, unless withdrawn before. Raises OptOutConflict."""
+    """Let a person take part again, unless withdrawn before. Raises OptOutConflict.
+
+    Where consent is required, the person awaits it: nobody has given it since.
+    """
     current = lock_person(person)
     found = OptOut.objects.filter(respondent=current, ended_at=None).first()
-    if current.opted_out_at is None or found is None:
-        raise OptOutConflict(NOT_OPTED_OUT)
-    with connection.cursor() as cursor:
-        keep_groups_of_returning(cursor, [current.pk])
-    Respondent.objects.filter(pk=current.pk).update(
-        opted_out_at=None, withdrawn_at=found.was_withdrawn_at
-    )
+    if not current.has_opted_out or found is None:
+        raise OptOutConflict(_(NOT_OPTED_OUT))
+    rows = Respondent.objects.filter(pk=current.pk)
+    if current.administration.requires_consent:
+        rows.update(awaits_consent=True)
+    else:
+        with connection.cursor() as cursor:
+            keep_groups_of_returning(cursor, [current.pk])
+        rows.update(opted_out_at=None, withdrawn_at=found.was_withdrawn_at)
     found.ended_at, found.ended_by = timezone.now(), by
     found.save(update_fields=["ended_at", "ended_by"])
     _forget_listed_id(current)
@@ -223,7 +245,7 @@ def take_back(
 
 
 def _forget_listed_id(person: Respondent) -> None:
-    """Let no later roster opt the person out again."""
+    """Let no later roster opt the person out again, or count an earlier consent."""
     same_id = Identity.objects.filter(
         pk=person.pk,
         district=OuterRef("district"),
@@ -236,10 +258,14 @@ def _forget_listed_id(person: Respondent) -> None:
 def carry_over(writer: Writer, other: Respondent, survivor: Respondent) -> None:
     """Let the opt-out of either record of a person count for the one that stays.
 
-    Both are as they were before the join, with their rows locked.
+    Without one, the consent of either record counts. Both are as they were before
+    the join, with their rows locked.
     """
+    if not survivor.has_opted_out and not other.has_opted_out:
+        _carry_over_consent(writer, other, survivor)
+        return
     outs = OptOut.objects.filter(respondent=other, ended_at=None)
-    if survivor.opted_out_at:
+    if survivor.has_opted_out:
         outs.update(ended_at=timezone.now())
         if other.withdrawn_at is None:
             # The person could still take part, with the other record.
@@ -247,10 +273,51 @@ def carry_over(writer: Writer, other: Respondent, survivor: Respondent) -> None:
             current.update(was_withdrawn_at=None)
         # Exports leave out what was answered with either record.
         others = Respondent.objects.filter(pk=other.pk)
-        others.update(opted_out_at=survivor.opted_out_at)
+        others.update(opted_out_at=survivor.opted_out_at, awaits_consent=False)
     elif other.opted_out_at:
         _withdraw(writer, survivor, other.opted_out_at)
         outs.update(respondent=survivor, was_withdrawn_at=survivor.withdrawn_at)
+
+
+def _carry_over_consent(
+    writer: Writer, other: Respondent, survivor: Respondent
+) -> None:
+    others = Respondent.objects.filter(pk=other.pk)
+    if not other.awaits_consent:
+        Consent.objects.filter(respondent=other).update(respondent=survivor)
+        admit(writer, [survivor.pk])
+    elif survivor.awaits_consent:
+        # The person counts once.
+        others.update(awaits_consent=False)
+    else:
+        others.update(awaits_consent=False, opted_out_at=None)
+
+
+def admit(writer: Writer, people: Sequence[int], *, are_new: bool = False) -> None:
+    """Let people take part who have awaited consent."""
+    # For new people it is known already how they count.
+    if not are_new:
+        keep_groups_of_returning(writer, people)
+    Respondent.objects.filter(pk__in=people).update(
+        awaits_consent=False, opted_out_at=None, withdrawn_at=None
+    )
+
+
+def lock_people(
+    people: Collection[int], administration: Administration, schools: QuerySet[School]
+) -> list[Respondent]:
+    """Lock the people of a list, all of whom are in these schools.
+
+    Raises OptOutConflict.
+    """
+    rows = Respondent.objects.on_roster().filter(
+        pk__in=people, administration=administration, school__in=schools
+    )
+    locked = rows.select_for_update(of=("self",)).order_by("pk")
+    current = list(locked.select_related("school__district"))
+    if len(current) < len(people):
+        raise OptOutConflict(_(NOT_YOURS))
+    return current
 
 
 def lock_person(person: Respondent) -> Respondent:
@@ -262,5 +329,7 @@ def lock_person(person: Respondent) -> Respondent:
 def _withdraw(writer: Writer, person: Respondent, at: datetime) -> None:
     keep_groups_of_withdrawn(writer, [person.pk])
     Respondent.objects.filter(pk=person.pk).update(
-        opted_out_at=at, withdrawn_at=person.withdrawn_at or timezone.now()
+        opted_out_at=at,
+        awaits_consent=False,
+        withdrawn_at=person.withdrawn_at or timezone.now(),
     )

@@ -8,6 +8,7 @@ from datetime import date
 
 from django.db import connection, transaction
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
 
 from accounts import audit
 from accounts.models import School, User
@@ -19,7 +20,7 @@ from survey.models import (
     RecordJoin,
     Respondent,
 )
-from survey.opt_outs.listed_ids import opt_out_listed
+from survey.opt_outs.listed_ids import apply_listed_ids
 from survey.person_changes.records import NO_SCHOOL, PersonConflict
 from survey.rosters.counted_groups import keep_group_of_added
 from survey.rosters.field_parsers import LONGEST_ID
@@ -49,7 +50,7 @@ class PersonExists(PersonConflict):
     """
 
     def __init__(self, person: Respondent, known_id: str, typed: str) -> None:
-        super().__init__("The person is on the roster already.")
+        super().__init__(_("The person is on the roster already."))
         self.person = person
         self.known_id = known_id
         self.differs_in_zeros = known_id != typed
@@ -72,7 +73,7 @@ def add_person(
     # Until this is committed, the school is neither deleted nor merged.
     locked = School.objects.select_for_update(no_key=True)
     if not locked.filter(pk=school.pk).exists():
-        raise PersonConflict(NO_SCHOOL)
+        raise PersonConflict(_(NO_SCHOOL))
     _refuse_known_id(administration, school, new.external_id)
     person = Respondent.objects.create(
         administration=administration,
@@ -99,7 +100,7 @@ def add_person(
     )
     with connection.cursor() as cursor:
         keep_group_of_added(cursor, person)
-        opt_out_listed(cursor, administration, [person.pk], are_new=True)
+        apply_listed_ids(cursor, administration, [person.pk], are_new=True)
     people_changed([person.pk])
     audit.record(
         "add a person",
@@ -116,7 +117,7 @@ def _check_takes_people(administration: Administration) -> None:
     try:
         hold_off_rosters(administration)
         # Under the lock: it can be changed while there is no roster.
-        administration.refresh_from_db(fields=["denominator"])
+        administration.refresh_from_db(fields=["denominator", "requires_consent"])
         check_takes_roster(administration)
     except (RosterIsRunning, RosterRefused) as refused:
         raise PersonConflict(str(refused)) from refused

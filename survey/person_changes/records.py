@@ -11,13 +11,15 @@ from typing import Any
 from django.db import connection, transaction
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from accounts import audit
 from accounts.models import School, User
 from survey.login_cards.card_sets import mark_sets_of_person_outdated
 from survey.message_platforms.hooks import people_changed, people_removed
 from survey.models import Identity, Respondent, RosterChange
-from survey.opt_outs.listed_ids import opt_out_listed
+from survey.opt_outs.listed_ids import apply_listed_ids
 from survey.opt_outs.records import lock_person
 from survey.rosters.counted_groups import (
     keep_groups_of_returning,
@@ -29,23 +31,29 @@ OF_IDENTITY = ("given_name", "family_name", "email")
 # Figures are about these; see `survey.rosters.counted_groups`.
 OF_GROUPS = {"grade", "school"}
 
-GONE = "This person is no longer there, or has no name. Nothing was changed."
-NO_SCHOOL = "This school no longer exists. Nothing was changed. Choose another one."
-WITHDRAWN = "This person was withdrawn already. Nothing was changed."
-NOT_WITHDRAWN = (
-    "This person is invited, or has opted out or was joined with another record."
-    " Nothing was changed."
+GONE = gettext_noop(
+    "This person is no longer there, or has no name. Nothing was changed."
+)
+NO_SCHOOL = gettext_noop(
+    "This school no longer exists. Nothing was changed. Choose another one."
+)
+WITHDRAWN = gettext_noop("This person was withdrawn already. Nothing was changed.")
+NOT_WITHDRAWN = gettext_noop(
+    "This person is invited, or has opted out or was joined with another"
+    " record. Nothing was changed."
 )
 
 
-HIDDEN = (
-    "Nobody may see who has finished this survey, so it can't be reopened for one"
-    " person. Nothing was changed."
+HIDDEN = gettext_noop(
+    "Nobody may see who has finished this survey, so it can't be reopened for"
+    " one person. Nothing was changed."
 )
-NOT_FINISHED = "This person has not finished, or no longer. Nothing was changed."
-CANNOT_GO_ON = (
-    "This person cannot go on: the survey has closed, or the person was withdrawn."
-    " Nothing was changed."
+NOT_FINISHED = gettext_noop(
+    "This person has not finished, or no longer. Nothing was changed."
+)
+CANNOT_GO_ON = gettext_noop(
+    "This person cannot go on: the survey has closed, or the person was"
+    " withdrawn. Nothing was changed."
 )
 
 
@@ -69,7 +77,7 @@ def correct_person(
     current = lock_person(person)
     identity = Identity.objects.filter(pk=current.pk).first()
     if identity is None:
-        raise PersonConflict(GONE)
+        raise PersonConflict(_(GONE))
     of_person = _differing(current, changes, OF_RESPONDENT)
     of_identity = _differing(identity, changes, OF_IDENTITY)
     changed = sorted({*of_person, *of_identity})
@@ -81,7 +89,7 @@ def correct_person(
         # Until this is committed, the school is neither deleted nor merged.
         locked = School.objects.select_for_update(no_key=True)
         if not locked.filter(pk=school.pk).exists():
-            raise PersonConflict(NO_SCHOOL)
+            raise PersonConflict(_(NO_SCHOOL))
         before, after["school"] = {"school": str(current.school)}, str(school)
     if OF_GROUPS.intersection(of_person):
         with connection.cursor() as cursor:
@@ -93,7 +101,7 @@ def correct_person(
     if "school" in of_person:
         # The new school may have listed the ID.
         with connection.cursor() as cursor:
-            opt_out_listed(cursor, current.administration, [current.pk])
+            apply_listed_ids(cursor, current.administration, [current.pk])
     _finish(current)
     audit.record(
         "correct a person",
@@ -125,7 +133,7 @@ def withdraw_person(
     """Withdraw a person until a roster lists them. Raises PersonConflict."""
     current = lock_person(person)
     if current.withdrawn_at:
-        raise PersonConflict(WITHDRAWN)
+        raise PersonConflict(_(WITHDRAWN))
     with connection.cursor() as cursor:
         keep_groups_of_withdrawn(cursor, [current.pk])
     Respondent.objects.filter(pk=current.pk).update(withdrawn_at=timezone.now())
@@ -145,7 +153,7 @@ def bring_back_person(
     current = lock_person(person)
     has_name = Identity.objects.filter(pk=current.pk).exists()
     if current.withdrawn_at is None or current.opted_out_at or not has_name:
-        raise PersonConflict(NOT_WITHDRAWN)
+        raise PersonConflict(_(NOT_WITHDRAWN))
     with connection.cursor() as cursor:
         keep_groups_of_returning(cursor, [current.pk])
     Respondent.objects.filter(pk=current.pk).update(withdrawn_at=None)
@@ -164,11 +172,11 @@ def reopen_survey(
     current = lock_person(person)
     administration = current.administration
     if administration.is_completion_confidential:
-        raise PersonConflict(HIDDEN)
+        raise PersonConflict(_(HIDDEN))
     if not current.completed_at:
-        raise PersonConflict(NOT_FINISHED)
+        raise PersonConflict(_(NOT_FINISHED))
     if current.withdrawn_at or timezone.now() >= administration.closes_at:
-        raise PersonConflict(CANNOT_GO_ON)
+        raise PersonConflict(_(CANNOT_GO_ON))
     Respondent.objects.filter(pk=current.pk).update(completed_at=None)
     # What message platforms read about finishing is never taken back by writing it.
     people_removed([current.pk])

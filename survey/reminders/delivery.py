@@ -19,6 +19,7 @@ from django.core.exceptions import ValidationError
 from django.core.mail import BadHeaderError, EmailMessage, get_connection
 from django.core.mail.backends.base import BaseEmailBackend
 from django.core.validators import validate_email
+from django.utils.translation import gettext_noop
 
 from survey.models import EmailDelivery
 
@@ -46,9 +47,11 @@ class Trouble(Enum):
 
     NONE = ""
     # The connection is of no use any more.
-    LOST = "The mail server does not respond. It is tried again every minute."
+    LOST = gettext_noop(
+        "The mail server does not respond. It is tried again every minute."
+    )
     # The same for every e-mail: sending must stop before all of them have failed.
-    REFUSED = "The mail server refuses our sender address or login."
+    REFUSED = gettext_noop("The mail server refuses our sender address or login.")
 
 
 class Outcome(NamedTuple):

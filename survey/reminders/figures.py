@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from django.core.cache import cache
 from django.db.models import Count, Exists, F, OuterRef, Q
+from django.utils.translation import gettext as _
 
 from survey.models import EmailDelivery, EmailSchedule, EmailStep, SuppressedAddress
 
@@ -111,11 +112,9 @@ def _in_words(counts: dict[str, int], is_rounded: bool) -> Figures:
 def in_tens(count: int) -> str:
     """Return a number of people in which no single person can be seen."""
     if count < SMALLEST:
-        return f"under {SMALLEST}"
+        return _("under %(smallest)s") % {"smallest": SMALLEST}
     return f"{count - count % SMALLEST:,}+"
 
 
-NO_FIGURES = {
-    True: _in_words(NOTHING, is_rounded=True),
-    False: _in_words(NOTHING, is_rounded=False),
-}
+def no_figures(*, is_rounded: bool) -> Figures:
+    return _in_words(NOTHING, is_rounded)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from django.conf import settings
 from django.core.mail import EmailMessage
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from accounts.models import User
 from survey.job_turns import refuse_many
@@ -84,7 +85,7 @@ def send_test_email(job: Job, progress: Progress) -> None:
     )
     template = templates.filter(pk=job.subject_id or 0).first()
     if template is None or job.by is None:
-        raise JobRefused("This text was deleted in the meantime.")
+        raise JobRefused(_("This text was deleted in the meantime."))
     administration = template.step.schedule.administration
     person = sample_person(template.language, job.by.email)
     sample = write_sample(template.step, administration, person)
@@ -97,6 +98,6 @@ def send_test_email(job: Job, progress: Progress) -> None:
         mailer.close()
     if state != EmailDelivery.State.SENT:
         raise JobRefused(
-            "The mail server did not take the test e-mail. Ask your engineers."
+            _("The mail server did not take the test e-mail. Ask your engineers.")
         )
-    progress.begin_step(f"A test e-mail was sent to {sample.to}.")
+    progress.begin_step(_("A test e-mail was sent to %(to)s.") % {"to": sample.to})

@@ -8,6 +8,8 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from accounts import audit
 from accounts.models import User
@@ -46,7 +48,7 @@ def plan_emails(
     )
     schedule = EmailSchedule.objects.select_for_update().get(pk=schedule.pk)
     if schedule.is_active:
-        raise ValidationError("Pause the e-mails before you change their schedule.")
+        raise ValidationError(_("Pause the e-mails before you change their schedule."))
     before = {} if created else describe(schedule)
     schedule.rate_per_minute = rate_per_minute
     schedule.save(update_fields=["rate_per_minute"])
@@ -56,7 +58,8 @@ def plan_emails(
     for key in steps.keys() - wanted:
         if steps[key].deliveries.exists():
             raise ValidationError(
-                f"{steps[key]} can't be removed: it was sent to people already."
+                _("%(step)s can't be removed: it was sent to people already.")
+                % {"step": steps[key].label}
             )
         steps[key].delete()
     for kind, days in sorted(wanted - steps.keys()):
@@ -75,16 +78,24 @@ def check_plan(
     errors = {}
     open_days = (administration.closes_at - administration.opens_at).days
     if len(set(reminder_days)) > MAX_REMINDERS:
-        errors["reminder_days"] = f"Plan at most {MAX_REMINDERS} reminders."
+        errors["reminder_days"] = _("Plan at most %(max_reminders)s reminders.") % {
+            "max_reminders": MAX_REMINDERS
+        }
     elif not all(1 <= days <= MAX_DAYS for days in reminder_days):
-        errors["reminder_days"] = f"Write numbers of days from 1 to {MAX_DAYS}."
+        errors["reminder_days"] = _("Write numbers of days from 1 to %(max_days)s.") % {
+            "max_days": MAX_DAYS
+        }
     elif any(days > open_days for days in reminder_days):
-        errors["reminder_days"] = (
-            f"The survey is open for {open_days} day{'' if open_days == 1 else 's'}:"
-            " later reminders would never be sent."
-        )
+        errors["reminder_days"] = ngettext(
+            "The survey is open for %(days)s day: later reminders would never be sent.",
+            "The survey is open for %(days)s days: later reminders would"
+            " never be sent.",
+            open_days,
+        ) % {"days": open_days}
     if not 1 <= rate_per_minute <= MAX_RATE:
-        errors["rate_per_minute"] = f"Write a number from 1 to {MAX_RATE:,}."
+        errors["rate_per_minute"] = _("Write a number from 1 to %(max_rate)s.") % {
+            "max_rate": f"{MAX_RATE:,}"
+        }
     if errors:
         raise ValidationError(errors)
 
@@ -105,7 +116,7 @@ def write_template(
     """
     check_may_manage(step.schedule.administration, by)
     check_template(kind=step.kind, subject=subject, body=body)
-    template, _ = EmailTemplate.objects.update_or_create(
+    template, created = EmailTemplate.objects.update_or_create(
         step=step, language=language, defaults={"subject": subject, "body": body}
     )
     after = {"email": str(step), "language": language}
@@ -140,17 +151,20 @@ def confirm(
     check_may_manage(schedule.administration, by)
     if schedule.administration.state == Administration.State.CLOSED:
         raise ValidationError(
-            "This survey is closed, so no e-mail would be sent. Reopen it first."
+            _("This survey is closed, so no e-mail would be sent. Reopen it first.")
         )
     count = count_recipients(schedule)
     digits = "".join(filter(str.isdecimal, typed))
     if not count:
-        raise ValidationError("No one on the roster has an e-mail address.")
+        raise ValidationError(_("No one on the roster has an e-mail address."))
     if count > MANY and digits != str(count):
-        raise ValidationError(f"Type {count:,} to confirm the number of recipients.")
+        raise ValidationError(
+            _("Type %(count)s to confirm the number of recipients.")
+            % {"count": f"{count:,}"}
+        )
     unconfirmed = EmailSchedule.objects.filter(pk=schedule.pk, confirmed_at=None)
     if not unconfirmed.update(confirmed_at=timezone.now(), confirmed_by=by):
-        raise ValidationError("These e-mails were confirmed before.")
+        raise ValidationError(_("These e-mails were confirmed before."))
     _record("confirm e-mails", schedule, by, request, {}, {"recipients": count})
     return count
 

@@ -18,6 +18,8 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from survey.jobs import EMAILS, Progress, job, start
 from survey.models import EmailDelivery, EmailSchedule, EmailStep, Job
@@ -56,10 +58,17 @@ MOST_LOST = 3
 # Failures in a row after which the schedule is paused: the mail server has a reason
 # that concerns all e-mails, and every further failure is a person not reached.
 MOST_FAILURES = 20
-PAUSED = (
-    f"The mail server refused the last {MOST_FAILURES} e-mails. Ask your engineers"
-    " what it says about them."
+PAUSED = gettext_noop(
+    "The mail server refused the last %(count)s e-mails. Ask your"
+    " engineers what it says about them."
 )
+
+
+def pause_reason(schedule: EmailSchedule) -> str:
+    """Return why the system itself paused it, in the language of the page."""
+    values = {"count": MOST_FAILURES}
+    is_usual = schedule.pause_reason == PAUSED % values
+    return _(PAUSED) % values if is_usual else schedule.pause_reason
 
 
 def start_due() -> None:
@@ -103,7 +112,7 @@ def send_emails(job: Job, progress: Progress) -> None:
     schedule = schedules.get(pk=job.subject_id or 0)
     retry_abandoned_claims(schedule)
     cancel_retries(schedule)
-    progress.begin_step("Sending e-mails")
+    progress.begin_step(_("Sending e-mails"))
     Sender(schedule, job, progress).run()
 
 
@@ -246,5 +255,5 @@ def pause_after_failures(schedule: EmailSchedule, step: EmailStep) -> None:
     if len(states) < MOST_FAILURES or {*states} - {State.FAILED, State.BOUNCED}:
         return
     EmailSchedule.objects.filter(pk=schedule.pk, paused_at=None).update(
-        paused_at=timezone.now(), pause_reason=PAUSED
+        paused_at=timezone.now(), pause_reason=PAUSED % {"count": MOST_FAILURES}
     )

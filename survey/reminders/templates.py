@@ -6,19 +6,21 @@ import re
 from collections.abc import Mapping
 
 from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from survey.models import EmailStep, EmailTemplate
 from survey.reminders.default_texts import DEFAULT_TEXTS, EMAIL_WORDS
 
 # Each with what it stands for.
 VARIABLES = {
-    "name": "the person's given name",
-    "survey": "the title of the survey",
-    "school": "the name of the person's school",
-    "opens": "the first day of the survey",
-    "closes": "the last day of the survey",
-    "link": "the person's own link to the survey",
-    "code": "the person's access code",
+    "name": gettext_lazy("the person's given name"),
+    "survey": gettext_lazy("the title of the survey"),
+    "school": gettext_lazy("the name of the person's school"),
+    "opens": gettext_lazy("the first day of the survey"),
+    "closes": gettext_lazy("the last day of the survey"),
+    "link": gettext_lazy("the person's own link to the survey"),
+    "code": gettext_lazy("the person's access code"),
 }
 # Mail servers log subjects, and telephones show them to everybody.
 SECRET = frozenset({"link", "code"})
@@ -42,28 +44,32 @@ def _wrong_variables(text: str) -> list[str]:
     found = list(dict.fromkeys(_VARIABLE.findall(text)))
     known = ", ".join(f"{{{name}}}" for name in VARIABLES)
     wrong = [
-        f"{{{name[:40]}}} is not a variable. Use these: {known}."
+        _("{%(name)s} is not a variable. Use these: %(known)s.")
+        % {"name": name[:40], "known": known}
         for name in found
         if name not in VARIABLES
     ]
     if set(_VARIABLE.sub("", text)) & {"{", "}"}:
-        wrong.append("Use { and } only around variables, such as {name}.")
+        wrong.append(_("Use { and } only around variables, such as {name}."))
     if "\0" in text:
-        wrong.append("Remove the invisible characters.")
+        wrong.append(_("Remove the invisible characters."))
     return wrong
 
 
 def _wrong_subject(subject: str) -> list[str]:
     wrong = []
     if not subject.strip():
-        wrong.append("Write a subject.")
+        wrong.append(_("Write a subject."))
     # Every line break that Python or a mail server knows.
     if len(subject.splitlines()) > 1 or subject != subject.rstrip("\r\n"):
-        wrong.append("Write the subject in one line.")
+        wrong.append(_("Write the subject in one line."))
     if len(subject) > LONGEST_SUBJECT:
-        wrong.append(f"Use at most {LONGEST_SUBJECT} characters.")
+        wrong.append(
+            _("Use at most %(longest_subject)s characters.")
+            % {"longest_subject": LONGEST_SUBJECT}
+        )
     if SECRET & set(_VARIABLE.findall(subject)):
-        wrong.append("Put {link} and {code} in the text: others can see a subject.")
+        wrong.append(_("Put {link} and {code} in the text: others can see a subject."))
     return wrong
 
 
@@ -71,13 +77,16 @@ def _wrong_body(kind: str, body: str) -> list[str]:
     wrong = []
     used = set(_VARIABLE.findall(body))
     if not body.strip():
-        wrong.append("Write a text.")
+        wrong.append(_("Write a text."))
     elif kind == EmailStep.Kind.THANKS and SECRET & used:
-        wrong.append("The survey is closed by then: remove {link} and {code}.")
+        wrong.append(_("The survey is closed by then: remove {link} and {code}."))
     elif kind != EmailStep.Kind.THANKS and "link" not in used:
-        wrong.append("Add {link}, so that people can open the survey.")
+        wrong.append(_("Add {link}, so that people can open the survey."))
     if len(body) > LONGEST_BODY:
-        wrong.append(f"Use at most {LONGEST_BODY:,} characters.")
+        wrong.append(
+            _("Use at most %(longest_body)s characters.")
+            % {"longest_body": f"{LONGEST_BODY:,}"}
+        )
     return wrong
 
 

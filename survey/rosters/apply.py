@@ -9,11 +9,12 @@ from typing import TextIO
 from django.db import OperationalError, connection
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from survey import access_codes
 from survey.message_platforms.hooks import people_changed
 from survey.models import Administration, Respondent
-from survey.opt_outs.listed_ids import opt_out_listed
+from survey.opt_outs.listed_ids import apply_listed_ids
 from survey.rosters.batch_writes import parallel_writes, write_batch
 from survey.rosters.change_record import (
     ChangeRecord,
@@ -98,7 +99,7 @@ def import_roster(
 
     def get_scope() -> RosterScope:
         # Read after the lock was taken: it may have changed while waiting.
-        administration.refresh_from_db(fields=["denominator"])
+        administration.refresh_from_db(fields=["denominator", "requires_consent"])
         check_takes_roster(administration)
         if message := refuse_while_undoing(administration):
             raise RosterRefused(message)
@@ -187,7 +188,7 @@ def add_people(
             )
             run(partial(write_batch, insert))
             done += len(rows)
-            on_progress("Adding people", done)
+            on_progress(_("Adding people"), done)
 
 
 _INSERT_RESPONDENTS = """
@@ -258,7 +259,7 @@ def _insert_people(
     keep_groups_of_new(writer, known)
     if record:
         record.add_new_people(writer)
-    opt_out_listed(writer, administration, ids, are_new=True)
+    apply_listed_ids(writer, administration, ids, are_new=True)
     people_changed(ids)
 
 
@@ -278,7 +279,7 @@ def lock_schools_of_batch(writer: Staging) -> None:
     )
     named = writer.fetch_all("SELECT DISTINCT school_id FROM roster_batch")
     if len(existing) < len(named):
-        raise SchoolsChanged("A school was deleted or merged after the comparison.")
+        raise SchoolsChanged(_("A school was deleted or merged after the comparison."))
 
 
 def change_people(
@@ -316,12 +317,12 @@ def change_people(
                     )
                 rows = writer.fetch_all("SELECT respondent_id FROM roster_batch")
                 ids = [pk for (pk,) in rows]
-                opt_out_listed(writer, diff.administration, ids)
+                apply_listed_ids(writer, diff.administration, ids)
                 people_changed(ids)
 
             write_batch(update)
             done += len(batch)
-            on_progress("Changing people", done)
+            on_progress(_("Changing people"), done)
 
 
 def update_rows(writer: Staging, table: str, key: str, columns: list[str]) -> None:
@@ -364,4 +365,4 @@ def withdraw_people(
 
         write_batch(withdraw)
         done += len(ids)
-        on_progress("Withdrawing people", done)
+        on_progress(_("Withdrawing people"), done)

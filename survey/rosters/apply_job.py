@@ -10,6 +10,8 @@ from __future__ import annotations
 from django.db import transaction
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from accounts.email_outbox import post
 from accounts.models import User
@@ -37,14 +39,15 @@ from survey.rosters.scope import scope_of_upload
 from survey.rosters.upload_state import COUNTS, change_state, record_action
 
 State = RosterUpload.State
-MORE_WITHDRAWN = (
-    "The roster has changed since this check: more or other people would be withdrawn"
-    " than you were shown. Nothing was applied. Check the figures and confirm again."
+MORE_WITHDRAWN = gettext_noop(
+    "The roster has changed since this check: more or other people would be"
+    " withdrawn than you were shown. Nothing was applied. Check the figures"
+    " and confirm again."
 )
-MORE_REJECTED = (
-    "The roster or its administration has changed since this check: more rows would"
-    " be rejected than you were shown. Nothing was applied. Check the reasons and"
-    " confirm again."
+MORE_REJECTED = gettext_noop(
+    "The roster or its administration has changed since this check: more rows"
+    " would be rejected than you were shown. Nothing was applied. Check the"
+    " reasons and confirm again."
 )
 
 
@@ -93,7 +96,7 @@ def apply_upload(upload: RosterUpload, progress: Progress) -> None:
                 finish(upload)
                 progress.confirm()
         forget_missing_people(upload)
-        progress.message = "Applied."
+        progress.message = _("Applied.")
 
 
 def reason_to_confirm_again(upload: RosterUpload, diff: RosterDiff) -> str:
@@ -104,13 +107,13 @@ def reason_to_confirm_again(upload: RosterUpload, diff: RosterDiff) -> str:
     """
     report = diff.report
     if number_not_shown(upload, diff):
-        return MORE_WITHDRAWN
+        return _(MORE_WITHDRAWN)
     shown = dict(
         upload.schools.filter(withdrawn__gt=0).values_list("school_id", "withdrawn")
     )
     if any(one.withdrawn > shown.get(one.school_id, 0) for one in report.schools):
-        return MORE_WITHDRAWN
-    return MORE_REJECTED if report.rejected > upload.rejected else ""
+        return _(MORE_WITHDRAWN)
+    return _(MORE_REJECTED) if report.rejected > upload.rejected else ""
 
 
 def finish(upload: RosterUpload) -> None:

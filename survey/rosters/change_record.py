@@ -11,14 +11,16 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from django.db.models import QuerySet
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from survey.models import Administration, RosterChange, RosterUndo, RosterUpload
 from survey.rosters.diff import RosterDiff
 from survey.rosters.staging import Staging
 
-BEING_UNDONE = (
-    "A roster of this administration is being undone. Start this again when that is"
-    " finished."
+BEING_UNDONE = gettext_noop(
+    "A roster of this administration is being undone. Start this again when"
+    " that is finished."
 )
 # Rows deleted in one transaction.
 DELETED_AT_ONCE = 20_000
@@ -112,4 +114,4 @@ def forget_changes(uploads: QuerySet[RosterUpload]) -> None:
 def refuse_while_undoing(administration: Administration) -> str:
     """Return a message if a roster is half undone; call it under the roster lock."""
     undoing = administration.rosters.filter(state=RosterUpload.State.UNDOING)
-    return BEING_UNDONE if undoing.exists() else ""
+    return _(BEING_UNDONE) if undoing.exists() else ""

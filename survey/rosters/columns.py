@@ -11,6 +11,9 @@ from difflib import get_close_matches
 from functools import lru_cache
 from itertools import pairwise
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 # Field -> headers that mean it, without spaces, punctuation and case. The
 # earlier one wins if a file has several, except for IDs.
 _HEADERS = {
@@ -74,9 +77,9 @@ FIELD_OF_HEADER = {
     header: name for name, headers in ALIASES.items() for header in headers
 }
 REQUIRED = {
-    "district": "district",
-    "school": "school",
-    "external_id": "student or staff ID",
+    "district": gettext_noop("district"),
+    "school": gettext_noop("school"),
+    "external_id": gettext_noop("student or staff ID"),
 }
 # Headers under which files have a code or a name. Next to a column of codes they
 # are the name; alone they can be either.
@@ -106,7 +109,7 @@ SUBGROUP = "subgroup:"
 REASON_HEADER = "Rejected because"
 _REASON = "rejectedbecause"
 
-NOT_DECLARED = "it is not one of this administration's subgroups"
+NOT_DECLARED = gettext_noop("it is not one of this administration's subgroups")
 LONGEST_HEADER = 64
 # A text with a comma in it is no table.
 FEWEST_UNKNOWN_HEADERS = 3
@@ -162,9 +165,9 @@ class RosterColumns:
         for text, index in self.attributes.items():
             name = names.get(squeeze(text))
             if name is None:
-                ignored[text] = NOT_DECLARED
+                ignored[text] = _(NOT_DECLARED)
             elif name in attributes:
-                ignored[text] = "another column holds the same"
+                ignored[text] = _("another column holds the same")
             else:
                 attributes[name] = index
         return replace(self, attributes=attributes, ignored=ignored)
@@ -192,7 +195,7 @@ def columns_of(
             del chosen["external_id"]
         if "name" in chosen and ("given_name" in chosen or "family_name" in chosen):
             text = chosen.pop("name")
-            columns.ignored[text] = "given and family name are used instead"
+            columns.ignored[text] = _("given and family name are used instead")
     else:
         named = {*header} - {""}
         chosen = {name: text for name, text in fields.items() if text in named}
@@ -219,9 +222,9 @@ def columns_of(
         if index in used or not text or text in columns.ignored:
             continue
         if field_of.get(text) in chosen:
-            columns.ignored[text] = "another column was chosen"
+            columns.ignored[text] = _("another column was chosen")
         elif text in field_of or squeeze(text) in unchosen:
-            columns.ignored[text] = "it was not chosen"
+            columns.ignored[text] = _("it was not chosen")
         elif reason := _reason_to_ignore(columns, text):
             columns.ignored[text] = reason
         else:
@@ -310,7 +313,7 @@ def likely_header(rows: Iterable[tuple[int, Sequence[str]]]) -> RosterColumns | 
     """
     candidates = [(number, list(map(clean_header, cells))) for number, cells in rows]
     best, most = None, FEWEST_UNKNOWN_HEADERS - 1
-    for (number, cells), (_, below) in pairwise(candidates):
+    for (number, cells), (_number, below) in pairwise(candidates):
         texts = list(filter(None, cells))
         is_header = len({*texts}) == len(texts) and not any(
             squeeze(text).isdecimal() for text in texts
@@ -359,13 +362,15 @@ def _match_field(header: str, guessed: dict[str, str]) -> str | None:
 def _reason_to_ignore(columns: RosterColumns, text: str) -> str:
     """Return why a column cannot be an attribute, or an empty string."""
     if squeeze(text) == _REASON:
-        return "the reason of an earlier rejection"
+        return _("the reason of an earlier rejection")
     if text in columns.guessed:
-        return "another column holds the same"
+        return _("another column holds the same")
     if text in columns.attributes:
-        return "another column has the same header"
+        return _("another column has the same header")
     if len(text) > LONGEST_HEADER:
-        return f"its header is longer than {LONGEST_HEADER} characters"
+        return _("its header is longer than %(longest_header)s characters") % {
+            "longest_header": LONGEST_HEADER
+        }
     return reason_not_a_subgroup(text)
 
 
@@ -378,11 +383,11 @@ def reason_not_a_subgroup(text: str) -> str:
     """Return why no administration may declare this header, or an empty string."""
     squeezed = squeeze(text)
     if _SECRET.search(squeezed):
-        return "passwords are never kept"
+        return _("passwords are never kept")
     if _VENDOR.search(text.replace(" ", "")):
-        return "a vendor's own column"
+        return _("a vendor's own column")
     if squeezed in FIELD_OF_HEADER:
-        return "another column holds the same"
+        return _("another column holds the same")
     if not squeezed or _IDENTIFIES.search(squeezed):
-        return "it identifies people"
+        return _("it identifies people")
     return ""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from datetime import date, timedelta
 
+from django.utils.translation import gettext as _
+
 from survey.rosters.field_parsers import (
     BLANK_WORDS,
     InvalidCell,
@@ -55,13 +57,13 @@ def parse_birth_date(cell: str, today: date) -> tuple[str, str]:
         return "", ""
     candidates = _possible_dates(_TIME.sub("", text), today)
     if not any(candidates):
-        raise InvalidCell("is not a date")
+        raise InvalidCell(_("is not a date"))
     month_first, day_first = (
         day.isoformat() if day and 2 <= (today - day).days / 365.25 <= 110 else ""
         for day in candidates
     )
     if not month_first and not day_first:
-        raise InvalidCell("is not a plausible birth date (age 2 to 110)")
+        raise InvalidCell(_("is not a plausible birth date (age 2 to 110)"))
     return month_first, day_first
 
 
@@ -81,7 +83,7 @@ def parse_date(cell: str, today: date) -> tuple[date | None, date | None]:
         return None, None
     dates = _possible_dates(_TIME.sub("", text), today)
     if not any(dates):
-        raise InvalidCell("is not a date")
+        raise InvalidCell(_("is not a date"))
     return dates
 
 
@@ -100,7 +102,9 @@ def parse_exit_date(cell: str, today: date, *, day_first: bool | None) -> bool:
         if day
     }
     if len(has_passed) > 1:
-        raise InvalidCell("could be two dates: choose if the day or the month is first")
+        raise InvalidCell(
+            _("could be two dates: choose if the day or the month is first")
+        )
     return True in has_passed
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from accounts.models import School
 from survey.definitions.schema import load_definition
@@ -86,7 +87,7 @@ class RosterDiff:
             " WHERE (row, sequence) > (%s, %s) ORDER BY row, sequence LIMIT 5000",
             after,
         ):
-            for row, _, *texts in batch:
+            for row, _sequence, *texts in batch:
                 yield CellRejection(row, *texts)
             after = batch[-1][:2]
 
@@ -116,7 +117,7 @@ def compare_roster(
     """
     with open_staging() as staging:
         if lock:
-            on_progress("Waiting for another roster of this administration", 0)
+            on_progress(_("Waiting for another roster of this administration"), 0)
             staging.lock(administration.pk)
         scope = get_scope()
         columns = table.columns.with_subgroups(administration.subgroups)
@@ -136,7 +137,7 @@ def compare_roster(
             load_rows(staging, parser, table, log, report, on_progress)
         parser.refuse_nearly_unique_subgroups()
 
-        on_progress("Comparing with the people already there", report.rows)
+        on_progress(_("Comparing with the people already there"), report.rows)
         row_checks.reject_repeated_people(staging, columns, log)
         notes = row_checks.settle_date_order(
             staging, columns, log, day_first=table.layout.day_first
@@ -245,7 +246,7 @@ def load_rows(
     rows = valid_rows()
     while batch := list(islice(rows, BATCH)):
         staging.copy_rows("roster_row", batch)
-        on_progress("Reading the file", report.rows)
+        on_progress(_("Reading the file"), report.rows)
     store_others()
 
 

@@ -16,6 +16,8 @@ from typing import Any, BinaryIO
 from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from accounts.models import User
 from accounts.permissions import Permissions
@@ -41,11 +43,13 @@ from survey.rosters.scope import (
 from survey.rosters.upload_state import UploadConflict, change_state
 
 State = RosterUpload.State
-NOT_PERMITTED = (
-    "The person who confirmed this roster may no longer manage rosters in its place."
-    " Ask someone who may to upload it again."
+NOT_PERMITTED = gettext_noop(
+    "The person who confirmed this roster may no longer manage rosters in its"
+    " place. Ask someone who may to upload it again."
 )
-FILE_DELETED = "The file was deleted, as all are after 30 days. Upload it again."
+FILE_DELETED = gettext_noop(
+    "The file was deleted, as all are after 30 days. Upload it again."
+)
 
 
 @job("roster.check", long=True)
@@ -70,9 +74,11 @@ def check_upload(upload: RosterUpload, progress: Progress) -> None:
             RosterUpload.objects.filter(pk=upload.pk, state=State.CHECKING).update(
                 state=State.REFUSED, message=str(error)[:500]
             )
-            progress.message = "The file cannot be read."
+            progress.message = _("The file cannot be read.")
         else:
-            progress.message = f"Checked {diff.report.rows:,} rows."
+            progress.message = _("Checked %(rows)s rows.") % {
+                "rows": f"{diff.report.rows:,}"
+            }
 
 
 def recognise_columns(upload: RosterUpload, progress: Progress) -> bool:
@@ -80,7 +86,7 @@ def recognise_columns(upload: RosterUpload, progress: Progress) -> bool:
     # Those of a feed have our own headers, and an ID that the feed has chosen.
     if upload.layout or upload.scan_id is not None:
         return True
-    progress.begin_step("Reading the column headers")
+    progress.begin_step(_("Reading the column headers"))
     with open_upload(upload) as file:
         reading = read_columns(
             file,
@@ -97,7 +103,7 @@ def recognise_columns(upload: RosterUpload, progress: Progress) -> bool:
             raise Cancelled from None
         progress.confirm()
     if reading.is_unclear:
-        progress.message = "Choose the columns."
+        progress.message = _("Choose the columns.")
     return not reading.is_unclear
 
 
@@ -167,7 +173,7 @@ def open_upload(upload: RosterUpload) -> BinaryIO:
             raise FileNotFoundError
         return path_of(upload.file).open("rb")
     except FileNotFoundError:
-        raise JobRefused(FILE_DELETED) from None
+        raise JobRefused(_(FILE_DELETED)) from None
 
 
 def compare_upload(
@@ -182,7 +188,10 @@ def compare_upload(
 
     def get_scope() -> RosterScope:
         # Read after the lock was taken: it may have changed while waiting.
-        fields = ["role", "published", "subgroups", "denominator"]
+        fields = [
+            *("role", "published", "subgroups", "denominator"),
+            "requires_consent",
+        ]
         upload.administration.refresh_from_db(fields=fields)
         try:
             check_takes_roster(upload.administration)
@@ -190,7 +199,7 @@ def compare_upload(
             raise JobRefused(str(refused)) from refused
         scope = scope_of_upload(upload, Permissions(by))
         if scope is None:
-            raise JobRefused(NOT_PERMITTED)
+            raise JobRefused(_(NOT_PERMITTED))
         return scope
 
     return compare_roster(
@@ -199,7 +208,9 @@ def compare_upload(
         get_scope=get_scope,
         complete_for=upload.complete_for,
         on_progress=lambda step, rows: progress.begin_step(
-            f"{step}: {rows:,} rows" if rows else step
+            _("%(step)s: %(rows)s rows") % {"step": step, "rows": f"{rows:,}"}
+            if rows
+            else step
         ),
         lock=lock,
     )
@@ -211,7 +222,7 @@ def write_rejected_file(
     """Write the rejected rows to a private file; return its name, or ""."""
     if not diff.report.rejected:
         return ""
-    progress.begin_step("Writing the rejected rows")
+    progress.begin_step(_("Writing the rejected rows"))
     name = new_name(FOLDER, ".csv")
     with private_file(path_of(name)) as file:
         write_rejected_rows(file, table.columns, table.rows, diff.rejections())

@@ -14,6 +14,7 @@ from typing import TypeVar, TypeVarTuple
 from django.conf.locale import LANG_INFO
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
+from django.utils.translation import gettext as _
 
 from survey.models import Role
 
@@ -75,11 +76,13 @@ def parse_text(cell: str, longest: int = LONGEST_TEXT) -> str:
     if not text.isprintable() and any(
         unicodedata.category(symbol) in ("Cc", "Cs") for symbol in text
     ):
-        raise InvalidCell("contains a control character")
+        raise InvalidCell(_("contains a control character"))
     if len(text) > longest:
-        raise InvalidCell(f"is longer than {longest} characters")
+        raise InvalidCell(
+            _("is longer than %(longest)s characters") % {"longest": longest}
+        )
     if text in _EXCEL_ERRORS:
-        raise InvalidCell("is an Excel error, not a value")
+        raise InvalidCell(_("is an Excel error, not a value"))
     return text
 
 
@@ -97,16 +100,16 @@ def _parse_code(cell: str, longest: int) -> str:
     whole = _WHOLE_AS_DECIMAL.fullmatch(text)
     text = whole[1] if whole else text
     if not text:
-        raise InvalidCell("is missing")
+        raise InvalidCell(_("is missing"))
     return text
 
 
 def parse_external_id(cell: str) -> str:
     text = _parse_code(cell, LONGEST_ID)
     if text == EXAMPLE_ID:
-        raise InvalidCell("is the template's example: delete this row")
+        raise InvalidCell(_("is the template's example: delete this row"))
     if _SHORTENED.fullmatch(text):
-        raise InvalidCell("was shortened by Excel; format the column as text")
+        raise InvalidCell(_("was shortened by Excel; format the column as text"))
     return text
 
 
@@ -120,7 +123,10 @@ def parse_place_code(cell: str) -> str:
     text = _parse_code(cell, LONGEST_CODE).casefold()
     # Lower case can be longer.
     if len(text) > LONGEST_CODE:
-        raise InvalidCell(f"is longer than {LONGEST_CODE} characters")
+        raise InvalidCell(
+            _("is longer than %(longest_code)s characters")
+            % {"longest_code": LONGEST_CODE}
+        )
     return text
 
 
@@ -155,7 +161,7 @@ def parse_role(cell: str) -> str:
         return str(found)
     other = re.sub(r"[\W_]", "", text)
     if other not in _OTHER_ROLES:
-        raise InvalidCell("must be student, teacher or parent")
+        raise InvalidCell(_("must be student, teacher or parent"))
     return other
 
 
@@ -184,7 +190,7 @@ def parse_status(cell: str) -> str:
         return ACTIVE
     status = _STATUS_OF.get(re.sub(r"[\W_]", "", text))
     if status is None:
-        raise InvalidCell("is an unknown status: it could mean that the person left")
+        raise InvalidCell(_("is an unknown status: it could mean that the person left"))
     return status
 
 
@@ -219,7 +225,7 @@ def parse_grade(cell: str) -> str:
         return ""
     grade = _GRADE_OF.get(_GRADE_NOISE.sub("", text))
     if grade is None:
-        raise InvalidCell("is not a grade (PK, KG, 1 to 12, …)")
+        raise InvalidCell(_("is not a grade (PK, KG, 1 to 12, …)"))
     return grade
 
 
@@ -249,7 +255,7 @@ def parse_email(cell: str) -> str:
     try:
         validate_email(text)
     except ValidationError as error:
-        raise InvalidCell("is not an e-mail address") from error
+        raise InvalidCell(_("is not an e-mail address")) from error
     return text
 
 

@@ -7,45 +7,54 @@ import io
 import re
 from typing import BinaryIO
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from survey.spreadsheets.old_excel import ENCRYPTED_PACKAGE, LARGEST_XLS, is_old_excel
 
-EXPORT = "Export the roster from your system as CSV or Excel."
-UNPACK = "Unpack it, and upload the CSV or Excel file that it contains."
-PROTECTED = (
-    "This Excel file is protected by a password. Open it in Excel, save it without a"
-    " password, and upload it again."
+EXPORT = gettext_noop("Export the roster from your system as CSV or Excel.")
+UNPACK = gettext_noop("Unpack it, and upload the CSV or Excel file that it contains.")
+PROTECTED = gettext_noop(
+    "This Excel file is protected by a password. Open it in Excel, save it"
+    " without a password, and upload it again."
 )
-OF_NUMBERS = (
-    "This is a document of Numbers or Pages. Open it in Numbers, choose File, then"
-    " Export To, then CSV or Excel."
+OF_NUMBERS = gettext_noop(
+    "This is a document of Numbers or Pages. Open it in Numbers, choose File,"
+    " then Export To, then CSV or Excel."
 )
-WEB_PAGE = (
-    "This is a web page, perhaps that of an error or a login. If it has the roster,"
-    " open it in a spreadsheet program and save it as .xlsx."
+WEB_PAGE = gettext_noop(
+    "This is a web page, perhaps that of an error or a login. If it has the"
+    " roster, open it in a spreadsheet program and save it as .xlsx."
 )
-XML = "This is an XML file. Open it in Excel and save it as .xlsx."
+XML = gettext_noop("This is an XML file. Open it in Excel and save it as .xlsx.")
 # A photo names its format in bytes 4 to 12.
 _BY_BEGINNING = (
-    (rb"%PDF", f"This is a PDF. {EXPORT}"),
+    (rb"%PDF", (gettext_noop("This is a PDF."), EXPORT)),
     (
         rb"\x89PNG|\xff\xd8\xff|GIF8|II\*\x00|MM\x00\*|RIFF....WEBP"
         rb"|....ftyp(?:heic|heix|mif1|avif)",
-        f"This is an image. {EXPORT}",
+        (gettext_noop("This is an image."), EXPORT),
     ),
-    (rb"\{\\rtf", f"This is a Word document. {EXPORT}"),
-    (rb"\x1f\x8b|7z\xbc\xaf|Rar!", f"This is a compressed file. {UNPACK}"),
+    (rb"\{\\rtf", (gettext_noop("This is a Word document."), EXPORT)),
+    (
+        rb"\x1f\x8b|7z\xbc\xaf|Rar!",
+        (gettext_noop("This is a compressed file."), UNPACK),
+    ),
     (
         rb"SQLite format 3|\x00\x01\x00\x00Standard (?:Jet|ACE)",
-        f"This is a database. {EXPORT}",
+        (gettext_noop("This is a database."), EXPORT),
     ),
 )
-_BY_PATTERN = [(re.compile(some, re.DOTALL), text) for some, text in _BY_BEGINNING]
+_BY_PATTERN = [(re.compile(some, re.DOTALL), texts) for some, texts in _BY_BEGINNING]
 # The end of a ZIP file lists the names of its parts.
 _END_OF_ZIP = 2**17
 _BY_PART = (
-    (rb"Index/[\w-]+\.iwa", OF_NUMBERS),
-    (rb"word/document\.xml", f"This is a Word document. {EXPORT}"),
-    (rb"ppt/presentation\.xml", f"This is a PowerPoint presentation. {EXPORT}"),
+    (rb"Index/[\w-]+\.iwa", (OF_NUMBERS,)),
+    (rb"word/document\.xml", (gettext_noop("This is a Word document."), EXPORT)),
+    (
+        rb"ppt/presentation\.xml",
+        (gettext_noop("This is a PowerPoint presentation."), EXPORT),
+    ),
 )
 _WORKBOOK_PART = b"xl/workbook."
 # Names in the directory of a file of Office 97-2003.
@@ -70,31 +79,36 @@ def reason_not_a_table(file: BinaryIO) -> str:
     if is_old_excel(start):
         file.seek(0)
         return _reason_of_old_office(file.read() if size <= LARGEST_XLS else start)
-    for pattern, reason in _BY_PATTERN:
+    for pattern, texts in _BY_PATTERN:
         if pattern.match(start):
-            return reason
+            return _sentences(*texts)
     return _reason_of_text(start)
+
+
+def _sentences(*texts: str) -> str:
+    return " ".join(map(_, texts))
 
 
 def _reason_of_zip(end: bytes) -> str:
     # A workbook may contain a document.
     if _WORKBOOK_PART in end:
         return ""
-    return next((text for part, text in _BY_PART if re.search(part, end)), "")
+    texts = next((texts for part, texts in _BY_PART if re.search(part, end)), ())
+    return _sentences(*texts)
 
 
 def _reason_of_old_office(content: bytes) -> str:
     if ENCRYPTED_PACKAGE in content:
-        return PROTECTED
+        return _(PROTECTED)
     if _OF_WORD in content and not any(name in content for name in _OF_EXCEL):
-        return f"This is a Word document. {EXPORT}"
+        return _sentences("This is a Word document.", EXPORT)
     return ""
 
 
 def _reason_of_text(start: bytes) -> str:
     text = start.removeprefix(codecs.BOM_UTF8).lstrip()
     if _JSON.match(text):
-        return f"This is a JSON file. {EXPORT}"
+        return _sentences(gettext_noop("This is a JSON file."), EXPORT)
     if text.startswith(b"<") and _WEB_PAGE.search(text):
-        return WEB_PAGE
-    return XML if text.startswith(b"<?xml") else ""
+        return _(WEB_PAGE)
+    return _(XML) if text.startswith(b"<?xml") else ""

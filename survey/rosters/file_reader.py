@@ -14,6 +14,9 @@ from functools import partial
 from itertools import islice
 from typing import BinaryIO
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from survey.rosters.columns import (
     REQUIRED,
     RosterColumns,
@@ -47,6 +50,11 @@ LARGEST_FILE = 2 * 2**30
 MOST_COLUMNS = 300
 # The header may be below a title and a few blank lines.
 HEADER_WITHIN = 20
+PEOPLE = {
+    "student": gettext_noop("students"),
+    "teacher": gettext_noop("teachers"),
+    "parent": gettext_noop("parents"),
+}
 # Rows from which the meaning of columns is suggested.
 SAMPLE_ROWS = 500
 
@@ -208,16 +216,27 @@ def _suggest(
     used = all_presets().get(found.layout.preset)
     if used and used.role and role and used.role != role:
         raise WrongRole(
-            f"This is a file of {used.role}s ({used.title}), but the administration is"
-            f" for {role}s."
+            _(
+                "This is a file of %(people)s (%(title)s), but the administration is"
+                " for %(audience)s."
+            )
+            % {
+                "people": _(PEOPLE[used.role]),
+                "title": used.title,
+                "audience": _(PEOPLE[role]),
+            }
         )
     return found
 
 
 def _nothing_for(fields: Iterable[str], columns: RosterColumns) -> str:
     shown = ", ".join(text for text in columns.header if text)
-    wanted = ", ".join(REQUIRED.get(name, name) for name in fields)
-    return f"No column for: {wanted}. Row {columns.row} contains: {shown[:500]}."
+    wanted = ", ".join(_(REQUIRED.get(name, name)) for name in fields)
+    return _("No column for: %(wanted)s. Row %(row)s contains: %(shown)s.") % {
+        "wanted": wanted,
+        "row": columns.row,
+        "shown": shown[:500],
+    }
 
 
 @contextmanager
@@ -235,7 +254,7 @@ def open_any_table(
     called .csv are workbooks, and the other way round.
     """
     if file.seek(0, io.SEEK_END) > LARGEST_FILE:
-        raise TooLarge("The file is larger than 2 GB.")
+        raise TooLarge(_("The file is larger than 2 GB."))
     if reason := reason_not_a_table(file):
         raise NotATable(reason)
     file.seek(0)
@@ -287,7 +306,11 @@ def _open_text(
         yield RosterTable(
             columns,
             read,
-            f"{ENCODING_NAMES[encoding]}, separated by {DELIMITERS[delimiter]}",
+            _("%(encoding)s, separated by %(delimiter)s")
+            % {
+                "encoding": ENCODING_NAMES[encoding],
+                "delimiter": _(DELIMITERS[delimiter]),
+            },
         )
     finally:
         text.detach()
@@ -307,12 +330,14 @@ def _open_workbook(
             if sheet.startswith("_"):
                 continue
             start = list(islice(workbook.rows(sheet, MOST_COLUMNS), HEADER_WITHIN))
-            first = first or next((cells for _, cells in start), [])
+            first = first or next((cells for _row, cells in start), [])
             columns = find_header(start)
             if columns:
                 _check_columns(columns)
                 read = partial(_sheet_people, workbook, sheet, columns)
-                return RosterTable(columns, read, f"Excel, sheet {sheet}")
+                return RosterTable(
+                    columns, read, _("Excel, sheet %(sheet)s") % {"sheet": sheet}
+                )
     except UnsafeWorkbook as error:
         raise NotATable(str(error)) from error
     raise _no_header(first, required)
@@ -346,19 +371,33 @@ def _people_rows(
 
 def _check_columns(columns: RosterColumns) -> None:
     if len(columns.header) > MOST_COLUMNS:
-        raise TooLarge(f"The file has more than {MOST_COLUMNS} columns.")
+        raise TooLarge(
+            _("The file has more than %(most_columns)s columns.")
+            % {"most_columns": MOST_COLUMNS}
+        )
     if columns.missing:
         found = ", ".join(text for text in columns.header if text)
         raise MissingColumns(
-            f"No column for: {', '.join(columns.missing)}."
-            f" Row {columns.row} contains: {found[:500]}."
+            _("No column for: %(missing)s. Row %(row)s contains: %(found)s.")
+            % {
+                "missing": ", ".join(columns.missing),
+                "row": columns.row,
+                "found": found[:500],
+            }
         )
 
 
 def _no_header(first: Sequence[str], required: Iterable[str]) -> NoHeader:
     shown = ", ".join(" ".join(cell[:200].split())[:40] for cell in first[:40])
-    wanted = ", ".join(required)
+    wanted = ", ".join(map(_, required))
     return NoHeader(
-        f"None of the first {HEADER_WITHIN} rows names the columns ({wanted}, …)."
-        f" The file begins: {shown[:200] or 'with nothing at all'}."
+        _(
+            "None of the first %(header_within)s rows names the columns"
+            " (%(wanted)s, …). The file begins: %(shown)s."
+        )
+        % {
+            "header_within": HEADER_WITHIN,
+            "wanted": wanted,
+            "shown": shown[:200] or _("with nothing at all"),
+        }
     )

@@ -6,6 +6,9 @@ column has the previous IDs, people are found by these and get the new ones.
 
 from __future__ import annotations
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from survey.models import Administration, RosterUpload
 from survey.rosters.columns import RosterColumns
 from survey.rosters.file_reader import RosterUnreadable
@@ -13,11 +16,13 @@ from survey.rosters.report import RejectionLog, RosterReport
 from survey.rosters.row_parser import CellRejection
 from survey.rosters.staging import ADDED, Staging
 
-TWO_ROWS = "and its previous ID mean one person, who is in several rows"
-OTHER_PERSON = "belongs to another person on the roster than its previous ID"
-OTHER_NAME = (
-    "belongs to a person on the roster with another name and birth date, and its"
-    " previous ID to nobody"
+TWO_ROWS = gettext_noop("and its previous ID mean one person, who is in several rows")
+OTHER_PERSON = gettext_noop(
+    "belongs to another person on the roster than its previous ID"
+)
+OTHER_NAME = gettext_noop(
+    "belongs to a person on the roster with another name and birth date, and"
+    " its previous ID to nobody"
 )
 # Fewer people can have the same name and birth date by chance.
 FEWEST = 2
@@ -87,7 +92,7 @@ def reject_identity_conflicts(
             " AND row > %s ORDER BY row LIMIT %s"
         ):
             for row, external_id in batch:
-                log.add_row([CellRejection(row, heading, reason, external_id)])
+                log.add_row([CellRejection(row, heading, _(reason), external_id)])
         rejected = "row IN (SELECT row FROM roster_conflict)"
         staging.remove_rejected_rows(rejected)
         staging.execute(f"DELETE FROM roster_match WHERE {rejected}")  # noqa: S608
@@ -143,10 +148,19 @@ def refuse_other_identifiers(
         return
     id_here = id_name or name_of_id(report.columns.heading("external_id"))
     raise IdentifierChanged(
-        f"{doubled:,} of {people:,} people in this file are on the roster under another"
-        f" ID, and would be invited twice: {id_here} identifies them here,"
-        f" {name_of_earlier_id(administration)} did before. Choose the column with the"
-        " same IDs as before, or name the column with the previous IDs."
+        _(
+            "%(doubled)s of %(people)s people in this file are on the roster"
+            " under another ID, and would be invited twice: %(id_here)s"
+            " identifies them here, %(earlier_id)s did before. Choose the"
+            " column with the same IDs as before, or name the column with the"
+            " previous IDs."
+        )
+        % {
+            "doubled": f"{doubled:,}",
+            "people": f"{people:,}",
+            "id_here": id_here,
+            "earlier_id": name_of_earlier_id(administration),
+        }
     )
 
 
@@ -157,7 +171,7 @@ def name_of_earlier_id(administration: Administration) -> str:
     )
     found = applied.order_by("-ended_at", "-pk").values_list(*ID_COLUMNS).first()
     if found is None or not found[0]:
-        return "another column"
+        return _("another column")
     return name_of_id(*found)
 
 
@@ -169,5 +183,11 @@ def name_of_id(
     The previous identity of a feed counts until a scan has told both IDs of everybody.
     """
     if kind := previous_identity or identity:
-        return f"the nightly feed's ID ({kind.replace(':', ', type ')})"
+        name, _colon, id_type = kind.partition(":")
+        if not id_type:
+            return _("the nightly feed's ID (%(name)s)") % {"name": name}
+        return _("the nightly feed's ID (%(name)s, type %(type)s)") % {
+            "name": name,
+            "type": id_type,
+        }
     return f"“{header}”"

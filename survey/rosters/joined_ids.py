@@ -7,6 +7,9 @@ matched: all later checks see one person. See `survey/merging/README.md`.
 
 from __future__ import annotations
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from survey.models import Administration
 from survey.rosters.columns import RosterColumns
 from survey.rosters.report import RejectionLog
@@ -14,7 +17,9 @@ from survey.rosters.row_parser import CellRejection
 from survey.rosters.scope import OTHER_SCHOOL, RosterScope
 from survey.rosters.staging import Staging
 
-REPEATED = "row left out, because another row has another ID of the same person"
+REPEATED = gettext_noop(
+    "row left out, because another row has another ID of the same person"
+)
 
 # A joined ID and the person's own one. If a roster lists somebody under a joined ID
 # after all, it is that person's.
@@ -115,7 +120,7 @@ def replace_joined_ids(
     staging.execute(_REPLACE_IDS)
     if "previous_id" in columns.fields:
         staging.execute(_REPLACE_PREVIOUS_IDS)
-    return {REPEATED: len(repeated)} if repeated else {}
+    return {_(REPEATED): len(repeated)} if repeated else {}
 
 
 def _reject_people_of_other_schools(
@@ -132,7 +137,7 @@ def _reject_people_of_other_schools(
     )
     heading = columns.heading("external_id")
     for row, external_id in rows:
-        log.add_row([CellRejection(row, heading, OTHER_SCHOOL, external_id)])
+        log.add_row([CellRejection(row, heading, _(OTHER_SCHOOL), external_id)])
     staging.remove_rejected_rows(
         f"row IN (SELECT row FROM roster_joined_row WHERE {foreign})"  # noqa: S608
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from django.utils.translation import gettext as _
+
 from accounts.models import District, School
 from survey.models import Role
 from survey.rosters import field_parsers
@@ -297,7 +299,7 @@ def missing_fields(fields: Mapping[str, str], known: KnownPlace) -> list[str]:
 def questions_text(found: Suggestion) -> str:
     """Say what a person has to decide, and between what."""
     missing = [
-        REQUIRED[name]
+        _(REQUIRED[name])
         for name in found.questions
         if name in REQUIRED and not found.options.get(name)
     ]
@@ -309,7 +311,8 @@ def questions_text(found: Suggestion) -> str:
     if missing:
         shown = ", ".join(found.samples)
         texts.append(
-            f"No column for: {', '.join(missing)}. The columns are: {shown[:500]}."
+            _("No column for: %(missing)s. The columns are: %(shown)s.")
+            % {"missing": ", ".join(missing), "shown": shown[:500]}
         )
     return " ".join(texts)
 
@@ -317,14 +320,24 @@ def questions_text(found: Suggestion) -> str:
 def _question_text(question: str, found: Suggestion) -> str:
     options = ", ".join(f"'{text}'" for text in found.options.get(question, ()))
     if question == "external_id":
-        return f"Several columns could be the {REQUIRED[question]}: {options}."
+        return _("Several columns could be the %(required)s: %(options)s.") % {
+            "required": _(REQUIRED[question]),
+            "options": options,
+        }
     if question == "birth_date":
-        return "Dates such as 3/4/2015 could have the day or the month first."
+        return _("Dates such as 3/4/2015 could have the day or the month first.")
     if question.startswith("values:"):
         name = question.removeprefix("values:")
         header = found.layout.fields.get(name, name)
-        return f"Unknown values in '{header}' ({name}): {options}."
-    return f"It is unclear which column is the {REQUIRED[question]}: {options}."
+        return _("Unknown values in '%(header)s' (%(name)s): %(options)s.") % {
+            "header": header,
+            "name": name,
+            "options": options,
+        }
+    return _("It is unclear which column is the %(required)s: %(options)s.") % {
+        "required": _(REQUIRED[question]),
+        "options": options,
+    }
 
 
 def different_values(

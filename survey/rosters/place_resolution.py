@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from django.utils.translation import gettext_noop
+
 from survey.rosters.place_names import (
     FoundBy,
     FoundPlace,
@@ -15,10 +17,12 @@ from survey.rosters.place_names import (
     name_keys,
 )
 
-UNCLEAR = "could be one of several here. Use the code of the place and its own name"
-TWO_CODES = (
-    "has several codes in this file for one name. Use one code for each name, or a"
-    " different name for each code"
+UNCLEAR = gettext_noop(
+    "could be one of several here. Use the code of the place and its own name"
+)
+TWO_CODES = gettext_noop(
+    "has several codes in this file for one name. Use one code for each name,"
+    " or a different name for each code"
 )
 
 

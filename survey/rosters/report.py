@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from typing import TextIO
 
+from django.utils.translation import gettext as _
+
 from accounts.csv_injection import escape_formula
 from survey.rosters.columns import REASON_HEADER, RosterColumns
 from survey.rosters.row_parser import CellRejection
@@ -71,7 +73,10 @@ def write_rejected_rows(
         if cells is None:
             break
         reasons = (f"{cell.column} {cell.reason}".strip() for cell in row_rejections)
-        reason = f"Row {number}: {'; '.join(reasons)}"
+        reason = _("Row %(number)s: %(reasons)s") % {
+            "number": number,
+            "reasons": "; ".join(reasons),
+        }
         shown = [*(cells[index] for index in kept), *cells[width:]]
         writer.writerow([escape_formula(reason), *map(escape_formula, shown)])
         written += 1

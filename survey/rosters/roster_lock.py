@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db import OperationalError, connection
+from django.utils.translation import gettext as _
 
 from survey.database import advisory_locks
 from survey.models import Administration, RosterUpload
@@ -16,8 +17,10 @@ class RosterIsRunning(Exception):
 
     def __init__(self) -> None:
         super().__init__(
-            "A roster of this administration is being applied or undone, so nothing"
-            " was changed. Try again when that is finished."
+            _(
+                "A roster of this administration is being applied or undone, so"
+                " nothing was changed. Try again when that is finished."
+            )
         )
 
 

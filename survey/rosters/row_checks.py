@@ -6,6 +6,9 @@ rows it rejects, and removes them from the temporary tables.
 
 from __future__ import annotations
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from survey.models import Administration
 from survey.rosters.columns import RosterColumns
 from survey.rosters.report import RejectionLog
@@ -54,7 +57,9 @@ def reject_repeated_people(
         " WHERE row > %s ORDER BY row LIMIT %s"
     ):
         for row, first, external_id in batch:
-            reason = f"is the same as in row {first}, in the same district"
+            reason = _("is the same as in row %(first)s, in the same district") % {
+                "first": first
+            }
             log.add_row([CellRejection(row, heading, reason, external_id)])
     staging.execute(
         "DELETE FROM roster_row WHERE row IN (SELECT row FROM roster_duplicate)"
@@ -65,6 +70,20 @@ def reject_repeated_people(
 # with fewer, the file was probably put together from two.
 _MAJORITY = 20
 
+OTHER_ORDER = {
+    "month first": gettext_noop(
+        "is not a date if read month first, like the other rows"
+    ),
+    "day first": gettext_noop("is not a date if read day first, like the other rows"),
+}
+ORDER_READ = {
+    "month first": gettext_noop(
+        "%(heading)s: dates such as 3/4/2015 were read month first"
+    ),
+    "day first": gettext_noop(
+        "%(heading)s: dates such as 3/4/2015 were read day first"
+    ),
+}
 # Order -> mark the rows for which it is impossible (place = -1), and decide
 # the others.
 _APPLY_DATE_ORDER = {
@@ -113,7 +132,7 @@ def settle_date_order(
         """
     )
     order = ""
-    reason = "could be two dates: some rows have the month first, others the day"
+    reason = _("could be two dates: some rows have the month first, others the day")
     if day_first is not None:
         order = "day first" if day_first else "month first"
     elif months >= days * _MAJORITY:
@@ -121,7 +140,7 @@ def settle_date_order(
     elif days > months * _MAJORITY:
         order = "day first"
     if order:
-        reason = f"is not a date if read {order}, like the other rows"
+        reason = _(OTHER_ORDER[order])
     staging.execute(_APPLY_DATE_ORDER[order])
     heading = columns.heading("birth_date")
     for batch in staging.fetch_in_batches(
@@ -131,7 +150,7 @@ def settle_date_order(
             log.add_row([CellRejection(row, heading, reason, "")])
     staging.remove_rejected_rows("place = -1")
     if ambiguous and order:
-        return {f"{heading}: dates such as 3/4/2015 were read {order}": ambiguous}
+        return {_(ORDER_READ[order]) % {"heading": heading}: ambiguous}
     return {}
 
 
@@ -178,9 +197,14 @@ def reject_lost_zeros(
         " WHERE row > %s ORDER BY row LIMIT %s"
     ):
         for row, external_id, shown in batch:
-            reason = f"has lost its leading zeros: {shown} is already on the roster"
+            reason = _(
+                "has lost its leading zeros: %(shown)s is already on the roster"
+            ) % {"shown": shown}
             if shown is None:
-                reason = f"with leading zeros {OTHER_SCHOOL}"
+                reason = _(
+                    "with leading zeros is on another school's roster, or was. Ask your"
+                    " district to move this person"
+                )
             log.add_row([CellRejection(row, heading, reason, external_id)])
     # The person with the zeros is not withdrawn.
     staging.execute(
@@ -214,7 +238,7 @@ def reject_people_of_other_schools(
         """,  # noqa: S608
     ):
         for row, external_id in batch:
-            log.add_row([CellRejection(row, heading, OTHER_SCHOOL, external_id)])
+            log.add_row([CellRejection(row, heading, _(OTHER_SCHOOL), external_id)])
     staging.execute(f"DELETE FROM roster_match WHERE {foreign}")  # noqa: S608
 
 
@@ -252,7 +276,7 @@ def reject_new_addresses(
         "SELECT row, email FROM roster_new_address WHERE row > %s ORDER BY row LIMIT %s"
     ):
         for row, email in batch:
-            log.add_row([CellRejection(row, heading, OTHER_ADDRESS, email)])
+            log.add_row([CellRejection(row, heading, _(OTHER_ADDRESS), email)])
     rejected = "row IN (SELECT row FROM roster_new_address)"
     staging.remove_rejected_rows(rejected)
     staging.execute(f"DELETE FROM roster_match WHERE {rejected}")  # noqa: S608

@@ -9,6 +9,9 @@ from dataclasses import asdict
 from datetime import date
 from typing import NamedTuple
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from accounts.csv_injection import unescape_formula
 from survey.models import Role
 from survey.rosters import date_parsers, field_parsers
@@ -96,6 +99,14 @@ class OtherRole(NamedTuple):
 
 
 ParsedRow = RosterPerson | RejectedRow | LeftPerson | UninvitedPerson | OtherRole
+
+
+NOT_ONE_GRADE = gettext_noop(
+    "%(heading)s '%(value)s' is not a single grade: left blank"
+)
+NOT_A_LANGUAGE = gettext_noop(
+    "%(heading)s '%(value)s' is not a language of this survey: left blank"
+)
 
 
 class RosterPlace(NamedTuple):
@@ -192,7 +203,7 @@ class RowParser:
         surplus = cells[len(header) :]
         if any(map(str.strip, surplus)):
             # All cells after the surplus comma are in the wrong column.
-            reason = "the row has more cells than the header: is a comma not quoted?"
+            reason = _("the row has more cells than the header: is a comma not quoted?")
             reject("", reason, " | ".join(surplus))
             return RejectedRow(rejections)
         if self._is_correction:
@@ -269,9 +280,8 @@ class RowParser:
             elif cells[index].strip():
                 # Without the value: notes are kept longer than the file.
                 header = self.columns.header[index]
-                self.notes[
-                    f"{header} has a value that is not declared: left blank"
-                ] += 1
+                note = _("%(header)s has a value that is not declared: left blank")
+                self.notes[note % {"header": header}] += 1
         return attributes
 
     def _parse_own(
@@ -308,9 +318,13 @@ class RowParser:
         for name, counts in self.subgroup_counts.items():
             if len(counts) >= MANY_VALUES and 2 * len(counts) > counts.total():
                 raise NearlyUniqueSubgroup(
-                    f"'{self.columns.heading(name)}' is a subgroup, but most values in"
-                    " it belong to one person, so it would show who gave which answers."
-                    " Delete the column, or declare fewer values in the administration."
+                    _(
+                        "'%(heading)s' is a subgroup, but most values in it"
+                        " belong to one person, so it would show who gave which"
+                        " answers. Delete the column, or declare fewer values in"
+                        " the administration."
+                    )
+                    % {"heading": self.columns.heading(name)}
                 )
 
     def _index_of_place(self, values: dict[str, str], cells: list[str]) -> int:
@@ -336,8 +350,14 @@ class RowParser:
             )
             if len(self.places) > MOST_SCHOOLS:
                 raise TooLarge(
-                    f"The file names more than {MOST_SCHOOLS:,} schools."
-                    f" Check whether '{self.columns.heading('school')}' is the school."
+                    _(
+                        "The file names more than %(most_schools)s schools. Check"
+                        " whether '%(heading)s' is the school."
+                    )
+                    % {
+                        "most_schools": f"{MOST_SCHOOLS:,}",
+                        "heading": self.columns.heading("school"),
+                    }
                 )
         return index
 
@@ -359,18 +379,18 @@ class RowParser:
             # to reject the teacher.
             if self.role == Role.STUDENT:
                 raise
-            self._note_blanked("grade", cell, "is not a single grade")
+            self._note_blanked("grade", cell, NOT_ONE_GRADE)
             return ""
 
     def _parse_language(self, cell: str) -> str:
         language = field_parsers.parse_language(cell, self._languages)
         if language is None:
-            self._note_blanked("language", cell, "is not a language of this survey")
+            self._note_blanked("language", cell, NOT_A_LANGUAGE)
         return language or ""
 
     def _note_blanked(self, name: str, cell: str, reason: str) -> None:
         shown = " ".join(cell.split())[:40]
-        note = f"{self.columns.heading(name)} '{shown}' {reason}: left blank"
+        note = _(reason) % {"heading": self.columns.heading(name), "value": shown}
         if note not in self.notes and len(self.notes) >= MOST_NOTES:
-            note = "More cells were left blank"
+            note = _("More cells were left blank")
         self.notes[note] += 1

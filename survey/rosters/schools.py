@@ -8,6 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from django.db import connection
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from accounts.models import District, DistrictAlias, School, SchoolAlias
 from survey.database import advisory_locks
@@ -31,11 +33,12 @@ from survey.rosters.row_parser import CellRejection, RosterPlace, RowParser
 from survey.rosters.scope import NOT_YOURS, RosterRefused, RosterScope
 from survey.rosters.staging import Staging
 
-PLACES_CHANGED = (
-    "Districts or schools of this file were created or renamed meanwhile, so that it is"
-    " no longer clear which are meant. Nothing was applied. Start it again."
+PLACES_CHANGED = gettext_noop(
+    "Districts or schools of this file were created or renamed meanwhile, so"
+    " that it is no longer clear which are meant. Nothing was applied. Start"
+    " it again."
 )
-CLOSED = "is closed here. Reopen it in the settings, or correct the row"
+CLOSED = gettext_noop("is closed here. Reopen it in the settings, or correct the row")
 NO_PLACES = PlaceDirectory(())
 # So many new districts are compared with the known ones.
 MOST_COMPARED = 50
@@ -161,7 +164,7 @@ class PlaceMatcher:
             reason, candidates = self.districts.unclear[written]
             places = self.scope.places
             is_visible = places.state or places.districts & {*candidates}
-            return ("district", reason) if is_visible else ("school", NOT_YOURS)
+            return ("district", _(reason)) if is_visible else ("school", _(NOT_YOURS))
         district = self.district_key(written)
         schools = self.schools[district]
         found = schools.known.get(school)
@@ -173,15 +176,15 @@ class PlaceMatcher:
             if not reason or self.scope.places.schools & {*candidates}:
                 reason = unclear
         if reason == NOT_YOURS:
-            reason += self.own_district_meant(written.name)
+            return "school", _(reason) + self.own_district_meant(written.name)
         if reason:
-            return "school", reason
+            return "school", _(reason)
         self.note_spelling(self.districts, self.known_districts, written)
         known = self.known_schools.get(district, NO_PLACES)
         if district in self.known_districts.closed:
-            return "district", CLOSED
+            return "district", _(CLOSED)
         if found and found.keys[0] in known.closed:
-            return "school", CLOSED
+            return "school", _(CLOSED)
         self.note_spelling(schools, known, school, in_district=district)
         pk = found.keys[0] if found else self.add_new_school(district, school)
         self.matches.rows.append((place, district, pk))
@@ -195,7 +198,11 @@ class PlaceMatcher:
         own = self.scope.places.districts
         names = {self.known_districts.name_of.get(pk, "") for pk in own}
         near = [known for known in sorted(names) if is_near_name(name, known)]
-        return f". Did you mean the district {near[0]}?" if near else ""
+        return (
+            _(". Did you mean the district %(near)s?") % {"near": near[0]}
+            if near
+            else ""
+        )
 
     def note_spelling(
         self,
@@ -375,7 +382,7 @@ def _find_again(
     for key, place in new.items():
         match = directory.find(*WrittenPlace.of(place.code, place.name))
         if match.by == FoundBy.UNCLEAR:
-            raise PlacesChanged(PLACES_CHANGED)
+            raise PlacesChanged(_(PLACES_CHANGED))
         if match.keys:
             [found[key]] = match.keys
     return found

@@ -9,25 +9,31 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from accounts.permissions import Capability, Permissions, Places
 from survey.models import Administration, Denominator, RosterUpload
 
 # The same words whether such a school exists or not, so that a file cannot be
 # used to find out which schools other districts have.
-NOT_YOURS = (
-    "is not a school that you can upload rosters for. Check its code and name. Your"
-    " district or state can add a school, and upload a file of several places"
+NOT_YOURS = gettext_noop(
+    "is not a school that you can upload rosters for. Check its code and"
+    " name. Your district or state can add a school, and upload a file of"
+    " several places"
 )
-NOT_OFFERED = "is not one of this administration's schools"
-OTHER_SCHOOL = (
+NOT_OFFERED = gettext_noop("is not one of this administration's schools")
+OTHER_SCHOOL = gettext_noop(
     "is on another school's roster, or was. Ask your district to move this person"
 )
-NO_ROSTER = (
-    "This administration has no roster: anyone can take part with a school's open code,"
-    " and people on a roster could answer twice. Upload the roster to an administration"
-    " for people on a roster."
+NO_ROSTER = gettext_noop(
+    "This administration has no roster: anyone can take part with a school's"
+    " open code, and people on a roster could answer twice. Upload the roster"
+    " to an administration for people on a roster."
 )
-OTHER_ADDRESS = "differs from the roster. E-mail address changes need the district"
+OTHER_ADDRESS = gettext_noop(
+    "differs from the roster. E-mail address changes need the district"
+)
 
 
 class RosterRefused(Exception):
@@ -37,7 +43,7 @@ class RosterRefused(Exception):
 def check_takes_roster(administration: Administration) -> None:
     """Raise RosterRefused where anyone can take part."""
     if administration.denominator == Denominator.COUNT:
-        raise RosterRefused(NO_ROSTER)
+        raise RosterRefused(_(NO_ROSTER))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,9 @@ import io
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from survey.rosters.unreadable import RosterUnreadable, TooLarge
 
 # Excel's own number of rows, and room for a whole state in one CSV file.
@@ -18,7 +21,12 @@ MOST_ROWS = 5_000_000
 # In characters; above csv's own limit for one field, which is 131,072.
 LONGEST_LINE = 500_000
 
-DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+DELIMITERS = {
+    ",": gettext_noop("commas"),
+    ";": gettext_noop("semicolons"),
+    "\t": gettext_noop("tabs"),
+    "|": gettext_noop("bars"),
+}
 ENCODING_NAMES = {
     "utf-8-sig": "UTF-8",
     "utf-16": "UTF-16",
@@ -67,8 +75,10 @@ def encoding_of(file: BinaryIO) -> str:
         if _decodes(file, encoding):
             return encoding
     raise UnknownEncoding(
-        "The file's letters cannot be read: it is neither UTF-8, UTF-16 nor"
-        " Windows-1252. Save it as 'CSV UTF-8'."
+        _(
+            "The file's letters cannot be read: it is neither UTF-8, UTF-16 nor"
+            " Windows-1252. Save it as 'CSV UTF-8'."
+        )
     )
 
 
@@ -83,8 +93,11 @@ def _decodes(file: BinaryIO, encoding: str) -> bool:
             if "\x00" in text:
                 line = lines + text[: text.index("\x00")].count("\n")
                 raise NulCharacters(
-                    f"Line {line} contains a NUL character: this is not a text file,"
-                    " or it is damaged. Save it again as CSV."
+                    _(
+                        "Line %(line)s contains a NUL character: this is not a"
+                        " text file, or it is damaged. Save it again as CSV."
+                    )
+                    % {"line": line}
                 )
             lines += text.count("\n")
             if not piece:
@@ -106,10 +119,16 @@ def text_rows(
         except StopIteration:
             return
         except csv.Error as error:
-            raise TooLarge(f"Row {number + 1} cannot be read: {error}.") from error
+            raise TooLarge(
+                _("Row %(number)s cannot be read: %(error)s.")
+                % {"number": number + 1, "error": error}
+            ) from error
         number += 1
         if number > MOST_ROWS:
-            raise TooLarge(f"The file has more than {MOST_ROWS:,} rows.")
+            raise TooLarge(
+                _("The file has more than %(most_rows)s rows.")
+                % {"most_rows": f"{MOST_ROWS:,}"}
+            )
         yield cells
 
 
@@ -132,11 +151,15 @@ class _LineReader:
             self.characters += len(line)
             if self.characters >= LONGEST_LINE and not self.is_sample:
                 raise TooLarge(
-                    f"Row {self.row} is longer than {LONGEST_LINE:,} characters."
+                    _("Row %(row)s is longer than %(longest_line)s characters.")
+                    % {"row": self.row, "longest_line": f"{LONGEST_LINE:,}"}
                 )
             return line
         # csv.reader needs a line in the middle of a row only within quotes. It
         # would read all that follows the quote as one cell, and lose those people.
         if self.characters and not self.is_sample:
-            raise UnclosedQuote(f"A quotation mark in row {self.row} is never closed.")
+            raise UnclosedQuote(
+                _("A quotation mark in row %(row)s is never closed.")
+                % {"row": self.row}
+            )
         raise StopIteration

@@ -16,6 +16,8 @@ from django.db.models import Count, Exists, F, OuterRef, Q
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.formats import date_format
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from accounts.models import User
 from accounts.permissions import Permissions
@@ -31,6 +33,7 @@ from survey.models import (
     RosterUndo,
     RosterUpload,
 )
+from survey.opt_outs.consents import people_with_consents
 from survey.rosters.apply import CHANGE_AT_ONCE, update_rows
 from survey.rosters.batch_writes import write_batch
 from survey.rosters.counted_groups import (
@@ -46,23 +49,28 @@ from survey.rosters.upload_state import UploadConflict, change_state, record_act
 State = RosterUpload.State
 Change = RosterChange.Change
 
-NOT_RECORDED = (
-    "What this roster changed is no longer stored, so it cannot be undone. Records are"
-    " kept for 30 days, and until a roster is imported without the console."
+NOT_RECORDED = gettext_noop(
+    "What this roster changed is no longer stored, so it cannot be undone."
+    " Records are kept for 30 days, and until a roster is imported without"
+    " the console."
 )
-LATER_ROSTER = (
-    "“{name}” of {date} was applied later, at least in part, and lists people of the"
-    " same schools. Undo that roster first."
+LATER_ROSTER = gettext_noop(
+    "“{name}” of {date} was applied later, at least in part, and lists people"
+    " of the same schools. Undo that roster first."
 )
-STARTED = (
-    "At least one person whom this roster added or brought back has started the survey,"
-    " so it cannot be undone. To remove people, upload a roster without them."
+STARTED = gettext_noop(
+    "At least one person whom this roster added or brought back has started"
+    " the survey, so it cannot be undone. To remove people, upload a roster"
+    " without them."
 )
-TOO_FEW = (
-    "Nobody may see who has started this survey, and undoing a roster with so few new"
-    " people would show it. To remove them, upload a roster without them."
+TOO_FEW = gettext_noop(
+    "Nobody may see who has started this survey, and undoing a roster with so"
+    " few new people would show it. To remove them, upload a roster without"
+    " them."
 )
-NOT_PERMITTED = "You may no longer manage rosters in the place of this roster."
+NOT_PERMITTED = gettext_noop(
+    "You may no longer manage rosters in the place of this roster."
+)
 # A roster that was not fully applied has records of the people whom it changed.
 CAN_BE_UNDONE = (State.APPLIED, State.FAILED)
 # As for login cards: among fewer people, each is known.
@@ -95,10 +103,10 @@ def reason_not_to_undo(upload: RosterUpload) -> str:
     """Return why a roster cannot be undone, or an empty string. 5 statements."""
     undo = RosterUndo.objects.filter(upload=upload).first()
     if undo is None:
-        return NOT_RECORDED
+        return _(NOT_RECORDED)
     if later := _later_roster(upload, undo):
         uploaded_at = timezone.localtime(later.uploaded_at)
-        return LATER_ROSTER.format(
+        return _(LATER_ROSTER).format(
             name=later.name, date=date_format(uploaded_at, "DATETIME_FORMAT")
         )
     changes = count_changes(upload)
@@ -109,8 +117,8 @@ def reason_not_to_undo(upload: RosterUpload) -> str:
         and administration.is_completion_confidential
         and administration.opens_at <= timezone.now()
     ):
-        return TOO_FEW
-    return STARTED if new and _have_started(upload, undo) else ""
+        return _(TOO_FEW)
+    return _(STARTED) if new and _have_started(upload, undo) else ""
 
 
 def _later_roster(upload: RosterUpload, undo: RosterUndo) -> RosterUpload | None:
@@ -156,7 +164,7 @@ def start_undo(
     if current.state == State.UNDOING:
         jobs = Job.objects.filter(kind="roster.undo", subject_id=upload.pk)
         if jobs.filter(ended_at=None).exists():
-            raise UploadConflict("This roster is already being undone.")
+            raise UploadConflict(_("This roster is already being undone."))
     elif current.state in CAN_BE_UNDONE and (reason := reason_not_to_undo(upload)):
         raise UploadConflict(reason)
     change_state(
@@ -178,7 +186,7 @@ def undo_roster(job: Job, progress: Progress) -> None:
     """Give everybody back what they had before a roster was applied."""
     upload = upload_of_job(job)
     with open_staging() as staging:
-        progress.begin_step("Waiting for another roster of this administration")
+        progress.begin_step(_("Waiting for another roster of this administration"))
         staging.lock(upload.administration_id)
         upload.refresh_from_db(fields=["state"])
         if upload.state != State.UNDOING:
@@ -198,7 +206,7 @@ def undo_roster(job: Job, progress: Progress) -> None:
         with transaction.atomic():
             _finish(upload)
             progress.confirm()
-    progress.message = "Undone."
+    progress.message = _("Undone.")
 
 
 def _state_before(upload: RosterUpload) -> State:
@@ -209,7 +217,7 @@ def _state_before(upload: RosterUpload) -> State:
 def _refusal(upload: RosterUpload, undo: RosterUndo) -> str:
     by = undo.by
     if by is None or scope_of_upload(upload, Permissions(by)) is None:
-        return NOT_PERMITTED
+        return _(NOT_PERMITTED)
     return reason_not_to_undo(upload)
 
 
@@ -228,7 +236,7 @@ def undo_changes(upload: RosterUpload, undo: RosterUndo, progress: Progress) -> 
         for ids in _in_batches(upload, changes):
             write_batch(partial(_undo_batch, undo, write, ids))
             done += len(ids)
-            progress.begin_step(f"Undoing changes: {done:,}")
+            progress.begin_step(_("Undoing changes: %(done)s") % {"done": f"{done:,}"})
 
 
 def _in_batches(upload: RosterUpload, changes: Collection[str]) -> Iterator[list[int]]:
@@ -275,7 +283,10 @@ def not_started(ids: Collection[int]) -> list[int]:
 
 
 def _remove_people(writer: Staging, undo: RosterUndo, ids: list[int]) -> Counter[str]:
-    """Delete new people; withdraw those who have opted out or were sent their code.
+    """Delete new people; withdraw those who were sent their code.
+
+    Also those who have opted out, or whose consent was recorded, so that the next
+    roster that lists them finds both.
 
     Deleting leaves nothing of a person who was never meant to be here. Primary keys
     are never given again, so a card that was printed opens no other person's survey.
@@ -288,8 +299,10 @@ def _remove_people(writer: Staging, undo: RosterUndo, ids: list[int]) -> Counter
     ) | set(
         CardSet.objects.filter(respondent__in=free).values_list("respondent", flat=True)
     )
-    opted_out = Respondent.objects.filter(pk__in=free, opted_out_at__isnull=False)
-    known.update(opted_out.values_list("pk", flat=True))
+    opted_out = Respondent.objects.filter(
+        pk__in=free, opted_out_at__isnull=False, awaits_consent=False
+    )
+    known.update(opted_out.values_list("pk", flat=True), people_with_consents(free))
     if known:
         keep_groups_of_withdrawn(writer, sorted(known))
         Respondent.objects.filter(pk__in=known).update(withdrawn_at=timezone.now())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
 
 from accounts.audit import record
 from accounts.models import User
@@ -33,8 +34,8 @@ def change_state(
     if not current.update(**values):
         upload.refresh_from_db()
         raise UploadConflict(
-            "This can't be done now. Status of this roster:"
-            f" {upload.get_state_display()}."
+            _("This can't be done now. Status of this roster: %(state)s.")
+            % {"state": upload.get_state_display()}
         )
     for name, value in values.items():
         setattr(upload, name, value)

@@ -13,6 +13,8 @@ from django.db import transaction
 from django.db.models import Sum
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from accounts.models import District, School, User
 from survey.files import new_name, private_files
@@ -40,10 +42,10 @@ MOST_BYTES = 20 * 10**9
 
 # Before somebody has confirmed what the columns would change.
 COLUMNS_CAN_CHANGE = (State.MAPPING, State.CHECKED, State.REFUSED)
-NOBODY_TO_INVITE = (
+NOBODY_TO_INVITE = gettext_noop(
     "There is nothing to apply: nobody in this file has the role of this"
-    " administration. Upload the file to an administration for the people in it, or"
-    " check which column holds the role."
+    " administration. Upload the file to an administration for the people in"
+    " it, or check which column holds the role."
 )
 
 
@@ -80,9 +82,12 @@ def receive(
     size = (kept.aggregate(bytes=Sum("size"))["bytes"] or 0) + (file.size or 0)
     if size > MOST_BYTES:
         raise TooManyFiles(
-            "Your rosters of the last 30 days would take more than"
-            f" {MOST_BYTES / 10**9:.0f} GB. Cancel uploads that you no longer need,"
-            " then upload this file."
+            _(
+                "Your rosters of the last 30 days would take more than"
+                " %(most_bytes)s GB. Cancel uploads that you no longer need, then"
+                " upload this file."
+            )
+            % {"most_bytes": f"{MOST_BYTES / 10**9:.0f}"}
         )
     # Before the transaction: a large file takes seconds.
     stored_name = private_files().save(new_name(FOLDER, ".roster"), file)
@@ -121,7 +126,7 @@ def choose_columns(
     Raises UploadConflict.
     """
     if not upload.file:
-        raise UploadConflict(FILE_DELETED)
+        raise UploadConflict(_(FILE_DELETED))
     choice = RosterLayoutChoice.objects.create(
         district=upload.school.district if upload.school else upload.district,
         school=upload.school,
@@ -170,10 +175,10 @@ def confirm(
     """
     refuse_of_scan(upload)
     if is_for_other_roles(upload):
-        raise UploadConflict(NOBODY_TO_INVITE)
+        raise UploadConflict(_(NOBODY_TO_INVITE))
     if seen != str(upload.withdrawn) or columns not in (None, columns_key(upload)):
         raise UploadConflict(
-            "The figures have changed. Check them again before you confirm."
+            _("The figures have changed. Check them again before you confirm.")
         )
     typed = check_typed_number(
         typed, upload.withdrawn, must_be_typed=upload.must_be_typed
@@ -216,7 +221,7 @@ def refuse_of_scan(upload: RosterUpload) -> None:
     """
     if upload.scan_id is not None:
         raise UploadConflict(
-            "This roster is part of a scan of a feed. Confirm or cancel the scan."
+            _("This roster is part of a scan of a feed. Confirm or cancel the scan.")
         )
 
 
@@ -268,7 +273,7 @@ def start_again(
     refuse_of_scan(upload)
     running = latest_job(upload)
     if running and not running.is_over:
-        raise UploadConflict("This roster is already being processed.")
+        raise UploadConflict(_("This roster is already being processed."))
     confirmed = upload.confirmed_at is not None
     change_state(
         upload,

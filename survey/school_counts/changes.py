@@ -10,6 +10,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from accounts import audit
 from accounts.models import School, User
@@ -112,7 +113,7 @@ def _store(
     current = locked.get(pk=administration.pk)
     if current.denominator != Denominator.COUNT:
         raise ValidationError(
-            "People of this administration are on a roster, which is counted."
+            _("People of this administration are on a roster, which is counted.")
         )
     _check_schools(current, {new.school for new in counts}, by)
     before = current_counts(current)
@@ -120,8 +121,10 @@ def _store(
         row = before.get(new.school)
         if (row.pk if row else None) != new.seen:
             raise CountChanged(
-                "Somebody else has changed a count meanwhile. Load this page again, and"
-                " check it."
+                _(
+                    "Somebody else has changed a count meanwhile. Load this page"
+                    " again, and check it."
+                )
             )
     changed = [new for new in counts if _differs(before.get(new.school), new)]
     _write(current, changed, before, by)

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from django.db.models import QuerySet
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from accounts.csv_injection import unescape_formula
 from accounts.models import School
@@ -35,7 +37,7 @@ HEADERS = {
 FIELD_OF_HEADER = {
     header: name for name, headers in HEADERS.items() for header in headers.split()
 }
-REQUIRED = ("school code", "count")
+REQUIRED = (gettext_noop("school code"), gettext_noop("count"))
 UNIT_OF_HEADER = {
     header: unit
     for unit, headers in UNITS_OF_HEADERS.items()
@@ -129,8 +131,11 @@ def check_counts(
         report.rows += 1
         if report.rows > MOST_ROWS:
             raise TooLarge(
-                f"The file has more than {MOST_ROWS:,} rows. Upload one district at a"
-                " time."
+                _(
+                    "The file has more than %(most_rows)s rows. Upload one"
+                    " district at a time."
+                )
+                % {"most_rows": f"{MOST_ROWS:,}"}
             )
         if not reader.cell(cells, "count"):
             report.blank += 1
@@ -147,7 +152,7 @@ def check_counts(
             CellRejection(
                 row.row,
                 table.columns.heading("school"),
-                f"is in several rows: {numbers}",
+                _("is in several rows: %(numbers)s") % {"numbers": numbers},
                 row.school.code,
             )
             for row in rows
@@ -192,7 +197,7 @@ class _RowReader:
             reject("count", reason)
         unit = self.cell(cells, "unit").casefold() or self.unit
         if unit not in Unit.values:
-            reject("unit", "is neither “students” nor “families”")
+            reject("unit", _("is neither “students” nor “families”"))
         if len(rejections) > before or isinstance(found, str):
             return None
         return found, unit, count
@@ -200,26 +205,30 @@ class _RowReader:
     def _find(self, code: str, district: str) -> School | str:
         """Return the school, or why there is none."""
         if not code:
-            return "is empty"
+            return _("is empty")
         found = [
             school
             for school in self.schools.get(code.casefold(), ())
             if not district or school.district.code.casefold() == district.casefold()
         ]
         if len(found) > 1:
-            return "is the code of several schools: add a column with the district code"
+            return _(
+                "is the code of several schools: add a column with the district code"
+            )
         # The same words for an unknown school and one of another district.
-        return found[0] if found else "is not one of your schools in this survey"
+        return found[0] if found else _("is not one of your schools in this survey")
 
 
 def _parse_count(text: str) -> tuple[int, str]:
     """Return the number, and the reason if it is none."""
     if not COUNT.fullmatch(text):
-        return 0, "is not a whole number"
+        return 0, _("is not a whole number")
     digits = text.partition(".")[0].replace(",", "")
     count = int(digits) if len(digits) <= LONGEST_COUNT else 0
     if not 1 <= count <= LARGEST_COUNT:
-        return 0, f"is not between 1 and {LARGEST_COUNT:,}"
+        return 0, _("is not between 1 and %(largest_count)s") % {
+            "largest_count": f"{LARGEST_COUNT:,}"
+        }
     return count, ""
 
 

@@ -11,6 +11,7 @@ from typing import TextIO
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import connection, transaction
+from django.utils.translation import gettext as _
 
 from accounts.models import District, School, SchoolListing
 from accounts.school_directory import refresh_words, search_text
@@ -143,31 +144,41 @@ def _parse(
     texts = {name: cell(name) for name in ("name", *TEXTS, *CONTACT)}
     for name, text in texts.items():
         if len(text) > MOST_LETTERS[name]:
-            reject(name, f"is longer than {MOST_LETTERS[name]} letters")
+            reject(
+                name,
+                _("is longer than %(most_letters)s letters")
+                % {"most_letters": MOST_LETTERS[name]},
+            )
         elif "\x00" in text:
-            reject(name, "has a NUL character")
+            reject(name, _("has a NUL character"))
     email = texts["contact_email"]
     try:
         validate_email(email or "a@example.org")
     except ValidationError:
-        reject("contact_email", "is not an e-mail address")
+        reject("contact_email", _("is not an e-mail address"))
     code, district = cell("code"), cell("district")
     if len(code) > LONGEST_CODE or "\x00" in code + district:
-        reject("code", f"is longer than {LONGEST_CODE} letters, or has a NUL character")
+        reject(
+            "code",
+            _("is longer than %(longest_code)s letters, or has a NUL character")
+            % {"longest_code": LONGEST_CODE},
+        )
     elif not code and not texts["name"]:
-        reject("code" if "code" in columns.fields else "name", "names no school")
+        reject("code" if "code" in columns.fields else "name", _("names no school"))
     degrees: dict[str, float] = {}
     for name, limit in (("latitude", 90), ("longitude", 180)):
         try:
             degrees[name] = float(cell(name))
         except ValueError:
-            reject(name, "is not a number")
+            reject(name, _("is not a number"))
             continue
         # Also not a number: NaN.
         if not (math.isfinite(degrees[name]) and abs(degrees[name]) <= limit):
-            reject(name, f"is not between -{limit} and {limit}")
+            reject(
+                name, _("is not between -%(limit)s and %(limit)s") % {"limit": limit}
+            )
     if degrees == {"latitude": 0, "longitude": 0}:
-        reject("latitude", "and longitude are 0, which is in the sea")
+        reject("latitude", _("and longitude are 0, which is in the sea"))
     if len(rejections) > before:
         return None
     district = district or code[:DIGITS_OF_DISTRICT]
@@ -219,13 +230,19 @@ def _match(
         key: object = found[0] if len(found) == 1 else row.code.casefold()
         reason = ""
         if len(found) > 1:
-            reason = f"is the {kind} of several schools"
+            reason = (
+                _("is the code of several schools")
+                if kind == "code"
+                else _("is the name of several schools")
+            )
         elif not found and not create:
-            reason = "is not a school here"
+            reason = _("is not a school here")
         elif not found and not (row.code and row.name and row.district):
-            reason = "is not a school here, and cannot be created without code and name"
+            reason = _(
+                "is not a school here, and cannot be created without code and name"
+            )
         elif key in row_of:
-            reason = f"is the school of row {row_of[key]} too"
+            reason = _("is the school of row %(row_of)s too") % {"row_of": row_of[key]}
         if reason:
             heading = columns.heading(column)
             report.rejections.append(CellRejection(row.row, heading, reason, text))

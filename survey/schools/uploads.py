@@ -13,6 +13,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from accounts import audit
 from accounts.models import User
@@ -84,7 +85,7 @@ def latest_job(upload: SchoolImport) -> Job | None:
 @job("schools.check")
 def check_schools(job: Job, progress: Progress) -> None:
     """Store what a file would change."""
-    progress.begin_step("Checking the file")
+    progress.begin_step(_("Checking the file"))
     upload = SchoolImport.objects.get(pk=job.subject_id or 0)
     if upload.state != State.CHECKING:
         return
@@ -102,7 +103,7 @@ def check_schools(job: Job, progress: Progress) -> None:
 @job("schools.apply", stoppable=False)
 def apply_schools(job: Job, progress: Progress) -> None:
     """Import the valid rows of a file."""
-    progress.begin_step("Importing the schools")
+    progress.begin_step(_("Importing the schools"))
     upload = SchoolImport.objects.get(pk=job.subject_id or 0)
     if upload.state != State.APPLYING:
         return
@@ -131,7 +132,7 @@ def _import(upload: SchoolImport, *, dry_run: bool) -> SchoolReport:
 def _checked(upload: SchoolImport) -> SchoolImport:
     current = SchoolImport.objects.select_for_update(of=("self",)).get(pk=upload.pk)
     if current.state != State.CHECKED:
-        raise ValidationError("This file was confirmed or cancelled before.")
+        raise ValidationError(_("This file was confirmed or cancelled before."))
     return current
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import BinaryIO
 
+from django.utils.translation import gettext as _
+
 from survey.spreadsheets import xls_to_xlsx
 from survey.spreadsheets.workbook_guard import MIB, OLE_SIGNATURE, UnsafeWorkbook
 
@@ -35,14 +37,17 @@ def converted_to_xlsx(file: BinaryIO) -> Iterator[BinaryIO]:
     """
     if file.seek(0, io.SEEK_END) > LARGEST_XLS:
         raise UnsafeWorkbook(
-            f"An .xls file may have at most {LARGEST_XLS // MIB} MB. Save it as .xlsx,"
-            " without a password."
+            _(
+                "An .xls file may have at most %(largest_xls)s MB. Save it as"
+                " .xlsx, without a password."
+            )
+            % {"largest_xls": LARGEST_XLS // MIB}
         )
     file.seek(0)
     content = file.read()
     if ENCRYPTED_PACKAGE in content:
         raise UnsafeWorkbook(
-            "The file is protected by a password. Save it without a password."
+            _("The file is protected by a password. Save it without a password.")
         )
     with TemporaryDirectory(prefix="xls-") as folder:
         source, target = Path(folder) / "source.xls", Path(folder) / "target.xlsx"
@@ -70,8 +75,10 @@ def _convert(source: Path, target: Path) -> None:
     if done and done.returncode == 0:
         return
     if done and done.returncode == xls_to_xlsx.REFUSED:
-        raise UnsafeWorkbook(done.stdout.decode(errors="replace"))
+        raise UnsafeWorkbook(_(done.stdout.decode(errors="replace")))
     raise UnsafeWorkbook(
-        "The .xls file is damaged or too large to be read. Open it in a spreadsheet"
-        " program and save it as .xlsx."
+        _(
+            "The .xls file is damaged or too large to be read. Open it in"
+            " a spreadsheet program and save it as .xlsx."
+        )
     )

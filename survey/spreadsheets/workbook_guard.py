@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from typing import BinaryIO
 from xml.parsers import expat
 
+from django.utils.translation import gettext as _
+
 MIB = 2**20
 CHUNK = 2**17
 XLSX_SIGNATURE = b"PK"
@@ -92,38 +94,46 @@ class WorkbookArchive:
     def __init__(self, file: BinaryIO, limits: Limits) -> None:
         self.limits = limits
         if file.seek(0, io.SEEK_END) > limits.file:
-            raise UnsafeWorkbook(f"The file is larger than {limits.file // MIB} MB.")
+            raise UnsafeWorkbook(
+                _("The file is larger than %(file)s MB.") % {"file": limits.file // MIB}
+            )
         with report_damage():
             _check_directory(file)
             self._archive = zipfile.ZipFile(file)
         parts = self._archive.infolist()
         self.parts = {part.filename: part for part in parts}
         if len(parts) > MOST_PARTS:
-            raise UnsafeWorkbook(f"The file has more than {MOST_PARTS:,} parts.")
+            raise UnsafeWorkbook(
+                _("The file has more than %(most_parts)s parts.")
+                % {"most_parts": f"{MOST_PARTS:,}"}
+            )
         if len(self.parts) < len(parts):
-            raise UnsafeWorkbook("The file is damaged: it contains a part twice.")
+            raise UnsafeWorkbook(_("The file is damaged: it contains a part twice."))
         self._check_format()
         self._check_sizes()
 
     def _check_format(self) -> None:
         if "mimetype" in self.parts:
-            raise UnsafeWorkbook("This is an OpenDocument file. Save it as .xlsx.")
+            raise UnsafeWorkbook(_("This is an OpenDocument file. Save it as .xlsx."))
         if "xl/workbook.bin" in self.parts:
-            raise UnsafeWorkbook("This is a binary .xlsb file. Save it as .xlsx.")
+            raise UnsafeWorkbook(_("This is a binary .xlsb file. Save it as .xlsx."))
         if not {"[Content_Types].xml", "xl/workbook.xml"} <= self.parts.keys():
-            raise UnsafeWorkbook("This is a ZIP archive, but not an Excel workbook.")
+            raise UnsafeWorkbook(_("This is a ZIP archive, but not an Excel workbook."))
         for name, part in self.parts.items():
             if ".." in name or name[:1] in ("/", "\\"):
-                raise UnsafeWorkbook(f"The part {name[:60]!a} has a forbidden name.")
+                raise UnsafeWorkbook(
+                    _("The part %(name)s has a forbidden name.")
+                    % {"name": f"{name[:60]!a}"}
+                )
             if part.flag_bits & 1:
                 raise UnsafeWorkbook(
-                    "The file is encrypted. Save it without a password."
+                    _("The file is encrypted. Save it without a password.")
                 )
             # zipfile unpacks all other kinds without any bound.
             if part.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise UnsafeWorkbook(
-                    f"The part {name[:60]!a} is compressed in a way that Excel"
-                    " never uses."
+                    _("The part %(name)s is compressed in a way that Excel never uses.")
+                    % {"name": f"{name[:60]!a}"}
                 )
 
     def _check_sizes(self) -> None:
@@ -134,7 +144,8 @@ class WorkbookArchive:
         sheets = sum(part.file_size for part in parts if is_sheet(part.filename))
         if unpacked > limits.total or sheets > limits.sheets:
             raise UnsafeWorkbook(
-                f"The workbook is larger than {limits.sheets // MIB} MB when unpacked."
+                _("The workbook is larger than %(sheets)s MB when unpacked.")
+                % {"sheets": limits.sheets // MIB}
             )
         for part in parts:
             name = part.filename.casefold()
@@ -146,8 +157,11 @@ class WorkbookArchive:
                 raise _too_large(part.filename, largest)
         if unpacked > max(limits.harmless, HIGHEST_RATIO * packed):
             raise UnsafeWorkbook(
-                f"The workbook unpacks to more than {HIGHEST_RATIO} times its size,"
-                " which no real workbook does."
+                _(
+                    "The workbook unpacks to more than %(highest_ratio)s times"
+                    " its size, which no real workbook does."
+                )
+                % {"highest_ratio": HIGHEST_RATIO}
             )
 
     def read(self, name: str, largest: int) -> Iterator[bytes]:
@@ -173,8 +187,11 @@ class WorkbookArchive:
                 yield piece
         if size != part.file_size:
             raise UnsafeWorkbook(
-                f"The file is damaged: the part {name[:60]!a} declares"
-                f" {part.file_size} bytes and contains {size}."
+                _(
+                    "The file is damaged: the part %(name)s declares"
+                    " %(file_size)s bytes and contains %(size)s."
+                )
+                % {"name": f"{name[:60]!a}", "file_size": part.file_size, "size": size}
             )
 
 
@@ -182,7 +199,10 @@ def _check_directory(file: BinaryIO) -> None:
     # zipfile reads the whole directory before anything can be counted.
     end_record = zipfile._EndRecData(file)  # type: ignore[attr-defined]
     if end_record and end_record[zipfile._ECD_SIZE] > LARGEST_DIRECTORY:  # type: ignore[attr-defined]
-        raise UnsafeWorkbook(f"The file has more than {MOST_PARTS:,} parts.")
+        raise UnsafeWorkbook(
+            _("The file has more than %(most_parts)s parts.")
+            % {"most_parts": f"{MOST_PARTS:,}"}
+        )
 
 
 def is_sheet(name: str) -> bool:
@@ -191,8 +211,11 @@ def is_sheet(name: str) -> bool:
 
 def _too_large(name: str, largest: int) -> UnsafeWorkbook:
     return UnsafeWorkbook(
-        f"The part {name[:60]!a} of the workbook is larger than {largest // MIB} MB"
-        " when unpacked."
+        _(
+            "The part %(name)s of the workbook is larger than %(largest)s"
+            " MB when unpacked."
+        )
+        % {"name": f"{name[:60]!a}", "largest": largest // MIB}
     )
 
 
@@ -208,8 +231,11 @@ def report_damage() -> Iterator[None]:
         raise
     except Exception as error:
         raise UnsafeWorkbook(
-            f"The workbook is damaged ({type(error).__name__}). Open it in a"
-            " spreadsheet program and save it again."
+            _(
+                "The workbook is damaged (%(name)s). Open it in a spreadsheet"
+                " program and save it again."
+            )
+            % {"name": type(error).__name__}
         ) from error
 
 
@@ -224,10 +250,13 @@ def create_parser(
     Entities, external ones too, can only be declared in a document type.
     """
 
-    def refuse_document_type(*_: object) -> None:
+    def refuse_document_type(*declared: object) -> None:
         raise UnsafeWorkbook(
-            f"The part {part[:60]!a} of the workbook declares a document type or"
-            " entities, which no workbook does."
+            _(
+                "The part %(part)s of the workbook declares a document type"
+                " or entities, which no workbook does."
+            )
+            % {"part": f"{part[:60]!a}"}
         )
 
     parser = expat.ParserCreate()
@@ -242,7 +271,8 @@ def create_parser(
 def check_number_format(code: str) -> None:
     if len(code) > LONGEST_FORMAT:
         raise UnsafeWorkbook(
-            f"A number format has more than {LONGEST_FORMAT} characters."
+            _("A number format has more than %(longest_format)s characters.")
+            % {"longest_format": LONGEST_FORMAT}
         )
 
 
@@ -252,11 +282,13 @@ def unpack_survey(content: bytes) -> bytes:
     A reader of the result sees only bytes and elements that were counted.
     """
     if not content:
-        raise UnsafeWorkbook("The file is empty.")
+        raise UnsafeWorkbook(_("The file is empty."))
     if not content.startswith(XLSX_SIGNATURE):
         raise UnsafeWorkbook(
-            "This is not an Excel workbook (perhaps a CSV or text file). Save it as"
-            " .xlsx in a spreadsheet program."
+            _(
+                "This is not an Excel workbook (perhaps a CSV or text file)."
+                " Save it as .xlsx in a spreadsheet program."
+            )
         )
     archive = WorkbookArchive(io.BytesIO(content), SURVEY)
     unpacked = io.BytesIO()
@@ -273,13 +305,16 @@ def unpack_survey(content: bytes) -> bytes:
 def _count_elements(name: str, data: bytes, allowed: int) -> int:
     count = 0
 
-    def count_element(_: str, attributes: dict[str, str]) -> None:
+    def count_element(element: str, attributes: dict[str, str]) -> None:
         nonlocal count
         count += 1
         if count > allowed:
             raise UnsafeWorkbook(
-                f"The part {name[:60]!a} has more cells, texts or styles than any"
-                " survey needs."
+                _(
+                    "The part %(name)s has more cells, texts or styles than any"
+                    " survey needs."
+                )
+                % {"name": f"{name[:60]!a}"}
             )
         check_number_format(attributes.get("formatCode", ""))
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from datetime import datetime, time
 from typing import BinaryIO
 
+from django.utils.translation import gettext as _
 from openpyxl.styles.numbers import builtin_format_code, is_date_format
 from openpyxl.utils.cell import column_index_from_string
 from openpyxl.utils.datetime import MAC_EPOCH, WINDOWS_EPOCH, from_excel
@@ -64,7 +65,7 @@ class XlsxWorkbook:
         """Read texts and number formats; return the names of parts by their ids."""
         targets: dict[str, str] = {}
         tables: set[str] = set()
-        for _, name, attributes in self._elements("xl/_rels/workbook.xml.rels"):
+        for _kind, name, attributes in self._elements("xl/_rels/workbook.xml.rels"):
             if name != "Relationship":
                 continue
             path = posixpath.join("/xl", attributes["Target"])
@@ -72,7 +73,9 @@ class XlsxWorkbook:
             targets[attributes["Id"]] = target
             kind = attributes["Type"].rpartition("/")[2]
             if kind in tables:
-                raise UnsafeWorkbook(f"The workbook has two parts of {kind}.")
+                raise UnsafeWorkbook(
+                    _("The workbook has two parts of %(kind)s.") % {"kind": kind}
+                )
             if kind == "sharedStrings":
                 tables.add(kind)
                 self._texts = self._read_texts(target)
@@ -82,14 +85,14 @@ class XlsxWorkbook:
         return targets
 
     def _read_sheets(self, targets: dict[str, str]) -> None:
-        for _, name, attributes in self._elements("xl/workbook.xml"):
+        for _kind, name, attributes in self._elements("xl/workbook.xml"):
             if name == "workbookPr" and attributes.get("date1904") in ("1", "true"):
                 self._formats.epoch = MAC_EPOCH
             if name == "sheet" and attributes.get("state", "visible") == "visible":
                 id_ = next(v for k, v in attributes.items() if k.endswith(":id"))
                 # The same rows again and again would be a bomb of another kind.
                 if targets[id_] in self._parts.values():
-                    raise UnsafeWorkbook("Two sheets of the workbook are one part.")
+                    raise UnsafeWorkbook(_("Two sheets of the workbook are one part."))
                 self._parts[attributes["name"]] = targets[id_]
 
     def _elements(self, part: str) -> Iterator[Element]:
@@ -100,12 +103,13 @@ class XlsxWorkbook:
         def start(name: str, attributes: Attributes) -> None:
             if len(found) >= MOST_ELEMENTS:
                 raise UnsafeWorkbook(
-                    f"The workbook has too many styles or sheets ({part})."
+                    _("The workbook has too many styles or sheets (%(part)s).")
+                    % {"part": part}
                 )
             found.append((path[-1], _local(name), attributes))
             path.append(_local(name))
 
-        def end(_: str) -> None:
+        def end(name: str) -> None:
             path.pop()
 
         parser = create_parser(part, start, end)
@@ -121,17 +125,19 @@ class XlsxWorkbook:
         path: list[str] = []
         size = 0
 
-        def start(name: str, _: Attributes) -> None:
+        def start(name: str, attributes: Attributes) -> None:
             path.append(_local(name))
             # Each text searches its whole path.
             if len(path) > DEEPEST:
-                raise UnsafeWorkbook("The texts of the workbook are nested too deeply.")
+                raise UnsafeWorkbook(
+                    _("The texts of the workbook are nested too deeply.")
+                )
             if path[-1] == "si":
                 nonlocal size
                 size = 0
                 pieces.clear()
 
-        def end(_: str) -> None:
+        def end(name: str) -> None:
             if path.pop() == "si":
                 texts.append(_unescaped("".join(pieces)))
 
@@ -140,7 +146,9 @@ class XlsxWorkbook:
                 nonlocal size
                 size += len(text)
                 if size > LONGEST_CELL:
-                    raise UnsafeWorkbook(f"Text {len(texts) + 1} is far too long.")
+                    raise UnsafeWorkbook(
+                        _("Text %(texts)s is far too long.") % {"texts": len(texts) + 1}
+                    )
                 pieces.append(text)
 
         parser = create_parser(part, start, end, characters)
@@ -263,7 +271,10 @@ class _SheetReader:
             # Never a number twice, whatever the file says.
             self._number = max(int(attributes.get("r", 0)), self._number + 1)
             if self._number > MOST_ROWS:
-                raise UnsafeWorkbook(f"The sheet has more than {MOST_ROWS:,} rows.")
+                raise UnsafeWorkbook(
+                    _("The sheet has more than %(most_rows)s rows.")
+                    % {"most_rows": f"{MOST_ROWS:,}"}
+                )
             self._cells = []
             self._column = -1
         elif name == "rPh":
@@ -273,7 +284,10 @@ class _SheetReader:
         if self._is_value:
             self._size += len(text)
             if self._size > LONGEST_CELL:
-                raise UnsafeWorkbook(f"A cell in row {self._number} is far too long.")
+                raise UnsafeWorkbook(
+                    _("A cell in row %(number)s is far too long.")
+                    % {"number": self._number}
+                )
             self._pieces.append(text)
 
     def end(self, name: str) -> None:

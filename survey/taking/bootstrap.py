@@ -120,7 +120,7 @@ def bootstrap_data(
         "messages": {
             key: text
             for key, text in messages.messages_in(language, saved.role).items()
-            if not key.startswith(messages.START_PAGE)
+            if not key.startswith(messages.NOT_IN_TABS)
         },
         # The language that the messages are in.
         "frame": messages.language_for(language),

@@ -1,26 +1,31 @@
 """The texts that respondents read besides the survey itself, by language.
 
-One flat JSON object per language in `messages/`, with the same keys in each.
-Places such as `{n}` are filled here or in the browser. Adults are addressed
-more formally in some languages: `messages/adults/` has only the texts that
-differ. Texts that are shown before the role is known, or in pages that are
-cached for everyone, must suit all roles.
+English is in `messages.json`, by key; the other languages are gettext catalogs,
+`locale/<language>/LC_MESSAGES/respondents.po`, whose contexts are the keys
+(`manage.py update_translations`). Places such as `{n}` are filled here or in the
+browser. Adults are addressed more formally in some languages: `adults.po` has only
+the texts that differ. Texts that are shown before the role is known, or in pages
+that are cached for everyone, must suit all roles.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from gettext import GNUTranslations
 from pathlib import Path
 
 from django.utils.translation.trans_real import parse_accept_lang_header
 
 from survey.models import Role
 
-FOLDER = Path(__file__).with_name("messages")
+SOURCE = Path(__file__).with_name("messages.json")
+LOCALE = Path(__file__).with_name("locale")
+DOMAIN, ADULTS = "respondents", "adults"
 FALLBACK = "en"
-# The keys of the page of an open code begin like this; a tab does not need them.
-START_PAGE = "start_"
+# Keys of the page of an open code, of login cards, posters and letters begin like
+# these; a tab does not need them.
+NOT_IN_TABS = ("start_", "card_", "paper_")
 # Surveys come in more languages than there are messages for, so this lists
 # the right-to-left languages that a school is likely to have.
 RIGHT_TO_LEFT = frozenset(
@@ -30,15 +35,33 @@ RIGHT_TO_LEFT = frozenset(
 RIGHT_TO_LEFT_SCRIPTS = frozenset(("arab", "hebr", "nkoo", "syrc", "thaa"))
 
 
-def _read_messages(folder: Path) -> dict[str, dict[str, str]]:
-    return {
-        path.stem: json.loads(path.read_text("utf-8"))
-        for path in sorted(folder.glob("*.json"))
-    }
+ENGLISH: Mapping[str, str] = json.loads(SOURCE.read_text("utf-8"))
 
 
-MESSAGES: Mapping[str, Mapping[str, str]] = _read_messages(FOLDER)
-FOR_ADULTS: Mapping[str, Mapping[str, str]] = _read_messages(FOLDER / "adults")
+def compiled_catalogs(domain: str) -> list[Path]:
+    return sorted(LOCALE.glob(f"*/LC_MESSAGES/{domain}.mo"))
+
+
+def _translated(file: Path) -> Iterator[tuple[str, str]]:
+    with file.open("rb") as stream:
+        catalog = GNUTranslations(stream)
+    for key, english in ENGLISH.items():
+        # gettext's own separator of context and text, to tell what is missing.
+        text = catalog.gettext(f"{key}\x04{english}")
+        if text != f"{key}\x04{english}":
+            yield key, text
+
+
+MESSAGES: Mapping[str, Mapping[str, str]] = {
+    FALLBACK: ENGLISH,
+    **{
+        file.parts[-3]: {**ENGLISH, **dict(_translated(file))}
+        for file in compiled_catalogs(DOMAIN)
+    },
+}
+FOR_ADULTS: Mapping[str, Mapping[str, str]] = {
+    file.parts[-3]: dict(_translated(file)) for file in compiled_catalogs(ADULTS)
+}
 
 
 def language_for(*wanted: str) -> str:
@@ -63,6 +86,15 @@ def messages_in(language: str, role: str = Role.STUDENT) -> dict[str, str]:
     code = language_for(language)
     formal = {} if role == Role.STUDENT else FOR_ADULTS.get(code, {})
     return {**MESSAGES[code], **formal}
+
+
+def texts_of(language: str, prefix: str) -> dict[str, str]:
+    """Return the messages whose keys begin with `prefix`, by the rest of the key."""
+    return {
+        key.removeprefix(prefix): text
+        for key, text in MESSAGES[language].items()
+        if key.startswith(prefix)
+    }
 
 
 def languages() -> list[tuple[str, str]]:

@@ -75,8 +75,8 @@ def renderer_version() -> str:
     """
     here = Path(__file__)
     templates = here.parents[2] / "templates"
-    sources = [here, here.with_name("messages.py")]
-    sources += sorted(messages.FOLDER.glob("*.json"))
+    sources = [here, here.with_name("messages.py"), messages.SOURCE]
+    sources += messages.compiled_catalogs("*")
     sources += [templates / name for name in PAGE_TEMPLATES]
     digest = hashlib.sha256()
     for source in sources:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 
+from django.utils.translation import gettext as _
+
 from survey.definitions.expressions import labels_of, references
 from survey.definitions.rule_costs import MAX_PAGE_COST, RuleCosts
 from survey.definitions.rule_dependencies import CycleError, evaluation_order
@@ -29,9 +31,9 @@ def check_survey(draft: Draft, outline: Outline, findings: Findings) -> None:
     checker.check_cycles()
     checker.check_work()
     if not outline.names:
-        findings.refuse("survey", None, "", "the survey has no questions")
+        findings.refuse("survey", None, "", _("the survey has no questions"))
     elif not any(item.is_answerable for item in outline.names.values()):
-        findings.refuse("survey", None, "", "nothing in it can be answered")
+        findings.refuse("survey", None, "", _("nothing in it can be answered"))
 
 
 class SurveyChecker:
@@ -89,17 +91,25 @@ class SurveyChecker:
             other = self.page_of.get(name)
             is_later = page is not None and other is not None and other > page
             if rule == "relevant" and is_later and self.items[name].is_answerable:
-                reason = f"reads ${{{name}}}, which is asked on a later page"
+                reason = _("reads ${%(name)s}, which is asked on a later page") % {
+                    "name": name
+                }
                 row.warn(self.findings, "relevant", reason)
         for name in sorted(labels_of(expression) & self.items.keys()):
             if not self.items[name].option_set:
-                row.refuse(self.findings, column, f"${{{name}}} has no options")
+                row.refuse(
+                    self.findings,
+                    column,
+                    _("${%(name)s} has no options") % {"name": name},
+                )
         for name, value in comparisons(expression):
             option_set = self.items[name].option_set if name in self.items else ""
             options: list[OptionDraft] = self.draft.option_sets.get(option_set, [])
             values = {option.value for option in options}
             if values and value and value not in values:
-                reason = f"${{{name}}} has no option {value!r}: this is never true"
+                reason = _(
+                    "${%(name)s} has no option %(value)s: this is never true"
+                ) % {"name": name, "value": f"{value!r}"}
                 row.warn(self.findings, column, reason)
 
     def check_texts(self, row: SurveyRow, key: str, texts: Texts) -> None:
@@ -108,22 +118,29 @@ class SurveyChecker:
                 if reason := self.why_unreadable(name):
                     row.refuse(self.findings, key, reason, text)
             if has_open_reference(text):
-                row.refuse(self.findings, key, "a ${ is never closed", text)
+                row.refuse(self.findings, key, _("a ${ is never closed"), text)
             texts[code] = normalised(text)
 
     def why_unreadable(self, name: str) -> str:
         """Explain why a rule or text cannot read this name; empty if it can."""
         if name in self.items:
             if self.items[name].kind == "note":
-                return f"${{{name}}} is a note, which has no answer"
+                return _("${%(name)s} is a note, which has no answer") % {"name": name}
             return ""
         if name in self.outline.dropped:
-            return f"${{{name}}} is {self.outline.dropped[name]}: it has no answer"
+            return _("${%(name)s} is %(dropped)s: it has no answer") % {
+                "name": name,
+                "dropped": self.outline.dropped[name],
+            }
         folded = {known.casefold(): known for known in self.items}
         # Cut, because difflib takes quadratic time and a cell has 32,767 letters.
         close = difflib.get_close_matches(name.casefold()[:64], folded, 1)
-        hint = f"; did you mean ${{{folded[close[0]]}}}?" if close else ""
-        return f"there is no item ${{{name}}}{hint}"
+        hint = (
+            _("; did you mean ${%(folded)s}?") % {"folded": folded[close[0]]}
+            if close
+            else ""
+        )
+        return _("there is no item ${%(name)s}%(hint)s") % {"name": name, "hint": hint}
 
     def check_cycles(self) -> None:
         # One cycle at a time is found; each is reported and taken out, so that
@@ -145,7 +162,7 @@ class SurveyChecker:
                     column = rule
                     break
             path = " → ".join(f"${{{name}}}" for name in cycle)
-            reason = f"depends on itself: {path}"
+            reason = _("depends on itself: %(path)s") % {"path": path}
             text = item.row.get(column) or item.name
             item.row.refuse(self.findings, column, reason, text)
             for name in cycle:
@@ -181,12 +198,19 @@ class SurveyChecker:
             # The page as a whole is too heavy; its heaviest rule is reported.
             name, rule = max(costs, key=lambda cost: costs[cost])
             row, column = self.items[name].row, COLUMN_OF_RULE.get(rule, rule)
-            reason = (
-                f"the rules of the page {page.name!r} take too long: they count"
-                f" {total:,} of at most {MAX_PAGE_COST:,}, and {costs[name, rule]:,}"
-                f" of it is the {column} of ${{{name}}}; shorten it, filter fewer"
-                " options, or divide the page"
-            )
+            reason = _(
+                "the rules of the page %(name)s take too long: they count"
+                " %(total)s of at most %(max_page_cost)s, and %(costs)s of it"
+                " is the %(column)s of ${%(name_2)s}; shorten it, filter"
+                " fewer options, or divide the page"
+            ) % {
+                "name": f"{page.name!r}",
+                "total": f"{total:,}",
+                "max_page_cost": f"{MAX_PAGE_COST:,}",
+                "costs": f"{costs[name, rule]:,}",
+                "column": column,
+                "name_2": name,
+            }
             row.refuse(self.findings, column, reason, row.get(column))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from django.utils.translation import gettext as _
+
 from survey.xlsform.columns import SurveyRow
 from survey.xlsform.draft import OptionDraft
 from survey.xlsform.names import LONGEST_NAME, RESERVED
@@ -22,37 +24,44 @@ def read_choices(
         name, value = row.get("list"), row.get("name")
         if not name:
             if row.values or row.texts:
-                row.refuse(findings, "list", "the option belongs to no list", value)
+                row.refuse(findings, "list", _("the option belongs to no list"), value)
             continue
         if row.media:
-            row.refuse(findings, "media", "options cannot have pictures or sound")
+            row.refuse(findings, "media", _("options cannot have pictures or sound"))
         first = first_rows.setdefault((name, value), row.number)
         if name in RESERVED or len(name) > LONGEST_NAME:
-            row.refuse(findings, "list", "a list cannot have this name")
+            row.refuse(findings, "list", _("a list cannot have this name"))
             continue
         if not value:
-            row.refuse(findings, "name", "the option has no value", name)
+            row.refuse(findings, "name", _("the option has no value"), name)
             continue
         if len(value) > LONGEST_VALUE:
-            reason = f"an option's value is longer than {LONGEST_VALUE} characters"
+            reason = _(
+                "an option's value is longer than %(longest_value)s characters"
+            ) % {"longest_value": LONGEST_VALUE}
             row.refuse(findings, "name", reason)
             continue
         if first != row.number:
-            reason = f"the list {name!r} already has this value in row {first}"
+            reason = _("the list %(name)s already has this value in row %(first)s") % {
+                "name": f"{name!r}",
+                "first": first,
+            }
             row.refuse(findings, "name", reason)
             continue
         label = row.text("label")
         if not label:
-            reason = "the option has no label: its value is shown"
+            reason = _("the option has no label: its value is shown")
             row.warn(findings, "label", reason, value)
         for text in label.values():
             if "${" in text:
-                reason = "an option's label cannot quote answers"
+                reason = _("an option's label cannot quote answers")
                 row.refuse(findings, "label", reason, text)
         options = sets.setdefault(name, [])
         options.append(OptionDraft(value, label, row.free))
         if len(options) == MAX_OPTIONS + 1:
-            reason = f"more than {MAX_OPTIONS:,} options in one list"
+            reason = _("more than %(max_options)s options in one list") % {
+                "max_options": f"{MAX_OPTIONS:,}"
+            }
             row.refuse(findings, "list", reason)
     return sets
 
@@ -66,7 +75,10 @@ def check_spaces(
             row.refuse(
                 findings,
                 "type",
-                f"the list {name!r} has a value with a space in it, which"
-                " select_multiple cannot use",
+                _(
+                    "the list %(name)s has a value with a space in it, which"
+                    " select_multiple cannot use"
+                )
+                % {"name": f"{name!r}"},
                 option.value,
             )

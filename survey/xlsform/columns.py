@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from django.utils.translation import gettext as _
 from openpyxl.utils import get_column_letter
 from pyxform import aliases
 from pyxform.parsing.sheet_headers import process_header
@@ -153,23 +154,25 @@ def read_columns(sheet: SurveySheet, findings: Findings) -> SheetColumns:
             language = column.language.code if column.language else ""
             twin = first.setdefault((column.key, language, column.medium), number)
             if twin != number:
-                reason = f"means the same as column {get_column_letter(twin)}"
+                reason = _("means the same as column %(twin)s") % {
+                    "twin": get_column_letter(twin)
+                }
                 findings.refuse(sheet.name, 1, header, reason)
             columns.known[number] = column
         elif sheet.name == "choices" and is_attribute:
             if header in columns.free.values():
-                findings.refuse(sheet.name, 1, header, "the column is there twice")
+                findings.refuse(sheet.name, 1, header, _("the column is there twice"))
             columns.free[number] = header
         else:
-            findings.warn(sheet.name, 1, header, "unknown column: ignored", header)
+            findings.warn(sheet.name, 1, header, _("unknown column: ignored"), header)
     # After all others: the column counts only if no other has its meaning.
     for number, problem in unknown.items():
         keys = {column.key for column in columns.known.values()}
-        reason = "the language is unknown, so the column is ignored"
+        reason = _("the language is unknown, so the column is ignored")
         if problem.column.key not in keys:
             columns.known[number] = problem.column
-            reason = "the language is unknown: taken as the default language"
-        reason += "; write its code in parentheses, as in 'label::Hmong (hmn)'"
+            reason = _("the language is unknown: taken as the default language")
+        reason += _("; write its code in parentheses, as in 'label::Hmong (hmn)'")
         findings.warn(sheet.name, 1, problem.column.header, reason, str(problem))
     # The first row with a value, for each column without a header.
     headless: dict[int, int] = {}
@@ -178,7 +181,7 @@ def read_columns(sheet: SurveySheet, findings: Findings) -> SheetColumns:
             headless.setdefault(number, row)
     for number, row in sorted(headless.items()):
         letter = get_column_letter(number)
-        findings.warn(sheet.name, row, letter, "a column without a header: ignored")
+        findings.warn(sheet.name, row, letter, _("a column without a header: ignored"))
     return columns
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import transaction
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
 
 from accounts import audit
 from accounts.models import District, User
@@ -52,8 +53,11 @@ def import_survey(
     if earlier is not None:
         if earlier.published_at is not None:
             raise SurveyIsPublished(
-                f"{draft.name} {draft.version} is published and cannot change: give"
-                " the file a new version in its settings sheet."
+                _(
+                    "%(name)s %(version)s is published and cannot change: give"
+                    " the file a new version in its settings sheet."
+                )
+                % {"name": draft.name, "version": draft.version}
             )
         replaced = earlier.pk
         earlier.delete()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from django.utils.translation import gettext as _
+
 from survey.definitions.schema import Expr
 from survey.xlsform.choices import check_spaces
 from survey.xlsform.columns import SurveyRow
@@ -78,7 +80,7 @@ class OptionSets:
         """Return the name of the set that this row uses; empty if there is none."""
         name = type_.option_set
         if name not in self.sets:
-            reason = f"the choices sheet has no list {name!r}"
+            reason = _("the choices sheet has no list %(name)s") % {"name": f"{name!r}"}
             row.refuse(findings, "type", reason)
             return ""
         if type_.kind == "select_multiple":
@@ -118,20 +120,22 @@ def read_item(
     if type_.constraint:
         row.values.setdefault("constraint", type_.constraint)
     if row.media:
-        row.refuse(findings, "media", "pictures, sound and video cannot be shown yet")
+        row.refuse(
+            findings, "media", _("pictures, sound and video cannot be shown yet")
+        )
     if item.is_shown:
         item.label, item.hint = row.text("label"), row.text("hint")
         item.guidance = row.text("guidance")
         # A control that has no name cannot be announced by a screen reader.
         if not item.label and "label" not in row.get("appearance").split():
-            row.refuse(findings, "label", "the question has no label", item.name)
+            row.refuse(findings, "label", _("the question has no label"), item.name)
     if not item.is_answerable:
         for key in ANSWERING if item.kind == "note" else UNSEEN:
             if row.values.pop(key, "") or row.texts.pop(key, {}):
-                reason = f"ignored: a {item.kind} has no answer"
+                reason = _("ignored: a %(kind)s has no answer") % {"kind": item.kind}
                 row.warn(findings, key, reason, item.name)
     if row.get("trigger"):
-        reason = "a calculation cannot wait for another answer: remove the trigger"
+        reason = _("a calculation cannot wait for another answer: remove the trigger")
         row.refuse(findings, "trigger", reason)
     if item.kind == "calculate":
         read_calculation(item, findings)
@@ -150,9 +154,9 @@ def read_calculation(item: ItemDraft, findings: Findings) -> None:
     if expression is not None:
         item.rules["calculation"] = expression
     elif not row.get("calculation"):
-        row.refuse(findings, "calculation", "the calculation is missing", item.name)
+        row.refuse(findings, "calculation", _("the calculation is missing"), item.name)
     if row.get("default"):
-        row.warn(findings, "default", "ignored: the item is calculated")
+        row.warn(findings, "default", _("ignored: the item is calculated"))
 
 
 def read_rules(
@@ -167,10 +171,10 @@ def read_rules(
             if calculation is not None:
                 item.rules["calculation"] = calculation
         else:
-            reason = (
-                f"not for {item.kind} rows that people answer: use a calculate row"
-                " and show it in a note, or a text row with read_only yes"
-            )
+            reason = _(
+                "not for %(kind)s rows that people answer: use a calculate"
+                " row and show it in a note, or a text row with read_only yes"
+            ) % {"kind": item.kind}
             row.refuse(findings, "calculation", reason)
     read_required(item, findings)
     constraint = compiled(row, "constraint", findings, self_name=item.name)
@@ -186,7 +190,7 @@ def read_rules(
         read_parameters(item, findings)
     if item.kind == "note":
         if row.get("default"):
-            row.warn(findings, "default", "ignored: a note has no answer")
+            row.warn(findings, "default", _("ignored: a note has no answer"))
         return
     read_default(item, option_sets.sets.get(item.option_set, []), findings)
     if item.kind == "hidden" and "default_expression" in item.rules:
@@ -195,7 +199,7 @@ def read_rules(
         item.rules["calculation"] = ["once", item.rules.pop("default_expression")]
     read_only = row.get("read_only")
     if read_only and yes_or_no(read_only) is None:
-        row.refuse(findings, "read_only", "is yes or no")
+        row.refuse(findings, "read_only", _("is yes or no"))
     elif read_only and yes_or_no(read_only) and item.is_answerable:
         item.rules["read_only"] = True
 
@@ -208,10 +212,14 @@ def read_filter(
         return
     if item.kind not in SELECTS:
         if item.is_answerable:
-            row.refuse(findings, "choice_filter", f"a {item.kind} has no options")
+            row.refuse(
+                findings,
+                "choice_filter",
+                _("a %(kind)s has no options") % {"kind": item.kind},
+            )
         return
     if type_.or_other:
-        reason = "or_other cannot be filtered: add the option to the list"
+        reason = _("or_other cannot be filtered: add the option to the list")
         row.refuse(findings, "choice_filter", reason)
         return
     columns = option_sets.attributes(type_.option_set)

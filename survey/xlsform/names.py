@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from django.utils.translation import gettext as _
 from pyxform.parsing.expression import is_xml_tag
 
 from survey.definitions.expressions.parser import ITEM_NAME
@@ -40,16 +41,18 @@ REFERENCE = re.compile(r"\$\{([^{}]*)\}")
 def why_not_a_name(name: str) -> str:
     """Explain why this cannot be an item's name; empty if it can."""
     if not name:
-        return "has no name"
+        return _("has no name")
     if not is_xml_tag(name) or not ITEM_NAME.fullmatch(name):
-        return (
-            "a name begins with a letter or underscore, followed by letters,"
-            " digits, hyphens, underscores and periods"
+        return _(
+            "a name begins with a letter or underscore, followed by"
+            " letters, digits, hyphens, underscores and periods"
         )
     if name in RESERVED or name == "meta":
-        return "this name is reserved"
+        return _("this name is reserved")
     if len(name) > LONGEST_NAME:
-        return f"a name is at most {LONGEST_NAME} characters long"
+        return _("a name is at most %(longest_name)s characters long") % {
+            "longest_name": LONGEST_NAME
+        }
     return ""
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from survey.definitions.schema import Expr
 from survey.xlsform.columns import SurveyRow
 from survey.xlsform.draft import ItemDraft, Texts
@@ -15,7 +18,7 @@ from survey.xlsform.types import RowType, parse_type
 
 MAX_ITEMS = 1_000
 DEEPEST_GROUP = 20
-NO_REPEATS = "repeats cannot be imported yet: ask a fixed number of times"
+NO_REPEATS = gettext_noop("repeats cannot be imported yet: ask a fixed number of times")
 
 
 @dataclass
@@ -69,21 +72,29 @@ class Outline:
     def read(self, rows: list[SurveyRow]) -> None:
         for row in rows:
             if yes_or_no(row.get("disabled")):
-                row.warn(self.findings, "disabled", "the row is disabled: ignored")
+                row.warn(self.findings, "disabled", _("the row is disabled: ignored"))
             elif row.get("type"):
                 self.read_row(row)
             elif row.get("name") or row.texts.get("label"):
-                reason = "the row has no type"
+                reason = _("the row has no type")
                 row.refuse(self.findings, "type", reason, row.get("name"))
             elif row.values or row.texts:
-                row.warn(self.findings, "type", "a row without type and name: ignored")
+                row.warn(
+                    self.findings, "type", _("a row without type and name: ignored")
+                )
         for group in self.open[1:]:
             if group.row:
-                reason = f"the {group.control} is never ended"
+                reason = _("the %(control)s is never ended") % {
+                    "control": group.control
+                }
                 group.row.refuse(self.findings, "type", reason)
         if len(self.names) > MAX_ITEMS:
             self.findings.refuse(
-                "survey", None, "", f"more than {MAX_ITEMS:,} items in one survey"
+                "survey",
+                None,
+                "",
+                _("more than %(max_items)s items in one survey")
+                % {"max_items": f"{MAX_ITEMS:,}"},
             )
 
     def read_row(self, row: SurveyRow) -> None:
@@ -95,13 +106,15 @@ class Outline:
             self.end_group(row, type_)
         elif type_.kind == "metadata":
             if row.get("name"):
-                what = "metadata, which is not collected"
+                what = _("metadata, which is not collected")
                 self.dropped.setdefault(row.get("name"), what)
-            row.warn(self.findings, "type", "not collected: dropped", row.get("type"))
+            row.warn(
+                self.findings, "type", _("not collected: dropped"), row.get("type")
+            )
         elif type_.kind == "refused":
             if row.get("name"):
-                self.dropped.setdefault(row.get("name"), "refused")
-            row.refuse(self.findings, "type", type_.reason)
+                self.dropped.setdefault(row.get("name"), _("refused"))
+            row.refuse(self.findings, "type", _(type_.reason))
         else:
             self.add_question(row, type_)
 
@@ -118,37 +131,46 @@ class Outline:
         name = row.get("name")
         self.headings.append(row)
         if group.control != "group":
-            row.refuse(self.findings, "type", NO_REPEATS)
+            row.refuse(self.findings, "type", _(NO_REPEATS))
         if reason := why_not_a_name(name):
             row.refuse(self.findings, "name", reason)
         # So that a rule which reads it is told what it is, not that it is missing.
         self.dropped.setdefault(name, "a group")
         if row.media:
-            row.refuse(self.findings, "media", "pictures and sound cannot be shown yet")
+            row.refuse(
+                self.findings, "media", _("pictures and sound cannot be shown yet")
+            )
         if row.texts.get("hint") and not group.is_table_list:
-            row.warn(self.findings, "hint", "ignored: a group has no hint", name)
+            row.warn(self.findings, "hint", _("ignored: a group has no hint"), name)
         for word in sorted(group.appearance - {"field-list", "table-list"}):
-            row.warn(self.findings, "appearance", "ignored on a group", word)
+            row.warn(self.findings, "appearance", _("ignored on a group"), word)
         self.groups.append(group)
         # A group that is nested too deeply is still ended by its own end row.
         if len(self.open) <= DEEPEST_GROUP:
             self.open[-1].nodes.append(group)
         elif len(self.open) == DEEPEST_GROUP + 1:
-            reason = f"groups are nested more than {DEEPEST_GROUP} deep"
+            reason = _("groups are nested more than %(deepest_group)s deep") % {
+                "deepest_group": DEEPEST_GROUP
+            }
             row.refuse(self.findings, "type", reason)
         self.open.append(group)
 
     def end_group(self, row: SurveyRow, type_: RowType) -> None:
         if len(self.open) == 1:
-            reason = f"ends a {type_.control} that never began"
+            reason = _("ends a %(control)s that never began") % {
+                "control": type_.control
+            }
             row.refuse(self.findings, "type", reason)
             return
         group = self.open.pop()
         if group.control != type_.control and group.row:
-            reason = (
-                f"ends a {type_.control}, but the {group.control} of row"
-                f" {group.row.number} is open"
-            )
+            reason = _(
+                "ends a %(ended)s, but the %(open)s of row %(number)s is open"
+            ) % {
+                "ended": type_.control,
+                "open": group.control,
+                "number": group.row.number,
+            }
             row.refuse(self.findings, "type", reason)
 
     def add_question(self, row: SurveyRow, type_: RowType) -> None:
@@ -165,7 +187,7 @@ class Outline:
             self.check_grid_row(question, type_)
         if question.place == "label":
             self.headings.append(row)
-            self.dropped.setdefault(name, "the heading of a grid")
+            self.dropped.setdefault(name, _("the heading of a grid"))
         else:
             self.add_name(name, item)
             if type_.or_other:
@@ -177,29 +199,33 @@ class Outline:
         row = item.row
         if name in self.names:
             first = self.names[name].row.number
-            reason = f"the name is used in row {first} already"
+            reason = _("the name is used in row %(first)s already") % {"first": first}
             row.refuse(self.findings, "name", reason, name)
             return
         twin = self.folded.setdefault(name.casefold(), name)
         if twin != name:
-            reason = f"differs from {twin!r} only in case: exports must rename one"
+            reason = _(
+                "differs from %(twin)s only in case: exports must rename one"
+            ) % {"twin": f"{twin!r}"}
             row.warn(self.findings, "name", reason, name)
         if len(name.encode()) > LONGEST_EXPORTED:
-            reason = f"longer than {LONGEST_EXPORTED} bytes: exports must shorten it"
+            reason = _(
+                "longer than %(longest_exported)s bytes: exports must shorten it"
+            ) % {"longest_exported": LONGEST_EXPORTED}
             row.warn(self.findings, "name", reason, name)
         self.names[name] = item
 
     def check_grid_row(self, question: Question, type_: RowType) -> None:
         row, item = question.item.row, question.item
         if type_.or_other:
-            row.refuse(self.findings, "type", "or_other cannot be used in a grid")
+            row.refuse(self.findings, "type", _("or_other cannot be used in a grid"))
         for key in ("choice_filter", "randomize"):
             if key in item.rules:
                 column = "parameters" if key == "randomize" else key
-                reason = "the rows of a grid share all their options, in one order"
+                reason = _("the rows of a grid share all their options, in one order")
                 row.refuse(self.findings, column, reason)
         if question.place == "label" and row.get("relevant"):
-            reason = "ignored on a grid's heading: write it on the rows of the grid"
+            reason = _("ignored on a grid's heading: write it on the rows of the grid")
             row.warn(self.findings, "relevant", reason)
 
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from django.utils.translation import gettext as _
+
 from survey.xlsform.columns import SurveyRow
 from survey.xlsform.draft import BlockDraft, ItemDraft, PageDraft, Texts
 from survey.xlsform.outline import Group, Question
@@ -41,7 +43,9 @@ def paginate(root: Group, findings: Findings) -> list[PageDraft]:
     for page in pages:
         shown = [item for item in page.items() if item.is_shown]
         if len(shown) > LONG_PAGE:
-            reason = f"a page of {len(shown)} questions: field-list groups divide it"
+            reason = _("a page of %(shown)s questions: field-list groups divide it") % {
+                "shown": len(shown)
+            }
             shown[0].row.warn(findings, "type", reason, page.name)
     return pages
 
@@ -65,7 +69,7 @@ def pages_of(group: Group, title: Texts, findings: Findings) -> Iterator[PageDra
             own_title = {} if node.is_table_list else node.label
             yield PageDraft(name, dict(own_title or title), blocks)
         elif node.row and not node.is_table_list:
-            node.row.warn(findings, "name", "a group without questions: ignored")
+            node.row.warn(findings, "name", _("a group without questions: ignored"))
     yield from loose_pages(loose, title, findings)
 
 
@@ -168,10 +172,9 @@ class BlockBuilder:
         elif question.place == "list-nolabel":
             grid = self.block_for(item, is_grid=True)
             if item.option_set and item.option_set != grid.option_set:
-                reason = (
-                    f"the rows of a grid share one list of options, here"
-                    f" {grid.option_set!r}"
-                )
+                reason = _(
+                    "the rows of a grid share one list of options, here %(option_set)s"
+                ) % {"option_set": f"{grid.option_set!r}"}
                 item.row.refuse(self.findings, "type", reason)
             item.rules.pop("appearance", None)
             grid.block.items.append(item)
@@ -203,7 +206,7 @@ class BlockBuilder:
 
     def close(self) -> None:
         if self.open and not self.open.block.items and self.open.heading:
-            reason = "no rows with the appearance list-nolabel follow this heading"
+            reason = _("no rows with the appearance list-nolabel follow this heading")
             self.open.heading.refuse(self.findings, "appearance", reason)
         self.open = None
 

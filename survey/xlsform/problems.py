@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from django.utils.translation import gettext as _
+
 # A hostile file can be wrong in a hundred thousand places. Of more than these,
 # only the number is reported.
 MOST_REPORTED = 300
@@ -36,7 +38,7 @@ class Problem:
 
     @property
     def place(self) -> str:
-        row = f"row {self.row}" if self.row else ""
+        row = _("row %(row)s") % {"row": self.row} if self.row else ""
         return ", ".join(part for part in (self.sheet, row, self.column) if part)
 
 
@@ -100,5 +102,5 @@ def in_reading_order(found: Iterable[Problem]) -> list[Problem]:
     )
     if len(ordered) <= MOST_REPORTED:
         return ordered
-    rest = f"and {len(ordered) - MOST_REPORTED} more"
+    rest = _("and %(ordered)s more") % {"ordered": len(ordered) - MOST_REPORTED}
     return [*ordered[:MOST_REPORTED], Problem("", None, "", rest)]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 
+from django.utils.translation import gettext as _
 from pyxform.errors import PyXFormError
 from pyxform.xls2json import workbook_to_json
 from pyxform.xls2json_backends import DefinitionData
@@ -73,7 +74,9 @@ def check_with_pyxform(
     # pyxform was written for well-meant files; on others it can fail in any
     # way, and none may become a traceback.
     except Exception as error:
-        reason = f"pyxform cannot read the survey ({type(error).__name__})"
+        reason = _("pyxform cannot read the survey (%(name)s)") % {
+            "name": type(error).__name__
+        }
         findings.refuse("survey", None, "", reason, str(error))
 
 

@@ -7,6 +7,8 @@ from os import PathLike
 from pathlib import Path
 from typing import BinaryIO
 
+from django.utils.translation import gettext as _
+
 from survey.definitions.schema import Expr
 from survey.spreadsheets.workbook_guard import SURVEY
 from survey.xlsform.checking import check_survey
@@ -77,7 +79,7 @@ def read_xlsform(
 
 def read_draft(sheets: dict[str, SurveySheet], name: str, findings: Findings) -> Draft:
     if "survey" not in sheets:
-        raise FileRefused("There is no sheet named survey.")
+        raise FileRefused(_("There is no sheet named survey."))
     columns = {
         title: read_columns(sheets.get(title, SurveySheet(title)), findings)
         for title in ("survey", "choices", "settings")
@@ -136,7 +138,9 @@ def require_columns(
         for key in needed:
             if key not in present:
                 header = "list_name" if key == "list" else key
-                reason = f"there is no column {header} in the first row"
+                reason = _("there is no column %(header)s in the first row") % {
+                    "header": header
+                }
                 findings.refuse(title, 1, header, reason)
 
 
@@ -169,21 +173,26 @@ def list_languages(
     if chosen and (is_unnamed or chosen.code in found):
         default = chosen
     elif chosen:
-        reason = "no column is in this language"
+        reason = _("no column is in this language")
         findings.refuse("settings", 2, header, reason, setting)
     elif is_unnamed:
-        problem = "the language is unknown" if setting else "not given"
-        reason = (
-            f"{problem}: columns that name no language are taken as"
-            f" {default.name} ({default.code})"
-        )
+        problem = _("the language is unknown") if setting else _("not given")
+        reason = _(
+            "%(problem)s: columns that name no language are taken as"
+            " %(name)s (%(code)s)"
+        ) % {"problem": problem, "name": default.name, "code": default.code}
         findings.warn("settings", 2 if setting else None, header, reason, setting)
     elif setting:
-        reason = f"the language is unknown: {default.name} ({default.code}) is used"
+        reason = _("the language is unknown: %(name)s (%(code)s) is used") % {
+            "name": default.name,
+            "code": default.code,
+        }
         findings.warn("settings", 2, header, reason, setting)
     languages = {default.code: found.get(default.code, default), **found}
     if len(languages) > MAX_LANGUAGES:
-        reason = f"more than {MAX_LANGUAGES} languages"
+        reason = _("more than %(max_languages)s languages") % {
+            "max_languages": MAX_LANGUAGES
+        }
         findings.refuse("survey", 1, "label", reason)
     return list(languages.values())
 
@@ -209,35 +218,44 @@ def complete_texts(
         shown = ", ".join(map(str, numbers[:8])) + (", …" if len(numbers) > 8 else "")
         language_name = english_name(code)
         if len(numbers) == 1:
-            reason = f"row {shown} has no {language_name} translation"
+            reason = _("row %(shown)s has no %(language_name)s translation") % {
+                "shown": shown,
+                "language_name": language_name,
+            }
         else:
             count = len(numbers)
-            reason = f"{count} rows have no {language_name} translation: {shown}"
+            reason = _(
+                "%(count)s rows have no %(language_name)s translation: %(shown)s"
+            ) % {"count": count, "language_name": language_name, "shown": shown}
         findings.warn(rows[0].sheet, numbers[0], columns[key], reason)
 
 
 def read_settings(rows: list[SurveyRow], name: str, findings: Findings) -> SurveyRow:
     row = rows[0] if rows else SurveyRow("settings", 2, SheetColumns())
     for extra in rows[1:]:
-        findings.warn("settings", extra.number, "", "only the first row is read")
+        findings.warn("settings", extra.number, "", _("only the first row is read"))
     if not row.get("name"):
         row.values["name"] = quoted(name)
     if not row.get("name"):
-        row.refuse(findings, "name", "the survey has no form_id")
+        row.refuse(findings, "name", _("the survey has no form_id"))
     if not row.get("version"):
         row.values["version"] = "1"
-        row.warn(findings, "version", "not given: taken as 1", "")
+        row.warn(findings, "version", _("not given: taken as 1"), "")
     for key in ("name", "version"):
         if len(row.get(key)) > LONGEST_SETTING or "\n" in row.get(key):
-            reason = f"at most {LONGEST_SETTING} characters on one line"
+            reason = _("at most %(longest_setting)s characters on one line") % {
+                "longest_setting": LONGEST_SETTING
+            }
             row.refuse(findings, key, reason)
     for text in row.text("title").values():
         if len(text) > LONGEST_TITLE:
-            reason = f"at most {LONGEST_TITLE} characters"
+            reason = _("at most %(longest_title)s characters") % {
+                "longest_title": LONGEST_TITLE
+            }
             row.refuse(findings, "title", reason, text)
     style = row.get("style")
     if style and style != "pages":
-        row.warn(findings, "style", "ignored: every survey is shown in pages")
+        row.warn(findings, "style", _("ignored: every survey is shown in pages"))
     return row
 
 
@@ -253,7 +271,7 @@ def used_sets(
     read = {name for expression in filters for name in columns_read(expression)}
     for header in columns.free.values():
         if header not in read:
-            reason = "no choice_filter reads this column: ignored"
+            reason = _("no choice_filter reads this column: ignored")
             findings.warn("choices", 1, header, reason)
     used = {item.option_set for item in draft.items() if item.option_set}
     sets: dict[str, list[OptionDraft]] = {}

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from datetime import date, datetime, time
 from decimal import Decimal
 
+from django.utils.translation import gettext as _
 from pyxform.errors import PyXFormError
 from pyxform.parsing.parameters import parse as parse_parameters
 
@@ -70,7 +71,9 @@ def compiled(
     if not text:
         return None
     if len(text) > LONGEST_EXPRESSION:
-        reason = f"an expression is at most {LONGEST_EXPRESSION:,} characters long"
+        reason = _(
+            "an expression is at most %(longest_expression)s characters long"
+        ) % {"longest_expression": f"{LONGEST_EXPRESSION:,}"}
         row.refuse(findings, key, reason)
         return None
     try:
@@ -78,7 +81,7 @@ def compiled(
     except ExpressionError as error:
         row.refuse(findings, key, str(error))
     except RecursionError:
-        row.refuse(findings, key, "the expression is nested too deeply")
+        row.refuse(findings, key, _("the expression is nested too deeply"))
     return None
 
 
@@ -119,7 +122,7 @@ def read_default(
         return
     value = as_answer(item, text, [option.value for option in options])
     if value is None:
-        reason = f"is not an answer to an item of type {item.kind}"
+        reason = _("is not an answer to an item of type %(kind)s") % {"kind": item.kind}
         item.row.refuse(findings, "default", reason)
     else:
         item.rules["default"] = value
@@ -168,7 +171,7 @@ def read_looks(item: ItemDraft, findings: Findings) -> None:
         if word.lower() in PLACES:
             continue
         if word.lower().startswith(("search(", "image-map")):
-            item.row.refuse(findings, "appearance", "needs another file", word)
+            item.row.refuse(findings, "appearance", _("needs another file"), word)
             continue
         bare = re.sub(r"-\d+$", "", word.lower())
         look, kinds = LOOKS.get(bare, ("", ()))
@@ -185,7 +188,7 @@ def read_parameters(item: ItemDraft, findings: Findings) -> None:
     try:
         given = parse_parameters(text, row.number)
     except PyXFormError:
-        reason = "parameters are written as name=value, with spaces between them"
+        reason = _("parameters are written as name=value, with spaces between them")
         row.refuse(findings, "parameters", reason)
         return
     if item.kind in SELECTS:
@@ -196,24 +199,26 @@ def read_parameters(item: ItemDraft, findings: Findings) -> None:
         looks = item.rules.setdefault("appearance", [])
         looks += ["multiline"] * ("multiline" not in looks)
     for name in given:
-        row.warn(findings, "parameters", "unknown parameter: ignored", name)
+        row.warn(findings, "parameters", _("unknown parameter: ignored"), name)
 
 
 def read_order(item: ItemDraft, given: dict[str, str], findings: Findings) -> None:
     randomize, seed = given.pop("randomize", "false"), given.pop("seed", "")
     if randomize not in ("true", "false"):
-        item.row.refuse(findings, "parameters", "randomize is true or false", randomize)
+        item.row.refuse(
+            findings, "parameters", _("randomize is true or false"), randomize
+        )
     if randomize == "true":
         item.rules["randomize"] = True
     elif seed:
-        item.row.refuse(findings, "parameters", "a seed needs randomize=true", seed)
+        item.row.refuse(findings, "parameters", _("a seed needs randomize=true"), seed)
     if INTEGER.fullmatch(seed):
         item.rules["seed"] = int(seed)
     elif seed.startswith("${"):
-        reason = "ignored: each respondent's order stays the same without a seed"
+        reason = _("ignored: each respondent's order stays the same without a seed")
         item.row.warn(findings, "parameters", reason, seed)
     elif seed:
-        item.row.refuse(findings, "parameters", "a seed is a whole number", seed)
+        item.row.refuse(findings, "parameters", _("a seed is a whole number"), seed)
 
 
 def read_range(item: ItemDraft, given: dict[str, str], findings: Findings) -> None:
@@ -224,15 +229,15 @@ def read_range(item: ItemDraft, given: dict[str, str], findings: Findings) -> No
     }
     numbers = scale["start"], scale["end"], scale["step"]
     if not all(map(DECIMAL.fullmatch, numbers)):
-        reason = "start, end and step are numbers of at most ten decimals"
+        reason = _("start, end and step are numbers of at most ten decimals")
     elif Decimal(scale["start"]) >= Decimal(scale["end"]):
-        reason = "start must be less than end"
+        reason = _("start must be less than end")
     elif Decimal(scale["step"]) <= 0:
-        reason = "step must be more than zero"
+        reason = _("step must be more than zero")
     elif (steps := count_steps(scale)) < 1:
-        reason = "step is wider than the range"
+        reason = _("step is wider than the range")
     elif steps > MAX_STEPS:
-        reason = f"more than {MAX_STEPS:,} steps"
+        reason = _("more than %(max_steps)s steps") % {"max_steps": f"{MAX_STEPS:,}"}
     else:
         item.rules["range"] = scale
         return

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from django.utils.translation import gettext_noop
 from pyxform import aliases
 from pyxform.question_type_dictionary import QUESTION_TYPE_DICT
 from pyxform.xls2json import RE_BEGIN_CONTROL, RE_END_CONTROL, RE_SELECT
@@ -33,11 +34,11 @@ KIND_OF_DATA = {
     "time": "time",
     "datetime": "datetime",
 }
-NO_FILES = "respondents cannot send files or pictures"
-NO_PLACES = "a survey on the web does not ask where people are"
-NO_CODES = "a browser does not scan codes"
-NO_LISTS = "options come from the choices sheet, not from another file"
-NO_CASCADES = "write a select_one for each level, with a choice_filter"
+NO_FILES = gettext_noop("respondents cannot send files or pictures")
+NO_PLACES = gettext_noop("a survey on the web does not ask where people are")
+NO_CODES = gettext_noop("a browser does not scan codes")
+NO_LISTS = gettext_noop("options come from the choices sheet, not from another file")
+NO_CASCADES = gettext_noop("write a select_one for each level, with a choice_filter")
 REFUSED = {
     word: reason
     for reason, words in (
@@ -123,8 +124,8 @@ def parse_type(text: str) -> RowType:
     if reason := REFUSED.get(bare.split()[0] if bare else ""):
         return RowType("refused", reason=reason)
     if lower in aliases.select or lower in ("select_one", "select_multiple"):
-        return RowType("refused", reason="names no list of options")
-    return RowType("refused", reason="unknown type")
+        return RowType("refused", reason=gettext_noop("names no list of options"))
+    return RowType("refused", reason=gettext_noop("unknown type"))
 
 
 def select_type(
@@ -132,11 +133,13 @@ def select_type(
 ) -> RowType:
     meaning = aliases.select[select_command]
     if meaning == "rank":
-        return RowType("refused", reason="ranking cannot be imported yet")
+        return RowType("refused", reason=gettext_noop("ranking cannot be imported yet"))
     if "file" in select_command or meaning == "select one external":
         return RowType("refused", reason=NO_LISTS)
     if "${" in list_name:
-        return RowType("refused", reason="options cannot come from other answers")
+        return RowType(
+            "refused", reason=gettext_noop("options cannot come from other answers")
+        )
     kind = "select_one" if meaning == "select one" else "select_multiple"
     suffix = " or_other" if specify_other else ""
     return RowType(

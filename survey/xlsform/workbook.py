@@ -16,6 +16,7 @@ from decimal import Decimal
 from typing import TypedDict
 from xml.etree.ElementTree import Element
 
+from django.utils.translation import gettext as _
 from openpyxl import load_workbook
 from openpyxl.utils import get_column_letter
 from openpyxl.worksheet._read_only import ReadOnlyWorksheet
@@ -70,7 +71,9 @@ def read_workbook(content: bytes, findings: Findings) -> dict[str, SurveySheet]:
     """
     try:
         if len(content) > SURVEY.file:
-            raise UnsafeWorkbook(f"The file is larger than {SURVEY.file // MIB} MB.")
+            raise UnsafeWorkbook(
+                _("The file is larger than %(file)s MB.") % {"file": SURVEY.file // MIB}
+            )
         if is_old_excel(content):
             with converted_to_xlsx(io.BytesIO(content)) as converted:
                 content = converted.read(SURVEY.file + 1)
@@ -90,8 +93,11 @@ def read_workbook(content: bytes, findings: Findings) -> dict[str, SurveySheet]:
     except Exception as error:
         cause = error.__cause__ or error
         raise FileRefused(
-            f"The workbook is damaged ({type(cause).__name__}). Open it in a"
-            " spreadsheet program and save it again."
+            _(
+                "The workbook is damaged (%(name)s). Open it in a spreadsheet"
+                " program and save it again."
+            )
+            % {"name": type(cause).__name__}
         ) from error
 
 
@@ -107,9 +113,11 @@ def _read_sheets(unpacked: bytes, findings: Findings) -> dict[str, SurveySheet]:
         if name.startswith("_"):
             continue
         if name not in SHEETS:
-            findings.warn(title, None, "", "not a sheet of an XLSForm: ignored")
+            findings.warn(title, None, "", _("not a sheet of an XLSForm: ignored"))
         elif name in sheets:
-            raise FileRefused(f"There are two sheets named {name}.")
+            raise FileRefused(
+                _("There are two sheets named %(name)s.") % {"name": name}
+            )
         else:
             sheets[name] = _read_sheet(name, worksheet, findings)
     workbook.close()
@@ -140,7 +148,7 @@ def _read_sheet(
             date_formats=book._date_formats,
             timedelta_formats=book._timedelta_formats,
         )
-        for _, cells in parser.parse():
+        for _number, cells in parser.parse():
             for cell in cells:
                 _read_cell(sheet, cell, findings)
     merged = parser.merged_cells
@@ -150,7 +158,7 @@ def _read_sheet(
             sheet.name,
             None,
             "",
-            "merged cells: only the first cell of each is read",
+            _("merged cells: only the first cell of each is read"),
             ", ".join(ranges[:10]),
         )
     return sheet
@@ -162,29 +170,41 @@ def _read_cell(sheet: SurveySheet, cell: ParsedCell, findings: Findings) -> None
         return
     if row > MAX_ROWS or column > MAX_COLUMNS:
         raise FileRefused(
-            f"The sheet {sheet.name} has content in {get_column_letter(column)}{row},"
-            f" beyond {MAX_ROWS:,} rows or {MAX_COLUMNS} columns."
+            _(
+                "The sheet %(name)s has content in %(column)s%(row)s, beyond"
+                " %(max_rows)s rows or %(max_columns)s columns."
+            )
+            % {
+                "name": sheet.name,
+                "column": get_column_letter(column),
+                "row": row,
+                "max_rows": f"{MAX_ROWS:,}",
+                "max_columns": MAX_COLUMNS,
+            }
         )
     letter = sheet.headers.get(column) or get_column_letter(column)
     text = cell_text(value)
     sheet.characters += len(text)
     if sheet.characters > MAX_CHARACTERS:
         raise FileRefused(
-            f"The sheet {sheet.name} has more than {MAX_CHARACTERS:,} characters."
+            _("The sheet %(name)s has more than %(max_characters)s characters.")
+            % {"name": sheet.name, "max_characters": f"{MAX_CHARACTERS:,}"}
         )
     problem = ""
     if cell["data_type"] == "f":
         text = str(value or "")
-        problem = (
-            "a formula whose value is not in the file: open it in a spreadsheet"
-            " program and save it, or paste the value"
+        problem = _(
+            "a formula whose value is not in the file: open it in a"
+            " spreadsheet program and save it, or paste the value"
         )
     elif cell["data_type"] == "e":
-        problem = "the cell contains a spreadsheet error"
+        problem = _("the cell contains a spreadsheet error")
     elif len(text) > MAX_TEXT:
-        problem = f"longer than {MAX_TEXT:,} characters"
+        problem = _("longer than %(max_text)s characters") % {
+            "max_text": f"{MAX_TEXT:,}"
+        }
     elif CONTROL.search(text):
-        problem = "contains a control character"
+        problem = _("contains a control character")
     if problem:
         findings.refuse(sheet.name, row, letter, problem, text)
     elif text and row == 1:

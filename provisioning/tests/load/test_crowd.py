@@ -54,7 +54,8 @@ def arrivals(rate: float, seconds: float, warm: float = 0.0) -> int:
 def test_every_scheduled_request_is_sent_and_counted(server):
     tally = run_open(server, rate=200, seconds=1, warm=0.2)
     assert tally.answered() == arrivals(rate=200, seconds=1, warm=0.2)
-    assert tally.in_time.total() <= tally.answered()
+    # With the last ones of the first seconds, if they are answered late.
+    assert tally.in_time.total() <= arrivals(rate=200, seconds=1.2)
     managed = tally.per_second() * tally.seconds
     assert managed == pytest.approx(tally.in_time.total())
     assert tally.failed() == 0

@@ -12,6 +12,8 @@ from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.text import capfirst
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions, Places
@@ -47,9 +49,14 @@ class AdministrationsField(forms.ModelMultipleChoiceField):
 
     def label_from_instance(self, obj: Administration) -> str:  # type: ignore[override]
         opens, closes = map(timezone.localtime, (obj.opens_at, obj.closes_at))
-        window = " to ".join(date_format(at, "DATE_FORMAT") for at in (opens, closes))
-        version = obj.published.survey.version
-        return f"{obj.title} ({obj.name}; {window}; version {version})"
+        words = _("%(title)s (%(name)s; %(opens)s to %(closes)s; version %(version)s)")
+        return words % {
+            "title": obj.title,
+            "name": obj.name,
+            "opens": date_format(opens, "DATE_FORMAT"),
+            "closes": date_format(closes, "DATE_FORMAT"),
+            "version": obj.published.survey.version,
+        }
 
 
 class ExportForm(forms.Form):
@@ -58,70 +65,98 @@ class ExportForm(forms.Form):
     is_panel = False
 
     administrations = AdministrationsField(
+        label=gettext_lazy("Administrations"),
         queryset=Administration.objects.none(),
         widget=forms.CheckboxSelectMultiple,
-        help_text="Several administrations can share a file if their surveys are"
-        " versions of one survey.",
-        error_messages={"required": "Choose at least one administration."},
+        help_text=gettext_lazy(
+            "Several administrations can share a file if their surveys"
+            " are versions of one survey."
+        ),
+        error_messages={
+            "required": gettext_lazy("Choose at least one administration.")
+        },
     )
     district = forms.ModelChoiceField(
+        label=gettext_lazy("District"),
         queryset=District.objects.none(),
         required=False,
-        empty_label="All districts you may see",
+        empty_label=gettext_lazy("All districts you may see"),
     )
     school = forms.ModelChoiceField(
-        queryset=School.objects.none(), required=False, empty_label="All schools"
+        label=gettext_lazy("School"),
+        queryset=School.objects.none(),
+        required=False,
+        empty_label=gettext_lazy("All schools"),
     )
     role = forms.ChoiceField(
-        label="Audience", required=False, choices=[("", "Everyone"), *Role.choices]
+        label=gettext_lazy("Audience"),
+        required=False,
+        choices=[("", gettext_lazy("Everyone")), *Role.choices],
     )
     finished_only = forms.ChoiceField(
-        label="Progress",
-        choices=[("", "People who started"), ("1", "Only people who finished")],
+        label=gettext_lazy("Progress"),
+        choices=[
+            ("", gettext_lazy("People who started")),
+            ("1", gettext_lazy("Only people who finished")),
+        ],
         required=False,
         widget=forms.RadioSelect,
     )
     format = forms.ChoiceField(
-        label="File type",
+        label=gettext_lazy("File type"),
         choices=Format.choices,
         initial=Format.WIDE,
         widget=forms.RadioSelect,
     )
     labels = forms.ChoiceField(
-        label="Answers to single-choice questions",
-        choices=[("", "Codes, such as 4"), ("1", "Labels, such as Agree")],
+        label=gettext_lazy("Answers to single-choice questions"),
+        choices=[
+            ("", gettext_lazy("Codes, such as 4")),
+            ("1", gettext_lazy("Labels, such as Agree")),
+        ],
         required=False,
         widget=forms.RadioSelect,
     )
-    language = forms.ChoiceField(label="Language of labels", required=False)
+    language = forms.ChoiceField(
+        label=gettext_lazy("Language of labels"), required=False
+    )
     bom = forms.BooleanField(
-        label="Open the CSV file in Excel",
+        label=gettext_lazy("Open the CSV file in Excel"),
         required=False,
-        help_text="Adds a byte order mark, so that Excel shows accents correctly.",
+        help_text=gettext_lazy(
+            "Adds a byte order mark, so that Excel shows accents correctly."
+        ),
     )
     blank_missing = forms.MultipleChoiceField(
-        label="Leave missing answers blank in columns of",
+        label=gettext_lazy("Leave missing answers blank in columns of"),
         choices=[(one.value, capfirst(one.label)) for one in ValueType],
         required=False,
         widget=forms.CheckboxSelectMultiple,
-        help_text="Otherwise a code says whether a question was not applicable, skipped"
-        " or not reached. Blank cells are easier to calculate with, and dates stay"
-        " dates.",
+        help_text=gettext_lazy(
+            "Otherwise a code says whether a question was not applicable,"
+            " skipped or not reached. Blank cells are easier to calculate"
+            " with, and dates stay dates."
+        ),
     )
     identities = forms.BooleanField(
-        label="Include names, student numbers and e-mail addresses",
+        label=gettext_lazy("Include names, student numbers and e-mail addresses"),
         required=False,
-        help_text="Answers are confidential, and this file shows what each person"
-        " answered. Your request and its reason are logged. Without names, cells that"
-        " would single people out are made coarser.",
+        help_text=gettext_lazy(
+            "Answers are confidential, and this file shows what each"
+            " person answered. Your request and its reason are logged."
+            " Without names, cells that would single people out are made"
+            " coarser."
+        ),
     )
     reason = forms.CharField(
-        label="Reason for including names",
+        label=gettext_lazy("Reason for including names"),
         required=False,
         max_length=500,
         widget=forms.Textarea(attrs={"rows": 3}),
-        help_text="Required if you include names. For example: The school board asked"
-        " us to check parental consent.",
+        help_text=gettext_lazy(
+            "Required if you include names. For example: The school board"
+            " asked us to check parental consent."
+        ),
     )
 
     def __init__(self, *args: Any, permissions: Permissions, **kwargs: Any) -> None:
@@ -165,7 +200,7 @@ class ExportForm(forms.Form):
         else:
             # A list of thousands of schools would be no help.
             schools = schools.none()
-            self.fields["school"].help_text = "Choose a district first."
+            self.fields["school"].help_text = _("Choose a district first.")
         self._model_field("school").queryset = schools
 
     def clean(self) -> dict[str, object]:
@@ -173,29 +208,39 @@ class ExportForm(forms.Form):
         administrations = given.get("administrations") or ()
         surveys = {chosen.published.survey for chosen in administrations}
         names = {
-            f"{survey.name} of {survey.district or 'the state'}" for survey in surveys
+            _("%(survey)s of %(owner)s")
+            % {"survey": survey.name, "owner": survey.district or _("the state")}
+            for survey in surveys
         }
         if len(names) > 1:
             self.add_error(
                 "administrations",
-                f"These are different surveys ({', '.join(sorted(names))}). Create one"
-                " export for each.",
+                _(
+                    "These are different surveys (%(names)s). Create one export"
+                    " for each."
+                )
+                % {"names": ", ".join(sorted(names))},
             )
         elif administrations and not self.chosen():
             self.add_error(
-                "role", "None of the chosen administrations has this audience."
+                "role", _("None of the chosen administrations has this audience.")
             )
 
         places = self._places(given)
         identities, reason = bool(given.get("identities")), given.get("reason", "")
         if identities and len(reason.strip()) < SHORTEST_REASON:
-            self.add_error("reason", "Explain in one sentence why you need the names.")
+            self.add_error(
+                "reason", _("Explain in one sentence why you need the names.")
+            )
         # A district administrator may be an analyst elsewhere.
         if identities and not self.permissions.cover(places, *IDENTITIES):
             self.add_error(
                 "identities",
-                "You may not see the names of everyone in this export. Choose a"
-                " district or school whose names you may see, or leave names out.",
+                _(
+                    "You may not see the names of everyone in this export. Choose"
+                    " a district or school whose names you may see, or leave"
+                    " names out."
+                ),
             )
         finished_only = bool(given.get("finished_only"))
         # The job checks again, when more people may have started.
@@ -285,8 +330,10 @@ class ExportSize:
     def joined_in_words(self) -> str:
         # Fewer could be recognised.
         if self.joined is not None and 0 < self.joined < SMALLEST_JOINED:
-            return f"Fewer than {SMALLEST_JOINED} people"
-        return f"At least {self.joined or 0:,} people"
+            return _("Fewer than %(smallest_joined)s people") % {
+                "smallest_joined": SMALLEST_JOINED
+            }
+        return _("At least %(joined)s people") % {"joined": f"{self.joined or 0:,}"}
 
 
 def size_of(

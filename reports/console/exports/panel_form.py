@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from django import forms
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from accounts.models import User
 from accounts.permissions import Permissions
@@ -25,11 +27,14 @@ class PanelForm(ExportForm):
     is_panel = True
 
     project = forms.CharField(
-        label="Research project",
+        label=gettext_lazy("Research project"),
         required=False,
         max_length=100,
-        help_text="Your files of one project have the same ID for the same person,"
-        " also in later years. Without a project, the IDs are those of this file only.",
+        help_text=gettext_lazy(
+            "Your files of one project have the same ID for the same"
+            " person, also in later years. Without a project, the IDs are"
+            " those of this file only."
+        ),
     )
 
     def __init__(
@@ -49,9 +54,9 @@ class PanelForm(ExportForm):
 
     def _offer_administrations(self) -> None:
         field = self._model_field("administrations")
-        field.help_text = (
-            "Choose the waves of one survey. Each row of the file is one person in one"
-            " of them."
+        field.help_text = _(
+            "Choose the waves of one survey. Each row of the file is one"
+            " person in one of them."
         )
         known = list(field.queryset or ())
         offered = [one for one in known if not refusal(one)]
@@ -68,7 +73,7 @@ class PanelForm(ExportForm):
             if message := refusal(administration):
                 self.add_error("administrations", message)
         if len(chosen) == 1:
-            self.add_error("administrations", "Choose at least two administrations.")
+            self.add_error("administrations", _("Choose at least two administrations."))
         name = str(given.get("project", ""))
         if name and not self.errors and (project := project_named(name, self.user)):
             self._check_project(project)
@@ -86,16 +91,23 @@ class PanelForm(ExportForm):
         ):
             self.add_error(
                 "project",
-                f"Earlier files of {project} are about other schools, or about other"
-                " people in them. Choose the same ones, or a new project.",
+                _(
+                    "Earlier files of %(project)s are about other schools, or"
+                    " about other people in them. Choose the same ones, or a new"
+                    " project."
+                )
+                % {"project": project},
             )
         chosen = [administration.pk for administration in self.chosen()]
         missing = earlier.administrations.exclude(pk__in=chosen).order_by("name")
         if names := ", ".join(missing.values_list("name", flat=True)):
             self.add_error(
                 "project",
-                f"Earlier files of {project} have {names} as well. Choose all of them,"
-                " or a new project.",
+                _(
+                    "Earlier files of %(project)s have %(names)s as well. Choose"
+                    " all of them, or a new project."
+                )
+                % {"project": project, "names": names},
             )
 
     def size(self) -> ExportSize | None:

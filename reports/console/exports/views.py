@@ -13,6 +13,8 @@ from django.http import Http404, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.utils.text import slugify
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import (
     require_GET,
     require_http_methods,
@@ -41,8 +43,11 @@ LONGEST_NAME = 80
 
 class ExportListFilter(forms.Form):
     whose = forms.ChoiceField(
-        label="Show",
-        choices=[("", "My exports"), ("all", "All exports")],
+        label=gettext_lazy("Show"),
+        choices=[
+            ("", gettext_lazy("My exports")),
+            ("all", gettext_lazy("All exports")),
+        ],
         required=False,
     )
 
@@ -189,7 +194,7 @@ def export_delete(request: StaffRequest, pk: int) -> HttpResponse:
     own = Export.objects.using(DEFAULT_DB_ALIAS).filter(by=request.user)
     export = get_object_or_404(own.exclude(file_name=""), pk=pk)
     delete_file(export, by=request.user, request=request)
-    messages.success(request, "File deleted. The record of this export is kept.")
+    messages.success(request, _("File deleted. The record of this export is kept."))
     return redirect("export_detail", pk)
 
 

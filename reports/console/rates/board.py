@@ -1,27 +1,27 @@
-"""Make the parts of the rates pages: filter, lists, panels and charts."""
+"""Make the parts of the rates pages: filter, lists and panels."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import attrgetter
 from typing import cast
 
 from django import forms
 from django.http import Http404
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from accounts.console.listing import Listing
 from accounts.http import StaffRequest
 from accounts.models import District, School
 from accounts.permissions import Permissions
-from reports import time_series, visible_rates
+from reports import time_series, visible_rates, visible_totals
 from reports.freshness import Freshness, freshness_of, groups_in_words
-from reports.models import GradeRate, SchoolRate
+from reports.models import Curve, GradeRate, SchoolRate
 from reports.rate_lines import RateLine, RateTotal, SchoolRateLine, is_open
-from reports.suppression import SMALLEST_HOUR, join_small_hours
-from reports.time_series import percentage
 from survey.models import Administration, Denominator, Role
 from survey.school_calendar import MONDAY_TO_FRIDAY, SchoolCalendar
 
@@ -49,13 +49,15 @@ LAST_CHOICE = "rates_administration"
 
 
 class RatesFilter(forms.Form):
-    administration = forms.ChoiceField(required=False)
+    administration = forms.ChoiceField(
+        label=gettext_lazy("Administration"), required=False
+    )
     state = forms.ChoiceField(
-        label="Show",
+        label=gettext_lazy("Show"),
         required=False,
         choices=[
-            ("", "All schools"),
-            *((key, label) for key, (label, _) in visible_rates.STATES.items()),
+            ("", gettext_lazy("All schools")),
+            *((key, label) for key, (label, condition) in visible_rates.STATES.items()),
         ],
     )
 
@@ -149,19 +151,19 @@ class RatesBoard:
                 # The name tells administrations with the same title apart.
                 name = "" if titles[choice.title] == 1 else f" ({choice.name})"
                 options.append((choice.pk, f"{choice.title}{name}"))
-            groups.append((str(wave) if wave else "Without a wave", options))
+            groups.append((str(wave) if wave else _("Without a wave"), options))
         form.fields["administration"] = forms.ChoiceField(
-            required=False, choices=groups
+            label=_("Administration"), required=False, choices=groups
         )
         if not with_state:
             del form.fields["state"]
         elif self.chosen.denominator == Denominator.COUNT:
             state = cast(forms.ChoiceField, form.fields["state"])
             state.choices = [
-                ("", "All schools"),
+                ("", _("All schools")),
                 *(
                     (key, visible_rates.COUNT_LABELS.get(key, label))
-                    for key, (label, _) in visible_rates.STATES.items()
+                    for key, (label, condition) in visible_rates.STATES.items()
                 ),
             ]
         return form
@@ -172,7 +174,7 @@ def district_listing(
 ) -> Listing[District]:
     return Listing(
         request,
-        visible_rates.districts_for(request.permissions, administration),
+        visible_totals.districts_for(request.permissions, administration),
         search=("name", "code"),
         sorts=DISTRICT_SORTS,
     )
@@ -207,6 +209,11 @@ class RolePanel:
     groups: str
 
     @property
+    def hides_progress(self) -> bool:
+        """Whether there is nothing to show but who is invited."""
+        return self.line.started == 0 and not is_open(self.administration)
+
+    @property
     def hides_numbers(self) -> bool:
         return self.line.is_hidden or any(grade.is_hidden for grade in self.grades)
 
@@ -216,8 +223,12 @@ def role_panels(
     school: School,
     administrations: list[Administration],
     calendar: SchoolCalendar = MONDAY_TO_FRIDAY,
+    curves: time_series.Curves | None = None,
 ) -> list[RolePanel]:
-    """Read the rates of a school in several administrations. 2 statements."""
+    """Read the rates of a school in several administrations. 2 statements.
+
+    With the `curves` of the school, each line knows its last week.
+    """
     grades = GradeRate.objects.filter(
         school=school, administration__in=administrations
     ).order_by("administration", "grade")
@@ -228,6 +239,7 @@ def role_panels(
     lines = visible_rates.lines_of_school(
         permissions, school, administrations, calendar
     )
+    lines = with_last_week(lines, curves)
     return [
         RolePanel(
             administration=line.administration,
@@ -246,81 +258,81 @@ def role_panels(
     ]
 
 
-def curve_context(
-    request: StaffRequest,
-    administration: Administration,
-    level: str,
-    place: int,
-    figures: RateTotal | SchoolRateLine | None,
-    *,
-    sees_all: bool,
-) -> dict[str, object]:
-    """Return the chart by day and by hour, if the figures may be shown.
-
-    Unless the user `sees_all`, hours of few people are joined. 1 statement, or none.
-    """
-    # Summing the hours would give a hidden number away.
-    if figures is None or figures.finished is None:
-        return {"days": None}
-    eligible, needed = figures.eligible, figures.needed or 0
-    if isinstance(figures, RateTotal) and figures.without_count:
-        # The hours are those of all schools, also of some without a number.
-        eligible = 0
-    if not eligible and not figures.started:
-        return {"days": None}
-    hours = time_series.hours_of(administration, level, place)
-    if not sees_all:
-        hours = join_small_hours(hours)
-    days = time_series.by_day(
-        hours,
-        administration,
-        eligible=eligible,
-        needed=needed,
-        calendar=figures.calendar,
-    )
-    day = time_series.day_to_show(hours, request.GET.get("day", ""))
-    of_day = time_series.by_hour(hours, day, eligible=eligible) if day else []
-
-    # Describes the chart to people who cannot see it.
-    sentence = (
-        f"Starts and finishes by day from {days[0].label} to {days[-1].label}:"
-        f" {figures.finished:,}"
-    )
-    if eligible:
-        sentence += f" of {eligible:,} have finished, {figures.rate_words}"
-    else:
-        sentence += " have finished"
-    past = [point for point in days if point.rate is not None]
-    if past and past[-1].pace:
-        sentence += f"; {past[-1].pace:g} % were needed by {past[-1].label}"
-    return {
-        "days": days,
-        "smallest_hour": None if sees_all else SMALLEST_HOUR,
-        "days_chart": time_series.chart_data(days),
-        "days_sentence": f"{sentence}.",
-        "active_days": {hour.date() for hour, *_ in hours},
-        "day": day,
-        "hours": of_day,
-        "hours_chart": time_series.chart_data(of_day),
-    }
-
-
-def places_chart(lines: Sequence[RateTotal] | Sequence[SchoolRateLine]) -> object:
-    """Return each place's finished, started and needed people in percent."""
-    labels, finished, started, threshold = [], [], [], []
-    for line in lines:
-        # Hidden schools have no bar, and those without people no rate.
-        if line.finished is None or line.started is None or not line.eligible:
-            continue
-        labels.append(line.name)
-        finished.append(percentage(line.finished, line.eligible))
-        started.append(percentage(line.started - line.finished, line.eligible))
-        threshold.append(
-            percentage(line.needed, line.eligible) if line.needed else None
+def with_last_week(
+    lines: Sequence[SchoolRateLine], curves: time_series.Curves | None
+) -> list[SchoolRateLine]:
+    """Add the finishes of the last week to lines that are below their threshold."""
+    return [
+        replace(
+            line,
+            last_week=time_series.last_week(
+                curves.get((line.administration.pk, line.school.pk)),
+                line.administration,
+                line.calendar,
+                is_exact=line.is_exact,
+            ),
         )
-    return {
-        "labels": labels,
-        "finished": finished,
-        "started": started,
-        "threshold": threshold,
-    }
+        if curves is not None and line.pace
+        else line
+        for line in lines
+    ]
+
+
+def total_with_last_week(
+    total: RateTotal | None, level: str, place: int
+) -> tuple[RateTotal | None, time_series.Curves | None]:
+    """Add the last week to a total that has a pace; also return the curve read.
+
+    1 statement, or none.
+    """
+    if total is None or not total.pace or not (total.eligible or total.started):
+        return total, None
+    administration = total.administration
+    curves = time_series.curves_of([administration], level, [place])
+    curve = curves.get((administration.pk, place))
+    week = time_series.last_week(curve, administration, total.calendar, is_exact=True)
+    return replace(total, last_week=week), curves
+
+
+def school_curves(lines: Sequence[SchoolRateLine]) -> time_series.Curves:
+    """Return the curves of the lines of one administration that have a pace.
+
+    1 statement, or none.
+    """
+    below = [line for line in lines if line.pace]
+    if not below:
+        return {}
+    return time_series.curves_of(
+        [below[0].administration],
+        Curve.Level.SCHOOL,
+        [line.school.pk for line in below],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class EmptyColumns:
+    """The columns of a list that have nothing to show on this page."""
+
+    progress: bool
+    missing: bool
+    pace: bool
+    quiet: bool
+
+    @classmethod
+    def of(
+        cls,
+        administration: Administration,
+        lines: Sequence[RateTotal] | Sequence[SchoolRateLine],
+    ) -> EmptyColumns:
+        schools = [line for line in lines if isinstance(line, SchoolRateLine)]
+        totals = [line for line in lines if isinstance(line, RateTotal)]
+        return cls(
+            # A hidden number is something.
+            progress=not is_open(administration)
+            and all(line.started == 0 for line in lines),
+            missing=not any(line.missing for line in totals),
+            pace=not any(line.pace for line in lines),
+            quiet=not any(
+                line.is_hidden or line.quiet or line.last_started_at for line in schools
+            ),
+        )

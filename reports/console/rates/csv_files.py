@@ -26,14 +26,16 @@ DISTRICTS = (
     "missing",
     "schools without a roster or count",
     "opted out",
+    "awaiting consent",
 )
 SCHOOLS = (
     *("district", "school", "code", *FIGURES),
     *("needed", "threshold", "last start", "denominator", "opted out"),
+    "awaiting consent",
 )
 SCHOOL = (
     *("school", "code", "administration", "role", "grade", *FIGURES),
-    *("denominator", "opted out"),
+    *("denominator", "opted out", "awaiting consent"),
 )
 
 
@@ -51,6 +53,7 @@ def districts_csv(
             line.missing,
             line.not_invited,
             line.opted_out,
+            line.awaiting_consent,
         )
         for line in lines
     )
@@ -74,6 +77,7 @@ def schools_csv(
                 HIDDEN if line.is_hidden else day,
                 _denominator(line),
                 line.opted_out,
+                line.awaiting_consent,
             )
 
     return _rates_csv(SCHOOLS, rows(), administration, "schools")
@@ -92,10 +96,11 @@ def school_csv(
             )
             denominator = _denominator(panel.line)
             whole = (*about, "all", *_figures(panel.line))
-            yield (*whole, denominator, panel.line.opted_out)
+            apart = (panel.line.opted_out, panel.line.awaiting_consent)
+            yield (*whole, denominator, *apart)
             for grade in panel.grades:
-                # Only the school has this number.
-                yield (*about, grade.name, *_figures(grade), denominator, "")
+                # Only the school has these numbers.
+                yield (*about, grade.name, *_figures(grade), denominator, "", "")
 
     return _rates_csv(SCHOOL, rows(), administration, "school")
 
@@ -112,7 +117,7 @@ def _denominator(line: SchoolRateLine) -> str:
     """Return what the rate is a part of: the roster, or what the school supplied."""
     if not line.is_count:
         return Denominator.ROSTER.value
-    return line.unit or NO_COUNT.lower()
+    return line.unit or str(NO_COUNT).lower()
 
 
 def _rates_csv(

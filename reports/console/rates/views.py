@@ -13,16 +13,19 @@ from accounts.audit import record
 from accounts.http import StaffRequest
 from accounts.models import District, School
 from accounts.permissions import Capability
-from reports import visible_rates
+from reports import time_series, visible_rates, visible_totals
 from reports.console.rates import csv_files
 from reports.console.rates.board import (
+    EmptyColumns,
     RatesBoard,
-    curve_context,
     district_listing,
-    places_chart,
     role_panels,
+    school_curves,
     school_listing,
+    total_with_last_week,
+    with_last_week,
 )
+from reports.console.rates.charts import curve_context, places_chart
 from reports.freshness import groups_in_words
 from reports.models import Curve
 from reports.progress_pace import calendars_for
@@ -50,21 +53,32 @@ def rates_board(request: StaffRequest) -> HttpResponse:
     calendars = calendars_for([chosen])
     listing = district_listing(request, chosen)
     lines = [
-        visible_rates.district_line(row, chosen, calendars.of(row.pk))
+        visible_totals.district_line(row, chosen, calendars.of(row.pk))
         for row in listing.page.object_list
     ]
-    total = visible_rates.total_for(
+    total = visible_totals.total_for(
         request.permissions, chosen, calendar=calendars.of(None)
     )
     # The stored curve is that of all districts together.
     of_all = total if own.state else None
+    of_all, curves = total_with_last_week(of_all, Curve.Level.ALL, 0)
+    total = of_all or total
     context = {
         **board.context(),
         # Totals are only made for users who see all of their schools.
-        **curve_context(request, chosen, Curve.Level.ALL, 0, of_all, sees_all=True),
+        **curve_context(
+            request,
+            chosen,
+            Curve.Level.ALL,
+            0,
+            of_all,
+            sees_all=True,
+            curves=curves,
+        ),
         "total": total,
         "groups": groups_in_words(chosen, total.waiting if total else 0),
         "lines": lines,
+        "empty": EmptyColumns.of(chosen, lines),
         "places": places_chart(lines),
         "filter_form": board.filter_form(request),
     }
@@ -92,7 +106,7 @@ def _schools_page(request: StaffRequest, district: District | None) -> HttpRespo
     own = request.permissions.places(Capability.SEE_RATES)
     calendars = calendars_for([chosen])
     calendar = calendars.of(district.pk if district else None)
-    total = visible_rates.total_for(
+    total = visible_totals.total_for(
         request.permissions, chosen, district=district, calendar=calendar
     )
     # Only the lines of one page are made.
@@ -101,20 +115,26 @@ def _schools_page(request: StaffRequest, district: District | None) -> HttpRespo
         visible_rates.school_line(row, chosen, calendars.of(row.school.district_id))
         for row in listing.page.object_list
     ]
+    lines = with_last_week(lines, school_curves(lines))
     if district is not None:
         level, place, figures = Curve.Level.DISTRICT, district.pk, total
     else:
         # The stored curve is that of the whole state.
         level, place, figures = Curve.Level.ALL, 0, total if own.state else None
+    figures, curves = total_with_last_week(figures, level, place)
+    total = figures or total
     context = {
         **board.context(),
         # Totals are only made for users who see all of their schools.
-        **curve_context(request, chosen, level, place, figures, sees_all=True),
+        **curve_context(
+            request, chosen, level, place, figures, sees_all=True, curves=curves
+        ),
         "district": district,
         "sees_districts": own.state or len(own.districts) > 1,
         "total": total,
         "groups": groups_in_words(chosen, total.waiting if total else 0),
         "lines": lines,
+        "empty": EmptyColumns.of(chosen, lines),
         "places": places_chart(lines),
         "filter_form": board.filter_form(request, with_state=True),
     }
@@ -131,8 +151,9 @@ def rates_school(request: StaffRequest, pk: int) -> HttpResponse:
     if board is None:
         return render(request, "reports/rates_nothing.html")
     calendars = calendars_for(board.same_wave)
+    curves = time_series.curves_of(board.same_wave, Curve.Level.SCHOOL, [school.pk])
     panels = role_panels(
-        permissions, school, board.same_wave, calendars.of(school.district_id)
+        permissions, school, board.same_wave, calendars.of(school.district_id), curves
     )
     chosen = next(panel for panel in panels if panel.administration == board.chosen)
     context = {
@@ -144,6 +165,7 @@ def rates_school(request: StaffRequest, pk: int) -> HttpResponse:
             school.pk,
             chosen.line,
             sees_all=visible_rates.sees_all_of(permissions, board.chosen, school),
+            curves=curves,
         ),
         "school": school,
         "panels": panels,
@@ -168,7 +190,7 @@ def rates_school(request: StaffRequest, pk: int) -> HttpResponse:
 def rates_board_csv(request: StaffRequest) -> HttpResponse:
     chosen = _board_or_404(request).chosen
     rows = district_listing(request, chosen).page.paginator.object_list
-    lines = (visible_rates.district_line(row, chosen) for row in rows)
+    lines = (visible_totals.district_line(row, chosen) for row in rows)
     _record_download(request, chosen)
     return csv_files.districts_csv(lines, chosen)
 

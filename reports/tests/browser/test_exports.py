@@ -29,6 +29,7 @@ from reports.tests.exports.conftest import (  # noqa: F401
 from survey.models import Job, Response
 from survey.tests.browser.accessibility import scrolls_sideways, violations
 from survey.tests.browser.conftest import LAPTOP
+from survey.tests.browser.menus import navigate
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -47,7 +48,7 @@ def answered(transactional_db, staff, fall, spring, enrol):
 
 def create_export(page: Page, *administrations, **choices: str) -> None:
     page.goto("/console/")
-    page.get_by_role("link", name="Exports").first.click()
+    navigate(page, "Exports")
     page.get_by_role("link", name="New export").first.click()
     for one in administrations:
         page.get_by_label(f"({one.name};").check()
@@ -188,7 +189,7 @@ def test_two_waves_are_in_one_file_after_four_clicks(
 ):
     page = at_screen(staff.dana, **screen)
     page.goto("/console/")
-    page.get_by_role("link", name="Exports").first.click()
+    navigate(page, "Exports")
     page.get_by_role("link", name="New panel export").click()
     expect(page.locator("#export-size")).to_contain_text("can be followed")
     assert violations(page) == []

@@ -184,7 +184,7 @@ def test_rates_pages_are_accessible(at_screen, staff, counted, administer, optio
         f"/console/rates/schools/{staff.lincoln.pk}/",
     ):
         page.goto(address)
-        for summary in page.locator("figure summary").all():
+        for summary in page.locator("#list summary").all():
             summary.click()
         assert (address, violations(page)) == (address, [])
         assert (address, scrolls_sideways(page)) == (address, False)
@@ -203,3 +203,42 @@ def test_filters_replace_each_other_in_the_address(at_screen, staff, counted):
     expect(page).to_have_url(
         re.compile(rf"/schools/\?sort=-rate&administration={counted.pk}$")
     )
+
+
+def test_hours_are_drawn_once_they_are_opened(at_screen, staff, counted):
+    page = opened(at_screen(staff.dana), f"/console/rates/schools/{staff.lincoln.pk}/")
+    hours = page.locator("#hours canvas")
+    expect(hours).not_to_be_visible()
+    page.locator("#hours > summary").click()
+    expect(hours).to_be_visible()
+    assert hours.bounding_box()["width"] > 300
+    refresh(page)
+    expect(hours).to_be_visible()
+
+    # A chosen day is open, and stays closed once it was closed.
+    page.locator("#days-table summary").click()
+    page.locator("#days-table tbody a").first.click()
+    expect(hours).to_be_visible()
+    page.locator("#hours > summary").click()
+    refresh(page)
+    expect(hours).not_to_be_visible()
+
+
+def refresh(page: Page) -> None:
+    before = page.locator("#refreshed").text_content()
+    page.clock.fast_forward(MINUTE)
+    expect(page.locator("#refreshed")).not_to_have_text(before)
+
+
+def test_the_curve_is_drawn_above_the_people_of_each_day(at_screen, staff, counted):
+    for width in (1280, 390):
+        page = at_screen(staff.chen, viewport={"width": width, "height": 844})
+        page.goto("/console/rates/")
+        rate, people = page.locator("canvas[data-chart=days]").evaluate(
+            "canvas => ['rate', 'y'].map(name => {"
+            " const { top, bottom } = Chart.getChart(canvas).scales[name];"
+            " return [top, bottom] })"
+        )
+        assert rate[1] - rate[0] > 100
+        assert people[1] - people[0] > 50
+        assert rate[1] <= people[0] + 1

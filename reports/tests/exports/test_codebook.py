@@ -4,6 +4,8 @@ import html
 import re
 
 import pytest
+from django.utils import translation
+from django.utils.formats import date_format
 
 from reports.tests.exports.conftest import FIRST, HIDE, SKIP, answer, draft, made
 from survey.definitions.corrections import publish_correction, use_correction
@@ -100,6 +102,17 @@ def test_the_chosen_language_comes_first(staff, answered):
     text = codebook_of(made(staff.state, *answered, language="es"))
     assert text.index("Estoy a salvo.") < text.index("I am safe.")
     assert "<h1>Codebook: Our school</h1>" in text
+
+
+def test_it_is_in_english_whatever_language_the_user_reads(staff, answered, settings):
+    settings.LANGUAGES = [("en", "English"), ("es", "Español")]
+    staff.state.language = "es"
+    staff.state.save()
+    export = made(staff.state, *answered)
+    spanish_date = r"\d de \w+ de 20\d\d"
+    assert re.search(spanish_date, codebook_of(export)) is None
+    with translation.override("es"):
+        assert re.search(spanish_date, date_format(export.made_at, "DATE_FORMAT"))
 
 
 def test_names_are_escaped(staff, fall, answered, enrol):

@@ -731,6 +731,8 @@ def create_administration(
         closes_at=now + timedelta(days=30),
         # The files of this small district are about permissions.
         minimum_group=1,
+        # So that its pages are there.
+        requires_consent=more.get("denominator") != "count",
         **more,
     )
 

@@ -7,6 +7,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from accounts.access import needs
@@ -49,7 +50,12 @@ AGAIN = "again"
 @require_http_methods(["GET", "HEAD", "POST"])
 def administration_open(request: StaffRequest) -> HttpResponse:
     permissions = request.permissions
-    form = OpenAdministrationForm(request.POST or None, permissions=permissions)
+    form = OpenAdministrationForm(
+        request.POST or None,
+        permissions=permissions,
+        # The page of a survey leads here.
+        published=request.GET.get("published", ""),
+    )
     if form.is_bound and AGAIN in request.POST:
         form.skip_validation()
     elif form.is_bound and form.is_valid():
@@ -58,17 +64,7 @@ def administration_open(request: StaffRequest) -> HttpResponse:
         except ValidationError as error:
             show_errors(form, error)
         else:
-            # The message leads to the next step: nobody can begin before.
-            step = "upload a roster to invite people"
-            if administration.denominator == Denominator.COUNT:
-                step = "create open codes for the schools"
-            status = "is open"
-            if administration.state == Administration.State.PLANNED:
-                status = f"will open on {format_moment(administration.opens_at)}"
-            messages.success(
-                request,
-                f"{administration.title} {status}. Next, {step}.",
-            )
+            messages.success(request, _opened(administration))
             return redirect("administration_detail", administration.pk)
     context = {
         "form": form,
@@ -76,6 +72,33 @@ def administration_open(request: StaffRequest) -> HttpResponse:
         "everywhere": _everywhere(form.chosen_owner()),
     }
     return render(request, "survey/console/administration_open.html", context)
+
+
+def _opened(administration: Administration) -> str:
+    """Say that it is open, and lead to the next step: nobody can begin before."""
+    is_planned = administration.state == Administration.State.PLANNED
+    if administration.denominator == Denominator.COUNT:
+        words = (
+            _(
+                "%(title)s will open on %(opens)s. Next, create open codes"
+                " for the schools."
+            )
+            if is_planned
+            else _("%(title)s is open. Next, create open codes for the schools.")
+        )
+    else:
+        words = (
+            _(
+                "%(title)s will open on %(opens)s. Next, upload a roster to"
+                " invite people."
+            )
+            if is_planned
+            else _("%(title)s is open. Next, upload a roster to invite people.")
+        )
+    return words % {
+        "title": administration.title,
+        "opens": format_moment(administration.opens_at),
+    }
 
 
 def _open(request: StaffRequest, form: OpenAdministrationForm) -> Administration:
@@ -110,6 +133,7 @@ def _open(request: StaffRequest, form: OpenAdministrationForm) -> Administration
             messages_have_names=cleaned["messages_have_names"],
             messages_have_codes=cleaned["messages_have_codes"],
             denominator=cleaned["denominator"],
+            requires_consent=cleaned["requires_consent"],
             by=request.user,
             request=request,
         )
@@ -139,7 +163,9 @@ def administration_change(request: StaffRequest, pk: int) -> HttpResponse:
         except ValidationError as error:
             show_errors(form, error)
         else:
-            messages.success(request, f"{changed.title} was changed.")
+            messages.success(
+                request, _("%(title)s was changed.") % {"title": changed.title}
+            )
             warn_about_old_dates(request, changed, shown_before=shown_before)
             return redirect("administration_detail", pk)
     context = {
@@ -152,7 +178,9 @@ def administration_change(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 def _everywhere(owner: District | None) -> str:
-    return f"all schools of {owner}" if owner else "all schools of the state"
+    if owner is None:
+        return _("all schools of the state")
+    return _("all schools of %(district)s") % {"district": owner}
 
 
 @needs(C.MANAGE_SURVEYS)
@@ -172,7 +200,9 @@ def administration_close(request: StaffRequest, pk: int) -> HttpResponse:
         except ValidationError as error:
             show_errors(form, error)
         else:
-            messages.success(request, f"{administration.title} is closed.")
+            messages.success(
+                request, _("%(title)s is closed.") % {"title": administration.title}
+            )
             return redirect("administration_detail", pk)
     context = {
         "form": form,
@@ -203,8 +233,11 @@ def administration_reopen(request: StaffRequest, pk: int) -> HttpResponse:
         else:
             messages.success(
                 request,
-                f"{administration.title} is open again, until"
-                f" {format_moment(reopened.closes_at)}.",
+                _("%(title)s is open again, until %(closes_at)s.")
+                % {
+                    "title": administration.title,
+                    "closes_at": format_moment(reopened.closes_at),
+                },
             )
             warn_about_old_dates(request, reopened, shown_before=shown_before)
             return redirect("administration_detail", pk)

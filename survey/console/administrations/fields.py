@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from django import forms
 from django.core.exceptions import ValidationError
 from django.db.models import Model, Q, QuerySet
+from django.utils.translation import gettext as _
 
 from accounts.models import District, School
 from survey.administrations import format_subgroups, parse_subgroups
 from survey.models import PublishedSurvey, Wave
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 # Whole districts take one place each; and Django parses at most a thousand
 # form fields.
@@ -31,9 +35,9 @@ class LocalDateTimeField(forms.DateTimeField):
     def __init__(
         self,
         *,
-        label: str,
-        required_message: str,
-        help_text: str = "",
+        label: StrOrPromise,
+        required_message: StrOrPromise,
+        help_text: StrOrPromise = "",
     ) -> None:
         super().__init__(
             label=label,
@@ -47,15 +51,17 @@ class LocalDateTimeField(forms.DateTimeField):
         except ValidationError as error:
             if error.code == "ambiguous_timezone":
                 raise ValidationError(
-                    "The clocks change in that hour, so it occurs twice or not at all."
-                    " Choose an hour before or after."
+                    _(
+                        "The clocks change in that hour, so it occurs twice or not at"
+                        " all. Choose an hour before or after."
+                    )
                 ) from error
             raise ValidationError(
-                "Enter a date and a time of day, such as 2027-03-01 08:00."
+                _("Enter a date and a time of day, such as 2027-03-01 08:00.")
             ) from error
         # At the ends of the calendar there is no room for a time zone.
         except OverflowError:
-            raise ValidationError("That date is too far away.") from None
+            raise ValidationError(_("That date is too far away.")) from None
 
 
 class PlacesField(forms.Field):
@@ -70,14 +76,20 @@ class PlacesField(forms.Field):
         value = list(dict.fromkeys(value or ()))
         if len(value) > MAX_PLACES:
             raise ValidationError(
-                f"Choose at most {MAX_PLACES} places one by one. For more, choose whole"
-                " districts, or leave all unticked to offer the survey everywhere."
+                _(
+                    "Choose at most %(max_places)s places one by one. For more,"
+                    " choose whole districts, or leave all unticked to offer the"
+                    " survey everywhere."
+                )
+                % {"max_places": MAX_PLACES}
             )
         districts, schools = self.get_places(value)
         if len(districts) + len(schools) != len(value):
             raise ValidationError(
-                "One of the places does not exist. The others are still ticked; find"
-                " the missing one again."
+                _(
+                    "One of the places does not exist. The others are still"
+                    " ticked; find the missing one again."
+                )
             )
         return districts, schools
 
@@ -135,7 +147,13 @@ def place_choices(
 ) -> list[tuple[str, str]]:
     """Return the values and labels of places in a form."""
     return [
-        *((f"district-{one.pk}", f"{one} (whole district)") for one in districts),
+        *(
+            (
+                f"district-{one.pk}",
+                _("%(district)s (whole district)") % {"district": one},
+            )
+            for one in districts
+        ),
         *((f"school-{one.pk}", f"{one}, {one.district}") for one in schools),
     ]
 
@@ -169,6 +187,9 @@ class WaveField(forms.ModelChoiceField):
 def survey_in_words(published: PublishedSurvey) -> str:
     """Return a survey's title, name and version."""
     survey = published.survey
-    named = f"{survey.name}, version {survey.version}"
+    named = _("%(title)s, version %(version)s") % {
+        "title": survey.name,
+        "version": survey.version,
+    }
     title = survey.default_title
     return named if title == survey.name else f"{title} ({named})"

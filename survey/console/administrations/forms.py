@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from django import forms
 from django.core.exceptions import ValidationError
@@ -13,6 +14,7 @@ from django.forms.utils import ErrorDict
 from django.http import QueryDict
 from django.utils import timezone
 from django.utils.functional import cached_property
+from django.utils.translation import gettext_lazy as _
 
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions
@@ -22,6 +24,7 @@ from survey.administrations import (
     default_subgroups,
     has_people,
     has_started,
+    least_minimum_group,
     plan_of,
     suggest_name,
     surveys_to_offer,
@@ -47,6 +50,9 @@ from survey.models.administration import MAX_MINIMUM_GROUP, MINIMUM_GROUP
 from survey.waves import MAX_NAME_LENGTH as MAX_WAVE_NAME_LENGTH
 from survey.waves import waves_for
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
 MAX_SEARCH_LENGTH = 200
 STATE = "state"
 
@@ -56,102 +62,138 @@ class AdministrationForm(forms.Form):
 
     published = SurveyField(
         queryset=PublishedSurvey.objects.none(),
-        label="Survey",
-        empty_label="Choose a survey",
-        help_text="Can't be changed once people are invited.",
+        label=_("Survey"),
+        empty_label=_("Choose a survey"),
+        help_text=_("Can't be changed once people are invited."),
         error_messages={
-            "required": "Choose a survey.",
-            "invalid_choice": "Choose one of the published surveys.",
+            "required": _("Choose a survey."),
+            "invalid_choice": _("Choose one of the published surveys."),
         },
     )
     role = forms.ChoiceField(
-        label="Audience",
-        choices=[(role.value, f"{role.label}s") for role in Role],
+        label=_("Audience"),
+        choices=[
+            (Role.STUDENT.value, _("Students")),
+            (Role.TEACHER.value, _("Teachers")),
+            (Role.PARENT.value, _("Parents")),
+        ],
         widget=forms.RadioSelect,
-        help_text="Can't be changed once people are invited.",
+        help_text=_("Can't be changed once people are invited."),
         error_messages={
-            "required": "Choose the audience.",
-            "invalid_choice": "Choose students, teachers or parents.",
+            "required": _("Choose the audience."),
+            "invalid_choice": _("Choose students, teachers or parents."),
         },
     )
     wave = WaveField(
+        label=_("Wave"),
         queryset=Wave.objects.none(),
         required=False,
-        empty_label="No wave",
-        help_text="Groups the surveys of one season.",
-        error_messages={"invalid_choice": "Choose one of the waves in the list."},
+        empty_label=_("No wave"),
+        help_text=_("Groups the surveys of one season."),
+        error_messages={"invalid_choice": _("Choose one of the waves in the list.")},
     )
-    places = PlacesField(required=False, label="Schools")
-    q = forms.CharField(required=False, label="Find districts and schools")
+    places = PlacesField(required=False, label=_("Schools"))
+    q = forms.CharField(required=False, label=_("Find districts and schools"))
     opens_at = LocalDateTimeField(
-        label="Opens", required_message="Enter when the survey opens."
+        label=_("Opens"),
+        required_message=_("Enter when the survey opens."),
     )
     closes_at = LocalDateTimeField(
-        label="Closes",
-        required_message="Enter when the survey closes.",
-        help_text="Pages already started can be submitted for ten more minutes.",
+        label=_("Closes"),
+        required_message=_("Enter when the survey closes."),
+        help_text=_("Pages already started can be submitted for ten more minutes."),
     )
     coordinators_see_finished = forms.BooleanField(
         required=False,
-        label="Coordinators can see who has finished, by name",
-        help_text="Helps them to remind students or parents. Not available for"
-        " teachers. Answers are never shown next to a name.",
+        label=_("Coordinators can see who has finished, by name"),
+        help_text=_(
+            "Helps them to remind students or parents. Not available for"
+            " teachers. Answers are never shown next to a name."
+        ),
     )
     replays_answers = forms.BooleanField(
         required=False,
-        label="A code shows earlier answers on every device",
-        help_text="Otherwise only on the device that they were given on. Anyone who"
-        " holds a code could read them.",
+        label=_("A code shows earlier answers on every device"),
+        help_text=_(
+            "Otherwise only on the device that they were given on. Anyone"
+            " who holds a code could read them."
+        ),
     )
     messages_have_names = forms.BooleanField(
         required=False,
-        label="Message platforms get given names",
-        help_text="For greetings. The people who run the platform can read them.",
+        label=_("Message platforms get given names"),
+        help_text=_("For greetings. The people who run the platform can read them."),
     )
     messages_have_codes = forms.BooleanField(
         required=False,
-        label="Message platforms get links with access codes",
-        help_text="Opens the survey without typing the code. The people who run the"
-        " platform can read the codes, and answer with them. Only where coordinators"
-        " can see who has finished.",
+        label=_("Message platforms get links with access codes"),
+        help_text=_(
+            "Opens the survey without typing the code. The people who run"
+            " the platform can read the codes, and answer with them. Only"
+            " where coordinators can see who has finished."
+        ),
     )
     denominator = forms.ChoiceField(
-        label="Who takes part",
+        label=_("Who takes part"),
         choices=[
-            (Denominator.ROSTER, "People on a roster, each with a login card"),
-            (Denominator.COUNT, "Anyone with a school's open code, such as parents"),
+            (
+                Denominator.ROSTER,
+                _("People on a roster, each with a login card"),
+            ),
+            (
+                Denominator.COUNT,
+                _("Anyone with a school's open code, such as parents"),
+            ),
         ],
         initial=Denominator.ROSTER,
         widget=forms.RadioSelect,
-        help_text="Can't be changed once people are invited or have open codes.",
-        error_messages={"invalid_choice": "Choose a roster or open codes."},
+        help_text=_("Can't be changed once people are invited or have open codes."),
+        error_messages={"invalid_choice": _("Choose a roster or open codes.")},
         required=False,
+    )
+    requires_consent = forms.BooleanField(
+        required=False,
+        label=_("Only people whose consent is recorded can start"),
+        help_text=_(
+            "For surveys that need the consent of each parent or person. Everyone on a"
+            " roster awaits consent first: record it on the page of the person, or"
+            " upload a list of consents. Can't be changed once people are invited."
+        ),
     )
     subgroups = SubgroupsField(
         required=False,
         max_length=20_000,
-        label="Subgroups",
-        help_text="Columns of the roster that are stored next to answers, and their"
-        " values, one column in each line, such as lunch: free, reduced, paid. Other"
-        " columns and values are left out. Grade and language are always kept.",
+        label=_("Subgroups"),
+        help_text=_(
+            "Columns of the roster that are stored next to answers, and"
+            " their values, one column in each line, such as lunch: free,"
+            " reduced, paid. Other columns and values are left out. Grade"
+            " and language are always kept."
+        ),
     )
 
     minimum_group = forms.IntegerField(
         initial=MINIMUM_GROUP,
         min_value=1,
         max_value=MAX_MINIMUM_GROUP,
-        label="Minimum group in exports",
-        help_text="In files without names, at least so many people share the same"
-        " school, grade, language, subgroups and dates. What would single out fewer is"
-        " left out. Can't be lowered once people have started.",
+        label=_("Minimum group in exports"),
+        help_text=_(
+            "In files without names, at least so many people share the"
+            " same school, grade, language, subgroups and dates. What"
+            " would single out fewer is left out. Can't be lowered once"
+            " people have started."
+        ),
         required=False,
     )
     joins_waves = forms.BooleanField(
         required=False,
-        label="Answers can be joined with those of other waves",
-        help_text="For panel studies: in exports, the same person has the same random"
-        " ID in all waves that allow this. Tell the people in the introduction of the"
-        " survey. Can't be allowed once people have started.",
+        label=_("Answers can be joined with those of other waves"),
+        help_text=_(
+            "For panel studies: in exports, the same person has the same"
+            " random ID in all waves that allow this. Tell the people in"
+            " the introduction of the survey. Can't be allowed once"
+            " people have started."
+        ),
     )
 
     def __init__(
@@ -236,22 +278,25 @@ def show_errors(form: forms.Form, error: ValidationError) -> None:
 
 
 class OpenAdministrationForm(AdministrationForm):
-    owner = forms.ChoiceField(label="Owner")
+    owner = forms.ChoiceField(label=_("Owner"))
     new_wave = forms.CharField(
         required=False,
-        label="Or a new wave",
+        label=_("Or a new wave"),
         max_length=MAX_WAVE_NAME_LENGTH,
-        help_text="Such as Spring 2027.",
+        help_text=_("Such as Spring 2027."),
     )
     name = forms.CharField(
         required=False,
-        label="Short name",
+        label=_("Short name"),
         max_length=MAX_NAME_LENGTH,
         validators=[validate_slug],
-        help_text="Letters, digits and hyphens. Shown in lists and file names; can't be"
-        " changed later. Made from the wave and the audience if left empty.",
+        help_text=_(
+            "Letters, digits and hyphens. Shown in lists and file names;"
+            " can't be changed later. Made from the wave and the audience"
+            " if left empty."
+        ),
         error_messages={
-            "invalid": "Use letters, digits and hyphens only, such as spring-2027."
+            "invalid": _("Use letters, digits and hyphens only, such as spring-2027.")
         },
     )
     # The last suggested name; a different name was typed and is kept.
@@ -272,15 +317,27 @@ class OpenAdministrationForm(AdministrationForm):
         "messages_have_names",
         "messages_have_codes",
         "denominator",
+        "requires_consent",
         "subgroups",
         "minimum_group",
         "joins_waves",
     )
 
-    def __init__(self, data: QueryDict | None, *, permissions: Permissions) -> None:
+    def __init__(
+        self, data: QueryDict | None, *, permissions: Permissions, published: str = ""
+    ) -> None:
         self.owners = owners_for(permissions)
         only_owner = self.owners[0] if len(self.owners) == 1 else None
-        super().__init__(data, permissions=permissions, owner=only_owner)
+        super().__init__(
+            data,
+            permissions=permissions,
+            owner=only_owner,
+            initial={
+                "published": published,
+                "minimum_group": least_minimum_group(self.chosen_owner_of(data))
+                or MINIMUM_GROUP,
+            },
+        )
         if len(self.owners) == 1:
             del self.fields["owner"]
         else:
@@ -297,7 +354,10 @@ class OpenAdministrationForm(AdministrationForm):
 
     def chosen_owner(self) -> District | None:
         """Return the chosen owner, or the first one if there is no valid choice."""
-        key = self.data.get("owner")
+        return self.chosen_owner_of(self.data)
+
+    def chosen_owner_of(self, data: Mapping[str, str] | None) -> District | None:
+        key = (data or {}).get("owner")
         chosen = (owner for owner in self.owners if _owner_key(owner) == key)
         return next(chosen, self.owners[0])
 
@@ -325,10 +385,11 @@ class OpenAdministrationForm(AdministrationForm):
         # The other rules are in `survey.administrations.checks`.
         closes_at = cleaned.get("closes_at")
         if closes_at is not None and closes_at <= timezone.now():
-            self.add_error("closes_at", "This time has passed. Choose a later one.")
+            self.add_error("closes_at", _("This time has passed. Choose a later one."))
         if cleaned.get("wave") and cleaned.get("new_wave"):
             self.add_error(
-                "new_wave", "Choose a wave from the list or enter a new one, not both."
+                "new_wave",
+                _("Choose a wave from the list or enter a new one, not both."),
             )
         return cleaned
 
@@ -347,7 +408,7 @@ def owners_for(permissions: Permissions) -> list[District | None]:
 class ChangeAdministrationForm(AdministrationForm):
     # The number of changes when the page was loaded.
     seen = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
-    confirmed = forms.CharField(required=False, label="Short name, to confirm")
+    confirmed = forms.CharField(required=False, label=_("Short name, to confirm"))
 
     def __init__(
         self,
@@ -380,6 +441,7 @@ class ChangeAdministrationForm(AdministrationForm):
                 "messages_have_names": plan.messages_have_names,
                 "messages_have_codes": plan.messages_have_codes,
                 "denominator": plan.denominator,
+                "requires_consent": plan.requires_consent,
                 "seen": administration.changes,
             },
         )
@@ -391,18 +453,18 @@ class ChangeAdministrationForm(AdministrationForm):
         )
         # Fields that `survey.administrations.checks` would refuse to change.
         if administration.state == Administration.State.CLOSED:
-            reason = "It is closed. To accept answers again, reopen it."
+            reason = _("It is closed. To accept answers again, reopen it.")
             self._disable("closes_at", reason)
         if has_people(administration):
-            for name in ("published", "role", "denominator"):
-                self._disable(name, "Can't be changed, because people are invited.")
+            for name in ("published", "role", "denominator", "requires_consent"):
+                self._disable(name, _("Can't be changed, because people are invited."))
             if has_started(administration):
-                reason = "Can't be changed, because people have started."
+                reason = _("Can't be changed, because people have started.")
                 self._disable("opens_at", reason)
                 if not administration.joins_waves:
                     self._disable("joins_waves", reason)
 
-    def _disable(self, name: str, reason: str) -> None:
+    def _disable(self, name: str, reason: StrOrPromise) -> None:
         self.fields[name].disabled = True
         self.fields[name].help_text = reason
 
@@ -438,6 +500,7 @@ class ChangeAdministrationForm(AdministrationForm):
             messages_have_names=cleaned["messages_have_names"],
             messages_have_codes=cleaned["messages_have_codes"],
             denominator=cleaned["denominator"],
+            requires_consent=cleaned["requires_consent"],
         )
 
 
@@ -448,5 +511,6 @@ class CloseAdministrationForm(forms.Form):
 
 class ReopenAdministrationForm(CloseAdministrationForm):
     closes_at = LocalDateTimeField(
-        label="Closes", required_message="Enter when the survey closes."
+        label=_("Closes"),
+        required_message=_("Enter when the survey closes."),
     )

@@ -9,6 +9,8 @@ from django.contrib import messages
 from django.db.models import Count, Max
 from django.urls import reverse
 from django.utils.html import format_html
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from accounts.http import StaffRequest
 from survey.administrations import count_progress
@@ -52,15 +54,19 @@ def warn_about_old_dates(
         return
     progress = count_progress(administration)
     unfinished = progress.not_started + progress.in_progress
-    people = "person has" if unfinished == 1 else "people have"
+    words = ngettext(
+        "Cards and e-mails with codes that were made before say “%(before)s” Their"
+        " codes still work. %(people)s person has not finished.",
+        "Cards and e-mails with codes that were made before say “%(before)s” Their"
+        " codes still work. %(people)s people have not finished.",
+        unfinished,
+    )
     messages.warning(
         request,
         format_html(
-            "Cards and e-mails with codes that were made before say “{}” Their codes"
-            " still work. {} {} not finished. <a href='{}'>Print cards again</a>",
-            shown_before,
-            f"{unfinished:,}",
-            people,
+            "{} <a href='{}'>{}</a>",
+            words % {"before": shown_before, "people": f"{unfinished:,}"},
             reverse("cards_list", args=[administration.pk]),
+            _("Print cards again"),
         ),
     )

@@ -11,6 +11,8 @@ from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_safe
 
 from accounts.access import needs
@@ -18,7 +20,7 @@ from accounts.console.listing import Listing
 from accounts.http import StaffRequest
 from accounts.permissions import Capability as C
 from accounts.permissions import Permissions
-from survey.administrations import administrations_for, may_manage
+from survey.administrations import administrations_for, may_manage, subgroup_label
 from survey.console.administrations.fields import survey_in_words
 from survey.models import Administration, Denominator, EmailSchedule
 from survey.models.administration import CLOSES_SOON
@@ -32,8 +34,11 @@ MAX_PLACES_SHOWN = 50
 class FilterForm(forms.Form):
     state = forms.ChoiceField(
         required=False,
-        label="Status",
-        choices=[("", "Any"), *((state.value, state.label) for state in State)],
+        label=gettext_lazy("Status"),
+        choices=[
+            ("", gettext_lazy("Any")),
+            *((state.value, state.label) for state in State),
+        ],
     )
 
 
@@ -132,6 +137,7 @@ def administration_detail(request: StaffRequest, pk: int) -> HttpResponse:
         {
             "administration": administration,
             "survey": survey_in_words(administration.published),
+            "subgroups": [subgroup_label(one) for one in administration.subgroups],
             "survey_address": survey_address,
             "districts": districts[:MAX_PLACES_SHOWN],
             "schools": schools[:MAX_PLACES_SHOWN],
@@ -168,74 +174,77 @@ def _links(permissions: Permissions, administration: Administration) -> list[Pag
         PageLink(
             C.SEE_RATES,
             f"{reverse('rates_board')}?administration={pk}",
-            "Response rates",
-            "See how many have started and finished, school by school.",
+            _("Response rates"),
+            _("See how many have started and finished, school by school."),
         ),
         PageLink(
             C.SEE_IDENTITIES,
             reverse("people_list", args=[pk]),
-            "People",
-            "Find a person, print a lost card again, or issue a new code.",
+            _("People"),
+            _("Find a person, print a lost card again, or issue a new code."),
             Denominator.ROSTER,
         ),
         PageLink(
             C.SEE_IDENTITIES,
             reverse("cards_list", args=[pk]),
-            "Login cards",
-            "Print the cards with the access codes.",
+            _("Login cards"),
+            _("Print the cards with the access codes."),
             Denominator.ROSTER,
         ),
         PageLink(
             C.MANAGE_ROSTERS,
             reverse("open_codes_list", args=[pk]),
-            "Open codes",
-            "Create codes that anyone can begin with, and print posters and letters.",
+            _("Open codes"),
+            _(
+                "Create codes that anyone can begin with, and print posters"
+                " and letters."
+            ),
             Denominator.COUNT,
         ),
         PageLink(
             C.MANAGE_ROSTERS,
             reverse("count_list", args=[pk]),
-            "Counts of families or students",
-            "Supply the counts from which response rates are counted.",
+            _("Counts of families or students"),
+            _("Supply the counts from which response rates are counted."),
             Denominator.COUNT,
         ),
         PageLink(
             C.SEE_RATES,
             reverse("administration_test_link", args=[pk]),
-            "Test link",
-            "Try the survey here or on a phone. Nothing is stored.",
+            _("Test link"),
+            _("Try the survey here or on a phone. Nothing is stored."),
         ),
         PageLink(
             C.SEE_RATES,
             reverse("administration_questionnaire", args=[pk]),
-            "Questionnaire",
-            "Read or print all questions, options and rules.",
+            _("Questionnaire"),
+            _("Read or print all questions, options and rules."),
         ),
         PageLink(
             C.SEE_AUDIT,
             reverse("administration_devices", args=[pk]),
-            "Devices",
-            "See devices on which many access codes were used.",
+            _("Devices"),
+            _("See devices on which many access codes were used."),
         ),
         PageLink(
             C.MANAGE_ROSTERS,
             reverse("roster_upload", args=[pk]),
-            "Upload a roster",
-            "Invite people, or update the people of a school.",
+            _("Upload a roster"),
+            _("Invite people, or update the people of a school."),
             Denominator.ROSTER,
         ),
         PageLink(
             C.MANAGE_ROSTERS,
             f"{reverse('roster_list')}?administration={pk}",
-            "Rosters",
-            "See the roster files uploaded so far, and their results.",
+            _("Rosters"),
+            _("See the roster files uploaded so far, and their results."),
             Denominator.ROSTER,
         ),
         PageLink(
             C.SEE_RESPONSES,
             f"{reverse('export_new')}?administrations={pk}",
-            "Export",
-            "Download the responses.",
+            _("Export"),
+            _("Download the responses."),
         ),
     ]
     links = [
@@ -249,8 +258,8 @@ def _links(permissions: Permissions, administration: Administration) -> list[Pag
             PageLink(
                 C.MANAGE_SURVEYS,
                 reverse("emails_detail", args=[pk]),
-                "E-mails",
-                "Send invitations and reminders to people with an e-mail address.",
+                _("E-mails"),
+                _("Send invitations and reminders to people with an e-mail address."),
             )
         )
     return links

@@ -10,6 +10,8 @@ from django.core.exceptions import ValidationError
 from django.db.models import Count, Q
 from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.access import needs
@@ -31,12 +33,16 @@ from survey.waves import (
 
 
 class WaveForm(forms.Form):
-    name = forms.CharField(max_length=MAX_NAME_LENGTH, help_text="Such as Spring 2027.")
+    name = forms.CharField(
+        label=gettext_lazy("Name"),
+        max_length=MAX_NAME_LENGTH,
+        help_text=gettext_lazy("Such as Spring 2027."),
+    )
 
 
 class NewWaveForm(WaveForm):
     # The owner's position in the list of possible owners.
-    owner = forms.TypedChoiceField(label="Owner", coerce=int)
+    owner = forms.TypedChoiceField(label=gettext_lazy("Owner"), coerce=int)
 
     def __init__(self, data: QueryDict | None, *, permissions: Permissions) -> None:
         super().__init__(data)
@@ -83,7 +89,11 @@ def wave_create(request: StaffRequest) -> HttpResponse:
         else:
             messages.success(
                 request,
-                f"{wave} was added. You can choose it when you open an administration.",
+                _(
+                    "%(wave)s was added. You can choose it when you open an"
+                    " administration."
+                )
+                % {"wave": wave},
             )
             return redirect("wave_list")
     return render(request, "survey/console/wave_create.html", {"form": form})
@@ -105,7 +115,9 @@ def wave_rename(request: StaffRequest, pk: int) -> HttpResponse:
         except ValidationError as error:
             form.add_error(None, error)
         else:
-            messages.success(request, f"The wave was renamed to {wave}.")
+            messages.success(
+                request, _("The wave was renamed to %(wave)s.") % {"wave": wave}
+            )
             return redirect("wave_list")
     return render(
         request, "survey/console/wave_rename.html", {"form": form, "wave": wave}
@@ -123,7 +135,7 @@ def wave_delete(request: StaffRequest, pk: int) -> HttpResponse:
         except ValidationError as error:
             problems = error.messages
         else:
-            messages.success(request, f"{wave} was deleted.")
+            messages.success(request, _("%(wave)s was deleted.") % {"wave": wave})
             return redirect("wave_list")
     return render(
         request,

@@ -10,6 +10,8 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import (
     require_http_methods,
     require_POST,
@@ -43,27 +45,29 @@ OWNER = "owner"
 
 class HolidayForm(forms.Form):
     name = forms.CharField(
-        label="Name",
+        label=gettext_lazy("Name"),
         max_length=MAX_NAME_LENGTH,
-        help_text="Such as Spring break.",
-        error_messages={"required": "Enter a name, such as Spring break."},
+        help_text=gettext_lazy("Such as Spring break."),
+        error_messages={
+            "required": gettext_lazy("Enter a name, such as Spring break.")
+        },
     )
     first = forms.DateField(
-        label="First day",
+        label=gettext_lazy("First day"),
         widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
         error_messages={
-            "required": "Enter the first day without school.",
-            "invalid": "Enter a date.",
+            "required": gettext_lazy("Enter the first day without school."),
+            "invalid": gettext_lazy("Enter a date."),
         },
     )
     last = forms.DateField(
-        label="Last day",
+        label=gettext_lazy("Last day"),
         required=False,
         widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
-        help_text="Leave empty for a single day.",
-        error_messages={"invalid": "Enter a date."},
+        help_text=gettext_lazy("Leave empty for a single day."),
+        error_messages={"invalid": gettext_lazy("Enter a date.")},
     )
-    owner = forms.TypedChoiceField(label="District", coerce=int)
+    owner = forms.TypedChoiceField(label=gettext_lazy("District"), coerce=int)
 
     def __init__(
         self, data: QueryDict | None, *, owners: list[District | None]
@@ -78,11 +82,11 @@ class HolidayForm(forms.Form):
 
 class WeekendForm(forms.Form):
     weekdays = forms.TypedMultipleChoiceField(
-        label="Days without school",
+        label=gettext_lazy("Days without school"),
         coerce=int,
-        choices=list(enumerate(WEEKDAYS)),
+        choices=[(day, gettext_lazy(name)) for day, name in enumerate(WEEKDAYS)],
         widget=forms.CheckboxSelectMultiple,
-        error_messages={"required": "Choose at least one weekday."},
+        error_messages={"required": gettext_lazy("Choose at least one weekday.")},
     )
 
 
@@ -117,7 +121,7 @@ def calendar_list(request: StaffRequest) -> HttpResponse:
             "year": year,
             "next_year": year + 1,
             "missing": missing,
-            "weekend": [WEEKDAYS[day] for day in sorted(weekend())],
+            "weekend": [_(WEEKDAYS[day]) for day in sorted(weekend())],
             "is_state": permissions.places(MANAGE).state,
         },
     )
@@ -142,7 +146,10 @@ def calendar_add(request: StaffRequest) -> HttpResponse:
         except ValidationError as error:
             show_errors(form, error)
         else:
-            messages.success(request, f"{holiday} was added to the calendar.")
+            messages.success(
+                request,
+                _("%(holiday)s was added to the calendar.") % {"holiday": holiday},
+            )
             return redirect("calendar_list")
     return render(request, "survey/console/calendar_add.html", {"form": form})
 
@@ -156,7 +163,9 @@ def calendar_remove(request: StaffRequest, pk: int) -> HttpResponse:
         remove_holiday(holiday=holiday, by=request.user, request=request)
     except PermissionDenied:
         raise Http404 from None
-    messages.success(request, f"{holiday} was removed from the calendar.")
+    messages.success(
+        request, _("%(holiday)s was removed from the calendar.") % {"holiday": holiday}
+    )
     return redirect("calendar_list")
 
 
@@ -177,7 +186,8 @@ def calendar_us_holidays(request: StaffRequest) -> HttpResponse:
     )
     messages.success(
         request,
-        f"{added} holidays were added. Remove those on which your schools are open.",
+        _("%(added)s holidays were added. Remove those on which your schools are open.")
+        % {"added": added},
     )
     return redirect("calendar_list")
 
@@ -198,6 +208,6 @@ def calendar_weekend(request: StaffRequest) -> HttpResponse:
         except ValidationError as error:
             form.add_error("weekdays", error)
         else:
-            messages.success(request, "The weekend was changed.")
+            messages.success(request, _("The weekend was changed."))
             return redirect("calendar_list")
     return render(request, "survey/console/calendar_weekend.html", {"form": form})

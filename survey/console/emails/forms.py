@@ -6,49 +6,66 @@ import re
 
 from django import forms
 from django.http import QueryDict
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from survey.models.email_schedule import MAX_RATE
 from survey.reminders.schedules import MAX_DAYS, MAX_REMINDERS
 from survey.reminders.templates import LONGEST_BODY, LONGEST_SUBJECT
 
-LANGUAGES = {"en": "English", "es": "Spanish", "ar": "Arabic"}
-DAYS_HELP = (
-    "The days after a person's invitation, separated by commas. Reminders stop for"
-    " people who have finished. Leave it empty to send no reminders."
+LANGUAGES = {
+    "en": gettext_lazy("English"),
+    "es": gettext_lazy("Spanish"),
+    "ar": gettext_lazy("Arabic"),
+}
+DAYS_HELP = gettext_lazy(
+    "The days after a person's invitation, separated by commas."
+    " Reminders stop for people who have finished. Leave it empty"
+    " to send no reminders."
 )
 
 
 class PlanForm(forms.Form):
     reminder_days = forms.CharField(
         required=False,
-        label="Reminders after days",
+        label=gettext_lazy("Reminders after days"),
         max_length=100,
         help_text=DAYS_HELP,
         widget=forms.TextInput(attrs={"placeholder": "3, 7", "autocomplete": "off"}),
     )
     thanks = forms.BooleanField(
         required=False,
-        label="Send thanks after the closing",
-        help_text="To everyone who was invited, whether they finished or not.",
+        label=gettext_lazy("Send thanks after the closing"),
+        help_text=gettext_lazy(
+            "To everyone who was invited, whether they finished or not."
+        ),
     )
     rate_per_minute = forms.IntegerField(
-        label="E-mails a minute",
+        label=gettext_lazy("E-mails a minute"),
         min_value=1,
         max_value=MAX_RATE,
-        help_text="At most. Your engineers know what your mail server accepts.",
+        help_text=gettext_lazy(
+            "At most. Your engineers know what your mail server accepts."
+        ),
     )
 
     def clean_reminder_days(self) -> list[int]:
         words = re.split(r"[\s,;]+", self.cleaned_data["reminder_days"].strip())
         words = [word for word in words if word]
         if not all(word.isascii() and word.isdecimal() for word in words):
-            raise forms.ValidationError("Write whole numbers, such as 3, 7.")
+            raise forms.ValidationError(_("Write whole numbers, such as 3, 7."))
         # Longer numbers are refused by `plan_emails`; these would take time to read.
         if any(len(word) > len(str(MAX_DAYS)) for word in words):
-            raise forms.ValidationError(f"Write numbers of days from 1 to {MAX_DAYS}.")
+            raise forms.ValidationError(
+                _("Write numbers of days from 1 to %(max_days)s.")
+                % {"max_days": MAX_DAYS}
+            )
         days = sorted({int(word) for word in words})
         if len(days) > MAX_REMINDERS:
-            raise forms.ValidationError(f"Plan at most {MAX_REMINDERS} reminders.")
+            raise forms.ValidationError(
+                _("Plan at most %(max_reminders)s reminders.")
+                % {"max_reminders": MAX_REMINDERS}
+            )
         return days
 
 
@@ -59,12 +76,14 @@ class TextForm(forms.Form):
     """
 
     subject = forms.CharField(
-        max_length=LONGEST_SUBJECT, error_messages={"required": "Write a subject."}
+        label=gettext_lazy("Subject"),
+        max_length=LONGEST_SUBJECT,
+        error_messages={"required": gettext_lazy("Write a subject.")},
     )
     body = forms.CharField(
-        label="Text",
+        label=gettext_lazy("Text"),
         max_length=LONGEST_BODY,
-        error_messages={"required": "Write a text."},
+        error_messages={"required": gettext_lazy("Write a text.")},
         strip=False,
         widget=forms.Textarea(attrs={"rows": 16}),
     )
@@ -86,7 +105,7 @@ class TextForm(forms.Form):
 class ConfirmForm(forms.Form):
     typed = forms.CharField(
         required=False,
-        label="How many people will get e-mails?",
+        label=gettext_lazy("How many people will get e-mails?"),
         max_length=20,
         widget=forms.TextInput(
             attrs={"inputmode": "numeric", "autocomplete": "off"},

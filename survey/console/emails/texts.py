@@ -7,6 +7,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import (
     require_http_methods,
@@ -68,7 +69,11 @@ def emails_text(
         except ValidationError as error:
             show_errors(form, error)
         else:
-            messages.success(request, f"The text in {languages[language]} was saved.")
+            messages.success(
+                request,
+                _("The text in %(languages)s was saved.")
+                % {"languages": languages[language]},
+            )
             return redirect("emails_text", pk, step, language)
     context = {
         "administration": administration,
@@ -90,7 +95,7 @@ def emails_text(
 def languages_of(step: EmailStep, administration: Administration) -> dict[str, str]:
     """Return the languages that a text has or may get, with their names."""
     definition = load_definition(administration.published.definition)
-    names = dict(LANGUAGES)
+    names = {code: str(name) for code, name in LANGUAGES.items()}
     for language in definition["languages"]:
         code = language["code"].replace("_", "-").lower()
         names.setdefault(code, language["name"])

@@ -10,6 +10,8 @@ from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.http import (
     require_http_methods,
     require_POST,
@@ -24,7 +26,8 @@ from survey.console.administrations.forms import show_errors
 from survey.console.emails.forms import LANGUAGES, ConfirmForm, PlanForm
 from survey.models import Administration, EmailSchedule, EmailStep
 from survey.reminders import schedules
-from survey.reminders.figures import NO_FIGURES, Figures, read_figures
+from survey.reminders.figures import Figures, no_figures, read_figures
+from survey.reminders.sending import pause_reason
 
 DEFAULT_DAYS, DEFAULT_RATE = [3, 7], 600
 
@@ -88,15 +91,15 @@ def schedule_or_404(administration: Administration) -> EmailSchedule:
 def _progress(schedule: EmailSchedule) -> dict[str, object]:
     administration = schedule.administration
     figures = read_figures(schedule)
-    nothing = NO_FIGURES[administration.is_completion_confidential]
+    nothing = no_figures(is_rounded=administration.is_completion_confidential)
     rows = []
     for step in schedule.steps.prefetch_related("templates").order_by("kind", "days"):
         earliest = None
-        when = "after the closing"
+        when = _("after the closing")
         if step.kind == EmailStep.Kind.INVITATION:
-            when = "at the opening, or when a person is added later"
+            when = _("at the opening, or when a person is added later")
         elif step.kind == EmailStep.Kind.REMINDER:
-            when = "to people who have not finished"
+            when = _("to people who have not finished")
             earliest = administration.opens_at + timedelta(days=step.days)
         rows.append(
             StepRow(
@@ -111,6 +114,7 @@ def _progress(schedule: EmailSchedule) -> dict[str, object]:
     return {
         "rows": rows,
         "total": figures.total,
+        "pause_reason": pause_reason(schedule),
         "recipients": schedules.count_recipients(schedule),
         "is_over": administration.state == Administration.State.CLOSED,
     }
@@ -119,7 +123,7 @@ def _progress(schedule: EmailSchedule) -> dict[str, object]:
 def _languages_of(step: EmailStep) -> list[tuple[str, str]]:
     written = {template.language for template in step.templates.all()}
     others = sorted(written - LANGUAGES.keys())
-    known = [pair for pair in LANGUAGES.items() if pair[0] in written]
+    known = [(code, str(name)) for code, name in LANGUAGES.items() if code in written]
     return [*known, *((code, code) for code in others)]
 
 
@@ -142,7 +146,7 @@ def emails_plan(request: StaffRequest, pk: int) -> HttpResponse:
         except ValidationError as error:
             show_errors(form, error)
         else:
-            messages.success(request, "The schedule was saved.")
+            messages.success(request, _("The schedule was saved."))
             return redirect("emails_detail", pk)
     return render(
         request,
@@ -172,7 +176,7 @@ def emails_confirm(request: StaffRequest, pk: int) -> HttpResponse:
     schedule = schedule_or_404(administration)
     if schedule.confirmed_at:
         # A second click on the button comes here too.
-        messages.info(request, "These e-mails are confirmed.")
+        messages.info(request, _("These e-mails are confirmed."))
         return redirect("emails_detail", pk)
     form = ConfirmForm(request.POST or None)
     # The form may be empty: without many recipients nothing is typed.
@@ -207,17 +211,28 @@ def emails_confirm(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 def _confirmed(administration: Administration, count: int) -> str:
-    people = "1 person" if count == 1 else f"{count:,} people"
     if administration.state == Administration.State.PLANNED:
-        return f"The e-mails to {people} will be sent from the opening on."
-    return f"The e-mails to {people} are being sent. The first leave within a minute."
+        words = ngettext(
+            "The e-mails to %(people)s person will be sent from the opening on.",
+            "The e-mails to %(people)s people will be sent from the opening on.",
+            count,
+        )
+    else:
+        words = ngettext(
+            "The e-mails to %(people)s person are being sent. The first leave within a"
+            " minute.",
+            "The e-mails to %(people)s people are being sent. The first leave within a"
+            " minute.",
+            count,
+        )
+    return words % {"people": f"{count:,}"}
 
 
 @needs(C.MANAGE_SURVEYS)
 @require_POST
 def emails_pause(request: StaffRequest, pk: int) -> HttpResponse:
     return _act(
-        request, pk, schedules.pause, "Paused. No e-mail is sent until you resume."
+        request, pk, schedules.pause, _("Paused. No e-mail is sent until you resume.")
     )
 
 
@@ -225,7 +240,7 @@ def emails_pause(request: StaffRequest, pk: int) -> HttpResponse:
 @require_POST
 def emails_resume(request: StaffRequest, pk: int) -> HttpResponse:
     return _act(
-        request, pk, schedules.resume, "Resumed. Sending starts within a minute."
+        request, pk, schedules.resume, _("Resumed. Sending starts within a minute.")
     )
 
 
@@ -236,7 +251,7 @@ def emails_cancel(request: StaffRequest, pk: int) -> HttpResponse:
         request,
         pk,
         schedules.cancel,
-        "Cancelled. No e-mail is sent unless you confirm again.",
+        _("Cancelled. No e-mail is sent unless you confirm again."),
     )
 
 

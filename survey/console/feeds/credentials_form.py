@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import (
@@ -11,12 +11,17 @@ from cryptography.hazmat.primitives.serialization import (
     load_ssh_private_key,
 )
 from django import forms
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from survey.models import RosterFeed
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
 Kind = RosterFeed.Kind
 OPENSSH = "-----BEGIN OPENSSH PRIVATE KEY-----"
-ACCEPTED_KEYS = (
+ACCEPTED_KEYS = gettext_lazy(
     "OpenSSH format without a passphrase, or PEM format (PKCS #8) with or without one."
 )
 
@@ -41,7 +46,9 @@ def secret_field(label: str, help_text: str = "") -> forms.CharField:
     )
 
 
-def text_field(label: str, help_text: str = "", **more: Any) -> forms.CharField:
+def text_field(
+    label: StrOrPromise, help_text: StrOrPromise = "", **more: Any
+) -> forms.CharField:
     attributes = {"autocomplete": "off", "spellcheck": "false"}
     options = {"required": False, "max_length": 500, **more}
     widget = forms.TextInput(attrs=attributes)
@@ -51,8 +58,9 @@ def text_field(label: str, help_text: str = "", **more: Any) -> forms.CharField:
 def private_key_field() -> forms.CharField:
     attributes = {"autocomplete": "off", "spellcheck": "false", "rows": 5}
     return forms.CharField(
-        label="Private key",
-        help_text=f"In place of a password. {ACCEPTED_KEYS}",
+        label=_("Private key"),
+        help_text=_("In place of a password. %(accepted_keys)s")
+        % {"accepted_keys": ACCEPTED_KEYS},
         required=False,
         max_length=16_000,
         widget=EmptyTextarea(attrs=attributes),
@@ -63,23 +71,27 @@ def credential_fields(kind: str) -> dict[str, forms.CharField]:
     """Return the fields of a kind by the name under which they are sealed."""
     if kind == Kind.SFTP:
         return {
-            "username": text_field("User name"),
-            "password": secret_field("Password"),
+            "username": text_field(_("User name")),
+            "password": secret_field(_("Password")),
             "private_key": private_key_field(),
-            "passphrase": secret_field("Passphrase of the private key"),
+            "passphrase": secret_field(_("Passphrase of the private key")),
         }
     if kind == Kind.REST:
         return {
-            "client_id": text_field("Client ID or consumer key"),
-            "client_secret": secret_field("Client secret or consumer secret"),
-            "token": secret_field("Bearer token"),
+            "client_id": text_field(_("Client ID or consumer key")),
+            "client_secret": secret_field(_("Client secret or consumer secret")),
+            "token": secret_field(_("Bearer token")),
         }
     return {
-        "username": text_field("User name", "Only if the address asks for one."),
-        "password": secret_field("Password"),
-        "token": secret_field("Bearer token", "In place of a user name and password."),
-        "header": text_field("Name of a header for an API key", "Such as X-API-Key."),
-        "key": secret_field("API key", "Sent in that header."),
+        "username": text_field(_("User name"), _("Only if the address asks for one.")),
+        "password": secret_field(_("Password")),
+        "token": secret_field(
+            _("Bearer token"), _("In place of a user name and password.")
+        ),
+        "header": text_field(
+            _("Name of a header for an API key"), _("Such as X-API-Key.")
+        ),
+        "key": secret_field(_("API key"), _("Sent in that header.")),
     }
 
 
@@ -89,29 +101,29 @@ def missing_credentials(
     """Return what is wrong with typed credentials, by field."""
     if kind == Kind.SFTP:
         if not typed.get("username"):
-            return {"username": "Enter the user name of the SFTP server."}
+            return {"username": _("Enter the user name of the SFTP server.")}
         if bool(typed.get("password")) == bool(typed.get("private_key")):
-            return {"password": "Enter either a password or a private key."}
+            return {"password": _("Enter either a password or a private key.")}
         if typed.get("passphrase") and not typed.get("private_key"):
-            return {"passphrase": "A passphrase needs a private key."}
+            return {"passphrase": _("A passphrase needs a private key.")}
         if private_key := typed.get("private_key"):
             return _key_problem(private_key, typed.get("passphrase", ""))
         return {}
     if kind == Kind.REST:
         if authorization == "bearer":
-            needed = {"token": "Enter the bearer token."}
+            needed = {"token": _("Enter the bearer token.")}
         else:
             needed = {
-                "client_id": "Enter the client ID or consumer key.",
-                "client_secret": "Enter the secret that belongs to it.",
+                "client_id": _("Enter the client ID or consumer key."),
+                "client_secret": _("Enter the secret that belongs to it."),
             }
         return {name: words for name, words in needed.items() if not typed.get(name)}
     if typed.get("token") and (typed.get("username") or typed.get("password")):
-        return {"token": "Enter either a token, or a user name and password."}
+        return {"token": _("Enter either a token, or a user name and password.")}
     if bool(typed.get("header")) != bool(typed.get("key")):
-        return {"key": "The name of a header and an API key belong together."}
+        return {"key": _("The name of a header and an API key belong together.")}
     if bool(typed.get("username")) != bool(typed.get("password")):
-        return {"password": "A user name and a password belong together."}
+        return {"password": _("A user name and a password belong together.")}
     return {}
 
 
@@ -121,16 +133,18 @@ def _key_problem(text: str, passphrase: str) -> dict[str, str]:
         if _is_encrypted_openssh(text):
             # To decrypt these, cryptography and asyncssh need one more library.
             return {
-                "private_key": "OpenSSH keys with a passphrase are not accepted."
-                " Convert a copy of the key with ssh-keygen -p -m PKCS8 -f COPY, and"
-                " paste that."
-                f" Accepted: {ACCEPTED_KEYS}"
+                "private_key": _(
+                    "OpenSSH keys with a passphrase are not accepted. Convert a"
+                    " copy of the key with ssh-keygen -p -m PKCS8 -f COPY, and"
+                    " paste that. Accepted: %(accepted_keys)s"
+                )
+                % {"accepted_keys": ACCEPTED_KEYS}
             }
         password = None
     else:
         password = passphrase.encode() if "ENCRYPTED" in text else None
         if password == b"":
-            return {"passphrase": "This private key has a passphrase. Enter it."}
+            return {"passphrase": _("This private key has a passphrase. Enter it.")}
     try:
         if text.startswith(OPENSSH):
             load_ssh_private_key(text.encode(), None)
@@ -138,8 +152,13 @@ def _key_problem(text: str, passphrase: str) -> dict[str, str]:
             load_pem_private_key(text.encode(), password)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         if password:
-            return {"passphrase": "The private key can't be read with this passphrase."}
-        return {"private_key": f"This key can't be read. Accepted: {ACCEPTED_KEYS}"}
+            return {
+                "passphrase": _("The private key can't be read with this passphrase.")
+            }
+        return {
+            "private_key": _("This key can't be read. Accepted: %(accepted_keys)s")
+            % {"accepted_keys": ACCEPTED_KEYS}
+        }
     return {}
 
 

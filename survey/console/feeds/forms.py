@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 from django import forms
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.http import QueryDict
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from accounts.models import District
 from accounts.permissions import Permissions
@@ -24,35 +26,46 @@ from survey.models import Administration, RosterFeed
 from survey.rosters.feeds.download_types import DownloadFailed
 from survey.rosters.feeds.outgoing import ascii_host, look_up
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
 Kind = RosterFeed.Kind
 KIND_LABELS = {
-    Kind.ZIP: "A OneRoster ZIP file at a web address (HTTPS)",
-    Kind.SFTP: "OneRoster ZIP files in a folder (SFTP)",
-    Kind.REST: "A OneRoster API (REST)",
+    Kind.ZIP: gettext_lazy("A OneRoster ZIP file at a web address (HTTPS)"),
+    Kind.SFTP: gettext_lazy("OneRoster ZIP files in a folder (SFTP)"),
+    Kind.REST: gettext_lazy("A OneRoster API (REST)"),
 }
 ADDRESSES = {
-    Kind.ZIP: ("Address of the ZIP file", "It begins with https://."),
-    Kind.SFTP: ("Server", "Such as sftp.example.org, or sftp.example.org:2222."),
+    Kind.ZIP: (
+        gettext_lazy("Address of the ZIP file"),
+        gettext_lazy("It begins with https://."),
+    ),
+    Kind.SFTP: (
+        gettext_lazy("Server"),
+        gettext_lazy("Such as sftp.example.org, or sftp.example.org:2222."),
+    ),
     Kind.REST: (
-        "Address of the API",
-        "It begins with https:// and ends before /ims/oneroster/.",
+        gettext_lazy("Address of the API"),
+        gettext_lazy("It begins with https:// and ends before /ims/oneroster/."),
     ),
 }
 # By the words that `RosterFeed.identity` begins with.
 IDENTITIES = {
-    "sourcedId": "sourcedId: the system's own ID. Some systems give a person a new one"
-    " in each school.",
-    "identifier": "identifier: usually the student or staff number.",
-    "userIds": "userIds: one of several IDs, whose type is named below.",
+    "sourcedId": gettext_lazy(
+        "sourcedId: the system's own ID. Some systems give a person a new one in"
+        " each school."
+    ),
+    "identifier": gettext_lazy("identifier: usually the student or staff number."),
+    "userIds": gettext_lazy("userIds: one of several IDs, whose type is named below."),
 }
 AUTHORIZATIONS = {
-    "oauth2": "OAuth 2 client credentials",
+    "oauth2": gettext_lazy("OAuth 2 client credentials"),
     "oauth1": "OAuth 1.0a",
-    "bearer": "A bearer token that does not change",
+    "bearer": gettext_lazy("A bearer token that does not change"),
 }
-SCHEDULE_HELP = (
-    "Times of day. Leave both empty to scan only when somebody starts it. Nothing"
-    " begins after the end."
+SCHEDULE_HELP = gettext_lazy(
+    "Times of day. Leave both empty to scan only when somebody starts it."
+    " Nothing begins after the end."
 )
 
 
@@ -60,13 +73,15 @@ class NewFeedForm(forms.Form):
     """Ask for the district and the kind, on which the other questions depend."""
 
     district = forms.ModelChoiceField(
-        District.objects.none(), error_messages={"required": "Choose a district."}
+        District.objects.none(),
+        label=gettext_lazy("District"),
+        error_messages={"required": gettext_lazy("Choose a district.")},
     )
     kind = forms.ChoiceField(
-        label="What the system offers",
+        label=gettext_lazy("What the system offers"),
         choices=list(KIND_LABELS.items()),
         widget=forms.RadioSelect,
-        error_messages={"required": "Choose what the system offers."},
+        error_messages={"required": gettext_lazy("Choose what the system offers.")},
     )
 
     def __init__(self, data: QueryDict | None, *, permissions: Permissions) -> None:
@@ -85,7 +100,7 @@ class AdministrationsField(forms.ModelMultipleChoiceField):
     def clean(self, value: Any) -> Any:
         # A database refuses keys that are longer than its integers.
         if any(len(str(key)) > LONGEST_KEY for key in value or ()):
-            raise ValidationError("Choose one of the administrations listed here.")
+            raise ValidationError(_("Choose one of the administrations listed here."))
         return super().clean(value)
 
     def label_from_instance(self, administration: Any) -> str:
@@ -96,36 +111,47 @@ class FeedForm(forms.Form):
     """All settings of a feed of one kind and district."""
 
     name = forms.CharField(
-        max_length=100, help_text="Such as the student information system's name."
+        label=gettext_lazy("Name"),
+        max_length=100,
+        help_text=gettext_lazy("Such as the student information system's name."),
     )
     address = forms.CharField(max_length=1000)
     identity = forms.ChoiceField(
-        label="What identifies a person",
-        help_text="Choose the ID that a person keeps when they change schools, and"
-        " that earlier rosters used.",
+        label=gettext_lazy("What identifies a person"),
+        help_text=gettext_lazy(
+            "Choose the ID that a person keeps when they change schools, and that"
+            " earlier rosters used."
+        ),
         choices=list(IDENTITIES.items()),
         widget=forms.RadioSelect,
         initial="identifier",
     )
     identity_type = text_field(
-        "Type of userIds", "Such as SIS or stateId.", max_length=80
+        gettext_lazy("Type of userIds"),
+        gettext_lazy("Such as SIS or stateId."),
+        max_length=80,
     )
     administrations = AdministrationsField(
         Administration.objects.none(),
-        help_text="The feed brings the people of each administration's audience.",
-        error_messages={"required": "Choose at least one administration."},
+        label=gettext_lazy("Administrations"),
+        help_text=gettext_lazy(
+            "The feed brings the people of each administration's audience."
+        ),
+        error_messages={
+            "required": gettext_lazy("Choose at least one administration.")
+        },
     )
     window_begins = forms.TimeField(
         required=False,
-        label="Scan window begins",
+        label=gettext_lazy("Scan window begins"),
         widget=forms.TimeInput(attrs={"type": "time"}, format="%H:%M"),
-        error_messages={"invalid": "Write a time of day, such as 01:00."},
+        error_messages={"invalid": gettext_lazy("Write a time of day, such as 01:00.")},
     )
     window_ends = forms.TimeField(
         required=False,
-        label="Scan window ends",
+        label=gettext_lazy("Scan window ends"),
         widget=forms.TimeInput(attrs={"type": "time"}, format="%H:%M"),
-        error_messages={"invalid": "Write a time of day, such as 04:00."},
+        error_messages={"invalid": gettext_lazy("Write a time of day, such as 04:00.")},
     )
 
     def __init__(
@@ -193,7 +219,7 @@ class FeedForm(forms.Form):
         self._check_credentials(cleaned)
         needs_token = cleaned.get("authorization") == "oauth2"
         if needs_token and not cleaned.get("token_url", "refused before"):
-            self.add_error("token_url", "OAuth 2 needs the address of tokens.")
+            self.add_error("token_url", _("OAuth 2 needs the address of tokens."))
         return cleaned
 
     def _check_identity(self, cleaned: dict[str, Any]) -> None:
@@ -201,7 +227,7 @@ class FeedForm(forms.Form):
             return
         if not cleaned.get("identity_type"):
             self.add_error(
-                "identity_type", "Enter the type, or choose another ID above."
+                "identity_type", _("Enter the type, or choose another ID above.")
             )
         else:
             cleaned["identity"] = f"userIds:{cleaned['identity_type'].strip()}"
@@ -212,9 +238,11 @@ class FeedForm(forms.Form):
             return
         if (begins is None) != (ends is None):
             empty = "window_begins" if begins is None else "window_ends"
-            self.add_error(empty, "Enter both times, or none.")
+            self.add_error(empty, _("Enter both times, or none."))
         elif begins is not None and begins == ends:
-            self.add_error("window_ends", "The window must end later than it begins.")
+            self.add_error(
+                "window_ends", _("The window must end later than it begins.")
+            )
 
     def _check_credentials(self, cleaned: dict[str, Any]) -> None:
         """Set `credentials` to what was typed, or to None to keep the old ones."""
@@ -247,34 +275,38 @@ class FeedForm(forms.Form):
 def _add_option_fields(fields: dict[str, forms.Field], kind: str) -> list[str]:
     added: dict[str, forms.Field] = {}
     if kind == Kind.SFTP:
-        added["folder"] = text_field("Folder", "Empty: the folder after logging in.")
+        added["folder"] = text_field(
+            _("Folder"), _("Empty: the folder after logging in.")
+        )
         added["pattern"] = text_field(
-            "File names", "The newest file that fits is read.", initial="*.zip"
+            _("File names"), _("The newest file that fits is read."), initial="*.zip"
         )
     elif kind == Kind.REST:
         added["version"] = forms.ChoiceField(
-            label="Version",
+            label=_("Version"),
             choices=(("1.1", "OneRoster 1.1"), ("1.2", "OneRoster 1.2")),
             widget=forms.RadioSelect,
             initial="1.1",
         )
         added["authorization"] = forms.ChoiceField(
-            label="How Groundswell logs in",
+            label=_("How Groundswell logs in"),
             choices=list(AUTHORIZATIONS.items()),
             widget=forms.RadioSelect,
             initial="oauth2",
         )
         added["token_url"] = text_field(
-            "Token address", "For OAuth 2. It begins with https://."
+            _("Token address"), _("For OAuth 2. It begins with https://.")
         )
         added["scope"] = text_field(
-            "Scopes",
-            "For OAuth 2, separated by spaces. Empty: those of the standard.",
+            _("Scopes"),
+            _("For OAuth 2, separated by spaces. Empty: those of the standard."),
         )
         added["per_school"] = forms.BooleanField(
             required=False,
-            label="Fetch school by school",
-            help_text="For systems that can't list all people of a district at once.",
+            label=_("Fetch school by school"),
+            help_text=_(
+                "For systems that can't list all people of a district at once."
+            ),
         )
     fields |= added
     return list(added)
@@ -295,9 +327,11 @@ def _initial(feed: RosterFeed) -> dict[str, Any]:
 
 
 def identity_in_words(identity: str) -> str:
-    name, _, identity_type = identity.partition(":")
+    name, _colon, identity_type = identity.partition(":")
     if identity_type:
-        return f"userIds of the type {identity_type}"
+        return _("userIds of the type %(identity_type)s") % {
+            "identity_type": identity_type
+        }
     return IDENTITIES.get(name, name).partition(".")[0]
 
 
@@ -310,11 +344,13 @@ def options_in_words(feed: RosterFeed) -> list[tuple[str, str]]:
         if isinstance(field, forms.ChoiceField):
             value = dict(cast(Any, field.choices)).get(value)
         if value:
-            found.append((str(field.label), "Yes" if value is True else str(value)))
+            found.append((str(field.label), _("Yes") if value is True else str(value)))
     return found
 
 
-def _with_samples(value: str, label: str, samples: Mapping[str, Sequence[str]]) -> str:
+def _with_samples(
+    value: str, label: StrOrPromise, samples: Mapping[str, Sequence[str]]
+) -> str:
     found = [
         f"{name.removeprefix('userIds:')} {', '.join(texts)}"
         if name.startswith("userIds:")
@@ -322,7 +358,12 @@ def _with_samples(value: str, label: str, samples: Mapping[str, Sequence[str]]) 
         for name, texts in samples.items()
         if name.partition(":")[0] == value and texts
     ]
-    return f"{label} Here: {'; '.join(found) or 'none'}."
+    if not found:
+        return _("%(label)s Here: none.") % {"label": label}
+    return _("%(label)s Here: %(samples)s.") % {
+        "label": label,
+        "samples": "; ".join(found),
+    }
 
 
 def check_address(text: str, kind: str) -> str:
@@ -335,16 +376,18 @@ def check_address(text: str, kind: str) -> str:
         parts = urlsplit(text if "://" in text else f"//{text}")
         host, port, has_user = parts.hostname or "", parts.port, "@" in parts.netloc
     except ValueError:
-        raise ValidationError("This is no address. Copy it again.") from None
+        raise ValidationError(_("This is no address. Copy it again.")) from None
     if has_user:
         raise ValidationError(
-            "The address has a user name or password in it, which everybody who may"
-            " change this feed could read. Enter them below instead."
+            _(
+                "The address has a user name or password in it, which everybody"
+                " who may change this feed could read. Enter them below instead."
+            )
         )
     if kind != Kind.SFTP and parts.scheme not in ("https", "http"):
-        raise ValidationError("The address must begin with https://.")
+        raise ValidationError(_("The address must begin with https://."))
     if not host or (kind == Kind.SFTP and parts.scheme not in ("", "sftp")):
-        raise ValidationError("Enter the name of the server.")
+        raise ValidationError(_("Enter the name of the server."))
     default = {"http": 80, "https": 443}.get(parts.scheme, 22)
     try:
         look_up(
@@ -360,7 +403,11 @@ def check_address(text: str, kind: str) -> str:
 
 
 class RemoveFeedForm(forms.Form):
-    typed = text_field("Name of the feed", "Type it to confirm.", required=True)
+    typed = text_field(
+        gettext_lazy("Name of the feed"),
+        gettext_lazy("Type it to confirm."),
+        required=True,
+    )
 
     def __init__(self, data: QueryDict | None, *, feed: RosterFeed) -> None:
         super().__init__(data)
@@ -369,5 +416,7 @@ class RemoveFeedForm(forms.Form):
     def clean_typed(self) -> str:
         typed: str = self.cleaned_data["typed"].strip()
         if typed.casefold() != self.feed.name.casefold():
-            raise ValidationError(f"Type the name of the feed: {self.feed.name}")
+            raise ValidationError(
+                _("Type the name of the feed: %(name)s") % {"name": self.feed.name}
+            )
         return typed

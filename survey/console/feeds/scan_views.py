@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from accounts.access import needs
@@ -75,7 +76,7 @@ def feed_scan_cancel(request: StaffRequest, pk: int, scan: int) -> HttpResponse:
     feed = feed_or_404(request, pk)
     try:
         scans.cancel_scan(_scan_or_404(feed, scan), by=request.user, request=request)
-        messages.success(request, "The scan was cancelled.")
+        messages.success(request, _("The scan was cancelled."))
     except scans.ScanConflict as error:
         messages.error(request, str(error))
     return redirect("feed_scan", pk, scan)
@@ -103,7 +104,9 @@ def _show(
     )
     stages = list(scan.stages.all())
     withdrawn = sum(upload.withdrawn for upload in uploads)
-    error = f"Type the number of people who will be withdrawn: {withdrawn}."
+    error = _("Type the number of people who will be withdrawn: %(withdrawn)s.") % {
+        "withdrawn": withdrawn
+    }
     context = {
         "feed": feed,
         "scan": scan,

@@ -9,6 +9,8 @@ from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Case, OuterRef, Q, QuerySet, Subquery, Value, When
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from accounts.http import StaffRequest
 from accounts.permissions import Capability
@@ -30,13 +32,13 @@ class Status(NamedTuple):
 # In the order of the list, after those that are late: feeds that need somebody
 # come first.
 STATUSES = {
-    "held": Status("waits for confirmation", "caution"),
-    "failing": Status("failed", "bad"),
-    "late": Status("overdue", "bad"),
-    "running": Status("being scanned"),
-    "new": Status("never scanned"),
-    "current": Status("up to date", "good"),
-    "paused": Status("paused"),
+    "held": Status(gettext_noop("waits for confirmation"), "caution"),
+    "failing": Status(gettext_noop("failed"), "bad"),
+    "late": Status(gettext_noop("overdue"), "bad"),
+    "running": Status(gettext_noop("being scanned")),
+    "new": Status(gettext_noop("never scanned")),
+    "current": Status(gettext_noop("up to date"), "good"),
+    "paused": Status(gettext_noop("paused")),
 }
 
 
@@ -93,8 +95,9 @@ def status_of(feed: RosterFeed) -> Status:
     rank: int = feed.status_rank  # type: ignore[attr-defined]
     status = list(STATUSES.values())[rank]
     if status is STATUSES["failing"] and feed.failures_in_a_row > 1:
-        return status._replace(words=f"failed {feed.failures_in_a_row} times")
-    return status
+        words = _("failed %(times)s times") % {"times": feed.failures_in_a_row}
+        return status._replace(words=words)
+    return status._replace(words=_(status.words))
 
 
 def next_window(feed: RosterFeed, now: datetime) -> datetime | None:

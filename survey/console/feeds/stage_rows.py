@@ -8,11 +8,12 @@ from datetime import datetime
 
 from django.contrib.humanize.templatetags.humanize import intcomma
 from django.template.defaultfilters import filesizeformat
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from survey.models import FeedScan, FeedStage
 
 NOTHING = "–"
-UNCHANGED = "unchanged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +54,11 @@ def stage_row(stage: FeedStage, scan: FeedScan) -> StageRow:
         size = filesizeformat(stage.bytes)
     if stage.stage == FeedStage.Stage.DOWNLOAD:
         # Nothing was sent (ETag), or the same as the last time.
-        amount = size = UNCHANGED if is_unchanged(scan) else size
+        amount = size = _("unchanged") if is_unchanged(scan) else size
     elif stage.rows:
-        amount = f"{intcomma(stage.rows)} row{'' if stage.rows == 1 else 's'}"
+        amount = ngettext("%(rows)s row", "%(rows)s rows", stage.rows) % {
+            "rows": intcomma(stage.rows)
+        }
     return StageRow(
         stage.get_stage_display(),
         stage.started_at,

@@ -8,6 +8,7 @@ from django.db.models import QuerySet
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from django.views.decorators.http import (
     require_http_methods,
     require_POST,
@@ -144,7 +145,9 @@ def feed_create_for(request: StaffRequest, district: int, kind: str) -> HttpResp
             show_errors(form, error)
         else:
             messages.success(
-                request, f"{feed} was added. Try it to see what a scan would change."
+                request,
+                _("%(feed)s was added. Try it to see what a scan would change.")
+                % {"feed": feed},
             )
             return redirect("feed_detail", feed.pk)
     context = {
@@ -174,7 +177,7 @@ def feed_change(request: StaffRequest, pk: int) -> HttpResponse:
         except ValidationError as error:
             show_errors(form, error)
         else:
-            messages.success(request, "The feed was changed.")
+            messages.success(request, _("The feed was changed."))
             return redirect("feed_detail", pk)
     context = {
         "form": form,
@@ -198,7 +201,7 @@ def feed_remove(request: StaffRequest, pk: int) -> HttpResponse:
             except ValidationError as error:
                 show_errors(form, error)
             else:
-                messages.success(request, f"{feed} was removed.")
+                messages.success(request, _("%(feed)s was removed.") % {"feed": feed})
                 return redirect("feed_list")
     return render(
         request, "survey/console/feed_remove.html", {"feed": feed, "form": form}
@@ -208,13 +211,13 @@ def feed_remove(request: StaffRequest, pk: int) -> HttpResponse:
 @needs(MANAGE)
 @require_POST
 def feed_pause(request: StaffRequest, pk: int) -> HttpResponse:
-    return _pause(request, pk, True, "Paused. It is not scanned until you resume.")
+    return _pause(request, pk, True, _("Paused. It is not scanned until you resume."))
 
 
 @needs(MANAGE)
 @require_POST
 def feed_resume(request: StaffRequest, pk: int) -> HttpResponse:
-    return _pause(request, pk, False, "Resumed. It is scanned in its next window.")
+    return _pause(request, pk, False, _("Resumed. It is scanned in its next window."))
 
 
 @needs(MANAGE)
@@ -225,7 +228,7 @@ def feed_accept_key(request: StaffRequest, pk: int) -> HttpResponse:
         feeds.accept_host_key(
             feed, key=request.POST.get("seen", ""), by=request.user, request=request
         )
-        messages.success(request, "The new key was accepted. Scan the feed again.")
+        messages.success(request, _("The new key was accepted. Scan the feed again."))
     except ValidationError as error:
         messages.error(request, " ".join(error.messages))
     return redirect("feed_detail", pk)

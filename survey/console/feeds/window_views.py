@@ -11,6 +11,8 @@ from django.db.models import Case, F, OuterRef, Q, QuerySet, Subquery, When
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.template.defaultfilters import filesizeformat
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_safe
 
 from accounts.access import needs
@@ -31,7 +33,10 @@ from survey.models import FeedScan, FeedStage
 
 State = FeedScan.State
 # Queues, whose workers each do some of the stages.
-POOL_LABELS = {DOWNLOADS: "downloading", SCANS: "processing"}
+POOL_LABELS = {
+    DOWNLOADS: gettext_lazy("downloading"),
+    SCANS: gettext_lazy("processing"),
+}
 # A scan that somebody confirmed in the morning was held at night, by its comparison.
 END = Case(
     When(confirmed_at=None, then=F("ended_at")),
@@ -102,14 +107,14 @@ def _totals(states: Sequence[str], stages: Sequence[Stage]) -> dict[str, object]
     rows = sum(stage.rows for stage in stages if stage.name == "compare")
     unfinished = count[State.WAITING] + count[State.RUNNING]
     totals = [
-        ("feeds scanned", intcomma(len(states))),
-        ("applied", intcomma(count[State.APPLIED])),
-        ("nothing new", intcomma(count[State.UNCHANGED])),
-        ("wait for confirmation", intcomma(count[State.HELD])),
-        ("failed", intcomma(count[State.FAILED])),
-        ("not done yet", intcomma(unfinished)),
-        ("downloaded", filesizeformat(loaded)),
-        ("rows compared", intcomma(rows)),
+        (_("feeds scanned"), intcomma(len(states))),
+        (_("applied"), intcomma(count[State.APPLIED])),
+        (_("nothing new"), intcomma(count[State.UNCHANGED])),
+        (_("wait for confirmation"), intcomma(count[State.HELD])),
+        (_("failed"), intcomma(count[State.FAILED])),
+        (_("not done yet"), intcomma(unfinished)),
+        (_("downloaded"), filesizeformat(loaded)),
+        (_("rows compared"), intcomma(rows)),
     ]
     return {"totals": totals}
 

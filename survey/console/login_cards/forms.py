@@ -6,27 +6,36 @@ from collections.abc import Sequence
 
 from django import forms
 from django.http import QueryDict
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from accounts.models import School
 from survey.console.people.scope import set_choices, set_group_choices
 from survey.login_cards.card_text import CARD_WORDS
 from survey.models import CardSet
+from survey.taking.messages import languages
 
-PDF = (CardSet.Format.PDF.value, "Login cards to print (PDF)")
+PDF = (CardSet.Format.PDF.value, gettext_lazy("Login cards to print (PDF)"))
 # A CSV file with a byte order mark, after which Excel shows accents correctly.
 EXCEL = "excel"
-DRAWN = (CardSet.Format.PDF.value, "Cards to draw from, without names (PDF)")
-EMAIL = (CardSet.Format.EMAIL.value, "E-mail to each person who has an address")
-LISTS = (
-    (CardSet.Format.CSV.value, "List for mail merge (CSV)"),
-    (EXCEL, "List for Excel (CSV)"),
+DRAWN = (
+    CardSet.Format.PDF.value,
+    gettext_lazy("Cards to draw from, without names (PDF)"),
 )
-LANGUAGE_NAMES = {"en": "English", "es": "Español", "ar": "العربية"}
+EMAIL = (
+    CardSet.Format.EMAIL.value,
+    gettext_lazy("E-mail to each person who has an address"),
+)
+LISTS = (
+    (CardSet.Format.CSV.value, gettext_lazy("List for mail merge (CSV)")),
+    (EXCEL, gettext_lazy("List for Excel (CSV)")),
+)
+LANGUAGE_NAMES = dict(languages())
 
 
 class UnfinishedForm(forms.Form):
     unfinished = forms.BooleanField(
-        required=False, label="Only people who have not finished"
+        required=False, label=gettext_lazy("Only people who have not finished")
     )
 
     def __init__(self, data: QueryDict | None, *, confidential: bool) -> None:
@@ -41,19 +50,23 @@ class CardsForm(UnfinishedForm):
 
     field_order = ("grade", "classroom", "unfinished", "format", "language", "shown")
 
-    grade = forms.ChoiceField(required=False)
-    classroom = forms.ChoiceField(required=False, label="Class")
-    format = forms.ChoiceField(choices=[PDF, EMAIL, *LISTS], initial=PDF[0])
+    grade = forms.ChoiceField(required=False, label=gettext_lazy("Grade"))
+    classroom = forms.ChoiceField(required=False, label=gettext_lazy("Class"))
+    format = forms.ChoiceField(
+        label=gettext_lazy("Format"), choices=[PDF, EMAIL, *LISTS], initial=PDF[0]
+    )
     language = forms.ChoiceField(
         required=False,
-        label="Second language",
-        help_text="Cards are always in the survey's main language.",
+        label=gettext_lazy("Second language"),
+        help_text=gettext_lazy("Cards are always in the survey's main language."),
     )
     shown = forms.ChoiceField(
         required=False,
-        choices=(("", "Name"), ("id", "Name and ID")),
-        label="On each card",
-        help_text="Choose the ID too if two people in a class have the same name.",
+        choices=(("", gettext_lazy("Name")), ("id", gettext_lazy("Name and ID"))),
+        label=gettext_lazy("On each card"),
+        help_text=gettext_lazy(
+            "Choose the ID too if two people in a class have the same name."
+        ),
     )
 
     def __init__(
@@ -70,14 +83,14 @@ class CardsForm(UnfinishedForm):
             del self.fields["shown"]
         self.groups = set(groups)
         set_group_choices(self, groups)
-        languages = [
+        others = [
             (language, LANGUAGE_NAMES[language])
             for language in CARD_WORDS
             if language != first_language
         ]
-        own, none = ("", "Each person's own"), (first_language, "None")
+        own, none = ("", _("Each person's own")), (first_language, _("None"))
         # On a card without a name, one's own language could tell whose it is.
-        choices = [none, *languages] if confidential else [own, *languages, none]
+        choices = [none, *others] if confidential else [own, *others, none]
         set_choices(self, "language", choices)
 
     def clean(self) -> dict[str, object]:
@@ -86,8 +99,11 @@ class CardsForm(UnfinishedForm):
         # The job would find no one, and only say so later.
         if grade and room and (grade, room) not in self.groups:
             raise forms.ValidationError(
-                f"No one in grade {grade} is in class {room}. Choose another class, or"
-                " all grades."
+                _(
+                    "No one in grade %(grade)s is in class %(room)s. Choose"
+                    " another class, or all grades."
+                )
+                % {"grade": grade, "room": room}
             )
         return cleaned
 
@@ -97,7 +113,7 @@ class ListForm(UnfinishedForm):
 
     field_order = ("format", "unfinished")
 
-    format = forms.ChoiceField(choices=[*LISTS, EMAIL])
+    format = forms.ChoiceField(label=gettext_lazy("Format"), choices=[*LISTS, EMAIL])
 
     def __init__(self, data: QueryDict | None, *, confidential: bool) -> None:
         super().__init__(data, confidential=confidential)
@@ -109,7 +125,7 @@ class ReissueForm(forms.Form):
     """The school's name, typed as a confirmation."""
 
     typed = forms.CharField(
-        label="To confirm, type the name of the school",
+        label=gettext_lazy("To confirm, type the name of the school"),
         max_length=200,
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
@@ -117,12 +133,13 @@ class ReissueForm(forms.Form):
     def __init__(self, data: QueryDict | None, *, school: School) -> None:
         super().__init__(data)
         self.school = school
-        self.fields["typed"].help_text = f"Type: {school.name}"
+        self.fields["typed"].help_text = _("Type: %(name)s") % {"name": school.name}
 
     def clean_typed(self) -> str:
         typed: str = self.cleaned_data["typed"]
         if " ".join(typed.split()).casefold() != self.school.name.casefold():
             raise forms.ValidationError(
-                f"This is not {self.school.name}. Nothing was changed."
+                _("This is not %(name)s. Nothing was changed.")
+                % {"name": self.school.name}
             )
         return typed

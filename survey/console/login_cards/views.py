@@ -11,6 +11,7 @@ from django.http import Http404, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.text import slugify
+from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import (
     require_http_methods,
@@ -149,7 +150,7 @@ def _choose_school(
             "administration": administration,
             "form": form,
             "may_list": may_list,
-            "all_of": district or "the state",
+            "all_of": district or _("the state"),
             "card_sets": lists if may_list else (),
         },
     )
@@ -268,11 +269,11 @@ def cards_download(request: StaffRequest, pk: int, card_set: int) -> HttpRespons
     administration = administration_or_404(request, pk)
     found = _card_set_or_404(request, administration, card_set)
     if found.is_withheld:
-        messages.error(request, WITHHELD)
+        messages.error(request, _(WITHHELD))
         return redirect("cards_detail", pk, found.pk)
     # The schedule may have deleted it since the page was loaded.
     if not found.is_ready or not path_of(found.file).exists():
-        messages.error(request, "This file no longer exists. Make a new one.")
+        messages.error(request, _("This file no longer exists. Make a new one."))
         return redirect("cards_detail", pk, found.pk)
     _record("download cards", request, found)
     return download(

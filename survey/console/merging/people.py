@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from django.contrib import messages
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
@@ -23,7 +25,7 @@ BY_NAME = ("identity__family_name", "identity__given_name")
 # Before a respondent's key, in the names of the fields.
 PREFIX = "keep-"
 CHOICES = (
-    ("", "As chosen for all"),
+    ("", gettext_lazy("As chosen for all")),
     (PlaceMerge.Keep.KEPT.value, PlaceMerge.Keep.KEPT.label),
     (PlaceMerge.Keep.DUPLICATE.value, PlaceMerge.Keep.DUPLICATE.label),
 )
@@ -58,7 +60,7 @@ def merge_people(request: StaffRequest, pk: int) -> HttpResponse:
             merges.choose_records(
                 merge, _choices_in(request.POST), by=request.user, request=request
             )
-            messages.success(request, "Choices saved. Nothing is merged yet.")
+            messages.success(request, _("Choices saved. Nothing is merged yet."))
         except merges.MergeConflict as conflict:
             messages.error(request, str(conflict))
         return redirect(request.get_full_path())

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext_lazy
 from django.views.decorators.http import (
     require_http_methods,
     require_POST,
@@ -20,6 +24,9 @@ from survey.console.merging.forms import ConfirmMergeForm, MergeForm
 from survey.merging import merges
 from survey.models import CardSet, PlaceMerge
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
 MANAGE = Capability.MANAGE_STAFF
 State = PlaceMerge.State
 # Digits of a primary key in an address.
@@ -27,6 +34,13 @@ LONGEST_KEY = 18
 # Schools whose merging the page lists.
 MOST_SHOWN = 200
 CONFIRMABLE = (State.CHECKED, State.PARTLY)
+# Below a number.
+PEOPLE_MOVE = ngettext_lazy("person moves", "people move", "number")
+PEOPLE_TWICE = ngettext_lazy("person exists twice", "people exist twice", "number")
+SCHOOLS_MOVE = ngettext_lazy("school moves", "schools move", "number")
+SCHOOLS_TWICE = ngettext_lazy("school exists twice", "schools exist twice", "number")
+ROLES_MOVE = ngettext_lazy("staff role moves", "staff roles move", "number")
+OPEN_CODES_MOVE = ngettext_lazy("open code moves", "open codes move", "number")
 
 
 @needs(MANAGE)
@@ -128,7 +142,7 @@ def merge_cancel(request: StaffRequest, pk: int) -> HttpResponse:
     merge = merge_or_404(request, pk)
     try:
         merges.cancel_merge(merge, by=request.user, request=request)
-        messages.success(request, "Merge cancelled. Nothing was changed.")
+        messages.success(request, _("Merge cancelled. Nothing was changed."))
     except merges.MergeConflict as conflict:
         messages.error(request, str(conflict))
     return redirect("merge_detail", pk)
@@ -164,34 +178,34 @@ def _figures(merge: PlaceMerge) -> list[tuple[str, str]]:
     report = merge.report
     if not report:
         return []
-    figures = [_figure(report["people"], "person moves", "people move")]
+    figures = [_figure(report["people"], PEOPLE_MOVE)]
     if merge.kind == PlaceMerge.Kind.DISTRICTS:
         figures += [
-            _figure(report["pairs"], "person exists twice", "people exist twice"),
-            (_rounded(report["one_started"]), "of these started with one record"),
-            (_rounded(report["both_started"]), "of these started with both records"),
-            _figure(
-                len(report["merged_schools"]),
-                "school exists twice",
-                "schools exist twice",
-            ),
-            _figure(report["moved_schools"], "school moves", "schools move"),
+            _figure(report["pairs"], PEOPLE_TWICE),
+            (_rounded(report["one_started"]), _("of these started with one record")),
+            (_rounded(report["both_started"]), _("of these started with both records")),
+            _figure(len(report["merged_schools"]), SCHOOLS_TWICE),
+            _figure(report["moved_schools"], SCHOOLS_MOVE),
         ]
     return [
         *figures,
-        _figure(report["staff"], "staff role moves", "staff roles move"),
-        _figure(report["open_codes"], "open code moves", "open codes move"),
+        _figure(report["staff"], ROLES_MOVE),
+        _figure(report["open_codes"], OPEN_CODES_MOVE),
     ]
 
 
-def _figure(number: int, one: str, several: str) -> tuple[str, str]:
-    return f"{number:,}", one if number == 1 else several
+def _figure(number: int, label: StrOrPromise) -> tuple[str, str]:
+    return f"{number:,}", label % {"number": number}
 
 
 def _rounded(number: int) -> str:
     """Hide among how few people somebody has started."""
     fewest = CardSet.MIN_DRAWN
-    return f"fewer than {fewest}" if 0 < number < fewest else f"{number:,}"
+    return (
+        _("fewer than %(fewest)s") % {"fewest": fewest}
+        if 0 < number < fewest
+        else f"{number:,}"
+    )
 
 
 def _school_names(merge: PlaceMerge) -> list[tuple[str, str]]:

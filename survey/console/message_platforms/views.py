@@ -13,6 +13,8 @@ from django.db.models import QuerySet
 from django.http import Http404, HttpResponse, QueryDict, StreamingHttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.text import slugify
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import (
     require_GET,
     require_http_methods,
@@ -36,14 +38,24 @@ from survey.message_platforms.statistics import Calls, read_calls
 from survey.message_platforms.store import message_store
 from survey.models import Administration, MessagePlatform, MessagePlatformKey
 
-PERIODS = {"This hour": 1, "24 hours": 24, "7 days": 7 * 24}
+PERIODS = (
+    (gettext_lazy("This hour"), 1),
+    (gettext_lazy("24 hours"), 24),
+    (gettext_lazy("7 days"), 7 * 24),
+)
 
 
 class PlatformForm(forms.Form):
-    name = forms.CharField(max_length=100, help_text="Such as Braze.")
+    name = forms.CharField(
+        label=gettext_lazy("Name"),
+        max_length=100,
+        help_text=gettext_lazy("Such as Braze."),
+    )
     # The owner's position in the list of possible owners.
     owner = forms.TypedChoiceField(
-        label="People", coerce=int, help_text="Whom the platform may ask about."
+        label=gettext_lazy("People"),
+        coerce=int,
+        help_text=gettext_lazy("Whom the platform may ask about."),
     )
 
     def __init__(self, data: QueryDict | None, *, permissions: Permissions) -> None:
@@ -80,7 +92,11 @@ def platform_create(request: StaffRequest) -> HttpResponse:
             by=request.user,
             request=request,
         )
-        messages.success(request, f"{platform} was added. Create an API key for it.")
+        messages.success(
+            request,
+            _("%(platform)s was added. Create an API key for it.")
+            % {"platform": platform},
+        )
         return redirect("platform_detail", platform.pk)
     return render(request, "survey/console/platform_create.html", {"form": form})
 
@@ -112,7 +128,9 @@ def platform_key_revoke(request: StaffRequest, pk: int, key: int) -> HttpRespons
     platform = _platform_or_404(request, pk)
     found = get_object_or_404(MessagePlatformKey, pk=key, platform=platform)
     platforms.revoke_key(key=found, by=request.user, request=request)
-    messages.success(request, f"The API key …{found.ending} was revoked.")
+    messages.success(
+        request, _("The API key …%(ending)s was revoked.") % {"ending": found.ending}
+    )
     return redirect("platform_detail", pk)
 
 
@@ -122,7 +140,9 @@ def platform_remove(request: StaffRequest, pk: int) -> HttpResponse:
     platform = _platform_or_404(request, pk)
     if request.method == "POST":
         platforms.remove_platform(platform=platform, by=request.user, request=request)
-        messages.success(request, f"{platform} was removed.")
+        messages.success(
+            request, _("%(platform)s was removed.") % {"platform": platform}
+        )
         return redirect("platform_list")
     context = {"platform": platform}
     return render(request, "survey/console/platform_remove.html", context)
@@ -198,8 +218,8 @@ def _calls_of(platform: MessagePlatform) -> list[tuple[str, Calls]] | None:
         return None
     try:
         return [
-            (name, read_calls(store, platform.pk, hours=hours))
-            for name, hours in PERIODS.items()
+            (str(name), read_calls(store, platform.pk, hours=hours))
+            for name, hours in PERIODS
         ]
     except ConnectionError:
         return None

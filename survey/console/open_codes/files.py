@@ -7,6 +7,7 @@ from django.db import transaction
 from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.text import slugify
+from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import (
     require_http_methods,
@@ -169,7 +170,7 @@ def open_code_file_download(
     file = _file_or_404(request, administration, code_file)
     # The schedule may have deleted it since the page was loaded.
     if not file.is_ready or not path_of(file.file).exists():
-        messages.error(request, "This file no longer exists. Make a new one.")
+        messages.error(request, _("This file no longer exists. Make a new one."))
         return redirect("open_code_file", pk, file.pk)
     _record("download a file with open codes", request, file)
     is_list = file.format == Format.CSV

@@ -7,6 +7,9 @@ from datetime import datetime
 
 from django import forms
 from django.http import QueryDict
+from django.utils.text import format_lazy
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from survey.console.administrations.fields import LocalDateTimeField
 from survey.console.login_cards.forms import EXCEL, LANGUAGE_NAMES
@@ -18,7 +21,10 @@ from survey.models.open_code import MAX_SEATS, validate_label
 from survey.open_codes.codes import CodeOptions
 from survey.taking.published import published_survey
 
-LIMIT = f"Enter a whole number from 1 to {MAX_SEATS:,}, or leave it empty."
+LIMIT = format_lazy(
+    gettext_lazy("Enter a whole number from 1 to {most}, or leave it empty."),
+    most=f"{MAX_SEATS:,}",
+)
 
 
 def languages_of(administration: Administration) -> dict[str, str]:
@@ -29,37 +35,47 @@ def languages_of(administration: Administration) -> dict[str, str]:
 
 class OpenCodeForm(forms.Form):
     label = forms.CharField(
+        label=gettext_lazy("Label"),
         required=False,
         max_length=100,
         validators=[validate_label],
-        help_text="For you and your colleagues, such as Spring newsletter. Nobody else"
-        " sees it.",
+        help_text=gettext_lazy(
+            "For you and your colleagues, such as Spring newsletter."
+            " Nobody else sees it."
+        ),
     )
     limit = forms.IntegerField(
         required=False,
         min_value=1,
         max_value=MAX_SEATS,
-        label="Places",
-        help_text="So many people can begin with this code. Leave it empty for no"
-        " limit.",
+        label=gettext_lazy("Places"),
+        help_text=gettext_lazy(
+            "So many people can begin with this code. Leave it empty for no limit."
+        ),
         error_messages={"invalid": LIMIT, "min_value": LIMIT, "max_value": LIMIT},
     )
     language = forms.ChoiceField(
         required=False,
-        label="First language",
-        help_text="In which the survey's first page opens. Everyone can choose another"
-        " one there.",
-        error_messages={"invalid_choice": "Choose one of the survey's languages."},
+        label=gettext_lazy("First language"),
+        help_text=gettext_lazy(
+            "In which the survey's first page opens. Everyone can choose"
+            " another one there."
+        ),
+        error_messages={
+            "invalid_choice": gettext_lazy("Choose one of the survey's languages.")
+        },
     )
     opens_at = LocalDateTimeField(
-        label="From",
+        label=gettext_lazy("From"),
         required_message="",
-        help_text="Leave it empty to begin when the administration opens.",
+        help_text=gettext_lazy(
+            "Leave it empty to begin when the administration opens."
+        ),
     )
     closes_at = LocalDateTimeField(
-        label="Until",
+        label=gettext_lazy("Until"),
         required_message="",
-        help_text="Leave it empty to end when the administration closes.",
+        help_text=gettext_lazy("Leave it empty to end when the administration closes."),
     )
 
     def __init__(
@@ -68,7 +84,7 @@ class OpenCodeForm(forms.Form):
         super().__init__(data)
         for name in ("opens_at", "closes_at"):
             self.fields[name].required = False
-        own = {"": "The browser's language"} | languages_of(administration)
+        own = {"": _("The browser's language")} | languages_of(administration)
         set_choices(self, "language", list(own.items()))
 
     def options(self) -> CodeOptions:
@@ -88,16 +104,23 @@ class CodeFileForm(forms.Form):
     """What to make, for one code or for the codes of a place."""
 
     place = forms.ChoiceField(
-        label="Schools", error_messages={"invalid_choice": "Choose one of your places."}
+        label=gettext_lazy("Schools"),
+        error_messages={"invalid_choice": gettext_lazy("Choose one of your places.")},
     )
     format = forms.ChoiceField(
-        choices=[*OpenCodeFile.Format.choices, (EXCEL, "List for Excel (CSV)")],
+        label=gettext_lazy("Format"),
+        choices=[
+            *OpenCodeFile.Format.choices,
+            (EXCEL, gettext_lazy("List for Excel (CSV)")),
+        ],
         initial=OpenCodeFile.Format.POSTER,
     )
     language = forms.ChoiceField(
         required=False,
-        label="Second language",
-        help_text="Posters and letters are always in the survey's main language.",
+        label=gettext_lazy("Second language"),
+        help_text=gettext_lazy(
+            "Posters and letters are always in the survey's main language."
+        ),
     )
 
     def __init__(
@@ -119,7 +142,7 @@ class CodeFileForm(forms.Form):
             for language in CARD_WORDS
             if language != first_language
         ]
-        set_choices(self, "language", [("", "None"), *others])
+        set_choices(self, "language", [("", _("None")), *others])
 
     def chosen_place(self) -> UploadPlace:
         """Return a district or a school, or neither for the whole state."""

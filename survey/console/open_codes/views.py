@@ -9,6 +9,8 @@ from django.db.models import Q
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import (
     require_http_methods,
@@ -50,8 +52,12 @@ STATES = {"current": Q(revoked_at=None), "revoked": Q(revoked_at__isnull=False)}
 class StateFilter(forms.Form):
     state = forms.ChoiceField(
         required=False,
-        label="Status",
-        choices=[("", "All"), ("current", "Not revoked"), ("revoked", "Revoked")],
+        label=gettext_lazy("Status"),
+        choices=[
+            ("", gettext_lazy("All")),
+            ("current", gettext_lazy("Not revoked")),
+            ("revoked", gettext_lazy("Revoked")),
+        ],
     )
 
 
@@ -123,7 +129,9 @@ def open_codes_new(request: StaffRequest, pk: int) -> HttpResponse:
         except ValidationError as error:
             show_errors(form, error)
         else:
-            messages.success(request, f"A code for {school} was created.")
+            messages.success(
+                request, _("A code for %(school)s was created.") % {"school": school}
+            )
             return _redirect_and_show(request, code)
     return render(
         request,
@@ -172,7 +180,7 @@ def open_code_detail(request: StaffRequest, pk: int, open_code: int) -> HttpResp
     context |= {
         "opens_at": opens_at,
         "closes_at": closes_at,
-        "language": names.get(code.language, "The browser’s"),
+        "language": names.get(code.language, _("The browser’s")),
     }
     # A reload does not show the code again.
     if request.session.pop(SHOW_CODE_ONCE, None) == [code.pk, code.issue]:
@@ -188,7 +196,9 @@ def open_code_show(request: StaffRequest, pk: int, open_code: int) -> HttpRespon
     administration = administration_or_404(request, pk)
     code = open_code_or_404(request, administration, open_code)
     if code.revoked_at is not None:
-        messages.error(request, "This code was revoked, and starts nothing any more.")
+        messages.error(
+            request, _("This code was revoked, and starts nothing any more.")
+        )
         return redirect("open_code_detail", pk, code.pk)
     record_action("show open code", code, request.user, request)
     return _redirect_and_show(request, code)
@@ -209,9 +219,12 @@ def open_code_publish(request: StaffRequest, pk: int, open_code: int) -> HttpRes
     except ValidationError as error:
         messages.error(request, error.messages[0])
     else:
-        shows = "shows" if published else "no longer shows"
-        page = "The school’s public page"
-        messages.success(request, f"{page} {shows} the link within a minute.")
+        words = (
+            _("The school’s public page shows the link within a minute.")
+            if published
+            else _("The school’s public page no longer shows the link within a minute.")
+        )
+        messages.success(request, words)
     return redirect("open_code_detail", pk, code.pk)
 
 
@@ -229,7 +242,9 @@ def open_code_revoke(request: StaffRequest, pk: int, open_code: int) -> HttpResp
     code = open_code_or_404(request, administration, open_code)
     if request.method == "POST":
         revoke_open_code(code=code, by=request.user, request=request)
-        messages.success(request, "The code was revoked. It starts nothing any more.")
+        messages.success(
+            request, _("The code was revoked. It starts nothing any more.")
+        )
         return redirect("open_code_detail", pk, code.pk)
     return _confirm(request, "revoke", administration, code)
 
@@ -253,7 +268,9 @@ def open_code_replace(request: StaffRequest, pk: int, open_code: int) -> HttpRes
     except ValidationError as error:
         messages.error(request, error.messages[0])
         return redirect("open_code_detail", pk, code.pk)
-    messages.success(request, "The code was replaced. Print new posters and letters.")
+    messages.success(
+        request, _("The code was replaced. Print new posters and letters.")
+    )
     return _redirect_and_show(request, code)
 
 

@@ -11,6 +11,8 @@ from django.db.models import Q, QuerySet
 from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, gettext_noop
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
@@ -20,12 +22,14 @@ from accounts.console.listing import Listing
 from accounts.http import StaffRequest
 from accounts.models import School
 from accounts.permissions import Capability as C
+from survey.administrations import subgroup_label
 from survey.console.people.roster_fields import RosterFieldsForm
 from survey.console.people.scope import (
     administration_or_404,
     schools_for,
     selected_school,
 )
+from survey.console.rosters.column_form import ID_LABELS
 from survey.definitions.schema import LanguageDefinition
 from survey.models import Administration, Role
 from survey.person_changes.additions import NewPerson, PersonExists, add_person
@@ -34,26 +38,38 @@ from survey.rosters.date_parsers import parse_birth_date
 from survey.rosters.field_parsers import LONGEST_ID, InvalidCell, parse_external_id
 from survey.rosters.scope import (
     NOT_OFFERED,
-    OTHER_SCHOOL,
     RosterRefused,
     check_takes_roster,
     offered_schools,
 )
-from survey.rosters.template import ID_HEADERS
 from survey.taking.published import published_survey
 
 SUBGROUP = "subgroup-"
+AT_OTHER_SCHOOL = gettext_noop(
+    "This ID is on another school's roster, or was. Ask your district to move this"
+    " person."
+)
+ZEROS_AT_OTHER_SCHOOL = gettext_noop(
+    "This ID with other leading zeros is on another school's roster, or was. Ask your"
+    " district to move this person."
+)
 
 
 class NewPersonForm(RosterFieldsForm):
     external_id = forms.CharField(
-        max_length=LONGEST_ID, help_text="As in your student information system."
+        label=gettext_lazy("ID"),
+        max_length=LONGEST_ID,
+        help_text=gettext_lazy("As in your student information system."),
     )
     birth_date = forms.DateField(
-        required=False, widget=forms.DateInput(attrs={"type": "date"})
+        required=False,
+        label=gettext_lazy("Birth date"),
+        widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
     )
     language = forms.ChoiceField(
-        required=False, help_text="The language in which the survey opens."
+        label=gettext_lazy("Language"),
+        required=False,
+        help_text=gettext_lazy("The language in which the survey opens."),
     )
 
     field_order = (
@@ -76,18 +92,28 @@ class NewPersonForm(RosterFieldsForm):
         subgroups: Mapping[str, Sequence[str]],
     ) -> None:
         super().__init__(data)
-        self.fields["external_id"].label = ID_HEADERS[Role(role)]
+        self.fields["external_id"].label = ID_LABELS[Role(role)]
         self.fields["language"].choices = [  # type: ignore[attr-defined]
-            ("", "Not stated"),
+            ("", _("Not stated")),
             *((one["code"], one["name"]) for one in languages),
         ]
         if role != Role.STUDENT:
             del self.fields["grade"], self.fields["birth_date"]
         for name, values in subgroups.items():
-            choices = [("", "Not stated"), *((value, value) for value in values)]
+            choices = [("", _("Not stated")), *((value, value) for value in values)]
             self.fields[SUBGROUP + name] = forms.ChoiceField(
-                label=name, required=False, choices=choices
+                label=subgroup_label(name), required=False, choices=choices
             )
+
+    def main_fields(self) -> list[forms.BoundField]:
+        return [field for field in self if not field.name.startswith(SUBGROUP)]
+
+    def more_fields(self) -> list[forms.BoundField]:
+        return [field for field in self if field.name.startswith(SUBGROUP)]
+
+    def shows_more(self) -> bool:
+        """Tell whether a folded field has an error or a value."""
+        return any(field.errors or field.value() for field in self.more_fields())
 
     def clean_external_id(self) -> str:
         return self.parsed("external_id", parse_external_id)
@@ -98,7 +124,9 @@ class NewPersonForm(RosterFieldsForm):
             try:
                 parse_birth_date(born.isoformat(), timezone.localdate())
             except InvalidCell as error:
-                raise forms.ValidationError(f"Birth date {error}.") from error
+                raise forms.ValidationError(
+                    _("Birth date %(reason)s.") % {"reason": error}
+                ) from error
         return born
 
     @property
@@ -130,7 +158,8 @@ def people_add(request: StaffRequest, pk: int) -> HttpResponse:
     if not _own_schools(request, administration).filter(pk=school.pk).exists():
         raise Http404
     if not offered_schools(administration).includes(school.district_id, school.pk):
-        messages.error(request, f"{school.name} {NOT_OFFERED}.")
+        message = f"{school.name} {_(NOT_OFFERED)}."
+        messages.error(request, message)
         return redirect("people_list", pk)
     form = NewPersonForm(
         request.POST if request.method == "POST" else None,
@@ -168,9 +197,11 @@ def people_add(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 def _added(administration: Administration) -> str:
+    if administration.requires_consent:
+        return _("This person was added.")
     if administration.is_completion_confidential:
-        return "This person was added. The school's next login cards have one more."
-    return "This person was added. You can print the login card below."
+        return _("This person was added. The school's next login cards have one more.")
+    return _("This person was added. You can print the login card below.")
 
 
 def _own_schools(
@@ -210,10 +241,8 @@ def _shown(
     person = found.person
     places = request.permissions.places(C.SEE_IDENTITIES, C.MANAGE_ROSTERS)
     if not places.has_school(person.school):
-        reason = OTHER_SCHOOL
-        if found.differs_in_zeros:
-            reason = f"with other leading zeros {OTHER_SCHOOL}"
-        form.add_error("external_id", f"This ID {reason}.")
+        reason = ZEROS_AT_OTHER_SCHOOL if found.differs_in_zeros else AT_OTHER_SCHOOL
+        form.add_error("external_id", _(reason))
         return None
     audit.record(
         "look at a person",
@@ -223,5 +252,5 @@ def _shown(
         school=person.school,
         after={"administration": str(person.administration)},
     )
-    form.add_error("external_id", "This ID is on the roster already: see above.")
+    form.add_error("external_id", _("This ID is on the roster already: see above."))
     return found

@@ -6,6 +6,7 @@ from django.contrib import messages
 from django.db import transaction
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -124,10 +125,11 @@ def _issue_new_code(request: StaffRequest, person: Respondent) -> HttpResponse:
         return redirect("people_detail", person.administration_id, person.pk)
     if confidential:
         messages.success(
-            request, "A new code was issued and sent by e-mail. The old one is invalid."
+            request,
+            _("A new code was issued and sent by e-mail. The old one is invalid."),
         )
         return redirect("people_detail", person.administration_id, person.pk)
-    messages.success(request, "A new code was issued. The old code no longer works.")
+    messages.success(request, _("A new code was issued. The old code no longer works."))
     return _redirect_and_show_code(request, person)
 
 
@@ -137,8 +139,10 @@ def refuses_email(request: StaffRequest, person: Respondent) -> bool:
         return False
     messages.error(
         request,
-        "Nothing was sent or changed: this person gets no e-mails. Tick the box if the"
-        " person asked you for this one.",
+        _(
+            "Nothing was sent or changed: this person gets no e-mails. Tick the"
+            " box if the person asked you for this one."
+        ),
     )
     return True
 

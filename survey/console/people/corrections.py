@@ -9,6 +9,8 @@ from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -34,7 +36,9 @@ from survey.rosters.scope import offered_schools
 class CorrectionForm(RosterFieldsForm):
     """The values of a roster. Only what somebody changed is stored."""
 
-    school = forms.ModelChoiceField(queryset=School.objects.none(), empty_label=None)
+    school = forms.ModelChoiceField(
+        queryset=School.objects.none(), label=gettext_lazy("School"), empty_label=None
+    )
 
     def __init__(
         self,
@@ -70,7 +74,7 @@ def people_correct(request: StaffRequest, pk: int, respondent: int) -> HttpRespo
     person = changeable_person_or_404(request, administration, respondent)
     identity = getattr(person, "identity", None)
     if identity is None:
-        messages.error(request, "The name of this person was deleted.")
+        messages.error(request, _("The name of this person was deleted."))
         return redirect("people_detail", pk, person.pk)
     initial = {
         "given_name": identity.given_name,
@@ -95,7 +99,11 @@ def people_correct(request: StaffRequest, pk: int, respondent: int) -> HttpRespo
         except PersonConflict as conflict:
             messages.error(request, str(conflict))
         else:
-            done = "The corrections were saved." if changed else "Nothing was changed."
+            done = (
+                _("The corrections were saved.")
+                if changed
+                else _("Nothing was changed.")
+            )
             messages.success(request, done)
         return redirect("people_detail", pk, person.pk)
     if request.method != "POST":
@@ -153,7 +161,7 @@ def people_withdraw(request: StaffRequest, pk: int, respondent: int) -> HttpResp
         except PersonConflict as conflict:
             messages.error(request, str(conflict))
         else:
-            messages.success(request, "This person was withdrawn.")
+            messages.success(request, _("This person was withdrawn."))
         return redirect("people_detail", pk, person.pk)
     _record_look(request, person, administration)
     return render(
@@ -179,7 +187,9 @@ def people_bring_back(request: StaffRequest, pk: int, respondent: int) -> HttpRe
     except PersonConflict as conflict:
         messages.error(request, str(conflict))
     else:
-        messages.success(request, "This person is invited again, with the same code.")
+        messages.success(
+            request, _("This person is invited again, with the same code.")
+        )
     return redirect("people_detail", pk, person.pk)
 
 
@@ -196,7 +206,7 @@ def people_reopen(request: StaffRequest, pk: int, respondent: int) -> HttpRespon
         except PersonConflict as conflict:
             messages.error(request, str(conflict))
         else:
-            messages.success(request, "The survey is open again for this person.")
+            messages.success(request, _("The survey is open again for this person."))
         return redirect("people_detail", pk, person.pk)
     _record_look(request, person, administration)
     return render(

@@ -9,6 +9,8 @@ from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
@@ -34,7 +36,9 @@ LONGEST_KEY = 18
 class JoinForm(forms.Form):
     """Choose the record that stays, unless only one has been started."""
 
-    kept = forms.ChoiceField(label="Which record stays?", widget=forms.RadioSelect)
+    kept = forms.ChoiceField(
+        label=gettext_lazy("Which record stays?"), widget=forms.RadioSelect
+    )
     typed = forms.CharField(
         max_length=128, widget=forms.TextInput(attrs={"autocomplete": "off"})
     )
@@ -56,18 +60,26 @@ class JoinForm(forms.Form):
         typed = self.fields["typed"]
         if self.fixed:
             del self.fields["kept"]
-            typed.label = "ID of the record that is withdrawn"
-            typed.help_text = f"To confirm, type: {self._other_id(self.fixed)}"
+            typed.label = _("ID of the record that is withdrawn")
+            typed.help_text = _("To confirm, type: %(other_id)s") % {
+                "other_id": self._other_id(self.fixed)
+            }
         else:
             choices = [
-                (str(pk), f"The record with the ID {one.identity.external_id}")
+                (
+                    str(pk),
+                    _("The record with the ID %(external_id)s")
+                    % {"external_id": one.identity.external_id},
+                )
                 for pk, one in self.records.items()
             ]
             set_choices(self, "kept", choices)
             if not started:
                 self.fields["kept"].initial = str(records[0].pk)
-            typed.label = "ID of the other record"
-            typed.help_text = "To confirm, type the ID of the record that is withdrawn."
+            typed.label = _("ID of the other record")
+            typed.help_text = _(
+                "To confirm, type the ID of the record that is withdrawn."
+            )
 
     def clean(self) -> dict[str, object]:
         cleaned: dict[str, object] = super().clean() or {}
@@ -77,7 +89,8 @@ class JoinForm(forms.Form):
             if typed.casefold() != other_id.casefold():
                 self.add_error(
                     "typed",
-                    f"Type the ID of the record that is withdrawn: {other_id}",
+                    _("Type the ID of the record that is withdrawn: %(other_id)s")
+                    % {"other_id": other_id},
                 )
         return cleaned
 
@@ -181,8 +194,10 @@ def _compare(
     if form.has_changed_since:
         messages.error(
             request,
-            "Nothing was changed: one of the records has been started in the meantime."
-            " Check both again.",
+            _(
+                "Nothing was changed: one of the records has been started in the"
+                " meantime. Check both again."
+            ),
         )
         return redirect(f"{request.path}?other={other.pk}")
     if form.is_bound and form.is_valid():
@@ -216,6 +231,6 @@ def _compare(
             "started": len(started),
             "shows_progress": shows_progress,
             "has_other_birth_date": len(births) == 2,
-            "has_opted_out": any(one.opted_out_at for one in records),
+            "has_opted_out": any(one.has_opted_out for one in records),
         },
     )

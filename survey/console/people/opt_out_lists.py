@@ -1,7 +1,11 @@
-"""Upload a list of people who opt out: check it, then confirm."""
+"""Upload a list of people who opt out: check it, then confirm.
+
+Lists of consents have the same steps: see `consents`.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import date
 from pathlib import PurePath
 from typing import BinaryIO, cast
@@ -13,6 +17,8 @@ from django.core.files.uploadedfile import UploadedFile
 from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import (
     require_http_methods,
@@ -55,9 +61,11 @@ LARGEST_UNPACKED = 32 * MIB
 
 class OptOutListForm(RequestForm):
     file = forms.FileField(
-        label="File",
-        help_text="CSV or Excel, with one row for each person who opts out and their"
-        " student or staff ID.",
+        label=gettext_lazy("File"),
+        help_text=gettext_lazy(
+            "CSV or Excel, with one row for each person who opts out and their"
+            " student or staff ID."
+        ),
         max_length=200,
         widget=forms.FileInput(attrs={"accept": ",".join(ENDINGS)}),
     )
@@ -68,17 +76,43 @@ class OptOutListForm(RequestForm):
         file: UploadedFile = self.cleaned_data["file"]
         if PurePath(file.name or "").suffix.casefold() not in ENDINGS:
             raise forms.ValidationError(
-                "Only CSV and Excel files can be uploaded. Open this file in a"
-                " spreadsheet program and save it as one of these."
+                _(
+                    "Only CSV and Excel files can be uploaded. Open this file in"
+                    " a spreadsheet program and save it as one of these."
+                )
             )
         content = cast(BinaryIO, file.file)
         is_large = (file.size or 0) > LARGEST_UPLOAD
         if is_large or unpacked_size(content, ROSTER) > LARGEST_UNPACKED:
-            raise forms.ValidationError(
-                "The file is larger than 4 MB. Upload only people who opt out."
-            )
+            raise forms.ValidationError(self.too_large())
         file.seek(0)
         return file
+
+    def too_large(self) -> str:
+        return _("The file is larger than 4 MB. Upload only people who opt out.")
+
+
+@dataclass(frozen=True, slots=True)
+class ListPages:
+    """What the pages of one kind of list differ in."""
+
+    kind: str
+    form: type[OptOutListForm]
+    route: str
+    template: str
+    checked_template: str
+    # In the audit log.
+    viewed: str
+
+
+OPT_OUTS = ListPages(
+    kind=ListedId.Kind.OPT_OUT,
+    form=OptOutListForm,
+    route="people_opt_outs",
+    template="survey/console/people_opt_outs.html",
+    checked_template="survey/console/people_opt_outs_checked.html",
+    viewed="list of opt-outs",
+)
 
 
 @needs(C.MANAGE_ROSTERS)
@@ -86,21 +120,26 @@ class OptOutListForm(RequestForm):
 @require_http_methods(["GET", "HEAD", "POST"])
 def people_opt_outs(request: StaffRequest, pk: int) -> HttpResponse:
     """Check a list, and show whom it would opt out; nothing is stored."""
-    administration = administration_or_404(request, pk)
+    return upload_list(request, administration_or_404(request, pk), OPT_OUTS)
+
+
+def upload_list(
+    request: StaffRequest, administration: Administration, pages: ListPages
+) -> HttpResponse:
     if request.method == "POST":
-        form = OptOutListForm(request.POST, request.FILES)
+        form = pages.form(request.POST, request.FILES)
         if form.is_valid():
             try:
-                report = _check(request, administration, form)
+                report = _check(request, administration, form, pages.kind)
             except RosterUnreadable as error:
                 form.add_error("file", str(error))
             else:
-                return _show_checked(request, administration, form.asked, report)
+                return _show_checked(request, administration, form.asked, report, pages)
     else:
-        form = OptOutListForm(initial=OptOutListForm.first_values(administration))
+        form = pages.form(initial=pages.form.first_values(administration))
     return render(
         request,
-        "survey/console/people_opt_outs.html",
+        pages.template,
         {
             "administration": administration,
             "form": form,
@@ -111,13 +150,16 @@ def people_opt_outs(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 def _check(
-    request: StaffRequest, administration: Administration, form: OptOutListForm
+    request: StaffRequest,
+    administration: Administration,
+    form: OptOutListForm,
+    kind: str,
 ) -> ListReport:
     content = cast(BinaryIO, form.cleaned_data["file"].file)
     schools = _schools(request, administration)
     places = request.permissions.places(C.SEE_IDENTITIES, C.MANAGE_ROSTERS)
     with open_any_table(content, list_header, REQUIRED) as table:
-        return check_list(table, administration, schools, places)
+        return check_list(table, administration, schools, places, kind)
 
 
 def _schools(request: StaffRequest, administration: Administration) -> QuerySet[School]:
@@ -132,6 +174,7 @@ def _show_checked(
     administration: Administration,
     asked: Request,
     report: ListReport,
+    pages: ListPages,
 ) -> HttpResponse:
     shows_progress = not administration.is_completion_confidential
 
@@ -140,6 +183,7 @@ def _show_checked(
 
     checked = {
         "administration": administration.pk,
+        "kind": pages.kind,
         "user": request.user.pk,
         "people": [[one.pk, started(one)] for one in report.people],
         "early": report.early,
@@ -156,11 +200,11 @@ def _show_checked(
             request=request,
             subject=administration,
             school=places.pop() if len(places) == 1 else None,
-            after={"list of opt-outs": True, "people": len(shown)},
+            after={pages.viewed: True, "people": len(shown)},
         )
     return render(
         request,
-        "survey/console/people_opt_outs_checked.html",
+        pages.checked_template,
         {
             "administration": administration,
             "report": report,
@@ -182,15 +226,43 @@ def _show_checked(
 def people_opt_outs_save(request: StaffRequest, pk: int) -> HttpResponse:
     """Opt out the people of a list that was checked, all or none."""
     administration = administration_or_404(request, pk)
+    checked = save_checked(request, administration, OPT_OUTS)
+    if isinstance(checked, HttpResponse):
+        return checked
+    number, kept = checked
+    if number or not kept:
+        done = ngettext(
+            "%(people)s person has opted out, and their access codes no longer work."
+            " Take back the login cards that were handed out.",
+            "%(people)s people have opted out, and their access codes no longer work."
+            " Take back the login cards that were handed out.",
+            number,
+        )
+        messages.success(request, done % {"people": f"{number:,}"})
+    if kept:
+        done = ngettext(
+            "%(ids)s ID is kept: a roster that lists these people opts them out.",
+            "%(ids)s IDs are kept: a roster that lists these people opts them out.",
+            kept,
+        )
+        messages.success(request, done % {"ids": f"{kept:,}"})
+        return redirect("people_listed", pk)
+    return redirect("people_list", pk)
+
+
+def save_checked(
+    request: StaffRequest, administration: Administration, pages: ListPages
+) -> tuple[int, int] | HttpResponse:
+    """Return how many people changed and how many IDs are kept, or a redirection."""
     try:
         text = request.POST.get("checked", "")
         checked = signing.loads(text, salt=SALT, max_age=VALID_FOR)
     except signing.BadSignature:
         checked = {}
-    wanted = (administration.pk, request.user.pk)
-    if (checked.get("administration"), checked.get("user")) != wanted:
-        messages.error(request, "This page is too old. Upload the file again.")
-        return redirect("people_opt_outs", pk)
+    wanted = (administration.pk, pages.kind, request.user.pk)
+    if tuple(checked.get(key) for key in ("administration", "kind", "user")) != wanted:
+        messages.error(request, _("This page is too old. Upload the file again."))
+        return redirect(pages.route, administration.pk)
     asked = Request(
         requested_on=date.fromisoformat(checked["on"]),
         requested_by=checked["by"],
@@ -204,26 +276,13 @@ def people_opt_outs_save(request: StaffRequest, pk: int) -> HttpResponse:
             administration=administration,
             schools=_schools(request, administration),
             by=request.user,
+            kind=pages.kind,
             request=request,
         )
     except OptOutConflict as conflict:
         messages.error(request, str(conflict))
-        return redirect("people_opt_outs", pk)
-    kept = len(checked["early"])
-    if number or not kept:
-        people = "1 person has" if number == 1 else f"{number:,} people have"
-        messages.success(
-            request,
-            f"{people} opted out, and their access codes no longer work. Take back the"
-            " login cards that were handed out.",
-        )
-    if kept:
-        ids = "1 ID is" if kept == 1 else f"{kept:,} IDs are"
-        messages.success(
-            request, f"{ids} kept: a roster that lists these people opts them out."
-        )
-        return redirect("people_listed", pk)
-    return redirect("people_list", pk)
+        return redirect(pages.route, administration.pk)
+    return number, len(checked["early"])
 
 
 @needs(C.MANAGE_ROSTERS)
@@ -255,7 +314,7 @@ def people_listed_remove(request: StaffRequest, pk: int, listed: int) -> HttpRes
     administration = administration_or_404(request, pk)
     row = get_object_or_404(_listed(request, administration), pk=listed)
     remove_id(row, by=request.user, request=request)
-    messages.success(request, "The ID was removed.")
+    messages.success(request, _("The ID was removed."))
     return redirect("people_listed", pk)
 
 

@@ -7,6 +7,8 @@ from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -27,23 +29,28 @@ class RequestForm(forms.Form):
     """What somebody asked for, and when."""
 
     requested_by = forms.ChoiceField(
-        label="Who asked for it?", choices=By.choices, widget=forms.RadioSelect
+        label=gettext_lazy("Who asked for it?"),
+        choices=By.choices,
+        widget=forms.RadioSelect,
     )
     requested_on = forms.DateField(
-        label="Date of the request",
+        label=gettext_lazy("Date of the request"),
         widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
     )
     reason = forms.CharField(
+        label=gettext_lazy("Reason"),
         required=False,
         max_length=200,
-        help_text="Such as “consent form returned”. Staff who may see this person's"
-        " name can read it.",
+        help_text=gettext_lazy(
+            "Such as “consent form returned”. Staff who may see this person's"
+            " name can read it."
+        ),
     )
 
     def clean_requested_on(self) -> object:
         day = self.cleaned_data["requested_on"]
         if day > timezone.localdate():
-            raise forms.ValidationError("This date is in the future.")
+            raise forms.ValidationError(_("This date is in the future."))
         return day
 
     @property
@@ -72,8 +79,8 @@ def people_opt_out(request: StaffRequest, pk: int, respondent: int) -> HttpRespo
     """Say what opting out means for this person, and do it once confirmed."""
     administration = administration_or_404(request, pk)
     person = changeable_person_or_404(request, administration, respondent)
-    if person.opted_out_at:
-        messages.error(request, "This person has opted out already.")
+    if person.has_opted_out:
+        messages.error(request, _("This person has opted out already."))
         return redirect("people_detail", pk, person.pk)
     shows_progress = not administration.is_completion_confidential
     started = shows_progress and person.started_at is not None
@@ -129,8 +136,10 @@ def _opt_out(
         return redirect("people_opt_out", person.administration_id, person.pk)
     messages.success(
         request,
-        "This person has opted out, and the access code no longer works. Take back"
-        " the login card if it was handed out.",
+        _(
+            "This person has opted out, and the access code no longer works. Take"
+            " back the login card if it was handed out."
+        ),
     )
     return redirect("people_detail", person.administration_id, person.pk)
 
@@ -147,7 +156,9 @@ def people_take_back(request: StaffRequest, pk: int, respondent: int) -> HttpRes
     except OptOutConflict as conflict:
         messages.error(request, str(conflict))
     else:
-        messages.success(request, "The opt-out was taken back.")
+        messages.success(request, _("The opt-out was taken back."))
+        if administration.requires_consent:
+            messages.success(request, _("This person awaits consent now."))
     return redirect("people_detail", pk, person.pk)
 
 

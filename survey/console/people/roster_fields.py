@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from django import forms
+from django.utils.translation import gettext_lazy as _
 
 from survey.rosters.field_parsers import (
     InvalidCell,
@@ -18,11 +19,15 @@ LONGEST_NAME = 200
 
 
 class RosterFieldsForm(forms.Form):
-    given_name = forms.CharField(max_length=LONGEST_NAME, required=False)
-    family_name = forms.CharField(max_length=LONGEST_NAME, required=False)
-    grade = forms.CharField(max_length=40, required=False)
-    classroom = forms.CharField(label="Class", max_length=64, required=False)
-    email = forms.CharField(label="E-mail", max_length=254, required=False)
+    given_name = forms.CharField(
+        label=_("Given name"), max_length=LONGEST_NAME, required=False
+    )
+    family_name = forms.CharField(
+        label=_("Family name"), max_length=LONGEST_NAME, required=False
+    )
+    grade = forms.CharField(label=_("Grade"), max_length=40, required=False)
+    classroom = forms.CharField(label=_("Class"), max_length=64, required=False)
+    email = forms.CharField(label=_("E-mail"), max_length=254, required=False)
 
     def clean_given_name(self) -> str:
         return self.parsed("given_name", parse_text)
@@ -43,5 +48,5 @@ class RosterFieldsForm(forms.Form):
         try:
             return parse(self.cleaned_data[name])
         except InvalidCell as error:
-            label = self.fields[name].label or name.replace("_", " ").capitalize()
+            label = self.fields[name].label
             raise forms.ValidationError(f"{label} {error}.") from error

@@ -9,6 +9,8 @@ from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.utils.text import slugify
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
@@ -26,9 +28,9 @@ from survey.models import Administration, Respondent, Role
 
 # The file is made while the browser waits.
 MOST_PEOPLE = 50_000
-TOO_MANY = (
-    f"A file has at most {MOST_PEOPLE:,} people. Choose a school first, and download"
-    " its roster."
+TOO_MANY = gettext_noop(
+    "A file has at most %(most)s people. Choose a school first, and download its"
+    " roster."
 )
 # As in the template of rosters, so that the file can be corrected and uploaded.
 ID_HEADERS = {
@@ -54,7 +56,7 @@ def people_roster(request: StaffRequest, pk: int) -> HttpResponse:
     )
     number = people.count()
     if number > MOST_PEOPLE:
-        messages.error(request, TOO_MANY)
+        messages.error(request, _(TOO_MANY) % {"most": f"{MOST_PEOPLE:,}"})
         return redirect("people_list", pk)
     places = request.permissions.places(C.SEE_IDENTITIES)
     district = None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from django import forms
 from django.db.models import QuerySet
 from django.http import Http404
 from django.shortcuts import get_object_or_404
+from django.utils.translation import gettext as _
 
 from accounts.console.listing import Listing
 from accounts.http import StaffRequest
@@ -16,6 +17,9 @@ from accounts.models import School
 from accounts.permissions import Capability as C
 from survey.administrations import administrations_for
 from survey.models import Administration, Respondent
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 
 def administration_or_404(request: StaffRequest, pk: int) -> Administration:
@@ -93,18 +97,18 @@ def groups_of(administration: Administration, school: School) -> list[tuple[str,
 
 
 def set_choices(
-    form: forms.Form, name: str, choices: Sequence[tuple[object, str]]
+    form: forms.Form, name: str, choices: Sequence[tuple[object, StrOrPromise]]
 ) -> None:
     cast(forms.ChoiceField, form.fields[name]).choices = choices
 
 
 def set_group_choices(form: forms.Form, groups: Sequence[tuple[str, str]]) -> None:
     """Fill the fields `grade` and `classroom`; remove a field without choices."""
-    grades = sorted({grade for grade, _ in groups if grade})
-    rooms = sorted({room for _, room in groups if room})
+    grades = sorted({grade for grade, _room in groups if grade})
+    rooms = sorted({room for _grade, room in groups if room})
     for name, values in (("grade", grades), ("classroom", rooms)):
         if values:
-            choices = [("", "All"), *((value, value) for value in values)]
+            choices = [("", _("All")), *((value, value) for value in values)]
             set_choices(form, name, choices)
         else:
             del form.fields[name]

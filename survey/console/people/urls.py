@@ -8,6 +8,7 @@ from survey.console.login_cards.views import cards_of_one
 from survey.console.people import (
     adding,
     codes,
+    consents,
     corrections,
     joining,
     opt_out_lists,
@@ -35,6 +36,12 @@ urlpatterns = [
         opt_out_lists.people_listed_remove,
         name="people_listed_remove",
     ),
+    path(f"{PEOPLE}consents/", consents.people_consents, name="people_consents"),
+    path(
+        f"{PEOPLE}consents/save/",
+        consents.people_consents_save,
+        name="people_consents_save",
+    ),
     path(PERSON, views.people_detail, name="people_detail"),
     path(f"{PERSON}code/", codes.people_code, name="people_code"),
     path(
@@ -42,6 +49,7 @@ urlpatterns = [
         codes.people_reissue,
         name="people_reissue",
     ),
+    path(f"{PERSON}consent/", consents.people_consent, name="people_consent"),
     path(
         f"{PERSON}opt-out/",
         opt_outs.people_opt_out,

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from django import forms
 from django.db.models import Q, QuerySet
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
@@ -38,7 +41,11 @@ from survey.console.people.search import (
 )
 from survey.merging.joins import joins_of
 from survey.models import Administration, OptOut, Respondent
+from survey.opt_outs.consents import latest_consent
 from survey.reminders.suppression import is_suppressed
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 BY_NAME = ("identity__family_name", "identity__given_name")
 NAME_FIELDS = (
@@ -51,29 +58,38 @@ NAME_FIELDS = (
 MAX_SCHOOLS_FOUND = 10
 
 # Value in the address -> label and condition.
-StatusFilters = Mapping[str, tuple[str, Q]]
+StatusFilters = Mapping[str, tuple["StrOrPromise", Q]]
 PROGRESS: StatusFilters = {
-    "not-started": ("Not started", Q(started_at=None, withdrawn_at=None)),
+    "not-started": (gettext_lazy("Not started"), Q(started_at=None, withdrawn_at=None)),
     "started": (
-        "Started, not finished",
+        gettext_lazy("Started, not finished"),
         Q(started_at__isnull=False, completed_at=None, withdrawn_at=None),
     ),
-    "finished": ("Finished", Q(completed_at__isnull=False, withdrawn_at=None)),
+    "finished": (
+        gettext_lazy("Finished"),
+        Q(completed_at__isnull=False, withdrawn_at=None),
+    ),
 }
 INVITATION: StatusFilters = {
-    "invited": ("Invited", Q(withdrawn_at=None)),
-    "withdrawn": ("Withdrawn", Q(withdrawn_at__isnull=False, opted_out_at=None)),
-    "opted-out": ("Opted out", Q(opted_out_at__isnull=False)),
+    "invited": (gettext_lazy("Invited"), Q(withdrawn_at=None)),
+    "withdrawn": (
+        gettext_lazy("Withdrawn"),
+        Q(withdrawn_at__isnull=False, opted_out_at=None),
+    ),
+    "opted-out": (
+        gettext_lazy("Opted out"),
+        Q(opted_out_at__isnull=False, awaits_consent=False),
+    ),
 }
 
 
 class PeopleFilter(forms.Form):
     """Filters for the people of one school."""
 
-    school = forms.ChoiceField(required=False)
-    grade = forms.ChoiceField(required=False)
-    classroom = forms.ChoiceField(required=False, label="Class")
-    state = forms.ChoiceField(required=False, label="Status")
+    school = forms.ChoiceField(required=False, label=gettext_lazy("School"))
+    grade = forms.ChoiceField(required=False, label=gettext_lazy("Grade"))
+    classroom = forms.ChoiceField(required=False, label=gettext_lazy("Class"))
+    state = forms.ChoiceField(required=False, label=gettext_lazy("Status"))
 
     def __init__(
         self,
@@ -84,11 +100,11 @@ class PeopleFilter(forms.Form):
         statuses: StatusFilters,
     ) -> None:
         super().__init__(data)
-        labels = [(value, label) for value, (label, _) in statuses.items()]
-        set_choices(self, "state", [("", "All"), *labels])
+        labels = [(value, label) for value, (label, _where) in statuses.items()]
+        set_choices(self, "state", [("", _("All")), *labels])
         set_group_choices(self, groups)
         if school:
-            choices = [(school.pk, school.name), ("", "All my schools")]
+            choices = [(school.pk, school.name), ("", _("All my schools"))]
             set_choices(self, "school", choices)
         else:
             del self.fields["school"]
@@ -118,6 +134,9 @@ def _people_of_school(
     with_progress = not administration.is_completion_confidential
     # A progress filter would reveal what the list hides.
     statuses = {**(PROGRESS if with_progress else {}), **INVITATION}
+    if administration.requires_consent:
+        label = _("Awaiting consent")
+        statuses["awaiting-consent"] = (label, Q(awaits_consent=True))
     form = PeopleFilter(
         request.GET,
         school=school if may_choose_school(request) else None,
@@ -268,6 +287,8 @@ def people_detail(request: StaffRequest, pk: int, respondent: int) -> HttpRespon
             "may_reissue": may_reissue(request, person),
             "joins": joins_of(person),
             "opt_out": _current_opt_out(person),
+            "consent": latest_consent(administration, person),
+            "sees_audit": request.permissions.has(C.SEE_AUDIT),
             "wants_no_email": bool(
                 identity and identity.email and is_suppressed(identity.email)
             ),
@@ -277,7 +298,7 @@ def people_detail(request: StaffRequest, pk: int, respondent: int) -> HttpRespon
 
 def _current_opt_out(person: Respondent) -> OptOut | None:
     """Return the opt-out that stands. 1 statement for people who have opted out."""
-    if person.opted_out_at is None:
+    if not person.has_opted_out:
         return None
     current = OptOut.objects.filter(respondent=person, ended_at=None)
     return current.select_related("by").first()

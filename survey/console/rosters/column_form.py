@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from django import forms
 from django.http import QueryDict
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, pgettext_lazy
 
+from survey.administrations import subgroup_label
 from survey.console.rosters.value_questions import (
     BLANK,
-    PERSON,
     ValueQuestion,
     known_values,
     meanings,
@@ -20,42 +22,62 @@ from survey.console.rosters.value_questions import (
 from survey.definitions.schema import load_definition
 from survey.models import Role, RosterUpload
 from survey.rosters.column_choices import ColumnSamples, find_earlier_id
-from survey.rosters.columns import FIELD_OF_HEADER, REQUIRED, SUBGROUP, squeeze
+from survey.rosters.columns import FIELD_OF_HEADER, SUBGROUP, squeeze
 from survey.rosters.field_parsers import value_key
 from survey.rosters.layouts import KnownPlace, RosterLayout, missing_fields
 from survey.rosters.presets import preset_headers
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
 LABELS = {
-    "external_id": "ID",
-    "previous_id": "Previous ID",
-    "given_name": "Given name",
-    "family_name": "Family name",
-    "name": "Full name",
-    "district": "District code",
-    "district_name": "District name",
-    "school": "School code",
-    "school_name": "School name",
-    "grade": "Grade",
-    "classroom": "Class",
-    "email": "E-mail",
-    "birth_date": "Birth date",
-    "language": "Language",
-    "role": "Role",
-    "status": "Status",
-    "exit_date": "Exit date",
+    "external_id": gettext_lazy("ID"),
+    "previous_id": gettext_lazy("Previous ID"),
+    "given_name": gettext_lazy("Given name"),
+    "family_name": gettext_lazy("Family name"),
+    "name": gettext_lazy("Full name"),
+    "district": gettext_lazy("District code"),
+    "district_name": gettext_lazy("District name"),
+    "school": gettext_lazy("School code"),
+    "school_name": gettext_lazy("School name"),
+    "grade": gettext_lazy("Grade"),
+    "classroom": gettext_lazy("Class"),
+    "email": gettext_lazy("E-mail"),
+    "birth_date": gettext_lazy("Birth date"),
+    "language": gettext_lazy("Language"),
+    "role": pgettext_lazy("roster", "Role"),
+    "status": gettext_lazy("Status"),
+    "exit_date": gettext_lazy("Exit date"),
 }
 HINTS = {
-    "external_id": (
-        "Identifies each person in every roster. Choose the number that stays the same"
-        " when a person changes schools."
+    "external_id": gettext_lazy(
+        "Identifies each person in every roster. Choose the number that stays"
+        " the same when a person changes schools."
     ),
-    "previous_id": "The ID under which earlier rosters list the same person.",
-    "name": "Only where given and family name share a column.",
-    "school": "The school's name is enough where the file has no codes.",
-    "district": "The district's name is enough where the file has no codes.",
-    "role": "People with another role than this administration's are left out.",
-    "status": "People who are marked as inactive or withdrawn are not invited.",
-    "exit_date": "People whose date has passed are not invited.",
+    "previous_id": gettext_lazy(
+        "The ID under which earlier rosters list the same person."
+    ),
+    "name": gettext_lazy("Only where given and family name share a column."),
+    "school": gettext_lazy("The school's name is enough where the file has no codes."),
+    "district": gettext_lazy(
+        "The district's name is enough where the file has no codes."
+    ),
+    "role": gettext_lazy(
+        "People with another role than this administration's are left out."
+    ),
+    "status": gettext_lazy(
+        "People who are marked as inactive or withdrawn are not invited."
+    ),
+    "exit_date": gettext_lazy("People whose date has passed are not invited."),
+}
+ID_LABELS = {
+    Role.STUDENT: gettext_lazy("Student ID"),
+    Role.TEACHER: gettext_lazy("Staff ID"),
+    Role.PARENT: gettext_lazy("Parent ID"),
+}
+PLACE_MISSING = {
+    "district": gettext_lazy("Choose the column with the district's code or name."),
+    "school": gettext_lazy("Choose the column with the school's code or name."),
 }
 DATES = ("birth_date", "exit_date")
 # Shown at once. The other fields are folded until there is something to decide.
@@ -81,15 +103,6 @@ class FoldedFields:
         return sum(bool(field.value()) for field, _ in self.rows)
 
 
-def readable(header: str) -> str:
-    """Spell a header such as demographicRaceTwoOrMoreRaces as words."""
-    if " " in header or not re.search(r"[a-z][A-Z]", header):
-        return header
-    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", header).split()
-    text = " ".join(word if word.isupper() else word.lower() for word in words)
-    return text[:1].upper() + text[1:]
-
-
 class ColumnsForm(forms.Form):
     """Map each of our fields to a column of one upload's file."""
 
@@ -108,8 +121,8 @@ class ColumnsForm(forms.Form):
         self._add_values()
         self._add_dates()
         self.fields["same_people"] = forms.BooleanField(
-            label="Nobody in this file is on the roster under another ID",
-            help_text="Otherwise these people are invited twice.",
+            label=_("Nobody in this file is on the roster under another ID"),
+            help_text=_("Otherwise these people are invited twice."),
             required=False,
         )
         # Keeps warning while the ID is another one.
@@ -135,29 +148,33 @@ class ColumnsForm(forms.Form):
 
     def _add_column(self, name: str, column: str) -> None:
         if column.startswith(SUBGROUP):
-            label = f"Subgroup: {readable(column.removeprefix(SUBGROUP))}"
+            label: StrOrPromise = _("Subgroup: %(readable)s") % {
+                "readable": subgroup_label(column.removeprefix(SUBGROUP))
+            }
         else:
             label = LABELS[column]
         if column == "external_id":
-            label = f"{PERSON[Role(self.administration.role)]} ID"
-        hint = HINTS.get(column, "")
+            label = ID_LABELS[Role(self.administration.role)]
+        hint: StrOrPromise = HINTS.get(column, "")
         candidates = self.samples.options.get(column, ())
         if column == "external_id" and len(candidates) > 1:
-            hint = (
-                f"Several columns can identify people: {', '.join(candidates)}. Choose"
+            hint = _(
+                "Several columns can identify people: %(candidates)s. Choose"
                 " the one that stays the same when a person changes schools."
-            )
+            ) % {"candidates": ", ".join(candidates)}
         headers = [text for text in self.samples.header if text in self.samples.values]
         self.fields[name] = forms.ChoiceField(
             label=label,
             help_text=hint,
-            choices=[("", "Not in this file"), *((text, text) for text in headers)],
+            choices=[("", _("Not in this file")), *((text, text) for text in headers)],
             required=column == "external_id",
             initial=self._initial(column),
             widget=forms.Select(attrs={"data-column": ""}),
             error_messages={
-                "required": "Choose the column that identifies each person.",
-                "invalid_choice": "This column is not in the file. Choose another one.",
+                "required": _("Choose the column that identifies each person."),
+                "invalid_choice": _(
+                    "This column is not in the file. Choose another one."
+                ),
             },
         )
 
@@ -199,7 +216,7 @@ class ColumnsForm(forms.Form):
                 self.value_questions.append(question)
                 self.fields[question.name] = forms.ChoiceField(
                     label=f"{LABELS[column]} “{value}”",
-                    choices=[("", "Choose"), *choices.items()],
+                    choices=[("", _("Choose")), *choices.items()],
                     initial=BLANK if meaning == "" else meaning,
                     required=False,
                 )
@@ -213,9 +230,14 @@ class ColumnsForm(forms.Form):
                 for date in self.samples.values.get(header, ())
             ]
             self.fields["day_first"] = forms.ChoiceField(
-                label="Are dates day first?",
-                help_text=f"Such as {', '.join(dates)}." if dates else "",
-                choices=[("yes", "Yes, the day comes first"), ("no", "No, the month")],
+                label=_("Are dates day first?"),
+                help_text=_("Such as %(dates)s.") % {"dates": ", ".join(dates)}
+                if dates
+                else "",
+                choices=[
+                    ("yes", _("Yes, the day comes first")),
+                    ("no", _("No, the month")),
+                ],
                 widget=forms.RadioSelect,
                 initial={True: "yes", False: "no", None: None}[self.layout.day_first],
                 required=False,
@@ -251,19 +273,19 @@ class ColumnsForm(forms.Form):
             if header in used:
                 other = self.fields[used[header]].label
                 self.add_error(
-                    name, f"“{header}” is already chosen for {other}. Choose another."
+                    name,
+                    _("“%(header)s” is already chosen for %(other)s. Choose another.")
+                    % {"header": header, "other": other},
                 )
             elif header:
                 used[header] = name
         if "name" in fields and {"given_name", "family_name"} & fields.keys():
             self.add_error(
-                "name", "Choose either the full name, or given and family name."
+                "name", _("Choose either the full name, or given and family name.")
             )
         for name in missing_fields({}, self.known):
             if name != "external_id" and not {name, f"{name}_name"} & fields.keys():
-                self.add_error(
-                    name, f"Choose the column with the {REQUIRED[name]}'s code or name."
-                )
+                self.add_error(name, PLACE_MISSING[name])
         if (
             self.earlier_id
             and "previous_id" not in fields
@@ -271,18 +293,22 @@ class ColumnsForm(forms.Form):
         ):
             self.add_error(
                 "previous_id",
-                "Choose the column with the previous ID, or confirm that nobody is on"
-                " the roster under another ID.",
+                _(
+                    "Choose the column with the previous ID, or confirm that"
+                    " nobody is on the roster under another ID."
+                ),
             )
         if (
             "day_first" in self.fields
             and not cleaned.get("day_first")
             and any(name in fields for name in DATES)
         ):
-            self.add_error("day_first", "Choose whether the day or the month is first.")
+            self.add_error(
+                "day_first", _("Choose whether the day or the month is first.")
+            )
         for question in self.value_questions:
             if not cleaned.get(question.name) and question.name not in self.errors:
-                self.add_error(question.name, "Choose what this value means.")
+                self.add_error(question.name, _("Choose what this value means."))
         return cleaned
 
     def _chosen(self, cleaned: Mapping[str, object]) -> dict[str, str]:
@@ -328,7 +354,7 @@ class ColumnsForm(forms.Form):
         others = [name for name in self.columns if name not in MAIN]
         subgroups = [name for name in others if name.startswith("subgroup")]
         more = [name for name in others if name not in subgroups]
-        titles = {"More about each person": more, "Subgroups": subgroups}
+        titles = {_("More about each person"): more, _("Subgroups"): subgroups}
         for title, names in titles.items():
             if names:
                 rows = [self._row(name) for name in names]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
@@ -26,8 +27,8 @@ def roster_columns(request: StaffRequest, pk: int) -> HttpResponse:
     if not uploads.columns_can_change(upload):
         messages.error(
             request,
-            "The columns can't be changed now. Status of this roster:"
-            f" {upload.get_state_display()}.",
+            _("The columns can't be changed now. Status of this roster: %(state)s.")
+            % {"state": upload.get_state_display()},
         )
         return redirect("roster_detail", pk)
     form = ColumnsForm(upload, request.POST if request.method == "POST" else None)

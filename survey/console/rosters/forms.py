@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import PurePath
-from typing import BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from django import forms
 from django.core.files.uploadedfile import UploadedFile
 from django.http import QueryDict
 from django.utils.datastructures import MultiValueDict
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions
@@ -20,12 +22,15 @@ from survey.rosters.file_reader import RosterUnreadable
 from survey.spreadsheets.old_excel import is_old_excel
 from survey.spreadsheets.workbook_guard import MIB, ROSTER, unpacked_size
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
 CompleteFor = RosterUpload.CompleteFor
 
 # A little below nginx's `largest_upload`, since the form around the file needs
 # some of that. nginx's error page names the same number.
 LARGEST_UPLOAD = 300 * 10**6
-TOO_LARGE = (
+TOO_LARGE = gettext_lazy(
     "The file is larger than 300 MB. Save it as CSV, which is smaller than a"
     " workbook, or split it by school or district."
 )
@@ -39,13 +44,13 @@ ENDINGS = (".csv", ".txt", ".tsv", ".xlsx", ".xls", ".zip")
 LONGEST_NAME = 200
 
 COMPLETE_FOR_LABELS = {
-    CompleteFor.SCHOOLS: "People of the schools in this file",
-    CompleteFor.DISTRICTS: (
-        "People of the districts in this file, including schools that the file does"
-        " not name"
+    CompleteFor.SCHOOLS: gettext_lazy("People of the schools in this file"),
+    CompleteFor.DISTRICTS: gettext_lazy(
+        "People of the districts in this file, including schools that the"
+        " file does not name"
     ),
-    CompleteFor.STATE: "Everyone in the state",
-    CompleteFor.CHANGES: "Nobody: the file only adds and changes people",
+    CompleteFor.STATE: gettext_lazy("Everyone in the state"),
+    CompleteFor.CHANGES: gettext_lazy("Nobody: the file only adds and changes people"),
 }
 UploadPlace = tuple[District | None, School | None]
 
@@ -69,7 +74,7 @@ def place_name(place: UploadPlace) -> str:
     district, school = place
     if school:
         return f"{school}, {school.district}"
-    return str(district) if district else "The whole state"
+    return str(district) if district else _("The whole state")
 
 
 def complete_for_choices(places: Iterable[UploadPlace]) -> list[CompleteFor]:
@@ -85,13 +90,16 @@ def complete_for_choices(places: Iterable[UploadPlace]) -> list[CompleteFor]:
 
 class RosterForm(forms.Form):
     place = forms.ChoiceField(
-        label="Place", help_text="The file may name schools of this place only."
+        label=gettext_lazy("Place"),
+        help_text=gettext_lazy("The file may name schools of this place only."),
     )
     file = forms.FileField(
-        label="Roster file",
+        label=gettext_lazy("Roster file"),
         help_text=(
-            "CSV or Excel with one row per person, or the ZIP file of a OneRoster"
-            " export; at most 300 MB."
+            gettext_lazy(
+                "CSV or Excel with one row per person, or the ZIP file of a"
+                " OneRoster export; at most 300 MB."
+            )
         ),
         widget=forms.FileInput(
             attrs={
@@ -103,8 +111,10 @@ class RosterForm(forms.Form):
         max_length=LONGEST_NAME,
     )
     complete_for = forms.ChoiceField(
-        label="Who should be withdrawn if missing?",
-        help_text="Withdrawn people can no longer log in. Their answers are kept.",
+        label=gettext_lazy("Who should be withdrawn if missing?"),
+        help_text=gettext_lazy(
+            "Withdrawn people can no longer log in. Their answers are kept."
+        ),
         widget=forms.RadioSelect,
         initial=CompleteFor.CHANGES,
     )
@@ -139,7 +149,7 @@ class RosterForm(forms.Form):
             "complete_for", {choice: COMPLETE_FOR_LABELS[choice] for choice in allowed}
         )
 
-    def _set_choices(self, name: str, choices: Mapping[str, str]) -> None:
+    def _set_choices(self, name: str, choices: Mapping[str, StrOrPromise]) -> None:
         field = self.fields[name]
         assert isinstance(field, forms.ChoiceField)  # noqa: S101
         field.choices = list(choices.items())
@@ -157,9 +167,11 @@ class RosterForm(forms.Form):
             raise forms.ValidationError(reason)
         if ending not in ENDINGS:
             raise forms.ValidationError(
-                "Only CSV and Excel files (.csv, .xlsx, .xls) and OneRoster exports"
-                " (.zip) can be uploaded. Open this file in a spreadsheet program and"
-                " save it as one of these."
+                _(
+                    "Only CSV and Excel files (.csv, .xlsx, .xls) and OneRoster"
+                    " exports (.zip) can be uploaded. Open this file in a"
+                    " spreadsheet program and save it as one of these."
+                )
             )
         return file
 
@@ -173,8 +185,10 @@ class RosterForm(forms.Form):
             if choice and choice not in complete_for_choices([place]):
                 self.add_error(
                     "complete_for",
-                    "A file for this place can't withdraw people elsewhere. Choose"
-                    " another answer.",
+                    _(
+                        "A file for this place can't withdraw people elsewhere."
+                        " Choose another answer."
+                    ),
                 )
             if file := cleaned.get("file"):
                 cleaned["reading"] = self._read_columns(cast(UploadedFile, file), place)

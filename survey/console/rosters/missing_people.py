@@ -7,6 +7,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.utils.text import slugify
+from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
@@ -101,8 +102,11 @@ def roster_missing_file(
     elif upload.withdrawn > MOST_IN_A_FILE:
         messages.error(
             request,
-            f"One file holds at most {MOST_IN_A_FILE:,} people. Choose a school and"
-            " download its people.",
+            _(
+                "One file holds at most %(most_in_a_file)s people. Choose a"
+                " school and download its people."
+            )
+            % {"most_in_a_file": f"{MOST_IN_A_FILE:,}"},
         )
         return redirect("roster_missing", pk)
     shows_progress = not upload.administration.is_completion_confidential

@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from django.utils.translation import pgettext_lazy
+
 # A file of a state names thousands of schools.
 MOST_SCHOOLS_LISTED = 50
+ROLE_WORDS = {
+    "student": pgettext_lazy("role", "student"),
+    "teacher": pgettext_lazy("role", "teacher"),
+    "parent": pgettext_lazy("role", "parent"),
+}
 
 
 def report_groups(report: Mapping[str, Any]) -> dict[str, object]:
@@ -21,6 +28,9 @@ def report_groups(report: Mapping[str, Any]) -> dict[str, object]:
         "left_by_school": schools[:MOST_SCHOOLS_LISTED],
         "other_left_schools": len(schools[MOST_SCHOOLS_LISTED:]),
         "later": report.get("later", 0),
-        "other_roles": sorted(other_roles.items()),
+        "other_roles": [
+            (ROLE_WORDS.get(role, role), rows)
+            for role, rows in sorted(other_roles.items())
+        ],
         "dropped": report.get("dropped") or [],
     }

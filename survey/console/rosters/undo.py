@@ -5,6 +5,8 @@ from __future__ import annotations
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_http_methods
 
 from accounts.access import needs
@@ -20,7 +22,9 @@ from survey.rosters.undo import (
 )
 from survey.rosters.upload_state import UploadConflict
 
-NOT_APPLIED = "Only an applied roster can be undone. Status of this roster: {state}."
+NOT_APPLIED = gettext_noop(
+    "Only an applied roster can be undone. Status of this roster: {state}."
+)
 
 
 @needs(Capability.MANAGE_ROSTERS)
@@ -37,7 +41,7 @@ def roster_undo(request: StaffRequest, pk: int) -> HttpResponse:
     reason = (
         reason_not_to_undo(upload)
         if upload.state in CAN_BE_UNDONE
-        else NOT_APPLIED.format(state=upload.get_state_display())
+        else _(NOT_APPLIED).format(state=upload.get_state_display())
     )
     changes, change = count_changes(upload), RosterChange.Change
     return render(
@@ -47,10 +51,10 @@ def roster_undo(request: StaffRequest, pk: int) -> HttpResponse:
             "upload": upload,
             "reason": reason,
             "figures": [
-                (changes[change.ADDED], "removed"),
-                (changes[change.CHANGED] + changes[change.MOVED], "changed back"),
-                (changes[change.BACK], "withdrawn again"),
-                (changes[change.WITHDRAWN], "brought back"),
+                (changes[change.ADDED], _("removed")),
+                (changes[change.CHANGED] + changes[change.MOVED], _("changed back")),
+                (changes[change.BACK], _("withdrawn again")),
+                (changes[change.WITHDRAWN], _("brought back")),
             ],
             "removed": changes[change.ADDED],
         },

@@ -5,31 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from django.utils.translation import gettext as _
+
 from survey.models import Role
 from survey.rosters.column_choices import ColumnSamples
 from survey.rosters.field_parsers import language_names, value_key
 from survey.rosters.layouts import RosterLayout, is_unknown_value, status_flags
 from survey.rosters.presets import all_presets
 
-PERSON = {
-    Role.STUDENT: "Student",
-    Role.TEACHER: "Staff",
-    Role.PARENT: "Parent",
-}
 # Stands for an empty meaning, since an empty choice is none.
 BLANK = "blank"
-_LEAVE_BLANK = {BLANK: "Leave blank"}
-_GRADES = {
-    "IT": "Infant or toddler",
-    "PR": "Preschool",
-    "PK": "Prekindergarten",
-    "TK": "Transitional kindergarten",
-    "KG": "Kindergarten",
-    **{f"{number:02}": f"Grade {number}" for number in range(1, 14)},
-    "PS": "Postsecondary",
-    "UG": "Ungraded",
-    "Other": "Other",
-}
 
 
 @dataclass(frozen=True)
@@ -43,14 +28,34 @@ class ValueQuestion:
 
 def meanings(languages: Mapping[str, str]) -> dict[str, dict[str, str]]:
     """Return what the values of each field can mean, with the survey's languages."""
+    blank = {BLANK: _("Leave blank")}
     return {
-        "grade": _GRADES | _LEAVE_BLANK,
+        "grade": _grades() | blank,
         "role": {
-            **{role.value: PERSON[role] for role in Role},
-            "other": "Another role: leave these rows out",
+            Role.STUDENT.value: _("Student"),
+            Role.TEACHER.value: _("Staff"),
+            Role.PARENT.value: _("Parent"),
+            "other": _("Another role: leave these rows out"),
         },
-        "status": {"active": "Active", "left": "Left: not invited"},
-        "language": {**languages, **_LEAVE_BLANK},
+        "status": {"active": _("Active"), "left": _("Left: not invited")},
+        "language": {**languages, **blank},
+    }
+
+
+def _grades() -> dict[str, str]:
+    return {
+        "IT": _("Infant or toddler"),
+        "PR": _("Preschool"),
+        "PK": _("Prekindergarten"),
+        "TK": _("Transitional kindergarten"),
+        "KG": _("Kindergarten"),
+        **{
+            f"{number:02}": _("Grade %(number)s") % {"number": number}
+            for number in range(1, 14)
+        },
+        "PS": _("Postsecondary"),
+        "UG": _("Ungraded"),
+        "Other": _("Other"),
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from django.contrib import messages
 from django.db.models import QuerySet
@@ -10,6 +11,8 @@ from django.http import Http404, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.utils.text import slugify
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext_lazy, pgettext_lazy
 from django.views.decorators.http import (
     require_http_methods,
     require_POST,
@@ -21,7 +24,7 @@ from accounts.audit import record
 from accounts.console.listing import Listing
 from accounts.http import StaffRequest, attachment, csv_response
 from accounts.permissions import Capability
-from survey.administrations import administrations_for
+from survey.administrations import administrations_for, subgroup_label
 from survey.console.rosters.forms import (
     COMPLETE_FOR_LABELS,
     RosterForm,
@@ -38,39 +41,70 @@ from survey.rosters.template import XLSX, template_rows, xlsx_template
 from survey.rosters.upload_state import UploadConflict
 from survey.rosters.uploads import WrongNumberTyped
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
 MANAGE = Capability.MANAGE_ROSTERS
 CompleteFor = RosterUpload.CompleteFor
+State = RosterUpload.State
 # Administrations to choose from on the list page.
 MOST_SHOWN = 12
 # Digits of a primary key in an address.
 LONGEST_KEY = 18
 FIELD_LABELS = {
-    "district": "district",
-    "district_name": "district name",
-    "school": "school",
-    "school_name": "school name",
-    "role": "role",
-    "external_id": "ID",
-    "previous_id": "previous ID",
-    "status": "status",
-    "exit_date": "exit date",
-    "grade": "grade",
-    "classroom": "class",
-    "given_name": "given name",
-    "family_name": "family name",
-    "name": "full name",
-    "email": "e-mail",
-    "birth_date": "birth date",
-    "language": "language",
+    "district": gettext_lazy("district"),
+    "district_name": gettext_lazy("district name"),
+    "school": gettext_lazy("school"),
+    "school_name": gettext_lazy("school name"),
+    "role": gettext_lazy("role"),
+    "external_id": gettext_lazy("ID"),
+    "previous_id": gettext_lazy("previous ID"),
+    "status": gettext_lazy("status"),
+    "exit_date": gettext_lazy("exit date"),
+    "grade": gettext_lazy("grade"),
+    "classroom": gettext_lazy("class"),
+    "given_name": gettext_lazy("given name"),
+    "family_name": gettext_lazy("family name"),
+    "name": gettext_lazy("full name"),
+    "email": gettext_lazy("e-mail"),
+    "birth_date": gettext_lazy("birth date"),
+    "language": gettext_lazy("language"),
 }
 TOTAL_LABELS = {
-    "added": "added",
-    "changed": "changed",
-    "moved": "moved",
-    "back": "returning",
-    "withdrawn": "withdrawn",
-    "unchanged": "unchanged",
-    "rejected": "rejected rows",
+    "added": gettext_lazy("added"),
+    "changed": gettext_lazy("changed"),
+    "moved": gettext_lazy("moved"),
+    "back": gettext_lazy("returning"),
+    "withdrawn": pgettext_lazy("people", "withdrawn"),
+    "unchanged": gettext_lazy("unchanged"),
+    "rejected": gettext_lazy("rejected rows"),
+}
+# By the state of an upload; empty: of those that are not over.
+CORRECTED_ROWS = {
+    State.APPLIED: gettext_lazy(
+        "This file has corrected rows only, so nobody was withdrawn."
+    ),
+    State.CANCELLED: gettext_lazy(
+        "This file has corrected rows only, so nobody would have been withdrawn."
+    ),
+    "": gettext_lazy("This file has corrected rows only, so nobody will be withdrawn."),
+}
+WITHOUT_ID = {
+    State.APPLIED: ngettext_lazy(
+        "%(rows)s row lacks an ID, so nobody was withdrawn.",
+        "%(rows)s rows lack an ID, so nobody was withdrawn.",
+        "number",
+    ),
+    State.CANCELLED: ngettext_lazy(
+        "%(rows)s row lacks an ID, so nobody would have been withdrawn.",
+        "%(rows)s rows lack an ID, so nobody would have been withdrawn.",
+        "number",
+    ),
+    "": ngettext_lazy(
+        "%(rows)s row lacks an ID, so nobody will be withdrawn.",
+        "%(rows)s rows lack an ID, so nobody will be withdrawn.",
+        "number",
+    ),
 }
 SCHOOL_NUMBERS = (
     "people",
@@ -109,7 +143,9 @@ def roster_list(request: StaffRequest) -> HttpResponse:
             "state": ("state",),
         },
     )
-    current = _administrations(request).filter(closes_at__gt=timezone.now())
+    current = _administrations(request).filter(
+        closes_at__gt=timezone.now(), denominator=Denominator.ROSTER
+    )
     return listing.render(
         "survey/console/roster_list.html",
         {
@@ -165,6 +201,8 @@ def roster_upload(request: StaffRequest, pk: int) -> HttpResponse:
             if administration.denominator == Denominator.COUNT
             else "",
             "form": form,
+            "subgroups": [subgroup_label(one) for one in administration.subgroups],
+            "is_one_school": all(school for _district, school in form.places.values()),
             # The whole state, without district and school, is no limit.
             "place": ", ".join(
                 place_name(place) for place in form.places.values() if any(place)
@@ -243,7 +281,7 @@ def _render_detail(
     )
 
 
-def _totals(report: Mapping[str, int]) -> list[tuple[str, int]]:
+def _totals(report: Mapping[str, int]) -> list[tuple[StrOrPromise, int]]:
     """Return labels and numbers of people, each of whom is in one number."""
     numbers = {name: report.get(name, 0) for name in TOTAL_LABELS}
     # The report counts them as changed too.
@@ -261,18 +299,18 @@ def _no_withdrawal_reason(upload: RosterUpload) -> str:
     """Explain why nobody is withdrawn although the uploader asked for it."""
     if upload.complete_for == CompleteFor.CHANGES:
         return ""
-    state = RosterUpload.State
-    tenses = {state.APPLIED: "was", state.CANCELLED: "would have been"}
-    tense = tenses.get(state(upload.state), "will be")
     if upload.report.get("is_correction"):
-        return f"This file has corrected rows only, so nobody {tense} withdrawn."
-    if rows := upload.report.get("nameless"):
-        lack = "1 row lacks" if rows == 1 else f"{rows:,} rows lack"
-        return (
-            f"{lack} an ID, so nobody {tense} withdrawn. To withdraw people who have"
-            " left, correct the IDs and upload the whole file again."
-        )
-    return ""
+        return str(CORRECTED_ROWS.get(upload.state, CORRECTED_ROWS[""]))
+    rows = upload.report.get("nameless")
+    if not rows:
+        return ""
+    text = WITHOUT_ID.get(upload.state, WITHOUT_ID[""])
+    lacking = text % {"number": rows, "rows": f"{rows:,}"}
+    advice = _(
+        "To withdraw people who have left, correct the IDs and upload the whole file"
+        " again."
+    )
+    return f"{lacking} {advice}"
 
 
 @needs(MANAGE)
@@ -323,7 +361,9 @@ def roster_confirm(request: StaffRequest, pk: int) -> HttpResponse:
             request=request,
         )
     except WrongNumberTyped:
-        error = f"Type the number of people who will be withdrawn: {upload.withdrawn}."
+        error = _("Type the number of people who will be withdrawn: %(withdrawn)s.") % {
+            "withdrawn": upload.withdrawn
+        }
         return _render_detail(request, upload, typed=typed[:200], error=error)
     except UploadConflict as error:
         messages.error(request, str(error))
@@ -336,7 +376,7 @@ def roster_cancel(request: StaffRequest, pk: int) -> HttpResponse:
     upload = get_object_or_404(_uploads(request), pk=pk)
     try:
         uploads.cancel(upload, by=request.user, request=request)
-        messages.success(request, "Roster cancelled. Nothing was changed.")
+        messages.success(request, _("Roster cancelled. Nothing was changed."))
     except UploadConflict as error:
         messages.error(request, str(error))
     return redirect("roster_detail", pk)

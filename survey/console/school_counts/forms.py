@@ -7,6 +7,9 @@ from typing import BinaryIO, cast
 
 from django import forms
 from django.core.files.uploadedfile import UploadedFile
+from django.utils.functional import lazy
+from django.utils.translation import gettext, gettext_lazy, gettext_noop
+from django.utils.translation import gettext as _
 
 from survey.models import SchoolCount
 from survey.models.school_count import LARGEST_COUNT
@@ -16,24 +19,28 @@ ENDINGS = (".csv", ".txt", ".tsv", ".xlsx")
 # The rows are read while the browser waits.
 LARGEST_UPLOAD = 4 * MIB
 LARGEST_UNPACKED = 32 * MIB
-TOO_LARGE = "The file is larger than 4 MB. Upload one district at a time."
-RANGE = f"Type a whole number from 1 to {LARGEST_COUNT:,}."
+TOO_LARGE = gettext_lazy("The file is larger than 4 MB. Upload one district at a time.")
+_RANGE_TEXT = gettext_noop("Type a whole number from 1 to %(largest)s.")
+# A number within a text that is translated when it is shown.
+RANGE = lazy(lambda: gettext(_RANGE_TEXT) % {"largest": f"{LARGEST_COUNT:,}"}, str)()
 LONGEST_NAME = 200
 
 
 class UnitForm(forms.Form):
     unit = forms.ChoiceField(
-        label="What is counted?",
+        label=gettext_lazy("What is counted?"),
         choices=SchoolCount.Unit,
         initial=SchoolCount.Unit.STUDENTS,
         widget=forms.RadioSelect,
-        help_text="The survey is answered once for each child, so students fit best.",
+        help_text=gettext_lazy(
+            "The survey is answered once for each child, so students fit best."
+        ),
     )
 
 
 class CountForm(UnitForm):
     count = forms.IntegerField(
-        label="Count",
+        label=gettext_lazy("Count"),
         min_value=1,
         max_value=LARGEST_COUNT,
         error_messages={
@@ -54,8 +61,8 @@ class CountForm(UnitForm):
 
 class CountFileForm(UnitForm):
     file = forms.FileField(
-        label="File",
-        help_text="CSV or Excel (.xlsx), with one row for each school.",
+        label=gettext_lazy("File"),
+        help_text=gettext_lazy("CSV or Excel (.xlsx), with one row for each school."),
         max_length=LONGEST_NAME,
         widget=forms.FileInput(attrs={"accept": ",".join(ENDINGS)}),
     )
@@ -66,8 +73,11 @@ class CountFileForm(UnitForm):
         file: UploadedFile = self.cleaned_data["file"]
         if PurePath(file.name or "").suffix.casefold() not in ENDINGS:
             raise forms.ValidationError(
-                "Only CSV and Excel files (.csv, .xlsx) can be uploaded. Open this file"
-                " in a spreadsheet program and save it as one of these."
+                _(
+                    "Only CSV and Excel files (.csv, .xlsx) can be uploaded. Open"
+                    " this file in a spreadsheet program and save it as one of"
+                    " these."
+                )
             )
         content = cast(BinaryIO, file.file)
         is_large = (file.size or 0) > LARGEST_UPLOAD

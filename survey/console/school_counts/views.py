@@ -11,6 +11,8 @@ from django.db.models import F, FilteredRelation, Q
 from django.db.models.functions import Coalesce
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.http import (
     require_http_methods,
     require_POST,
@@ -118,7 +120,7 @@ def count_change(request: StaffRequest, pk: int, school_id: int) -> HttpResponse
         except ValidationError as error:
             form.add_error(None, error.messages)
         else:
-            done = "Count saved." if changed else "Nothing was changed."
+            done = _("Count saved.") if changed else _("Nothing was changed.")
             messages.success(request, f"{school}: {done}")
             return redirect("count_list", pk)
     return render(
@@ -208,7 +210,7 @@ def count_save_file(request: StaffRequest, pk: int) -> HttpResponse:
         checked = {}
     wanted = (administration.pk, request.user.pk)
     if (checked.get("administration"), checked.get("user")) != wanted:
-        messages.error(request, "This page is too old. Upload the file again.")
+        messages.error(request, _("This page is too old. Upload the file again."))
         return redirect("count_upload", pk)
     counts = [NewCount(*row) for row in checked["counts"]]
     try:
@@ -220,17 +222,25 @@ def count_save_file(request: StaffRequest, pk: int) -> HttpResponse:
         )
     except ValidationError as error:
         reasons = " ".join(error.messages)
-        messages.error(request, f"Nothing was saved. {reasons}")
+        messages.error(
+            request, _("Nothing was saved. %(reasons)s") % {"reasons": reasons}
+        )
         return redirect("count_upload", pk)
     except PermissionDenied:
         messages.error(
             request,
-            "Nothing was saved: a school of the file is no longer yours or in this"
-            " survey. Upload the file again.",
+            _(
+                "Nothing was saved: a school of the file is no longer yours or in"
+                " this survey. Upload the file again."
+            ),
         )
         return redirect("count_upload", pk)
-    schools = "1 school" if changed == 1 else f"{changed:,} schools"
-    messages.success(request, f"Counts of {schools} saved.")
+    saved = ngettext(
+        "Count of %(schools)s school saved.",
+        "Counts of %(schools)s schools saved.",
+        changed,
+    )
+    messages.success(request, saved % {"schools": f"{changed:,}"})
     return redirect("count_list", pk)
 
 

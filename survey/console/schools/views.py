@@ -12,6 +12,8 @@ from django.core.exceptions import ValidationError
 from django.core.files.uploadedfile import UploadedFile
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, pgettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import (
     require_http_methods,
@@ -31,15 +33,23 @@ from survey.schools import uploads
 MANAGE = Capability.MANAGE_ROSTERS
 # A list of 100,000 schools has 12 MB.
 LARGEST_UPLOAD = 30 * 10**6
-TOO_LARGE = "The file is larger than 30 MB. Save it as CSV, or split it by state."
+TOO_LARGE = gettext_lazy(
+    "The file is larger than 30 MB. Save it as CSV, or split it by state."
+)
 MOST_SHOWN = 200
+COUNT_LABELS = (
+    ("created", pgettext_lazy("schools", "created")),
+    ("changed", pgettext_lazy("schools", "changed")),
+    ("unchanged", pgettext_lazy("schools", "unchanged")),
+    ("rejected", pgettext_lazy("schools", "rejected")),
+)
 P = ParamSpec("P")
 
 
 class SchoolFileForm(forms.Form):
     file = forms.FileField(
-        label="List of schools",
-        help_text="CSV or Excel, at most 30 MB, with one row per school.",
+        label=gettext_lazy("List of schools"),
+        help_text=gettext_lazy("CSV or Excel, at most 30 MB, with one row per school."),
         widget=forms.FileInput(
             attrs={
                 "accept": ",".join(ENDINGS),
@@ -50,8 +60,10 @@ class SchoolFileForm(forms.Form):
         max_length=200,
     )
     create = forms.BooleanField(
-        label="Add schools that are not known here",
-        help_text="They need a code, a name and the code of their district.",
+        label=gettext_lazy("Add schools that are not known here"),
+        help_text=gettext_lazy(
+            "They need a code, a name and the code of their district."
+        ),
         required=False,
     )
 
@@ -59,8 +71,11 @@ class SchoolFileForm(forms.Form):
         file: UploadedFile = self.cleaned_data["file"]
         if PurePath(file.name or "").suffix.casefold() not in ENDINGS:
             raise forms.ValidationError(
-                "Only CSV and Excel files (.csv, .xlsx, .xls) can be uploaded. Open"
-                " this file in a spreadsheet program and save it as one of these."
+                _(
+                    "Only CSV and Excel files (.csv, .xlsx, .xls) can be"
+                    " uploaded. Open this file in a spreadsheet program and save"
+                    " it as one of these."
+                )
             )
         if (file.size or 0) > LARGEST_UPLOAD:
             raise forms.ValidationError(TOO_LARGE)
@@ -173,7 +188,7 @@ def _render(
             "upload": upload,
             "job": job if is_waiting else None,
             "error": error,
-            "totals": [(name, report.get(name, 0)) for name in uploads.COUNTS],
+            "totals": [(label, report.get(name, 0)) for name, label in COUNT_LABELS],
             "rejections": report.get("rejections", [])[:MOST_SHOWN],
             "most_shown": MOST_SHOWN,
             "writes": report.get("created", 0) + report.get("changed", 0),

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.core.exceptions import ValidationError
 from django.core.files.uploadedfile import UploadedFile
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from accounts.logo_upload import LARGEST_UPLOAD, TOO_LARGE
 from accounts.place_settings import DEFAULT_THRESHOLDS
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 PHONE = re.compile(r"[0-9+()/. x-]{5,40}", re.ASCII)
 
@@ -18,28 +24,30 @@ def one_line(text: str) -> str:
     """Return a text without double spaces. Raises ValidationError."""
     text = " ".join(text.split())
     if not text.isprintable():
-        raise ValidationError("Use letters, digits and punctuation only.")
+        raise ValidationError(_("Use letters, digits and punctuation only."))
     return text
 
 
 class ContactForm(forms.Form):
     contact_name = forms.CharField(
-        label="Name",
+        label=gettext_lazy("Name"),
         max_length=100,
         required=False,
-        help_text="A person or an office, such as Front office.",
+        help_text=gettext_lazy("A person or an office, such as Front office."),
     )
     contact_email = forms.EmailField(
-        label="E-mail address",
+        label=gettext_lazy("E-mail address"),
         max_length=254,
         required=False,
-        error_messages={"invalid": "Enter an address like office@school.example."},
+        error_messages={
+            "invalid": gettext_lazy("Enter an address like office@school.example.")
+        },
     )
     contact_phone = forms.CharField(
-        label="Phone number",
+        label=gettext_lazy("Phone number"),
         max_length=40,
         required=False,
-        help_text="Such as 217 555 0134.",
+        help_text=gettext_lazy("Such as 217 555 0134."),
     )
 
     def clean_contact_name(self) -> str:
@@ -49,7 +57,7 @@ class ContactForm(forms.Form):
         phone = " ".join(self.cleaned_data["contact_phone"].split())
         if phone and not PHONE.fullmatch(phone):
             raise ValidationError(
-                "Use digits, spaces and + ( ) - only, such as 217 555 0134."
+                _("Use digits, spaces and + ( ) - only, such as 217 555 0134.")
             )
         return phone
 
@@ -58,16 +66,18 @@ class ContactForm(forms.Form):
         reachable = cleaned.get("contact_email") or cleaned.get("contact_phone")
         if cleaned.get("contact_name") and not reachable and not self.errors:
             self.add_error(
-                "contact_email", "Enter an e-mail address or a phone number."
+                "contact_email", _("Enter an e-mail address or a phone number.")
             )
         return cleaned
 
 
-def _percent(label: str, role: str) -> forms.IntegerField:
+def _percent(label: StrOrPromise, role: str) -> forms.IntegerField:
     words = {
-        "min_value": "Enter a whole number from 1 to 100.",
-        "max_value": "Enter a whole number from 1 to 100.",
-        "invalid": "Enter a whole number from 1 to 100, without a percent sign.",
+        "min_value": gettext_lazy("Enter a whole number from 1 to 100."),
+        "max_value": gettext_lazy("Enter a whole number from 1 to 100."),
+        "invalid": gettext_lazy(
+            "Enter a whole number from 1 to 100, without a percent sign."
+        ),
     }
     return forms.IntegerField(
         label=label,
@@ -76,35 +86,67 @@ def _percent(label: str, role: str) -> forms.IntegerField:
         required=False,
         error_messages=words,
         help_text=(
-            "In percent of the number of students."
+            gettext_lazy("In percent of the number of students.")
             if role == "parent"
-            else "In percent of the invited people."
+            else gettext_lazy("In percent of the invited people.")
         ),
     )
 
 
 class ThresholdsForm(forms.Form):
-    student_percent = _percent("Students", "student")
-    teacher_percent = _percent("Teachers", "teacher")
-    parent_percent = _percent("Parents", "parent")
+    student_percent = _percent(gettext_lazy("Students"), "student")
+    teacher_percent = _percent(gettext_lazy("Teachers"), "teacher")
+    parent_percent = _percent(gettext_lazy("Parents"), "parent")
+
+
+class MinimumGroupForm(forms.Form):
+    minimum_group = forms.IntegerField(
+        label=gettext_lazy("Minimum group"),
+        min_value=1,
+        max_value=100,
+        required=False,
+        help_text=gettext_lazy(
+            "At least so many people share everything that a file without names says"
+            " about one of them."
+        ),
+        error_messages=dict.fromkeys(
+            ("min_value", "max_value", "invalid"),
+            gettext_lazy("Enter a whole number from 1 to 100."),
+        ),
+    )
+
+    def __init__(self, *args: Any, least: int, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.least = least
+
+    def clean_minimum_group(self) -> int | None:
+        number: int | None = self.cleaned_data["minimum_group"]
+        if number is not None and number < self.least:
+            words = _("The state requires at least %(least)s.")
+            raise ValidationError(words % {"least": self.least})
+        return number
 
 
 class NameForm(forms.Form):
     name = forms.CharField(
-        label="Name",
+        label=gettext_lazy("Name"),
         max_length=60,
         required=False,
-        help_text="Such as Riverside Public Schools.",
+        help_text=gettext_lazy("Such as Riverside Public Schools."),
     )
     logo = forms.FileField(
-        label="Logo",
+        label=gettext_lazy("Logo"),
         required=False,
         max_length=200,
-        help_text="PNG or JPEG, at most 2 MB. Shown 32 pixels high.",
+        help_text=gettext_lazy("PNG or JPEG, at most 2 MB. Shown 32 pixels high."),
         widget=forms.FileInput(attrs={"accept": ".png,.jpg,.jpeg"}),
-        error_messages={"empty": "This file is empty. Choose another one."},
+        error_messages={
+            "empty": gettext_lazy("This file is empty. Choose another one.")
+        },
     )
-    remove_logo = forms.BooleanField(label="Remove the current logo", required=False)
+    remove_logo = forms.BooleanField(
+        label=gettext_lazy("Remove the current logo"), required=False
+    )
 
     def __init__(self, *args: object, has_logo: bool, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]

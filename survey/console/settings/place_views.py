@@ -9,6 +9,8 @@ from django.db.models import Count, QuerySet
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods
 
 from accounts.access import needs
@@ -32,9 +34,9 @@ from survey.models import Administration, OpenCode, Respondent
 
 class RenameForm(forms.Form):
     name = forms.CharField(
-        label="Name",
+        label=gettext_lazy("Name"),
         max_length=LONGEST_NAME,
-        error_messages={"required": "Enter the new name."},
+        error_messages={"required": gettext_lazy("Enter the new name.")},
     )
 
 
@@ -51,7 +53,7 @@ def settings_rename(request: StaffRequest, place: str) -> HttpResponse:
         except ValidationError as error:
             form.add_error("name", error)
         else:
-            done = "The name was changed." if changed else "Nothing was changed."
+            done = _("The name was changed.") if changed else _("Nothing was changed.")
             messages.success(request, done)
             return redirect(settings_address(found))
     context = {**about_place(request, found), "form": form}
@@ -72,8 +74,12 @@ def settings_close(request: StaffRequest, place: str) -> HttpResponse:
         except ValidationError as error:
             refusal = error.messages[0]
         else:
-            state = "open again" if is_closed else "closed"
-            messages.success(request, f"{found} is {state}.")
+            done = (
+                _("%(place)s is open again.")
+                if is_closed
+                else _("%(place)s is closed.")
+            )
+            messages.success(request, done % {"place": found})
             return redirect(settings_address(found))
     schools = School.objects.filter(pk=found.pk)
     if isinstance(found, District):

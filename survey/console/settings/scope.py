@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from django.http import Http404
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from accounts.http import StaffRequest
 from accounts.models import District, School
@@ -41,13 +42,13 @@ def key_of(place: Place) -> str:
 
 
 def name_of(place: Place) -> str:
-    return "The state" if place is None else place.name
+    return _("The state") if place is None else place.name
 
 
 def place_or_404(request: StaffRequest, key: str, *capabilities: Capability) -> Place:
     """Return a place where the user has these capabilities. 1 statement or none."""
     permissions = request.permissions
-    kind, _, number = key.partition("/")
+    kind, _slash, number = key.partition("/")
     if kind == STATE:
         if not permissions.places(*capabilities).state:
             raise Http404

@@ -9,6 +9,8 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.access import needs
@@ -27,12 +29,14 @@ from accounts.place_settings import (
     contact_of,
     levels_of,
     may_change,
+    minimum_group_of,
     own_values,
     setting_of,
 )
 from survey.console.settings.forms import (
     PERCENTS,
     ContactForm,
+    MinimumGroupForm,
     NameForm,
     ThresholdsForm,
 )
@@ -43,10 +47,11 @@ from survey.console.settings.scope import (
     place_or_404,
     settings_address,
 )
+from survey.models.administration import MINIMUM_GROUP
 
 # Every role that opens these pages has it in its places.
 OPEN = C.MANAGE_ROSTERS
-ROLES = ("Students", "Teachers", "Parents")
+ROLES = (gettext_lazy("Students"), gettext_lazy("Teachers"), gettext_lazy("Parents"))
 
 
 @needs(OPEN)
@@ -82,6 +87,8 @@ def settings_place(request: StaffRequest, place: str) -> HttpResponse:
                 DEFAULT_THRESHOLDS.items(), ROLES, strict=True
             )
         ],
+        "minimum_group": minimum_group_of(found, levels),
+        "default_minimum_group": MINIMUM_GROUP,
         "name": setting_of(found, levels, "name"),
         "logo": logo,
         "logo_size": _logo_size(logo.values["logo_id"]),
@@ -98,8 +105,7 @@ def settings_place(request: StaffRequest, place: str) -> HttpResponse:
         search=("name", "code"),
         sorts={"name": ("name",), "code": ("code",)},
     )
-    context["below"] = "districts" if found is None else "schools"
-    context["prefix"] = f"{context['below']}/"
+    context["prefix"] = "districts/" if found is None else "schools/"
     return listing.render("survey/console/settings_place.html", context)
 
 
@@ -114,7 +120,7 @@ def settings_contact(request: StaffRequest, place: str) -> HttpResponse:
             found,
             "change contact person",
             {name: form.cleaned_data[name] for name in CONTACT},
-            "The contact person was saved.",
+            _("The contact person was saved."),
         )
     context = {**about_place(request, found), "form": form}
     return render(request, "survey/console/settings_contact.html", context)
@@ -131,10 +137,39 @@ def settings_thresholds(request: StaffRequest, place: str) -> HttpResponse:
             found,
             "change response rate thresholds",
             {name: form.cleaned_data[name] for name in PERCENTS},
-            "The thresholds were saved. Response rates use them within a minute.",
+            _("The thresholds were saved. Response rates use them within a minute."),
         )
     context = {**about_place(request, found), "form": form}
     return render(request, "survey/console/settings_thresholds.html", context)
+
+
+@needs(C.MANAGE_SURVEYS)
+@require_http_methods(["GET", "HEAD", "POST"])
+def settings_minimum_group(request: StaffRequest, place: str) -> HttpResponse:
+    """Change the minimum group of new administrations of the state or a district."""
+    found = place_or_404(request, place, C.MANAGE_SURVEYS)
+    if isinstance(found, School):
+        raise Http404
+    least = 0
+    if found is not None:
+        least = minimum_group_of(None, levels_of(None)).values["minimum_group"] or 0
+    form = MinimumGroupForm(
+        request.POST or None, initial=own_values(found, "minimum_group"), least=least
+    )
+    if request.method == "POST" and form.is_valid():
+        return _change(
+            request,
+            found,
+            "change minimum group",
+            {"minimum_group": form.cleaned_data["minimum_group"]},
+            _("The minimum group was saved. It holds for new administrations."),
+        )
+    context = {
+        **about_place(request, found),
+        "form": form,
+        "default": least or MINIMUM_GROUP,
+    }
+    return render(request, "survey/console/settings_minimum_group.html", context)
 
 
 @needs(C.MANAGE_SURVEYS)
@@ -172,7 +207,7 @@ def _save_name(
         place,
         "change name and logo",
         {"name": form.cleaned_data["name"], "logo": logo},
-        "The name and logo were saved. Pages show them within a minute.",
+        _("The name and logo were saved. Pages show them within a minute."),
     )
     # Another place may have the same picture.
     if isinstance(current, Logo) and not PlaceSettings.objects.filter(logo=current):
@@ -190,7 +225,7 @@ def _change(
     changed = change_settings(
         action, place=place, values=values, by=request.user, request=request
     )
-    messages.success(request, done if changed else "Nothing was changed.")
+    messages.success(request, done if changed else _("Nothing was changed."))
     return redirect(settings_address(place))
 
 

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from django.db.models import Prefetch
+from django.utils.translation import gettext as _
+from django.utils.translation import pgettext_lazy
 
 from survey.definitions.schema import ANSWERABLE, Expr, ItemRules, Texts
 from survey.models import Block, Item, Survey
 from survey.xlsform.writing import as_text
 
-KIND_WORDS: Mapping[str, str] = {
-    "text": "text",
-    "integer": "whole number",
-    "decimal": "number",
-    "range": "scale",
-    "date": "date",
-    "time": "time",
-    "datetime": "date and time",
-    "select_one": "one choice",
-    "select_multiple": "several choices",
-    "acknowledge": "agreement",
-    "note": "note",
-    "calculate": "calculated",
-    "hidden": "hidden",
+KIND_WORDS = {
+    "text": pgettext_lazy("question type", "text"),
+    "integer": pgettext_lazy("question type", "whole number"),
+    "decimal": pgettext_lazy("question type", "number"),
+    "range": pgettext_lazy("question type", "scale"),
+    "date": pgettext_lazy("question type", "date"),
+    "time": pgettext_lazy("question type", "time"),
+    "datetime": pgettext_lazy("question type", "date and time"),
+    "select_one": pgettext_lazy("question type", "one choice"),
+    "select_multiple": pgettext_lazy("question type", "several choices"),
+    "acknowledge": pgettext_lazy("question type", "agreement"),
+    "note": pgettext_lazy("question type", "note"),
+    "calculate": pgettext_lazy("question type", "calculated"),
+    "hidden": pgettext_lazy("question type", "hidden"),
 }
 
 
@@ -81,7 +83,7 @@ def contents_of(survey: Survey) -> Contents:
                 section.items.append(
                     ItemRow(
                         name=item.name,
-                        kind=KIND_WORDS[item.kind],
+                        kind=str(KIND_WORDS[item.kind]),
                         label=plain(item.label),
                         options=item.option_set.name if item.option_set else "",
                         rules=list(rules_in_words(item.rules)),
@@ -104,22 +106,22 @@ def contents_of(survey: Survey) -> Contents:
 def rules_in_words(rules: ItemRules) -> Iterator[tuple[str, str]]:
     required = rules.get("required")
     if required is True:
-        yield "Required", ""
+        yield _("Required"), ""
     elif required:
-        yield "Required if", as_text(required)
+        yield _("Required if"), as_text(required)
     expressions: list[tuple[str, Expr | None]] = [
-        ("Shown if", rules.get("relevant")),
-        ("Valid if", rules.get("constraint")),
-        ("Calculated as", rules.get("calculation")),
-        ("Options shown where", rules.get("choice_filter")),
-        ("Default", rules.get("default_expression")),
+        (_("Shown if"), rules.get("relevant")),
+        (_("Valid if"), rules.get("constraint")),
+        (_("Calculated as"), rules.get("calculation")),
+        (_("Options shown where"), rules.get("choice_filter")),
+        (_("Default"), rules.get("default_expression")),
     ]
     for words, expression in expressions:
         if expression is not None:
             yield words, as_text(expression)
     if rules.get("default"):
-        yield "Default", rules["default"]
+        yield _("Default"), rules["default"]
     if rules.get("randomize"):
-        yield "Options shuffled", ""
+        yield _("Options shuffled"), ""
     if rules.get("read_only"):
-        yield "Read-only", ""
+        yield _("Read-only"), ""

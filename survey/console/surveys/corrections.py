@@ -8,6 +8,7 @@ from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
@@ -43,12 +44,16 @@ class UseForm(forms.Form):
         self.fields["administrations"] = forms.MultipleChoiceField(
             required=False,
             widget=forms.CheckboxSelectMultiple,
-            label="Use the correction in",
+            label=_("Use the correction in"),
             choices=[
                 (
                     pk,
-                    f"{row.title} ({row.name}), now with version"
-                    f" {row.published.survey.version}",
+                    _("%(title)s (%(name)s), now with version %(version)s")
+                    % {
+                        "title": row.title,
+                        "name": row.name,
+                        "version": row.published.survey.version,
+                    },
                 )
                 for pk, row in self.offering.items()
             ],
@@ -155,12 +160,15 @@ def _publish_and_use(
             by=request.user,
             request=request,
         )
-    message = f"{survey.full_title} is published. No administration uses it yet."
+    message = _("%(full_title)s is published. No administration uses it yet.") % {
+        "full_title": survey.full_title
+    }
     if chosen:
         titles = "; ".join(f"{row.title} ({row.name})" for row in chosen)
-        message = (
-            f"{survey.full_title} is published and used in {titles}. Respondents see"
-            " the corrected texts from their next login on."
-        )
+        message = _(
+            "%(full_title)s is published and used in %(titles)s."
+            " Respondents see the corrected texts from their next login"
+            " on."
+        ) % {"full_title": survey.full_title, "titles": titles}
     messages.success(request, message)
     return redirect("survey_detail", survey.pk)

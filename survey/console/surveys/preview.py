@@ -26,6 +26,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
+from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.clickjacking import xframe_options_sameorigin
 from django.views.decorators.http import require_safe
@@ -270,7 +271,7 @@ def _published(survey: Survey) -> Published:
     if kept is not None and time.monotonic() < until:
         return kept
     if not survey.languages:
-        raise NotPublishable("It has no language.")
+        raise NotPublishable(_("It has no language."))
     # Through its JSON, like a published survey that is read from the database.
     definition = json.loads(canonical_json(compile_definition(survey)))
     draft = build_published(f"draft-{survey.pk}", definition)

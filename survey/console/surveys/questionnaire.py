@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from django.http import HttpResponse
 from django.shortcuts import render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from accounts.access import needs
@@ -82,8 +83,10 @@ def pages_of(definition: SurveyDefinition, language: str) -> list[QuestionnaireP
         if definition["items"][name]["kind"] in ANSWERABLE
     ]
     numbers = {name: number for number, name in enumerate(names, start=1)}
-    quoted = {
-        name: f"[answer to question {number}]" for name, number in numbers.items()
+    # What is computed has no question to point to.
+    quoted = dict.fromkeys(definition["items"], "…") | {
+        name: _("[answer to question %(number)s]") % {"number": number}
+        for name, number in numbers.items()
     }
     localizer = Localizer.of(definition, language, quoted)
     words = RuleWords(definition, localizer, numbers)
@@ -93,7 +96,7 @@ def pages_of(definition: SurveyDefinition, language: str) -> list[QuestionnaireP
         options = definition["option_sets"].get(item.get("option_set", ""), [])
         return Question(
             numbers.get(name),
-            KIND_WORDS[item["kind"]],
+            str(KIND_WORDS[item["kind"]]),
             localizer.text(item.get("label")),
             localizer.text(item.get("hint")),
             [localizer.text(option["label"]) for option in options],

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
 from survey.definitions.expressions import to_text
 from survey.definitions.schema import Expr, ItemDefinition, SurveyDefinition
 from survey.taking.rendering import Localizer
 from survey.xlsform.writing import as_text
 
 _COMPARISONS = {
-    "=": "{} is {}",
-    "!=": "{} is not {}",
-    "<": "{} is less than {}",
-    "<=": "{} is at most {}",
-    ">": "{} is more than {}",
-    ">=": "{} is at least {}",
-    "selected": "{} includes {}",
+    "=": gettext_lazy("{} is {}"),
+    "!=": gettext_lazy("{} is not {}"),
+    "<": gettext_lazy("{} is less than {}"),
+    "<=": gettext_lazy("{} is at most {}"),
+    ">": gettext_lazy("{} is more than {}"),
+    ">=": gettext_lazy("{} is at least {}"),
+    "selected": gettext_lazy("{} includes {}"),
 }
-_JOINS = {"and": " and ", "or": " or "}
+_JOINS = {"and": gettext_lazy(" and "), "or": gettext_lazy(" or ")}
 
 
 class NoWords(Exception):
@@ -43,23 +46,32 @@ class RuleWords:
         item = self.definition["items"][name]
         required = item.get("required")
         if required is True:
-            yield "An answer is required."
+            yield _("An answer is required.")
         elif required:
-            yield f"An answer is required if {self.condition(required, name)}."
+            yield _("An answer is required if %(condition)s.") % {
+                "condition": self.condition(required, name)
+            }
         if (relevant := item.get("relevant")) is not None:
-            yield f"Shown only if {self.condition(relevant, name)}."
+            yield _("Shown only if %(condition)s.") % {
+                "condition": self.condition(relevant, name)
+            }
         if (constraint := item.get("constraint")) is not None:
-            yield f"Accepted only if {self.condition(constraint, name)}."
+            yield _("Accepted only if %(condition)s.") % {
+                "condition": self.condition(constraint, name)
+            }
         if (choice_filter := item.get("choice_filter")) is not None:
-            yield f"Options are shown where {as_text(choice_filter)}."
+            yield _("Options are shown where %(choice_filter)s.") % {
+                "choice_filter": as_text(choice_filter)
+            }
         if scale := item.get("range"):
             yield (
-                f"From {scale['start']} to {scale['end']} in steps of {scale['step']}."
+                _("From %(start)s to %(end)s in steps of %(step)s.")
+                % {"start": scale["start"], "end": scale["end"], "step": scale["step"]}
             )
         if item.get("randomize"):
-            yield "The order of the options differs for each person."
+            yield _("The order of the options differs for each person.")
         if item.get("read_only"):
-            yield "Cannot be changed."
+            yield _("Cannot be changed.")
 
     def condition(self, expr: Expr, own: str) -> str:
         try:
@@ -76,7 +88,9 @@ class RuleWords:
             joined = _JOINS[operation].join(parts)
             return f"({joined})" if is_inner else joined
         if operation == "not":
-            return f"it is not true that {self._say(arguments[0], own)}"
+            return _("it is not true that %(condition)s") % {
+                "condition": self._say(arguments[0], own)
+            }
         if operation not in _COMPARISONS:
             raise NoWords
         left, right = arguments
@@ -94,10 +108,12 @@ class RuleWords:
         if self._item(expr) is None or not isinstance(expr, list):
             raise NoWords
         if expr[1] == own:
-            return "the answer"
+            return _("the answer")
         if expr[1] not in self.numbers:
             raise NoWords
-        return f"the answer to question {self.numbers[expr[1]]}"
+        return _("the answer to question %(number)s") % {
+            "number": self.numbers[expr[1]]
+        }
 
     def _value(self, expr: Expr, item: ItemDefinition | None, own: str) -> str:
         if isinstance(expr, bool):
@@ -109,4 +125,4 @@ class RuleWords:
         for option in self.definition["option_sets"].get(name, []):
             if option["value"] == text:
                 return f"“{self.localizer.plain(option['label'])}”"
-        return f"“{text}”" if isinstance(expr, str) and text else text or "empty"
+        return f"“{text}”" if isinstance(expr, str) and text else text or _("empty")

@@ -9,6 +9,7 @@ from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -126,8 +127,13 @@ def survey_texts(request: StaffRequest, pk: int, n: int) -> HttpResponse:
             for name, errors in error.error_dict.items():
                 form.add_error(name, errors)
         else:
-            done = f"{changed} changed" if changed else "nothing was changed"
-            messages.success(request, f"{section.name}: {done}.")
+            done = (
+                _("%(section)s: %(count)s changed.")
+                if changed
+                else _("%(section)s: nothing was changed.")
+            )
+            values = {"section": section.name, "count": changed}
+            messages.success(request, done % values)
             if "review" in request.POST:
                 return redirect("survey_correction", survey.pk)
             return redirect("survey_texts", survey.pk, min(n + 1, len(sections)))

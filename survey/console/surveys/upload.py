@@ -8,6 +8,9 @@ from django.db.models import Q, QuerySet
 from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.datastructures import MultiValueDict
+from django.utils.text import format_lazy
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
@@ -20,16 +23,22 @@ from survey.definitions.uploads import job_of, receive_upload
 from survey.models import Survey, SurveyUpload
 from survey.spreadsheets.workbook_guard import MIB, SURVEY
 
-TOO_LARGE = (
-    f"The file is larger than {SURVEY.file // MIB} MB. Check that it is the right file,"
-    " and remove any pictures: they are not shown."
+TOO_LARGE = format_lazy(
+    gettext_lazy(
+        "The file is larger than {most} MB. Check that it is the"
+        " right file, and remove any pictures: they are not shown."
+    ),
+    most=SURVEY.file // MIB,
 )
 
 
 class WorkbookForm(forms.Form):
     file = forms.FileField(
-        label="Workbook",
-        help_text=f"An XLSForm (.xlsx or .xls) of at most {SURVEY.file // MIB} MB.",
+        label=gettext_lazy("Workbook"),
+        help_text=format_lazy(
+            gettext_lazy("An XLSForm (.xlsx or .xls) of at most {most} MB."),
+            most=SURVEY.file // MIB,
+        ),
         widget=forms.FileInput(
             attrs={
                 "accept": ".xlsx,.xls",
@@ -38,9 +47,11 @@ class WorkbookForm(forms.Form):
             }
         ),
         error_messages={
-            "required": "Choose a file.",
-            "missing": "Choose a file.",
-            "empty": "The file is empty. Save the workbook again, then choose it.",
+            "required": gettext_lazy("Choose a file."),
+            "missing": gettext_lazy("Choose a file."),
+            "empty": gettext_lazy(
+                "The file is empty. Save the workbook again, then choose it."
+            ),
         },
     )
 
@@ -64,8 +75,8 @@ class UploadForm(WorkbookForm):
         self.owners = owners_of(permissions)
         if len(self.owners) > 1:
             self.fields["owner"] = forms.ChoiceField(
-                label="Owner",
-                help_text="Surveys of the state can be used in every district.",
+                label=_("Owner"),
+                help_text=_("Surveys of the state can be used in every district."),
                 choices=self.owners,
             )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from django.contrib import messages
 from django.db.models import (
@@ -23,6 +24,8 @@ from django.db.models.functions import Coalesce
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.http import content_disposition_header
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
@@ -49,6 +52,9 @@ from survey.definitions.publishing import (
 from survey.definitions.schema import ANSWERABLE
 from survey.models import Item, Page, Retirement, Survey
 from survey.spreadsheets.old_excel import is_old_excel
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrPromise
 
 XLS = "application/vnd.ms-excel"
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
@@ -207,54 +213,59 @@ def survey_original(request: StaffRequest, pk: int) -> HttpResponse:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    heading: str
-    purpose: str
-    meaning: tuple[str, ...]
-    button: str
-    done: str
+    heading: StrPromise
+    purpose: StrPromise
+    meaning: tuple[StrPromise, ...]
+    button: StrPromise
+    done: StrPromise
     is_dangerous: bool = False
 
 
 PUBLISH = Step(
-    heading="Publish",
-    purpose="Publish this version to use it in administrations.",
+    heading=gettext_lazy("Publish"),
+    purpose=gettext_lazy("Publish this version to use it in administrations."),
     meaning=(
-        "A published version can’t be changed, so that its answers keep their meaning.",
-        "Respondents don’t see it until you open an administration.",
-        "You can still fix spelling mistakes with “Correct a text”. Other changes"
-        " need a new version.",
+        gettext_lazy(
+            "A published version can’t be changed, so that its answers"
+            " keep their meaning."
+        ),
+        gettext_lazy("Respondents don’t see it until you open an administration."),
+        gettext_lazy(
+            "You can still fix spelling mistakes with “Correct a text”."
+            " Other changes need a new version."
+        ),
     ),
-    button="Publish version",
-    done="{survey} is published. Next, open an administration.",
+    button=gettext_lazy("Publish version"),
+    done=gettext_lazy("{survey} is published. Next, open an administration."),
 )
 RETIRE = Step(
-    heading="Retire",
-    purpose="Stop using this version in new administrations.",
+    heading=gettext_lazy("Retire"),
+    purpose=gettext_lazy("Stop using this version in new administrations."),
     meaning=(
-        "New administrations can’t use this version.",
-        "Existing administrations continue, and all answers are kept.",
-        "You can restore it later.",
+        gettext_lazy("New administrations can’t use this version."),
+        gettext_lazy("Existing administrations continue, and all answers are kept."),
+        gettext_lazy("You can restore it later."),
     ),
-    button="Retire version",
-    done="{survey} is retired.",
+    button=gettext_lazy("Retire version"),
+    done=gettext_lazy("{survey} is retired."),
     is_dangerous=True,
 )
 BRING_BACK = Step(
-    heading="Restore",
-    purpose="Allow new administrations to use this version again.",
-    meaning=("Nothing else changes.",),
-    button="Restore version",
-    done="{survey} is restored. New administrations can use it again.",
+    heading=gettext_lazy("Restore"),
+    purpose=gettext_lazy("Allow new administrations to use this version again."),
+    meaning=(gettext_lazy("Nothing else changes."),),
+    button=gettext_lazy("Restore version"),
+    done=gettext_lazy("{survey} is restored. New administrations can use it again."),
 )
 DELETE = Step(
-    heading="Delete draft",
-    purpose="Delete this draft and its workbook.",
+    heading=gettext_lazy("Delete draft"),
+    purpose=gettext_lazy("Delete this draft and its workbook."),
     meaning=(
-        "This can’t be undone.",
-        "The draft was never published, so it has no answers.",
+        gettext_lazy("This can’t be undone."),
+        gettext_lazy("The draft was never published, so it has no answers."),
     ),
-    button="Delete draft",
-    done="Draft {survey} is deleted.",
+    button=gettext_lazy("Delete draft"),
+    done=gettext_lazy("Draft {survey} is deleted."),
     is_dangerous=True,
 )
 
@@ -307,11 +318,11 @@ def _step(
             )
     note = ""
     if step is PUBLISH and survey.corrects is not None:
-        note = (
-            "This draft was uploaded to correct"
-            f" {survey.corrects.survey.full_title}. If you publish it here, it becomes"
-            " a separate survey, whose answers are exported in separate columns."
-        )
+        note = _(
+            "This draft was uploaded to correct %(full_title)s. If you"
+            " publish it here, it becomes a separate survey, whose"
+            " answers are exported in separate columns."
+        ) % {"full_title": survey.corrects.survey.full_title}
     return render(
         request,
         "survey/console/survey_step.html",
@@ -329,4 +340,4 @@ def owners_of(permissions: Permissions) -> list[tuple[str, str]]:
     """Return the possible owners of the user's uploads, as (value, name)."""
     districts = permissions.districts(Capability.MANAGE_SURVEYS)
     owners = [(str(district.pk), district.name) for district in districts]
-    return [(STATE, "The state"), *owners] if permissions.may_own(None) else owners
+    return [(STATE, _("The state")), *owners] if permissions.may_own(None) else owners

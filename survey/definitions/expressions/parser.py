@@ -11,6 +11,9 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop, ngettext
+
 from survey.definitions import portable_regex
 from survey.definitions.expressions.inspection import depth_of
 from survey.definitions.schema import Expr
@@ -91,27 +94,27 @@ ARGUMENTS: dict[str, tuple[int, int]] = {
 DATE_CODES = "YymndeHhMS3%"
 
 MISTAKES = {
-    "&": "write `and`",
-    "|": "write `or`",
-    "!": "write `not(...)` or `!=`",
-    "/": "divide with `div`; paths are not supported, write ${name}",
-    "%": "write `mod`",
-    "[": "paths are not supported, write ${name}",
-    "@": "paths are not supported, write ${name}",
-    "‘": "use straight quotes",
-    "’": "use straight quotes",
-    "“": "use straight quotes",
-    "”": "use straight quotes",
-    "'": "the text is never closed",
-    '"': "the text is never closed",
-    "$": "an item is written ${name}",
-    "≠": "write `!=`",
-    "≤": "write `<=`",
-    "≥": "write `>=`",
-    "×": "write `*`",
-    "÷": "write `div`",
-    "−": "write a plain `-`",
-    "–": "write a plain `-`",
+    "&": gettext_noop("write `and`"),
+    "|": gettext_noop("write `or`"),
+    "!": gettext_noop("write `not(...)` or `!=`"),
+    "/": gettext_noop("divide with `div`; paths are not supported, write ${name}"),
+    "%": gettext_noop("write `mod`"),
+    "[": gettext_noop("paths are not supported, write ${name}"),
+    "@": gettext_noop("paths are not supported, write ${name}"),
+    "‘": gettext_noop("use straight quotes"),
+    "’": gettext_noop("use straight quotes"),
+    "“": gettext_noop("use straight quotes"),
+    "”": gettext_noop("use straight quotes"),
+    "'": gettext_noop("the text is never closed"),
+    '"': gettext_noop("the text is never closed"),
+    "$": gettext_noop("an item is written ${name}"),
+    "≠": gettext_noop("write `!=`"),
+    "≤": gettext_noop("write `<=`"),
+    "≥": gettext_noop("write `>=`"),
+    "×": gettext_noop("write `*`"),
+    "÷": gettext_noop("write `div`"),
+    "−": gettext_noop("write a plain `-`"),
+    "–": gettext_noop("write a plain `-`"),
 }
 
 
@@ -119,7 +122,8 @@ class ExpressionError(ValueError):
     """A mistake in an expression; `position` is the character's, from 0."""
 
     def __init__(self, message: str, position: int) -> None:
-        super().__init__(f"{message} (character {position + 1})")
+        place = _("(character %(number)s)") % {"number": position + 1}
+        super().__init__(f"{message} {place}")
         self.message = message
         self.position = position
 
@@ -138,11 +142,12 @@ def compile_expression(
     `items` a reference to any other item is an error.
     """
     if len(text) > MAX_LENGTH:
-        raise ExpressionError(f"longer than {MAX_LENGTH} characters", MAX_LENGTH)
+        message = _("longer than %(most)s characters") % {"most": MAX_LENGTH}
+        raise ExpressionError(message, MAX_LENGTH)
     known = {*columns, "name"} if columns else set()
     compiled = Parser(text, self_name, known, items).parse()
     if depth_of(compiled) > MAX_DEPTH:
-        raise ExpressionError("nested too deeply", 0)
+        raise ExpressionError(_("nested too deeply"), 0)
     return compiled
 
 
@@ -160,7 +165,9 @@ def tokenize(source: str) -> list[Token]:
         match = TOKEN.match(source, at)
         if match is None:
             advice = MISTAKES.get(source[at])
-            message = f"unexpected {source[at]}" + (f": {advice}" if advice else "")
+            message = _("unexpected %(text)s") % {"text": source[at]}
+            if advice:
+                message = f"{message}: {_(advice)}"
             raise ExpressionError(message, at)
         if match.lastgroup != "space":
             tokens.append(Token(match.lastgroup or "", match[0], at))
@@ -172,7 +179,10 @@ def suggestion(wrong: str, right: Collection[str], form: str = "{}") -> str:
     """Write "; did you mean ...?" for a name that is close to a known one."""
     lowered = {name.lower(): name for name in right}
     close = difflib.get_close_matches(wrong.lower(), lowered, 1, 0.6)
-    return f"; did you mean {form.format(lowered[close[0]])}?" if close else ""
+    if not close:
+        return ""
+    name = form.format(lowered[close[0]])
+    return _("; did you mean %(name)s?") % {"name": name}
 
 
 class Parser:
@@ -208,12 +218,14 @@ class Parser:
 
     def unexpected(self, token: Token) -> ExpressionError:
         if token.kind == "end":
-            return ExpressionError("the expression ends too early", token.at)
-        return ExpressionError(f"unexpected {token.text}", token.at)
+            return ExpressionError(_("the expression ends too early"), token.at)
+        return ExpressionError(
+            _("unexpected %(text)s") % {"text": token.text}, token.at
+        )
 
     def parse(self) -> Expr:
         if self.token.kind == "end":
-            raise ExpressionError("the expression is empty", 0)
+            raise ExpressionError(_("the expression is empty"), 0)
         compiled = self.expression(1)
         if self.token.kind != "end":
             raise self.unexpected(self.token)
@@ -222,7 +234,7 @@ class Parser:
     def expression(self, weakest: int) -> Expr:
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            raise ExpressionError("nested too deeply", self.token.at)
+            raise ExpressionError(_("nested too deeply"), self.token.at)
         left = self.unary()
         while PRECEDENCE.get(self.operator(), 0) >= weakest:
             operator = self.take().text
@@ -242,7 +254,7 @@ class Parser:
         while self.accept("-"):
             signs += 1
         operand = self.primary()
-        for _ in range(signs):
+        for _sign in range(signs):
             operand = ["neg", operand]
         return operand
 
@@ -264,7 +276,7 @@ class Parser:
 
     def number(self, token: Token) -> float:
         if len(token.text) > MAX_NUMBER_LENGTH:
-            raise ExpressionError("the number is too long", token.at)
+            raise ExpressionError(_("the number is too long"), token.at)
         value = float(token.text)
         # 4 and 4.0 are one literal, written as JavaScript writes it.
         return int(value) if value.is_integer() and value < 2**53 else value
@@ -273,24 +285,27 @@ class Parser:
         inner = self.expression(1)
         if not self.accept(")"):
             if self.token.kind == "end":
-                raise ExpressionError("( is never closed", opening.at)
+                raise ExpressionError(_("( is never closed"), opening.at)
             raise self.unexpected(self.token)
         return inner
 
     def own(self, token: Token) -> Expr:
         if self.token.text == ".":
-            message = "paths are not supported, write ${name}"
+            message = _("paths are not supported, write ${name}")
             raise ExpressionError(message, token.at)
         if self.self_name is None:
-            raise ExpressionError("there is no item here that . could be", token.at)
+            raise ExpressionError(_("there is no item here that . could be"), token.at)
         return ["$", self.self_name]
 
     def item(self, name: str, at: int) -> str:
         if not ITEM_NAME.fullmatch(name):
-            raise ExpressionError(f"${{{name}}} is not the name of an item", at)
+            raise ExpressionError(
+                _("${%(name)s} is not the name of an item") % {"name": name}, at
+            )
         if self.items is not None and name not in self.items:
             hint = suggestion(name, self.items, "${{{}}}")
-            raise ExpressionError(f"there is no item ${{{name}}}{hint}", at)
+            message = _("there is no item ${%(name)s}%(hint)s")
+            raise ExpressionError(message % {"name": name, "hint": hint}, at)
         return name
 
     def named(self, token: Token) -> Expr:
@@ -299,20 +314,27 @@ class Parser:
         if token.text in self.columns:
             return ["col", token.text]
         if token.text in ARGUMENTS:
-            raise ExpressionError(f"after {token.text} comes (", self.token.at)
+            message = _("after %(name)s comes (") % {"name": token.text}
+            raise ExpressionError(message, self.token.at)
         raise ExpressionError(self.unknown_name(token.text), token.at)
 
     def unknown_name(self, name: str) -> str:
         if self.columns:
             hint = suggestion(name, self.columns)
-            return f"the choices have no column {name}{hint}"
-        return f"unknown name {name}: an item is written ${{{name}}}"
+            return _("the choices have no column %(name)s%(hint)s") % {
+                "name": name,
+                "hint": hint,
+            }
+        return _("unknown name %(name)s: an item is written ${%(name)s}") % {
+            "name": name
+        }
 
     def call(self, token: Token) -> Expr:
         name = token.text
         if name not in ARGUMENTS:
             hint = suggestion(name, ARGUMENTS, "{}()")
-            raise ExpressionError(f"unknown function {name}(){hint}", token.at)
+            message = _("unknown function %(name)s()%(hint)s")
+            raise ExpressionError(message % {"name": name, "hint": hint}, token.at)
         opening = self.take()
         if name == "jr:choice-name":
             return self.choice_name(opening)
@@ -335,19 +357,30 @@ class Parser:
 
     def unclosed(self, opening: Token) -> ExpressionError:
         if self.token.kind == "end":
-            return ExpressionError("( is never closed", opening.at)
+            return ExpressionError(_("( is never closed"), opening.at)
         return self.unexpected(self.token)
 
     def check_count(self, token: Token, count: int) -> None:
         low, high = ARGUMENTS[token.text]
         if not low <= count <= high:
             if low < high < MANY:
-                wanted = f"{low} to {high} arguments"
+                message = _(
+                    "%(name)s() takes %(low)s to %(high)s arguments, not %(count)s"
+                )
+            elif high == MANY:
+                message = ngettext(
+                    "%(name)s() takes at least %(low)s argument, not %(count)s",
+                    "%(name)s() takes at least %(low)s arguments, not %(count)s",
+                    low,
+                )
             else:
-                wanted = f"{low} argument{'' if low == 1 else 's'}"
-                wanted = f"at least {wanted}" if high == MANY else wanted
-            message = f"{token.text}() takes {wanted}, not {count}"
-            raise ExpressionError(message, token.at)
+                message = ngettext(
+                    "%(name)s() takes %(low)s argument, not %(count)s",
+                    "%(name)s() takes %(low)s arguments, not %(count)s",
+                    low,
+                )
+            values = {"name": token.text, "low": low, "high": high, "count": count}
+            raise ExpressionError(message % values, token.at)
 
     def built(self, name: str, arguments: list[Expr], starts: list[int]) -> Expr:
         if name in {"true", "false"}:
@@ -360,7 +393,7 @@ class Parser:
 
     def pattern(self, pattern: Expr, at: int) -> str:
         if not isinstance(pattern, str):
-            raise ExpressionError("the pattern of regex() must be in quotes", at)
+            raise ExpressionError(_("the pattern of regex() must be in quotes"), at)
         try:
             return portable_regex.portable(pattern)
         except portable_regex.PatternError as refusal:
@@ -369,11 +402,12 @@ class Parser:
 
     def date_format(self, codes: Expr, at: int) -> str:
         if not isinstance(codes, str):
-            raise ExpressionError("the format of a date must be in quotes", at)
+            raise ExpressionError(_("the format of a date must be in quotes"), at)
         for match in re.finditer(r"%(.?)", codes, re.DOTALL):
             if not match[1] or match[1] not in DATE_CODES:
                 raise ExpressionError(
-                    f"date code {match[0]} is not supported", at + 1 + match.start()
+                    _("date code %(code)s is not supported") % {"code": match[0]},
+                    at + 1 + match.start(),
                 )
         return codes
 
@@ -385,7 +419,7 @@ class Parser:
         quoted = token.text[1:-1] if token.kind == "text" else token.text
         match = QUOTED_REFERENCE.fullmatch(quoted)
         if token.kind not in {"text", "reference"} or match is None:
-            message = "the second argument of jr:choice-name() is '${name}'"
+            message = _("the second argument of jr:choice-name() is '${name}'")
             raise ExpressionError(message, token.at)
         if not self.accept(")"):
             raise self.unclosed(opening)

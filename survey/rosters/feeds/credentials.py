@@ -11,6 +11,7 @@ from functools import cache
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.conf import settings
 from django.core import checks
+from django.utils.translation import gettext as _
 
 
 class FeedKeyMissing(Exception):
@@ -38,9 +39,11 @@ def unseal(sealed: bytes) -> Credentials:
     except InvalidToken:
         # Without its cause: that would say nothing more.
         raise FeedKeyMissing(
-            "The stored credentials of this feed cannot be decrypted. Enter them"
-            " again, or ask your engineers to add the key that they were saved with to"
-            " GROUNDSWELL_FEED_KEYS."
+            _(
+                "The stored credentials of this feed cannot be decrypted. Enter"
+                " them again, or ask your engineers to add the key that they were"
+                " saved with to GROUNDSWELL_FEED_KEYS."
+            )
         ) from None
 
 
@@ -52,8 +55,10 @@ def reseal(sealed: bytes) -> bytes:
 def _cipher() -> MultiFernet:
     if not settings.FEED_KEYS:
         raise FeedKeyMissing(
-            "There is no key to encrypt or decrypt credentials of feeds. Ask your"
-            " engineers to set GROUNDSWELL_FEED_KEYS."
+            _(
+                "There is no key to encrypt or decrypt credentials of feeds. Ask"
+                " your engineers to set GROUNDSWELL_FEED_KEYS."
+            )
         )
     return _cipher_of(tuple(settings.FEED_KEYS))
 

@@ -7,6 +7,8 @@ from datetime import timedelta
 
 from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from survey.files import new_name, path_of
 from survey.job_kinds import JobKind
@@ -36,11 +38,11 @@ OVERLAP = timedelta(days=1)
 # A little less than a week, so that it is every seventh night.
 FULL_EVERY = timedelta(days=6, hours=12)
 
-NOT_PERMITTED = (
-    "The owner of this feed may no longer manage rosters in its district. Ask someone"
-    " who may to add the feed again."
+NOT_PERMITTED = gettext_noop(
+    "The owner of this feed may no longer manage rosters in its district. Ask"
+    " someone who may to add the feed again."
 )
-TOO_LATE = "The scan window ended before the scan could begin."
+TOO_LATE = gettext_noop("The scan window ended before the scan could begin.")
 
 
 def run_download(scan: FeedScan, progress: Progress, process: JobKind) -> None:
@@ -48,9 +50,9 @@ def run_download(scan: FeedScan, progress: Progress, process: JobKind) -> None:
     feed = scan.feed
     with record_stage(scan, FeedStage.Stage.DOWNLOAD) as stage:
         if scan.begins_before and timezone.now() >= scan.begins_before:
-            raise JobRefused(TOO_LATE)
+            raise JobRefused(_(TOO_LATE))
         if not may_manage(feed.by, feed):
-            raise JobRefused(NOT_PERMITTED)
+            raise JobRefused(_(NOT_PERMITTED))
         began = timezone.now()
         with transaction.atomic():
             lock_running(scan)
@@ -59,7 +61,7 @@ def run_download(scan: FeedScan, progress: Progress, process: JobKind) -> None:
             folder = new_name(FOLDER, "")
             FeedScan.objects.filter(pk=scan.pk).update(folder=folder)
         path_of(f"{folder}/any")
-        progress.begin_step("Downloading")
+        progress.begin_step(_("Downloading"))
         try:
             source = source_of(feed)
         except FeedKeyMissing as error:
@@ -70,14 +72,14 @@ def run_download(scan: FeedScan, progress: Progress, process: JobKind) -> None:
             FeedScan.objects.filter(pk=scan.pk).update(host_key=error.host_key)
             if not (error.may_retry and _postpone(scan, stage, error.message)):
                 raise JobRefused(error.message) from error
-            progress.message = "The download is tried again later."
+            progress.message = _("The download is tried again later.")
             return
         with transaction.atomic():
             lock_running(scan)
             end_stage(stage, size=found.size)
             _store(scan, feed, found, began.isoformat(), process)
             progress.confirm()
-    progress.message = "Downloaded."
+    progress.message = _("Downloaded.")
 
 
 def source_of(feed: RosterFeed) -> FeedSource:

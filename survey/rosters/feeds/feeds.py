@@ -15,6 +15,8 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from accounts.audit import record
 from accounts.models import District, User
@@ -28,11 +30,12 @@ from survey.rosters.feeds.outcomes import (
 from survey.rosters.oneroster.store import OneRosterStore
 from survey.rosters.retention import delete_files
 
-NAME_TAKEN = "This district has another feed with this name."
-TWO_FEEDS = (
-    "The feed “{feed}” already brings people of this district to “{administration}”."
-    " Two feeds would withdraw each other's people. Take the administration out of one"
-    " feed, or remove the feed that you no longer need."
+NAME_TAKEN = gettext_lazy("This district has another feed with this name.")
+TWO_FEEDS = gettext_lazy(
+    "The feed “{feed}” already brings people of this district to"
+    " “{administration}”. Two feeds would withdraw each other's people. Take"
+    " the administration out of one feed, or remove the feed that you no"
+    " longer need."
 )
 # What names the source: with another one, the data of the old one is dropped.
 SOURCE = ("kind", "address", "options")
@@ -45,8 +48,10 @@ class CredentialsNeeded(ValidationError):
 
     def __init__(self) -> None:
         super().__init__(
-            "The server is another one. Enter the credentials again, so that nobody"
-            " gets those of the old server."
+            _(
+                "The server is another one. Enter the credentials again, so that"
+                " nobody gets those of the old server."
+            )
         )
 
 
@@ -125,7 +130,7 @@ def change_feed(
         with transaction.atomic():
             current = lock_feed(feed)
             if current.removed_at is not None:
-                raise ValidationError("This feed was removed.")
+                raise ValidationError(_("This feed was removed."))
             before = _shown(current)
             old_store, old_servers = current.store, servers_of(current)
             new_source = any(
@@ -163,7 +168,7 @@ def change_feed(
             after = _shown(current)
             if credentials is not None:
                 after["credentials"] = "changed"
-            _cancel_scans(current, "The feed was changed.")
+            _cancel_scans(current, _("The feed was changed."))
             record_feed(
                 "change feed",
                 current,
@@ -252,7 +257,7 @@ def accept_host_key(
     """
     current = RosterFeed.objects.select_for_update().get(pk=feed.pk)
     if not key or key != new_host_key(current, current.scans.order_by("-pk").first()):
-        raise ValidationError("The server showed another key. Check it again.")
+        raise ValidationError(_("The server showed another key. Check it again."))
     before, current.host_key = current.host_key, key
     current.save(update_fields=["host_key"])
     record_feed(
@@ -280,7 +285,7 @@ def remove_feed(
     current.removed_at, current.credentials = timezone.now(), b""
     current.store = current.etag = current.digest = ""
     current.save()
-    _cancel_scans(current, "The feed was removed.")
+    _cancel_scans(current, _("The feed was removed."))
     record_feed("remove feed", current, by=by, request=request, before=_shown(current))
     transaction.on_commit(lambda: delete_files(old_store))
 
@@ -298,7 +303,9 @@ def _cancel_scans(feed: RosterFeed, message: str) -> None:
     for scan in feed.scans.select_for_update().filter(state__in=states):
         is_unfinished = scan.state in FeedScan.UNFINISHED
         if is_unfinished and scan.uploads.filter(state="applying").exists():
-            raise ValidationError("A scan is being applied. Wait until it has ended.")
+            raise ValidationError(
+                _("A scan is being applied. Wait until it has ended.")
+            )
         FeedScan.objects.filter(pk=scan.pk).update(
             state=FeedScan.State.CANCELLED, message=message, ended_at=timezone.now()
         )

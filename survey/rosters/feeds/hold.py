@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from django.utils.translation import gettext as _
+
 from survey.models import RosterUpload
 
 # Rejected rows withdraw nobody, but so many mean that something has changed in the
@@ -23,10 +25,10 @@ def reason_to_hold(uploads: Sequence[RosterUpload]) -> str:
     if any(upload.must_be_typed for upload in uploads):
         # Of all administrations, as the confirmation asks for this number.
         withdrawn = sum(upload.withdrawn for upload in uploads)
-        return (
-            f"{withdrawn:,} people would be withdrawn, more than a tenth of a"
+        return _(
+            "%(withdrawn)s people would be withdrawn, more than a tenth of a"
             " school or of the district."
-        )
+        ) % {"withdrawn": f"{withdrawn:,}"}
     reasons = (_reason(upload) for upload in uploads)
     return next(filter(None, reasons), "")
 
@@ -34,7 +36,10 @@ def reason_to_hold(uploads: Sequence[RosterUpload]) -> str:
 def _reason(upload: RosterUpload) -> str:
     rows = upload.report.get("rows", 0)
     if upload.rejected > max(MOST_REJECTED, rows * MOST_REJECTED_SHARE):
-        return f"{upload.rejected:,} of {rows:,} rows would be rejected."
+        return _("%(rejected)s of %(rows)s rows would be rejected.") % {
+            "rejected": f"{upload.rejected:,}",
+            "rows": f"{rows:,}",
+        }
     schools = list(upload.schools.all())
     known = [school for school in schools if school.people]
     if not known:
@@ -43,16 +48,22 @@ def _reason(upload: RosterUpload) -> str:
     added = upload.report.get("added", 0)
     people = sum(school.people for school in known)
     if added > people * MOST_NEW_SHARE:
-        return (
-            f"{added:,} people are unknown, and {people:,} are known. If the source has"
-            " changed its IDs, change “What identifies a person” in the feed's settings"
-            " first: otherwise everybody would be added a second time."
-        )
+        return _(
+            "%(added)s people are unknown, and %(people)s are known. If the"
+            " source has changed its IDs, change “What identifies a person”"
+            " in the feed's settings first: otherwise everybody would be"
+            " added a second time."
+        ) % {"added": f"{added:,}", "people": f"{people:,}"}
     new = [school for school in schools if school.school_id is None]
     if len(new) > max(MOST_NEW_SCHOOLS, len(schools) * MOST_NEW_SCHOOLS_SHARE):
         names = ", ".join(school.name for school in new[:3])
-        return f"{len(new):,} schools are unknown, such as {names}."
+        return _("%(new)s schools are unknown, such as %(names)s.") % {
+            "new": f"{len(new):,}",
+            "names": names,
+        }
     renamed = upload.report.get("renamed", ())
     if len(renamed) > max(MOST_NEW_SCHOOLS, len(schools) * MOST_NEW_SCHOOLS_SHARE):
-        return f"{len(renamed):,} schools have other names than before."
+        return _("%(renamed)s schools have other names than before.") % {
+            "renamed": f"{len(renamed):,}"
+        }
     return ""

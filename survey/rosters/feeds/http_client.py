@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from urllib.parse import quote, urljoin, urlsplit, urlunsplit
 
 import httpcore
+from django.utils.translation import gettext as _
 
 from survey.rosters.feeds.download_types import DownloadFailed
 from survey.rosters.feeds.outgoing import (
@@ -48,13 +49,18 @@ def parse_url(text: str) -> Url:
         parts = urlsplit(text.strip())
         host, port = parts.hostname or "", parts.port
     except ValueError:
-        raise DownloadFailed("The address is no URL.", may_retry=False) from None
+        raise DownloadFailed(_("The address is no URL."), may_retry=False) from None
     if parts.scheme not in ("https", "http") or not host:
-        raise DownloadFailed("The address must begin with https://.", may_retry=False)
+        raise DownloadFailed(
+            _("The address must begin with https://."), may_retry=False
+        )
     if parts.username is not None or parts.password is not None:
         # Addresses are shown; credentials are not.
         raise DownloadFailed(
-            "Enter the user name and password in their own fields, not in the address.",
+            _(
+                "Enter the user name and password in their own fields, not in the"
+                " address."
+            ),
             may_retry=False,
         )
     host = ascii_host(host)
@@ -162,7 +168,7 @@ class HttpClient:
         address. Raises DownloadFailed.
         """
         first = url = parse_url(address)
-        for _ in range(MOST_REDIRECTS + 1):
+        for _attempt in range(MOST_REDIRECTS + 1):
             sent = {"User-Agent": "Groundswell", **(headers or {})}
             if authorize is not None and url.origin == first.origin:
                 sent |= authorize(method, url.text)
@@ -173,13 +179,17 @@ class HttpClient:
                     return
             if method != "GET":
                 raise DownloadFailed(
-                    f"{url.host} answered with a redirect, which is not followed"
-                    " here. Enter the address that it leads to.",
+                    _(
+                        "%(host)s answered with a redirect, which is not followed"
+                        " here. Enter the address that it leads to."
+                    )
+                    % {"host": url.host},
                     may_retry=False,
                 )
             url = self._redirected(url, location)
         raise DownloadFailed(
-            f"{first.host} redirected more than {MOST_REDIRECTS} times.",
+            _("%(host)s redirected more than %(most_redirects)s times.")
+            % {"host": first.host, "most_redirects": MOST_REDIRECTS},
             may_retry=False,
         )
 
@@ -188,18 +198,20 @@ class HttpClient:
             target = parse_url(urljoin(url.text, location))
         except ValueError:
             raise DownloadFailed(
-                f"{url.host} redirected to an address that is no URL.",
+                _("%(host)s redirected to an address that is no URL.")
+                % {"host": url.host},
                 may_retry=False,
             ) from None
         if url.scheme == "https" and target.scheme != "https":
             raise DownloadFailed(
-                f"{url.host} redirected to a connection without encryption.",
+                _("%(host)s redirected to a connection without encryption.")
+                % {"host": url.host},
                 may_retry=False,
             )
         if target.port not in self._ports:
             raise DownloadFailed(
-                f"{url.host} redirected to port {target.port}, which this feed may"
-                " not use.",
+                _("%(host)s redirected to port %(port)s, which this feed may not use.")
+                % {"host": url.host, "port": target.port},
                 may_retry=False,
             )
         return target
@@ -232,7 +244,9 @@ class HttpClient:
         if self._left < 0:
             megabytes = self.limits.content // 1024**2
             raise DownloadFailed(
-                f"The roster is larger than {megabytes:,} MB.", may_retry=False
+                _("The roster is larger than %(megabytes)s MB.")
+                % {"megabytes": f"{megabytes:,}"},
+                may_retry=False,
             )
 
 
@@ -246,7 +260,7 @@ def _header_bytes(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
         # Before anything is encoded: those errors would hold the value.
         if not is_header_value(value):
             raise DownloadFailed(
-                "The credentials hold characters that cannot be sent.",
+                _("The credentials hold characters that cannot be sent."),
                 may_retry=False,
             )
     return [
@@ -262,7 +276,8 @@ def _decoded(chunks: Iterable[bytes], encoding: str, host: str) -> Iterator[byte
         return
     if encoding not in ("gzip", "x-gzip", "deflate"):
         raise DownloadFailed(
-            f"{host} sent its answer in a compression that was not asked for.",
+            _("%(host)s sent its answer in a compression that was not asked for.")
+            % {"host": host},
             may_retry=False,
         )
     # Reads the headers of gzip and of zlib.
@@ -279,7 +294,8 @@ def _decoded(chunks: Iterable[bytes], encoding: str, host: str) -> Iterator[byte
         yield decoder.flush()
     except zlib.error:
         raise DownloadFailed(
-            f"{host} sent compressed content that cannot be read.", may_retry=True
+            _("%(host)s sent compressed content that cannot be read.") % {"host": host},
+            may_retry=True,
         ) from None
     if not decoder.eof:
         raise _broken_off(host)
@@ -287,7 +303,9 @@ def _decoded(chunks: Iterable[bytes], encoding: str, host: str) -> Iterator[byte
 
 def _broken_off(host: str) -> DownloadFailed:
     return DownloadFailed(
-        f"{host} broke off the connection, or sent no valid answer.", may_retry=True
+        _("%(host)s broke off the connection, or sent no valid answer.")
+        % {"host": host},
+        may_retry=True,
     )
 
 
@@ -298,10 +316,13 @@ def _named_errors(host: str) -> Iterator[None]:
         yield
     except httpcore.ConnectError:
         raise DownloadFailed(
-            f"No encrypted connection to {host} is possible.", may_retry=True
+            _("No encrypted connection to %(host)s is possible.") % {"host": host},
+            may_retry=True,
         ) from None
     except httpcore.TimeoutException:
-        raise DownloadFailed(f"{host} does not answer.", may_retry=True) from None
+        raise DownloadFailed(
+            _("%(host)s does not answer.") % {"host": host}, may_retry=True
+        ) from None
     except (httpcore.NetworkError, httpcore.ProtocolError):
         # A LocalProtocolError says that a header cannot be sent, and which one.
         raise _broken_off(host) from None
@@ -313,13 +334,27 @@ def check_status(answer: Answer) -> None:
     if 200 <= status < 300:
         return
     if status in (401, 403):
-        message = f"{host} refused the credentials (status {status})."
+        message = _("%(host)s refused the credentials (status %(status)s).") % {
+            "host": host,
+            "status": status,
+        }
     elif status in (404, 410):
-        message = f"{host} has nothing at this address (status {status})."
+        message = _("%(host)s has nothing at this address (status %(status)s).") % {
+            "host": host,
+            "status": status,
+        }
     elif status == 429:
-        message = f"{host} allows no more requests for now (status 429)."
+        message = _("%(host)s allows no more requests for now (status 429).") % {
+            "host": host
+        }
     elif status >= 500:
-        message = f"{host} has an error of its own (status {status})."
+        message = _("%(host)s has an error of its own (status %(status)s).") % {
+            "host": host,
+            "status": status,
+        }
     else:
-        message = f"{host} answered with status {status}."
+        message = _("%(host)s answered with status %(status)s.") % {
+            "host": host,
+            "status": status,
+        }
     raise DownloadFailed(message, may_retry=status == 429 or status >= 500)

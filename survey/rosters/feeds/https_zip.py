@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from django.utils.translation import gettext as _
+
 from survey.rosters.feeds.download_types import (
     Download,
     DownloadFailed,
@@ -66,7 +68,7 @@ def credential_headers(credentials: Mapping[str, str]) -> dict[str, str]:
     if name := credentials.get("header", ""):
         if not re.fullmatch("[A-Za-z0-9-]+", name) or name.lower() in OWN_HEADERS:
             raise DownloadFailed(
-                "The name of the header for the key is not valid.", may_retry=False
+                _("The name of the header for the key is not valid."), may_retry=False
             )
         return {name: credentials.get("key", "")}
     if credentials.get("username"):
@@ -123,13 +125,20 @@ def check_is_zip(beginning: bytes, host: str, *, is_whole: bool = False) -> None
     if beginning.startswith(ZIP_BEGINS) or (len(beginning) < 4 and not is_whole):
         return
     if not beginning:
-        raise DownloadFailed(f"{host} sent an empty file.", may_retry=True)
+        raise DownloadFailed(
+            _("%(host)s sent an empty file.") % {"host": host}, may_retry=True
+        )
     if re.match(rb"(\xef\xbb\xbf)?\s*<(!doctype html|html|head)", beginning, re.I):
         raise DownloadFailed(
-            f"{host} sent a web page and not a ZIP file. The address may lead to a"
-            " page on which people log in: enter the one of the file itself.",
+            _(
+                "%(host)s sent a web page and not a ZIP file. The address may"
+                " lead to a page on which people log in: enter the one of the"
+                " file itself."
+            )
+            % {"host": host},
             may_retry=False,
         )
     raise DownloadFailed(
-        f"{host} sent something that is not a ZIP file.", may_retry=False
+        _("%(host)s sent something that is not a ZIP file.") % {"host": host},
+        may_retry=False,
     )

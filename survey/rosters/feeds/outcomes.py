@@ -9,6 +9,7 @@ from functools import partial
 from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from accounts.email_outbox import post
 from accounts.models import Membership, User
@@ -97,7 +98,7 @@ def cancel_replaced(scan: FeedScan) -> None:
     )
     for replaced in older:
         drop_uploads(replaced)
-    older.update(state=State.CANCELLED, message="Replaced by a newer scan.")
+    older.update(state=State.CANCELLED, message=_("Replaced by a newer scan."))
 
 
 def drop_uploads(scan: FeedScan) -> None:

@@ -23,6 +23,7 @@ import httpcore
 import idna
 from django.conf import settings
 from django.core import checks
+from django.utils.translation import gettext as _
 
 from survey.rosters.feeds.download_types import DownloadFailed
 
@@ -90,7 +91,8 @@ class Deadline:
         if time.monotonic() > self._ends - 0.01:
             minutes = max(1, round(self._seconds / 60))
             raise DownloadFailed(
-                f"The download took longer than {minutes} min and was stopped.",
+                _("The download took longer than %(minutes)s min and was stopped.")
+                % {"minutes": minutes},
                 may_retry=True,
             )
 
@@ -109,7 +111,8 @@ def look_up(host: str, port: int, *, only_allowed_networks: bool = False) -> lis
     except socket.gaierror as error:
         if error.errno == socket.EAI_AGAIN:
             raise DownloadFailed(
-                f"The address of {host} could not be looked up.", may_retry=True
+                _("The address of %(host)s could not be looked up.") % {"host": host},
+                may_retry=True,
             ) from None
         found = []
     except (OSError, UnicodeError):
@@ -118,12 +121,14 @@ def look_up(host: str, port: int, *, only_allowed_networks: bool = False) -> lis
     if only_allowed_networks:
         if not (addresses and all(_is_in_allowed_network(a) for a in addresses)):
             raise DownloadFailed(
-                f"Connections to {host} must be encrypted: use https.",
+                _("Connections to %(host)s must be encrypted: use https.")
+                % {"host": host},
                 may_retry=False,
             )
     elif not (addresses and all(is_permitted(a) for a in addresses)):
         raise DownloadFailed(
-            f"{host} does not exist or has no public address.", may_retry=False
+            _("%(host)s does not exist or has no public address.") % {"host": host},
+            may_retry=False,
         )
     return addresses[:MOST_ADDRESSES]
 
@@ -156,7 +161,7 @@ def ascii_host(host: str) -> str:
             name = idna.encode(host, uts46=True).decode()
     if not re.fullmatch(r"[0-9A-Za-z._:%-]{1,253}", name):
         raise DownloadFailed(
-            "The address has no valid name of a server.", may_retry=False
+            _("The address has no valid name of a server."), may_retry=False
         )
     return name
 
@@ -174,7 +179,9 @@ def connect(host: str, port: int, limits: Limits, deadline: Deadline) -> socket.
 
 def _no_connection(host: str, port: int) -> DownloadFailed:
     return DownloadFailed(
-        f"{host} does not accept connections on port {port}.", may_retry=True
+        _("%(host)s does not accept connections on port %(port)s.")
+        % {"host": host, "port": port},
+        may_retry=True,
     )
 
 
@@ -244,8 +251,14 @@ class _StreamWithDeadline(httpcore.NetworkStream):
             # The pool would drop the cause.
             if isinstance(error.__cause__, ssl.SSLCertVerificationError):
                 raise DownloadFailed(
-                    f"The certificate of {server_hostname} is not valid:"
-                    f" {error.__cause__.verify_message}.",
+                    _(
+                        "The certificate of %(server_hostname)s is not valid:"
+                        " %(verify_message)s."
+                    )
+                    % {
+                        "server_hostname": server_hostname,
+                        "verify_message": error.__cause__.verify_message,
+                    },
                     may_retry=False,
                 ) from None
             raise

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from survey.files import new_name, path_of, share
 from survey.jobs import JobRefused, Progress
@@ -41,7 +42,7 @@ def run_parse(scan: FeedScan, progress: Progress) -> None:
     """
     feed = scan.feed
     with record_stage(scan, FeedStage.Stage.PARSE) as stage:
-        progress.begin_step("Reading the download")
+        progress.begin_step(_("Reading the download"))
         store_name = new_name(FOLDER, ".sqlite")
         uploads: list[RosterUpload] = []
         try:
@@ -50,7 +51,7 @@ def run_parse(scan: FeedScan, progress: Progress) -> None:
             for administration in feed.administrations.order_by("pk"):
                 uploads.append(_write_roster(scan, store, administration, progress))
             if not uploads:
-                raise JobRefused("The feed has no administrations. Choose some.")
+                raise JobRefused(_("The feed has no administrations. Choose some."))
             with transaction.atomic():
                 lock_running(scan)
                 RosterUpload.objects.bulk_create(uploads)
@@ -110,8 +111,11 @@ def _write_roster(
                     progress.advance(CHECK_EVERY)
         if not rows:
             raise JobRefused(
-                f"The feed has nobody for {administration.title}. If this is right,"
-                " take the administration out of the feed."
+                _(
+                    "The feed has nobody for %(title)s. If this is right, take"
+                    " the administration out of the feed."
+                )
+                % {"title": administration.title}
             )
     except BaseException:
         delete_files(name)

@@ -17,6 +17,9 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from survey.rosters.feeds.download_types import Download, DownloadFailed, FeedSource
 from survey.rosters.feeds.http_client import Answer, HttpClient, check_status
 from survey.rosters.feeds.outgoing import Limits
@@ -57,9 +60,9 @@ PAGE_BYTES = 64 * 1024**2
 # limit they take 570 MB.
 MOST_SIGNS = 8_000_000
 MOST_PAGES = 200_000
-TOO_MUCH = (
-    "{} sent too much in one page. Ask the vendor of the student information system to"
-    " send no more objects than the parameter limit asks for."
+TOO_MUCH = gettext_noop(
+    "{} sent too much in one page. Ask the vendor of the student information"
+    " system to send no more objects than the parameter limit asks for."
 )
 
 ATTEMPTS = 6
@@ -83,7 +86,7 @@ def fetch(
     if token_url := str(source.options.get("token_url") or ""):
         addresses.append(token_url)
     elif source.options.get("authorization") in (None, "", "oauth2"):
-        raise DownloadFailed("The address of the token is missing.", may_retry=False)
+        raise DownloadFailed(_("The address of the token is missing."), may_retry=False)
     with HttpClient(addresses, limits=LIMITS, on_bytes=on_bytes) as client:
         server = RestServer(source, client)
         if source.changed_since is not None:
@@ -119,7 +122,9 @@ def _fetch(
                         schools += _active_schools(page)
             if collection in NEVER_EMPTY and since is None and not writer.count:
                 raise DownloadFailed(
-                    f"{server.host} lists no {collection}.", may_retry=True
+                    _("%(host)s lists no %(collection)s.")
+                    % {"host": server.host, "collection": collection},
+                    may_retry=True,
                 )
         return writer.finish(source)
 
@@ -178,8 +183,15 @@ class RestServer:
                 return
             if number and page.total != total and (page.objects or not is_complete):
                 raise UnusableAnswer(
-                    f"The total of {endpoint} changed during the download, from"
-                    f" {_shown(total)} to {_shown(page.total)}."
+                    _(
+                        "The total of %(endpoint)s changed during the download,"
+                        " from %(shown)s to %(shown_2)s."
+                    )
+                    % {
+                        "endpoint": endpoint,
+                        "shown": _shown(total),
+                        "shown_2": _shown(page.total),
+                    }
                 )
             listed = [str(found.get("sourcedId")) for found in page.objects]
             if is_complete and listed == first:
@@ -189,7 +201,8 @@ class RestServer:
             received += len(page.objects)
             if total is not None and received > total:
                 raise UnusableAnswer(
-                    f"{endpoint} lists more objects than its total of {total:,}."
+                    _("%(endpoint)s lists more objects than its total of %(total)s.")
+                    % {"endpoint": endpoint, "total": f"{total:,}"}
                 )
             if page.objects:
                 yield page.objects
@@ -199,7 +212,12 @@ class RestServer:
                 return
             else:
                 raise UnusableAnswer(
-                    f"{endpoint} ended after {received:,} of {total:,} objects."
+                    _("%(endpoint)s ended after %(received)s of %(total)s objects.")
+                    % {
+                        "endpoint": endpoint,
+                        "received": f"{received:,}",
+                        "total": f"{total:,}",
+                    }
                 )
             if received == total and since is not None:
                 return
@@ -207,7 +225,7 @@ class RestServer:
             # servers may send less than was asked for.
             if total is None and page.has_next is False:
                 return
-        raise UnusableAnswer(f"{endpoint} has no end.")
+        raise UnusableAnswer(_("%(endpoint)s has no end.") % {"endpoint": endpoint})
 
     def _page(
         self,
@@ -298,11 +316,13 @@ def _objects(content: bytes, endpoint: str, collection: str) -> list[Json]:
         len(content) >= PAGE_BYTES
         or sum(map(content.count, (b",", b":", b"[", b"{"))) > MOST_SIGNS
     ):
-        raise UnusableAnswer(TOO_MUCH.format(endpoint))
+        raise UnusableAnswer(_(TOO_MUCH).format(endpoint))
     try:
         page = json.loads(content)
     except (ValueError, RecursionError):
-        raise UnusableAnswer(f"{endpoint} answered with no valid JSON.") from None
+        raise UnusableAnswer(
+            _("%(endpoint)s answered with no valid JSON.") % {"endpoint": endpoint}
+        ) from None
     if isinstance(page, dict):
         lists = {
             name.casefold(): value
@@ -313,7 +333,10 @@ def _objects(content: bytes, endpoint: str, collection: str) -> list[Json]:
         if page is None and len(lists) == 1:
             [page] = lists.values()
     if not isinstance(page, list) or not all(isinstance(one, dict) for one in page):
-        raise UnusableAnswer(f"{endpoint} answered with no list of {collection}.")
+        raise UnusableAnswer(
+            _("%(endpoint)s answered with no list of %(collection)s.")
+            % {"endpoint": endpoint, "collection": collection}
+        )
     for found in page:
         if not is_storable(identifier := str(found.get("sourcedId"))):
             raise UnusableAnswer(name_unstorable(collection, identifier, "sourcedId"))
@@ -326,7 +349,9 @@ def _total(text: str | None, endpoint: str) -> int | None:
         return None
     found = re.fullmatch(r"(\d{1,12})(\.0*)?", text.strip().replace(",", ""))
     if found is None:
-        raise UnusableAnswer(f"The total of {endpoint} is no number.")
+        raise UnusableAnswer(
+            _("The total of %(endpoint)s is no number.") % {"endpoint": endpoint}
+        )
     return int(found[1])
 
 

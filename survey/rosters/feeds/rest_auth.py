@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Protocol
 from urllib.parse import quote_plus
 
+from django.utils.translation import gettext as _
 from oauthlib.oauth1 import Client as OAuth1Client
 from oauthlib.oauth2 import BackendApplicationClient
 
@@ -132,14 +133,21 @@ class OAuth2:
                     self._keep(token, answer.get("expires_in"))
                     return
                 error = answer.get("error")
-                refused = str(error) if error in TOKEN_ERRORS else f"status {status}"
+                refused = (
+                    str(error)
+                    if error in TOKEN_ERRORS
+                    else _("status %(status)s") % {"status": status}
+                )
                 if refused == "invalid_scope":
                     break
             if refused != "invalid_scope":
                 break
         raise DownloadFailed(
-            f"The token server gave no token ({refused}). Check the client ID, the"
-            " secret and the scopes.",
+            _(
+                "The token server gave no token (%(refused)s). Check the client"
+                " ID, the secret and the scopes."
+            )
+            % {"refused": refused},
             may_retry=False,
         )
 

@@ -9,13 +9,16 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from survey.rosters.oneroster import schema
 
 # More than a person reads; a server may invent a name for each object.
 MOST_NAMES = 80
 # Other names may be values, as in an object with a field for each person.
 USUAL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,59}")
-UNUSUAL = "with an unusual name"
+UNUSUAL = gettext_noop("with an unusual name")
 EXTENSIONS = "metadata"
 # Fields of the standard that CSV files lack, or call otherwise.
 _JSON_FIELDS = {
@@ -80,22 +83,33 @@ class IgnoredNames:
 
     def notes(self) -> list[str]:
         notes = [
-            f"{endpoint}: not read, because the server does not offer it"
+            _("%(endpoint)s: not read, because the server does not offer it")
+            % {"endpoint": endpoint}
             for endpoint in self._missing
         ]
         notes += [_note(*field) for field in sorted(self._fields)]
         if self._has_more:
-            notes.append(f"more than {MOST_NAMES} fields were ignored")
+            notes.append(
+                _("more than %(most_names)s fields were ignored")
+                % {"most_names": MOST_NAMES}
+            )
         return notes
 
 
 def _note(collection: str, name: str) -> str:
     if name == UNUSUAL:
-        return f"{collection}: fields {UNUSUAL} were ignored"
+        return _("%(collection)s: fields %(unusual)s were ignored") % {
+            "collection": collection,
+            "unusual": _(UNUSUAL),
+        }
     if "password" in name.casefold():
-        reason = "passwords are never kept"
+        reason = _("passwords are never kept")
     elif name.startswith(f"{EXTENSIONS}."):
-        reason = "a vendor's own field"
+        reason = _("a vendor's own field")
     else:
-        reason = "it is no field of OneRoster"
-    return f"{collection}: field '{name}' was ignored: {reason}"
+        reason = _("it is no field of OneRoster")
+    return _("%(collection)s: field '%(name)s' was ignored: %(reason)s") % {
+        "collection": collection,
+        "name": name,
+        "reason": reason,
+    }

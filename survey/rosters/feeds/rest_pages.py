@@ -16,6 +16,8 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from django.utils.translation import gettext as _
+
 from survey.rosters.feeds.download_types import (
     Download,
     DownloadFailed,
@@ -76,7 +78,10 @@ class UnusableAnswer(DownloadFailed):
     """A server's answers contradict each other, or are no OneRoster."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(f"{message} Nothing of this download is used.", may_retry=True)
+        super().__init__(
+            _("%(message)s Nothing of this download is used.") % {"message": message},
+            may_retry=True,
+        )
 
 
 class PageWriter:
@@ -129,7 +134,10 @@ class PageWriter:
         for found in page:
             identifier = found.get("sourcedId")
             if identifier is None or str(identifier).strip() == "":
-                raise UnusableAnswer(f"{listing} has an object without a sourcedId.")
+                raise UnusableAnswer(
+                    _("%(listing)s has an object without a sourcedId.")
+                    % {"listing": listing}
+                )
             key = (self._collection, str(identifier))
             new = self._seen.execute(
                 "INSERT OR IGNORE INTO seen VALUES (?, ?, ?)", (*key, listing)
@@ -139,7 +147,10 @@ class PageWriter:
                     "SELECT listing FROM seen WHERE collection = ? AND id = ?", key
                 ).fetchone()
                 if before == listing:
-                    raise UnusableAnswer(f"{listing} repeats {key[1][:60]}.")
+                    raise UnusableAnswer(
+                        _("%(listing)s repeats %(key)s.")
+                        % {"listing": listing, "key": key[1][:60]}
+                    )
                 continue
             self._ignored.look_at(self._collection, found)
             kept = {
@@ -255,8 +266,8 @@ def role_rows(user: Json, *, is_delta: bool) -> Iterator[dict[str, str]]:
     roles = [role for role in _list(user.get("roles")) if isinstance(role, dict)]
     if len(roles) > MOST_ROLES:
         raise schema.OneRosterInvalid(
-            f"users, sourcedId '{str(user['sourcedId'])[:60]}': more than"
-            f" {MOST_ROLES} roles."
+            _("users, sourcedId '%(sourcedid)s': more than %(most_roles)s roles.")
+            % {"sourcedid": str(user["sourcedId"])[:60], "most_roles": MOST_ROLES}
         )
     deleted = str(user.get("status") or "").casefold() not in ("", "active")
     for number in range(MOST_ROLES if is_delta else len(roles)):

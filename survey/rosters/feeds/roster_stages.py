@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from survey.jobs import JobRefused, Progress
 from survey.models import FeedScan, FeedStage, RosterFeed, RosterUpload
@@ -28,7 +29,7 @@ def run_compare(scan: FeedScan, progress: Progress) -> None:
                 upload.refresh_from_db()
             if upload.state != Upload.CHECKED:
                 raise JobRefused(
-                    upload.message or "The roster of this feed cannot be read."
+                    upload.message or _("The roster of this feed cannot be read.")
                 )
         with transaction.atomic():
             lock_running(scan)
@@ -54,7 +55,7 @@ def run_apply(scan: FeedScan, progress: Progress) -> None:
         for upload in uploads_of(scan):
             if upload.state == Upload.FAILED:
                 # The worker died before it could store that the scan failed too.
-                raise JobRefused(upload.message or "A roster was not applied.")
+                raise JobRefused(upload.message or _("A roster was not applied."))
             if upload.state != Upload.APPLYING:
                 continue
             if not any(upload.report.get(name) for name in CHANGES):

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from django.db import InterfaceError, OperationalError
 from django.db.models.functions import Coalesce
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from survey.jobs import (
     CONFIRMED,
@@ -68,7 +69,7 @@ def apply_if_running(scan: FeedScan | None, progress: Progress) -> None:
     scan.refresh_from_db(fields=["state"])
     if scan.state == FeedScan.State.RUNNING:
         run_apply(scan, progress)
-        progress.message = "Scanned."
+        progress.message = _("Scanned.")
 
 
 @contextmanager

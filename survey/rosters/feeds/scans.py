@@ -7,6 +7,8 @@ from datetime import date, datetime
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from accounts.audit import record
 from accounts.models import User
@@ -22,8 +24,10 @@ State = FeedScan.State
 Reason = FeedScan.Reason
 Upload = RosterUpload.State
 
-BUSY = "A feed of this district is being scanned. Wait until the scan has ended."
-OVER = "This can't be done now. Status of this scan: {}."
+BUSY = gettext_noop(
+    "A feed of this district is being scanned. Wait until the scan has ended."
+)
+OVER = gettext_noop("This can't be done now. Status of this scan: {}.")
 
 
 class ScanConflict(Exception):
@@ -52,7 +56,7 @@ def start_scan(
     try:
         with transaction.atomic():
             if lock_feed(feed).removed_at is not None:
-                raise ScanConflict("This feed was removed.")
+                raise ScanConflict(_("This feed was removed."))
             scan = FeedScan.objects.create(
                 feed=feed,
                 district_id=feed.district_id,
@@ -66,7 +70,7 @@ def start_scan(
                 record_scan(action, scan, by=by, request=request)
             start(download_feed, subject_id=scan.pk, by=by)
     except IntegrityError as error:
-        raise ScanConflict(BUSY) from error
+        raise ScanConflict(_(BUSY)) from error
     return scan
 
 
@@ -87,12 +91,12 @@ def confirm_scan(
         with transaction.atomic():
             current = FeedScan.objects.select_for_update().get(pk=scan.pk)
             if current.state != State.HELD:
-                raise ScanConflict(OVER.format(current.get_state_display()))
+                raise ScanConflict(_(OVER).format(current.get_state_display()))
             uploads = list(current.uploads.filter(state=Upload.CHECKED))
             withdrawn = sum(upload.withdrawn for upload in uploads)
             if seen != str(withdrawn):
                 raise ScanConflict(
-                    "The figures have changed. Check them again before you confirm."
+                    _("The figures have changed. Check them again before you confirm.")
                 )
             typed = check_typed_number(
                 typed,
@@ -125,7 +129,7 @@ def confirm_scan(
             )
             start(apply_confirmed_scan, subject_id=scan.pk, by=by)
     except IntegrityError as error:
-        raise ScanConflict(BUSY) from error
+        raise ScanConflict(_(BUSY)) from error
 
 
 @transaction.atomic
@@ -139,9 +143,9 @@ def cancel_scan(
     cancellable = (*FeedScan.UNFINISHED, State.HELD, State.TRIED)
     if current.state not in cancellable or is_applying:
         raise ScanConflict(
-            "This scan is being applied and can no longer be cancelled."
+            _("This scan is being applied and can no longer be cancelled.")
             if is_applying
-            else OVER.format(current.get_state_display())
+            else _(OVER).format(current.get_state_display())
         )
     FeedScan.objects.filter(pk=scan.pk).update(
         state=State.CANCELLED, message="Cancelled.", ended_at=timezone.now()

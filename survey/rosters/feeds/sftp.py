@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import asyncssh
+from django.utils.translation import gettext as _
 
 from survey.rosters.feeds.download_types import (
     Download,
@@ -77,8 +78,10 @@ def parse_address(text: str) -> tuple[str, int]:
     port = int(found[2] or PORT) if found else 0
     if found is None or not 0 < port < 65536:
         raise DownloadFailed(
-            "The address must be a server, such as sftp.example.org or"
-            " sftp.example.org:2222.",
+            _(
+                "The address must be a server, such as sftp.example.org or"
+                " sftp.example.org:2222."
+            ),
             may_retry=False,
         )
     return ascii_host(found[1].strip("[]")), port
@@ -96,8 +99,10 @@ def _client_key(source: FeedSource) -> asyncssh.SSHKey | None:
     # Outside, without the cause.
     if key is None:
         raise DownloadFailed(
-            "The private key cannot be read. Check its passphrase; a key with one"
-            " must be in PEM format.",
+            _(
+                "The private key cannot be read. Check its passphrase; a key with"
+                " one must be in PEM format."
+            ),
             may_retry=False,
         )
     return key
@@ -141,33 +146,46 @@ class _Transfer:
                 return await self._run(connection)
         except TimeoutError:
             failed = DownloadFailed(
-                f"{self._host} does not answer, or is too slow.", may_retry=True
+                _("%(host)s does not answer, or is too slow.") % {"host": self._host},
+                may_retry=True,
             )
         except asyncssh.HostKeyNotVerifiable:
             failed = self._changed_key()
         except asyncssh.PermissionDenied:
             failed = DownloadFailed(
-                f"{self._host} refused the user name, password or key.",
+                _("%(host)s refused the user name, password or key.")
+                % {"host": self._host},
                 may_retry=False,
             )
         except (asyncssh.SFTPNoSuchFile, asyncssh.SFTPPermissionDenied):
             failed = DownloadFailed(
-                f"{self._host} has no such folder or file, or does not let this user"
-                " read it.",
+                _(
+                    "%(host)s has no such folder or file, or does not let this"
+                    " user read it."
+                )
+                % {"host": self._host},
                 may_retry=False,
             )
         except (asyncssh.Error, OSError, ValueError):
             failed = DownloadFailed(
-                f"{self._host} broke off the connection, or does not speak SFTP.",
+                _("%(host)s broke off the connection, or does not speak SFTP.")
+                % {"host": self._host},
                 may_retry=True,
             )
         raise failed
 
     def _changed_key(self) -> DownloadFailed:
         return DownloadFailed(
-            f"The key of {self._host} has changed from {self._source.host_key} to"
-            f" {self._client.shown}. Ask who runs the server whether this is right;"
-            " then accept the new key in the settings of the feed.",
+            _(
+                "The key of %(host)s has changed from %(host_key)s to %(shown)s."
+                " Ask who runs the server whether this is right; then accept the"
+                " new key in the settings of the feed."
+            )
+            % {
+                "host": self._host,
+                "host_key": self._source.host_key,
+                "shown": self._client.shown,
+            },
             may_retry=False,
             host_key=self._client.shown,
         )
@@ -211,7 +229,8 @@ class _Transfer:
             await self._check_same(sftp, path, newest)
         if newest.size > LIMITS.content:
             raise DownloadFailed(
-                f"The roster is larger than {LIMITS.content // 1024**2:,} MB.",
+                _("The roster is larger than %(content)s MB.")
+                % {"content": f"{LIMITS.content // 1024**2:,}"},
                 may_retry=False,
             )
         with new_file(self._folder, ".zip") as (local, file):
@@ -251,7 +270,8 @@ class _Transfer:
             entries[name] = entry.attrs
             if len(entries) > MOST_ENTRIES:
                 raise DownloadFailed(
-                    f"The folder has more than {MOST_ENTRIES:,} files.",
+                    _("The folder has more than %(most_entries)s files.")
+                    % {"most_entries": f"{MOST_ENTRIES:,}"},
                     may_retry=False,
                 )
         pattern = str(self._source.options.get("pattern") or "*.zip").casefold()
@@ -267,7 +287,8 @@ class _Transfer:
             files = [file for file in files if file.has_marker]
         if not files:
             raise DownloadFailed(
-                f"The folder has no complete file that fits {pattern}.",
+                _("The folder has no complete file that fits %(pattern)s.")
+                % {"pattern": pattern},
                 may_retry=True,
             )
         return max(files, key=lambda file: (file.modified, file.name))
@@ -279,7 +300,8 @@ class _Transfer:
             now = await sftp.stat(path)
         if (now.size or 0, int(now.mtime or 0)) != (before.size, before.modified):
             raise DownloadFailed(
-                f"{before.name} is still being written. It is read by the next scan.",
+                _("%(name)s is still being written. It is read by the next scan.")
+                % {"name": before.name},
                 may_retry=True,
             )
 
@@ -307,8 +329,12 @@ class _Transfer:
         check_is_zip(beginning, self._host, is_whole=True)
         if size != expected.size:
             raise DownloadFailed(
-                f"{expected.name} has {size:,} bytes and not {expected.size:,}, as the"
-                " folder says.",
+                _("%(name)s has %(size)s bytes and not %(size_2)s, as the folder says.")
+                % {
+                    "name": expected.name,
+                    "size": f"{size:,}",
+                    "size_2": f"{expected.size:,}",
+                },
                 may_retry=True,
             )
         return digest.hexdigest()

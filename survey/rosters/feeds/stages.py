@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from django.db import InterfaceError, OperationalError
 from django.db.models import F
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from settings.monitoring.metrics import observe_feed_stage  # noqa: TID251
 from survey.jobs import FAILED, Cancelled, Interrupted, JobRefused, TakenOver
@@ -69,7 +70,9 @@ def end_stage(
     # One a line, whatever a column of the file is called.
     lines = [" ".join(note.split())[:LONGEST_NOTE] for note in notes[:MOST_NOTES]]
     if len(notes) > MOST_NOTES:
-        lines.append(f"and {len(notes) - MOST_NOTES:,} more")
+        lines.append(
+            _("and %(notes)s more") % {"notes": f"{len(notes) - MOST_NOTES:,}"}
+        )
     stage.notes = "\n".join(lines)
     stage.save(update_fields=["ended_at", "bytes", "rows", "message", "notes"])
 

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import PurePosixPath
 from typing import IO, BinaryIO
 
+from django.utils.translation import gettext as _
+
 from survey.rosters.oneroster.schema import COLLECTIONS, NOT_NEEDED, OneRosterInvalid
 from survey.rosters.text_reader import LONGEST_LINE
 from survey.spreadsheets.workbook_guard import HIGHEST_RATIO, MIB, ROSTER
@@ -39,15 +41,22 @@ class OneRosterArchive:
             inner = next((n for n in nested if n.casefold().endswith(".zip")), None)
             if inner is not None:
                 raise OneRosterInvalid(
-                    f"The ZIP contains another ZIP ({_shown(inner)}). Unpack it, and"
-                    " use the inner one."
+                    _(
+                        "The ZIP contains another ZIP (%(shown)s). Unpack it, and"
+                        " use the inner one."
+                    )
+                    % {"shown": _shown(inner)}
                 )
             raise OneRosterInvalid(
-                "The ZIP contains none of the files of OneRoster (orgs.csv, users.csv,"
-                " …)."
+                _(
+                    "The ZIP contains none of the files of OneRoster (orgs.csv,"
+                    " users.csv, …)."
+                )
             )
         self.notes += [
-            f"{_shown(name)} was ignored: it is no file of OneRoster" for name in nested
+            _("%(shown)s was ignored: it is no file of OneRoster")
+            % {"shown": _shown(name)}
+            for name in nested
         ]
 
     def _files(self) -> Iterator[str]:
@@ -67,8 +76,12 @@ class OneRosterArchive:
             return False
         if known in self.entries:
             raise OneRosterInvalid(
-                f"The ZIP contains {known}.csv twice:"
-                f" {_shown(self.entries[known].filename)} and {_shown(name)}."
+                _("The ZIP contains %(known)s.csv twice: %(shown)s and %(shown_2)s.")
+                % {
+                    "known": known,
+                    "shown": _shown(self.entries[known].filename),
+                    "shown_2": _shown(name),
+                }
             )
         self.entries[known] = entry
         return True
@@ -76,37 +89,53 @@ class OneRosterArchive:
     def _check(self, entries: list[zipfile.ZipInfo]) -> None:
         """Refuse what the archive declares; `open` refuses declarations that lie."""
         if len(entries) > MOST_ENTRIES:
-            raise OneRosterInvalid(f"The ZIP has more than {MOST_ENTRIES} files.")
+            raise OneRosterInvalid(
+                _("The ZIP has more than %(most_entries)s files.")
+                % {"most_entries": MOST_ENTRIES}
+            )
         seen: set[str] = set()
         for entry in entries:
             name, path = _shown(entry.filename), _path(entry)
             if not path.parts or path.is_absolute() or ".." in path.parts:
-                raise OneRosterInvalid(f"The ZIP's file {name} has a forbidden name.")
+                raise OneRosterInvalid(
+                    _("The ZIP's file %(name)s has a forbidden name.") % {"name": name}
+                )
             if str(path) in seen:
-                raise OneRosterInvalid(f"The ZIP contains {name} twice.")
+                raise OneRosterInvalid(
+                    _("The ZIP contains %(name)s twice.") % {"name": name}
+                )
             seen.add(str(path))
             if stat.S_ISLNK(entry.external_attr >> 16):
-                raise OneRosterInvalid(f"The ZIP's file {name} is a link.")
+                raise OneRosterInvalid(
+                    _("The ZIP's file %(name)s is a link.") % {"name": name}
+                )
             if entry.flag_bits & 1:
                 raise OneRosterInvalid(
-                    "The ZIP is encrypted. Save it without a password."
+                    _("The ZIP is encrypted. Save it without a password.")
                 )
             # zipfile unpacks all other kinds without any bound.
             if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise OneRosterInvalid(
-                    f"The ZIP's file {name} is compressed in an unusual way. Save it"
-                    " as an ordinary ZIP."
+                    _(
+                        "The ZIP's file %(name)s is compressed in an unusual way."
+                        " Save it as an ordinary ZIP."
+                    )
+                    % {"name": name}
                 )
         unpacked = sum(entry.file_size for entry in entries)
         packed = sum(entry.compress_size for entry in entries)
         if unpacked > MOST_UNPACKED:
             raise OneRosterInvalid(
-                f"The ZIP is larger than {MOST_UNPACKED // MIB} MB when unpacked."
+                _("The ZIP is larger than %(most_unpacked)s MB when unpacked.")
+                % {"most_unpacked": MOST_UNPACKED // MIB}
             )
         if unpacked > max(ROSTER.harmless, HIGHEST_RATIO * packed):
             raise OneRosterInvalid(
-                f"The ZIP unpacks to more than {HIGHEST_RATIO} times its size, which"
-                " no real one does."
+                _(
+                    "The ZIP unpacks to more than %(highest_ratio)s times its"
+                    " size, which no real one does."
+                )
+                % {"highest_ratio": HIGHEST_RATIO}
             )
 
     @contextmanager
@@ -140,7 +169,10 @@ def _open_zip(file: BinaryIO) -> zipfile.ZipFile:
         # zipfile reads the whole directory before anything can be counted.
         end = zipfile._EndRecData(file)  # type: ignore[attr-defined]
         if end and end[zipfile._ECD_SIZE] > LARGEST_DIRECTORY:  # type: ignore[attr-defined]
-            raise OneRosterInvalid(f"The ZIP has more than {MOST_ENTRIES} files.")
+            raise OneRosterInvalid(
+                _("The ZIP has more than %(most_entries)s files.")
+                % {"most_entries": MOST_ENTRIES}
+            )
         return zipfile.ZipFile(file)
 
 
@@ -162,8 +194,15 @@ class _BoundedLines(io.RawIOBase):
         self._line += piece.count(b"\n")
         if self._length > LONGEST_LINE:
             raise OneRosterInvalid(
-                f"{self._name}, line {self._line}: the line is longer than"
-                f" {LONGEST_LINE:,} characters."
+                _(
+                    "%(name)s, line %(line)s: the line is longer than"
+                    " %(longest_line)s characters."
+                )
+                % {
+                    "name": self._name,
+                    "line": self._line,
+                    "longest_line": f"{LONGEST_LINE:,}",
+                }
             )
         buffer[: len(piece)] = piece
         return len(piece)
@@ -185,7 +224,8 @@ def _reporting_damage() -> Iterator[None]:
         yield
     except (zipfile.BadZipFile, EOFError, NotImplementedError, OSError) as error:
         raise OneRosterInvalid(
-            f"The ZIP is damaged ({type(error).__name__}). Create it again."
+            _("The ZIP is damaged (%(name)s). Create it again.")
+            % {"name": type(error).__name__}
         ) from error
     except (zipfile.zlib.error, zipfile.struct.error) as error:  # type: ignore[attr-defined]
-        raise OneRosterInvalid("The ZIP is damaged. Create it again.") from error
+        raise OneRosterInvalid(_("The ZIP is damaged. Create it again.")) from error

@@ -11,6 +11,8 @@ from difflib import get_close_matches
 from operator import itemgetter
 from typing import IO
 
+from django.utils.translation import gettext as _
+
 from survey.rosters.columns import clean_header, squeeze
 from survey.rosters.file_reader import MOST_COLUMNS
 from survey.rosters.oneroster.schema import ALIASES, Collection, OneRosterInvalid
@@ -45,21 +47,27 @@ def map_header(collection: Collection, cells: Sequence[str]) -> Header:
         if not squeezed:
             continue
         if "password" in squeezed:
-            reason = "passwords are never kept"
+            reason = _("passwords are never kept")
         elif text.casefold().startswith(("ext:", "ext_", "metadata.")):
-            reason = "a vendor's own column"
+            reason = _("a vendor's own column")
         elif name is None:
             name = aliases.get(squeezed) or _similar(squeezed, known)
             if name is None:
-                reason = "it is no column of OneRoster"
+                reason = _("it is no column of OneRoster")
             elif name in exact or name in used:
-                reason = f"another column is {name}"
+                reason = _("another column is %(name)s") % {"name": name}
             else:
-                header.notes.append(f"column '{text}' was read as {name}")
+                header.notes.append(
+                    _("column '%(text)s' was read as %(name)s")
+                    % {"text": text, "name": name}
+                )
         elif name in used:
-            reason = f"another column is {name}"
+            reason = _("another column is %(name)s") % {"name": name}
         if reason:
-            header.notes.append(f"column '{text}' was ignored: {reason}")
+            header.notes.append(
+                _("column '%(text)s' was ignored: %(reason)s")
+                % {"text": text, "reason": reason}
+            )
         elif name is not None:
             used.add(name)
             if name in collection.kept:
@@ -88,16 +96,22 @@ class CsvFile:
                 self._encoding = "utf-16"
             elif b"\x00" in start:
                 raise OneRosterInvalid(
-                    f"{collection.file_name}, line 1: contains NUL characters, so it"
-                    " is no text, or UTF-16 without its mark. Save it as UTF-8."
+                    _(
+                        "%(file_name)s, line 1: contains NUL characters, so it is"
+                        " no text, or UTF-16 without its mark. Save it as UTF-8."
+                    )
+                    % {"file_name": collection.file_name}
                 )
         self.header = self._find_header()
         self.notes = self.header.notes
         if self._encoding == "utf-16":
-            self.notes.append("the file is UTF-16 instead of UTF-8")
+            self.notes.append(_("the file is UTF-16 instead of UTF-8"))
         if self._delimiter != ",":
-            name = DELIMITERS[self._delimiter]
-            self.notes.append(f"the cells are separated by {name} instead of commas")
+            name = _(DELIMITERS[self._delimiter])
+            self.notes.append(
+                _("the cells are separated by %(name)s instead of commas")
+                % {"name": name}
+            )
         self.rows_read = 0
 
     def _find_header(self) -> Header:
@@ -116,13 +130,20 @@ class CsvFile:
                 best, self._delimiter = header, delimiter
         name = self.collection.file_name
         if best.width > MOST_COLUMNS:
-            raise OneRosterInvalid(f"{name} has more than {MOST_COLUMNS} columns.")
+            raise OneRosterInvalid(
+                _("%(name)s has more than %(most_columns)s columns.")
+                % {"name": name, "most_columns": MOST_COLUMNS}
+            )
         missing = [c for c in self.collection.required if c not in best.indexes]
         if missing:
             shown = " ".join(first[:300].split())
             raise OneRosterInvalid(
-                f"{name}, line 1: no column {', '.join(missing)}. The line is:"
-                f" {shown or 'empty'}"
+                _("%(name)s, line 1: no column %(missing)s. The line is: %(line)s")
+                % {
+                    "name": name,
+                    "missing": ", ".join(missing),
+                    "line": shown or _("empty"),
+                }
             )
         return best
 
@@ -148,8 +169,11 @@ class CsvFile:
                     surplus != allowed or any(map(str.strip, cells[width:]))
                 ):
                     raise OneRosterInvalid(
-                        f"{name}, line {line()}: more cells than the header has. Is a"
-                        " comma not quoted?"
+                        _(
+                            "%(name)s, line %(line)s: more cells than the header"
+                            " has. Is a comma not quoted?"
+                        )
+                        % {"name": name, "line": line()}
                     )
                 cells = [*cells, *[""] * width][:width]
             cells.append("")
@@ -157,12 +181,16 @@ class CsvFile:
                 if not any(map(str.strip, cells)):
                     continue
                 raise OneRosterInvalid(
-                    f"{name}, line {line()}, column sourcedId: is missing."
+                    _("%(name)s, line %(line)s, column sourcedId: is missing.")
+                    % {"name": name, "line": line()}
                 )
             self.rows_read += 1
             yield tuple(map(str.strip, pick(cells)))
         if self.rows_read > MOST_ROWS:
-            raise OneRosterInvalid(f"{name} has more than {MOST_ROWS:,} rows.")
+            raise OneRosterInvalid(
+                _("%(name)s has more than %(most_rows)s rows.")
+                % {"name": name, "most_rows": f"{MOST_ROWS:,}"}
+            )
 
     def _cells(self) -> Iterator[tuple[Callable[[], int], list[str]]]:
         """Yield the cells after the header, with a function for the line's number."""
@@ -180,14 +208,17 @@ class CsvFile:
                     yield line, cells
             except csv.Error as error:
                 raise OneRosterInvalid(
-                    f"{name}, line {reader.line_num}: cannot be read ({error}). Is a"
-                    " quotation mark never closed?"
+                    _(
+                        "%(name)s, line %(line_num)s: cannot be read (%(error)s)."
+                        " Is a quotation mark never closed?"
+                    )
+                    % {"name": name, "line_num": reader.line_num, "error": error}
                 ) from error
 
     def decode_as_windows_1252(self) -> None:
         """Read again as what Excel writes without 'CSV UTF-8'."""
         self._encoding = "cp1252"
-        self.notes.append("the file is Windows-1252 instead of UTF-8")
+        self.notes.append(_("the file is Windows-1252 instead of UTF-8"))
 
     @property
     def is_utf_8(self) -> bool:

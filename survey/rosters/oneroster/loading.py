@@ -8,6 +8,8 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from datetime import date
 
+from django.utils.translation import gettext as _
+
 from survey.rosters.oneroster.schema import DATES, FLAGS, ORG_TYPES, Collection
 
 # `inactive` is what version 1.0 called it.
@@ -38,11 +40,11 @@ def is_storable(text: str) -> bool:
 def name_unstorable(collection: str, sourced_id: str, field: str) -> str:
     """Return which field cannot be stored, and what to do."""
     shown = "".join(sign for sign in sourced_id if sign.isprintable())
-    return (
-        f"{collection}, sourcedId '{shown[:60]}': {field} has a character that cannot"
-        " be stored (NUL or a lone surrogate). Correct the record in the student"
-        " information system, then scan the feed again."
-    )
+    return _(
+        "%(collection)s, sourcedId '%(shown)s': %(field)s has a character"
+        " that cannot be stored (NUL or a lone surrogate). Correct the record"
+        " in the student information system, then scan the feed again."
+    ) % {"collection": collection, "shown": shown[:60], "field": field}
 
 
 _ISO = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ].*)?")
@@ -109,7 +111,7 @@ def load_rows(
         "SELECT sourcedId FROM incoming WHERE is_contradicted LIMIT 1"
     ):
         raise InvalidValue(
-            "sourcedId", value, "stands in two rows that contradict each other", 2
+            "sourcedId", value, _("stands in two rows that contradict each other"), 2
         )
     if collection.name == "orgs":
         for (value,) in db.execute(
@@ -117,7 +119,11 @@ def load_rows(
             " AND lower(type) NOT IN (SELECT value FROM json_each(?)) LIMIT 1",
             [json.dumps(ORG_TYPES)],
         ):
-            raise InvalidValue("type", value, f"must be {', '.join(ORG_TYPES)}")
+            raise InvalidValue(
+                "type",
+                value,
+                _("must be %(org_types)s") % {"org_types": ", ".join(ORG_TYPES)},
+            )
     notes = _clean_values(db, collection)
     if replace:
         db.execute(f"DROP TABLE {collection.name}")
@@ -145,7 +151,7 @@ def _check_statuses(db: sqlite3.Connection) -> None:
         f" WHERE lower(status) NOT IN ('', 'active', {_DELETED}) LIMIT 1"
     ):
         raise InvalidValue(
-            "status", value, "must be active, tobedeleted (inactive) or empty"
+            "status", value, _("must be active, tobedeleted (inactive) or empty")
         )
     db.execute(
         f"UPDATE incoming SET status = CASE WHEN lower(status) IN ({_DELETED})"  # noqa: S608
@@ -162,14 +168,20 @@ def _clean_values(db: sqlite3.Connection, collection: Collection) -> list[str]:
         if column in DATES:
             wrong = f"{column} <> '' AND {column} NOT GLOB '{digits}'"
             new = f"iso_date({column})"
-            what = "that are not dates in the form 2026-08-31"
+            note = _(
+                "%(column)s: values that are not dates in the form 2026-08-31 were left"
+                " blank (%(blanked)s)"
+            )
         elif column in FLAGS and collection.name == "demographics":
             wrong = f"{column} NOT IN ('', 'true', 'false')"
             new = (
                 f"CASE WHEN lower({column}) IN ('true', 'false')"
                 f" THEN lower({column}) ELSE '' END"
             )
-            what = "other than true and false"
+            note = _(
+                "%(column)s: values other than true and false were left blank"
+                " (%(blanked)s)"
+            )
         else:
             continue
         db.execute(
@@ -179,7 +191,7 @@ def _clean_values(db: sqlite3.Connection, collection: Collection) -> list[str]:
             f"UPDATE incoming SET {column} = '' WHERE {wrong}"  # noqa: S608
         ).rowcount
         if blanked:
-            notes.append(f"{column}: values {what} were left blank ({blanked:,})")
+            notes.append(note % {"column": column, "blanked": f"{blanked:,}"})
     if collection.name == "academicSessions":
         [backward] = db.execute(
             "SELECT count(*) FROM incoming"
@@ -187,6 +199,10 @@ def _clean_values(db: sqlite3.Connection, collection: Collection) -> list[str]:
         ).fetchone()
         if backward:
             notes.append(
-                f"{backward:,} terms end before they begin: their classes are left out"
+                _(
+                    "%(backward)s terms end before they begin: their classes are left"
+                    " out"
+                )
+                % {"backward": f"{backward:,}"}
             )
     return notes

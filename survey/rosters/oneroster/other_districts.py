@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from django.utils.translation import gettext as _
+
 from accounts.models import District
 from survey.rosters.oneroster.store import OneRosterInvalid, OneRosterStore
 from survey.rosters.place_names import PlaceDirectory, is_same_name
@@ -31,6 +33,14 @@ def refuse_other_district(store: OneRosterStore, code: str, name: str) -> None:
         found = directory.find(written_code, "")
     if found.keys:
         raise OneRosterInvalid(
-            f"This is the data of {written_name or written_code} ({written_code}),"
-            f" not of {name} ({code})."
+            _(
+                "This is the data of %(written_name)s (%(written_code)s), not of"
+                " %(name)s (%(code)s)."
+            )
+            % {
+                "written_name": written_name or written_code,
+                "written_code": written_code,
+                "name": name,
+                "code": code,
+            }
         )

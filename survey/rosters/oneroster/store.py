@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from survey.rosters.oneroster import flat_rows
 from survey.rosters.oneroster.flat_rows import RowOptions
@@ -124,7 +125,10 @@ class OneRosterStore:
         def rows() -> Iterator[list[str]]:
             for one in objects:
                 if not one.get("sourcedId", "").strip():
-                    raise OneRosterInvalid(f"{collection}: a sourcedId is missing.")
+                    raise OneRosterInvalid(
+                        _("%(collection)s: a sourcedId is missing.")
+                        % {"collection": collection}
+                    )
                 row = [one.get(name, "").strip() for name in kept]
                 if not is_storable("".join(row)):
                     named = zip(kept, row, strict=True)

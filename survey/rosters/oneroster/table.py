@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import BinaryIO
 
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from accounts.models import School
 from survey.models import Role
@@ -62,7 +63,7 @@ def open_archive(
             rows = store.rows(roles=Role.values, options=options, today=today)
             yield from enumerate(rows, 2)
 
-        content = "changes only" if report.is_delta else "complete"
+        content = _("changes only") if report.is_delta else _("complete")
         yield RosterTable(
             columns_of(header),
             read,

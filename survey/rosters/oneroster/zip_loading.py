@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import BinaryIO
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from survey.rosters.oneroster.archive import MANIFEST, OneRosterArchive
 from survey.rosters.oneroster.csv_files import CsvFile
 from survey.rosters.oneroster.loading import InvalidValue, load_rows
@@ -23,6 +26,12 @@ BULK, DELTA, ABSENT = "bulk", "delta", "absent"
 LARGEST_MANIFEST = 2**16
 # Collections that say who is invited where. A delta of them needs a base.
 _NEEDS_BASE = ("orgs", "users", "roles")
+ABSENT_IN_MANIFEST = gettext_noop(
+    "%(name)s.csv was ignored: manifest.csv says that it is absent"
+)
+NOT_IN_MANIFEST = gettext_noop(
+    "%(name)s.csv was ignored: manifest.csv does not name it"
+)
 
 
 @dataclass
@@ -79,10 +88,14 @@ def _read_manifest(
     if MANIFEST not in archive.entries:
         if not by_hand:
             raise OneRosterInvalid(
-                "The ZIP has no manifest.csv, which says whether the other files are"
-                " complete."
+                _(
+                    "The ZIP has no manifest.csv, which says whether the other"
+                    " files are complete."
+                )
             )
-        report.notes.append("manifest.csv is missing: the files are read as complete")
+        report.notes.append(
+            _("manifest.csv is missing: the files are read as complete")
+        )
         return dict.fromkeys(present, BULK)
     properties = _manifest_properties(archive)
     report.version = properties.get("oneroster.version", "")
@@ -91,22 +104,28 @@ def _read_manifest(
         mode = properties.get(f"file.{name}".casefold(), "").casefold()
         if mode not in (BULK, DELTA, ABSENT, ""):
             raise OneRosterInvalid(
-                f"manifest.csv, file.{name}: '{mode[:40]}' must be bulk, delta or"
-                " absent."
+                _(
+                    "manifest.csv, file.%(name)s: '%(mode)s' must be bulk, delta"
+                    " or absent."
+                )
+                % {"name": name, "mode": mode[:40]}
             )
         is_there = name in archive.entries
         if mode in (BULK, DELTA) and not is_there and name in COLLECTIONS:
             raise OneRosterInvalid(
-                f"manifest.csv says that {name}.csv is {mode}, but the ZIP has no"
-                f" {name}.csv."
+                _(
+                    "manifest.csv says that %(name)s.csv is %(mode)s, but the ZIP"
+                    " has no %(name)s.csv."
+                )
+                % {"name": name, "mode": mode}
             )
         if name not in COLLECTIONS:
             continue
         if mode in (BULK, DELTA):
             modes[name] = mode
         elif is_there:
-            what = "says that it is absent" if mode else "does not name it"
-            report.notes.append(f"{name}.csv was ignored: manifest.csv {what}")
+            note = ABSENT_IN_MANIFEST if mode else NOT_IN_MANIFEST
+            report.notes.append(_(note) % {"name": name})
     return modes
 
 
@@ -114,7 +133,7 @@ def _manifest_properties(archive: OneRosterArchive) -> dict[str, str]:
     with archive.open(MANIFEST) as file:
         content = file.read(LARGEST_MANIFEST + 1)
     if len(content) > LARGEST_MANIFEST:
-        raise OneRosterInvalid("manifest.csv is too large.")
+        raise OneRosterInvalid(_("manifest.csv is too large."))
     is_utf_16 = content.startswith((b"\xff\xfe", b"\xfe\xff"))
     text = content.decode("utf-16" if is_utf_16 else "utf-8-sig", "replace")
     delimiter = ";" if ";" in text.partition("\n")[0] else ","
@@ -126,8 +145,10 @@ def _manifest_properties(archive: OneRosterArchive) -> dict[str, str]:
     }
     if not any(name.startswith("file.") for name in properties):
         raise OneRosterInvalid(
-            "manifest.csv, line 1: no properties of the form file.users,bulk below"
-            " the columns propertyName and value."
+            _(
+                "manifest.csv, line 1: no properties of the form file.users,bulk"
+                " below the columns propertyName and value."
+            )
         )
     return properties
 
@@ -148,15 +169,16 @@ def _find_roles(
         if modes["users"] == DELTA:
             return
         raise OneRosterInvalid(
-            f"users.csv, line 1: no column {', '.join(missing)}, and the ZIP has no"
-            " roles.csv."
+            _("users.csv, line 1: no column %(missing)s, and the ZIP has no roles.csv.")
+            % {"missing": ", ".join(missing)}
         )
     modes["roles"] = modes["users"]
     files["roles"] = CsvFile(COLLECTIONS["roles"], partial(archive.open, "roles"))
-    ignored = [note for note in report.notes if note.startswith("roles.csv was ign")]
-    for note in ignored:
-        report.notes.remove(note)
-    report.notes.append("roles.csv is read like users.csv, which has no roles")
+    ignored = {
+        _(note) % {"name": "roles"} for note in (ABSENT_IN_MANIFEST, NOT_IN_MANIFEST)
+    }
+    report.notes[:] = [note for note in report.notes if note not in ignored]
+    report.notes.append(_("roles.csv is read like users.csv, which has no roles"))
 
 
 def _refuse_delta_without_base(db: sqlite3.Connection, modes: dict[str, str]) -> None:
@@ -164,8 +186,11 @@ def _refuse_delta_without_base(db: sqlite3.Connection, modes: dict[str, str]) ->
     for name in _NEEDS_BASE:
         if modes.get(name) == DELTA and name not in loaded:
             raise OneRosterInvalid(
-                f"{name}.csv is a delta, but no complete {name}.csv was loaded before."
-                " Ask for a complete (bulk) export first."
+                _(
+                    "%(name)s.csv is a delta, but no complete %(name)s.csv was"
+                    " loaded before. Ask for a complete (bulk) export first."
+                )
+                % {"name": name}
             )
 
 
@@ -184,10 +209,17 @@ def _load_file(
     except InvalidValue as error:
         line = csv_file.line_of(error.column, error.value, error.occurrence)
         raise OneRosterInvalid(
-            f"{collection.file_name}, line {line}, column {error.column}:"
-            f" '{error.value[:60]}' {error}."
+            _("%(file_name)s, line %(line)s, column %(column)s: '%(value)s' %(error)s.")
+            % {
+                "file_name": collection.file_name,
+                "line": line,
+                "column": error.column,
+                "value": error.value[:60],
+                "error": error,
+            }
         ) from error
     except UnicodeDecodeError as error:
         raise OneRosterInvalid(
-            f"{collection.file_name}: the letters cannot be read. Save it as UTF-8."
+            _("%(file_name)s: the letters cannot be read. Save it as UTF-8.")
+            % {"file_name": collection.file_name}
         ) from error

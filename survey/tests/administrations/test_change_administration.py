@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import IntegrityError, connection, transaction
-from django.utils import timezone
+from django.utils import timezone, translation
 
 from accounts.models import AuditEntry
 from settings.tests.patience import patience
@@ -27,6 +27,7 @@ from survey.administrations import (
     plan_of,
     reopen_administration,
 )
+from survey.administrations.plans import format_moment
 from survey.database import advisory_locks
 from survey.models import (
     Administration,
@@ -284,6 +285,17 @@ def test_invalid_changes_leave_everything_unchanged(administration, to):
         change(administration, **to)
     assert Administration.objects.values().get() == before
     assert not AuditEntry.objects.exists()
+
+
+def test_the_audit_log_is_in_english_whatever_language_the_user_reads(administration):
+    closes_at = administration.closes_at + timedelta(days=1)
+    with translation.override("es"):
+        change(administration, closes_at=closes_at)
+        assert format_moment(closes_at).endswith(
+            f"{timezone.localtime(closes_at):%H:%M}"
+        )
+    entry = AuditEntry.objects.get()
+    assert entry.after == {"closes": format_moment(closes_at)}
 
 
 def test_database_constraints_refuse_invalid_rows(administration):

@@ -92,7 +92,7 @@ def test_reissuing_a_lost_card_and_printing_a_class(
     child.wait_for_url("**/take/**")
 
     page.get_by_role("link", name="Lincoln").click()
-    page.get_by_role("link", name="Login cards").click()
+    choose_action(page, "Login cards")
     page.locator("#id_classroom").select_option("7B")
     page.get_by_role("button", name="Make cards").click()
     with page.expect_download() as download:

@@ -50,7 +50,7 @@ def test_ms_chen_adds_a_pupil_and_prints_the_card(client, staff, administration,
     people = client.get(f"/console/administrations/{administration.pk}/people/")
     assert "people/new/" in people.content.decode()
     page = form_page(client, administration)
-    assert "complete roster that does not list them withdraws them" in text_of(page)
+    assert "does not list them, they are withdrawn" in text_of(page)
     done = send(
         staff.lincoln,
         given_name=" Maya ",
@@ -107,7 +107,10 @@ def test_declared_subgroups_are_offered(client, staff, administration, send):
     administration.save()
     log_in(client, staff.chen)
     refused = send(staff.lincoln, **{"subgroup-program": "secret"})
+    assert '<details class="folded-fields" open>' in refused.content.decode()
     assert "Select a valid choice" in text_of(refused)
+    page = form_page(client, administration, staff.lincoln).content.decode()
+    assert '<details class="folded-fields">' in page and "Program" in page
     send(staff.lincoln, **{"subgroup-program": "IB"})
     assert Respondent.objects.get().attributes == {"program": "IB"}
 

@@ -11,7 +11,14 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from accounts.models import AuditEntry, District, Membership, School, User
+from accounts.models import (
+    AuditEntry,
+    District,
+    Membership,
+    PlaceSettings,
+    School,
+    User,
+)
 from accounts.tests.conftest import member
 from accounts.tests.logging_in import log_in
 from survey.administrations import open_administration
@@ -206,8 +213,8 @@ def test_searching_among_4000_schools(
     ticked = [f"school-{pk}" for pk in School.objects.values_list("pk", flat=True)]
     asked = form_for(published, again="find", q="school", places=ticked[:300])
     # 2 for the user, 2 for the surveys, 1 for the waves, 1 for the suggested
-    # name, 1 for the ticked schools, 2 for the matches.
-    with django_assert_num_queries(10):
+    # name, 1 for the minimum group, 1 for the ticked schools, 2 for the matches.
+    with django_assert_num_queries(11):
         reply = client.post(NEW, asked)
     form = reply.context["form"]
     assert len(form.chosen_places) == 300
@@ -645,6 +652,31 @@ def test_subgroups_are_declared_line_by_line(client, staff, published):
     assert administration.subgroups == {"House": ["Red", "Blue", "Green"]}
     entry = AuditEntry.objects.filter(action="change administration").first()
     assert entry.after == {"subgroups": "House: Red, Blue, Green"}
+
+
+def test_no_administration_has_a_smaller_group_than_the_settings_require(
+    client, staff, published
+):
+    PlaceSettings.objects.create(minimum_group=10)
+    log_in(client, staff.state)
+    assert client.get(NEW).context["form"]["minimum_group"].value() == 10
+    refused = errors(client.post(NEW, form_for(published, minimum_group="9")))
+    assert "The settings require at least 10." in refused
+    client.post(NEW, form_for(published, minimum_group=""))
+    administration = Administration.objects.get()
+    assert administration.minimum_group == 10
+
+    # A later requirement holds for later administrations.
+    PlaceSettings.objects.update(minimum_group=20)
+    change = f"{reverse('administration_detail', args=[administration.pk])}change/"
+    held = current_values(client, administration.pk)
+    client.post(change, {**held, "coordinators_see_finished": "on"})
+    administration.refresh_from_db()
+    assert administration.coordinators_see_finished
+    assert administration.minimum_group == 10
+    held = current_values(client, administration.pk)
+    refused = errors(client.post(change, {**held, "minimum_group": "9"}))
+    assert "The settings require at least 20." in refused
 
 
 def test_the_minimum_group_of_exports_is_a_setting(client, staff, published):

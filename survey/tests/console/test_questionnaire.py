@@ -43,6 +43,10 @@ def test_each_language_has_its_texts(client, staff, administration):
     log_in(client, staff.chen)
     page = read(client, administration, language="es")
     assert "De safe" in text_of(page) and "About safe" not in text_of(page)
+    # The language of the questions, not that of the console.
+    assert ", in Español." in text_of(page)
+    assert "?language=en" in page.content.decode()
+    assert "?language=es" not in page.content.decode().partition("<main")[2]
     assert 'lang="es"' in page.content.decode()
     # Unknown ones are shown in the first.
     assert "About safe" in text_of(read(client, administration, language="<x>"))
@@ -73,6 +77,20 @@ def test_a_rule_that_computes_is_shown_as_it_was_written(client, staff, publish)
     text = text_of(read(client, administration))
     assert "Shown only if ${age} + 1 &gt; 4." in text
     assert "it is not true that the answer to question 1 is empty" in text
+
+
+def test_repeated_answers_and_computed_texts_are_marked(client, staff, publish):
+    pages = [
+        {
+            "class": {"kind": "calculate", "calculation": "7B"},
+            "age": {"kind": "integer"},
+            "about": {"kind": "text", "label": {"en": "In ${class}, at ${age}?"}},
+        }
+    ]
+    administration = open_now(publish(pages))
+    log_in(client, staff.state)
+    text = text_of(read(client, administration))
+    assert re.search(r"In ?… ?, at ?\[answer to question 1\] ?\?", text)
 
 
 def test_the_page_takes_few_statements(

@@ -12,6 +12,7 @@ from PIL import Image
 from accounts.models import AuditEntry, Logo, PlaceSettings, SchoolListing
 from accounts.place_settings import Thresholds
 from accounts.tests.logging_in import log_in
+from survey.administrations.checks import least_minimum_group
 
 pytestmark = pytest.mark.django_db
 SETTINGS = "/console/settings/"
@@ -44,7 +45,7 @@ def test_the_nearest_contact_person_is_shown_with_its_source(staff):
     state, dana, chen = (
         log_in(Client(), user) for user in (staff.state, staff.dana, staff.chen)
     )
-    assert "Nobody yet" in text_of(chen, address(staff.lincoln))
+    assert "Not set. If you set one" in text_of(chen, address(staff.lincoln))
     help_desk = {"contact_name": "Help desk", "contact_phone": "217 555 0100"}
     state.post(f"{address()}contact/", help_desk)
     text = text_of(chen, address(staff.lincoln))
@@ -101,7 +102,7 @@ def test_thresholds_are_inherited(staff):
     assert Thresholds("student").of(staff.lincoln.pk, staff.riverside.pk) == 75
     text = text_of(dana, address(staff.lincoln))
     assert 'Students: 75 % <span class="hint">From the state.</span>' in text
-    assert 'Parents: 20 % <span class="hint">The usual threshold.</span>' in text
+    assert 'Parents: 20 % <span class="hint">Default.</span>' in text
     dana.post(f"{address(staff.riverside)}thresholds/", {"student_percent": "60"})
     dana.post(f"{address(staff.lincoln)}thresholds/", {"student_percent": "80"})
     thresholds = Thresholds("student")
@@ -123,6 +124,41 @@ def test_thresholds_are_whole_percentages(staff, typed):
     assert not PlaceSettings.objects.exists()
 
 
+def test_a_district_protects_more_people_than_the_state_and_never_fewer(staff):
+    state, dana = log_in(Client(), staff.state), log_in(Client(), staff.dana)
+    assert '5 people <span class="hint">Default.</span>' in text_of(state, address())
+    state.post(f"{address()}minimum-group/", {"minimum_group": "10"})
+    riverside = f"{address(staff.riverside)}minimum-group/"
+    refused = dana.post(riverside, {"minimum_group": "9"})
+    assert "The state requires at least 10." in refused.content.decode()
+    assert least_minimum_group(staff.riverside) == 10
+    dana.post(riverside, {"minimum_group": "20"})
+    assert least_minimum_group(staff.riverside) == 20
+    assert '20 people <span class="hint">Set here.</span>' in text_of(
+        dana, address(staff.riverside)
+    )
+    # The state can require more later.
+    state.post(f"{address()}minimum-group/", {"minimum_group": "30"})
+    assert least_minimum_group(staff.riverside) == 30
+    assert least_minimum_group(staff.lakeside) == 30
+    assert '30 people <span class="hint">From the state.</span>' in text_of(
+        dana, address(staff.riverside)
+    )
+    entry = AuditEntry.objects.filter(action="change minimum group").latest("pk")
+    assert (entry.before, entry.after) == (
+        {"minimum_group": 10},
+        {"minimum_group": 30},
+    )
+
+
+@pytest.mark.parametrize("typed", ["0", "101", "many", "5.5", "-1", "1" * 30])
+def test_a_minimum_group_is_a_whole_number_of_people(staff, typed):
+    client = log_in(Client(), staff.state)
+    reply = client.post(f"{address()}minimum-group/", {"minimum_group": typed})
+    assert "Enter a whole number from 1 to 100" in reply.content.decode()
+    assert not PlaceSettings.objects.exists()
+
+
 @pytest.mark.parametrize(
     ("who", "place", "page", "status"),
     [
@@ -132,6 +168,10 @@ def test_thresholds_are_whole_percentages(staff, typed):
         ("chen", "riverside", "", 404),
         ("chen", None, "", 404),
         ("dana", "riverside", "name/", 200),
+        ("dana", "riverside", "minimum-group/", 200),
+        ("dana", "lincoln", "minimum-group/", 404),
+        ("dana", None, "minimum-group/", 404),
+        ("chen", "lincoln", "minimum-group/", 404),
         ("dana", "washington", "thresholds/", 200),
         ("dana", "washington", "name/", 404),
         ("dana", "lakeside", "", 404),

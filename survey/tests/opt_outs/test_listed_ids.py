@@ -12,7 +12,7 @@ from django.utils import timezone
 from accounts.models import AuditEntry
 from survey.database import advisory_locks
 from survey.models import CountedGroup, ListedId, OptOut, RosterUpload
-from survey.opt_outs.listed_ids import EarlyId, keep_ids, opt_out_listed
+from survey.opt_outs.listed_ids import EarlyId, apply_listed_ids, keep_ids
 from survey.opt_outs.records import OptOutConflict, take_back
 from survey.person_changes.additions import NewPerson, add_person
 from survey.person_changes.records import correct_person
@@ -78,7 +78,7 @@ def test_without_the_check_in_the_batch_the_pupil_could_start(
     administration, keep, roster, monkeypatch
 ):
     """The twin: what the check protects from."""
-    monkeypatch.setattr(apply, "opt_out_listed", lambda *_, **__: 0)
+    monkeypatch.setattr(apply, "apply_listed_ids", lambda *_, **__: None)
     keep("00123")
     roster(MAYA)
     assert may_log_in(person("00123"))
@@ -218,8 +218,8 @@ def test_three_people_take_as_many_statements_as_one(
         invite(administration, staff.lincoln, f"{key:05}").pk for key in range(number)
     ]
     with connection.cursor() as cursor, django_assert_num_queries(7):
-        done = opt_out_listed(cursor, administration, people, are_new=True)
-    assert done == number
+        apply_listed_ids(cursor, administration, people, are_new=True)
+    assert OptOut.objects.count() == number
 
 
 def test_before_the_opening_too(administration, keep, roster):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from survey.console.rosters.column_form import readable
+from survey.administrations import subgroup_label
 from survey.models import Identity, RosterUpload
 from survey.rosters.column_choices import ColumnSamples
 from survey.tests.rosters.oneroster.archives import (
@@ -185,11 +185,12 @@ def test_optional_fields_and_subgroups_are_folded(dana, of_oneroster):
 
 def test_subgroups_have_readable_labels(dana, of_oneroster):
     page = dana.get(columns_page(of_oneroster)).content.decode()
-    assert "Subgroup: Demographic race two or more races" in page
+    assert "Subgroup: Two or more races" in page
     assert "Subgroup: Asian" in page
-    assert readable("hasIEP") == "Has IEP"
-    assert readable("White") == "White"
-    assert readable("Title I") == "Title I"
+    assert subgroup_label("hasIEP") == "Has IEP"
+    assert subgroup_label("gender") == "Gender"
+    assert subgroup_label("White") == "White"
+    assert subgroup_label("Title I") == "Title I"
 
 
 def test_a_group_with_an_error_is_open(dana, of_oneroster):

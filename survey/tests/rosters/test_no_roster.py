@@ -15,8 +15,8 @@ from survey.tests.rosters.roster_console import ALI, HEADER, MAYA, errors_of
 pytestmark = pytest.mark.django_db
 
 
-def test_the_form_says_why_and_stores_nothing(staff, console_of):
-    parents = open_to_parents()
+def test_the_form_says_why_and_stores_nothing(staff, administration, console_of):
+    parents = open_to_parents(published=administration.published)
     dana = console_of(staff.dana)
     address = f"/console/administrations/{parents.pk}/roster/"
     assert "anyone can take part" in dana.get(address).content.decode()
@@ -28,6 +28,10 @@ def test_the_form_says_why_and_stores_nothing(staff, console_of):
     assert response.status_code == 200
     assert "anyone can take part" in str(errors_of(response))
     assert not RosterUpload.objects.exists() and not Job.objects.exists()
+    # Nor does the list of rosters offer it, unlike others.
+    page = dana.get("/console/rosters/").content.decode()
+    assert f"/administrations/{administration.pk}/roster/" in page
+    assert address not in page
 
 
 def test_the_jobs_check_it_again(staff, administration, console_of):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import json
 import re
+import shutil
 import time
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -645,12 +646,16 @@ def test_changing_any_source_of_a_page_changes_the_renderer(monkeypatch, tmp_pat
         monkeypatch.setattr(rendering, "PAGE_TEMPLATES", others)
         assert rendering.renderer_version() != before
     monkeypatch.undo()
-    changed = tmp_path / "messages"
-    changed.mkdir()
-    for path in messages.FOLDER.glob("*.json"):
-        (changed / path.name).write_text(path.read_text("utf-8") + " ", "utf-8")
-    monkeypatch.setattr(messages, "FOLDER", changed)
-    assert rendering.renderer_version() != before
+    for attribute in ("SOURCE", "LOCALE"):
+        own = getattr(messages, attribute)
+        changed = tmp_path / own.name
+        (shutil.copytree if own.is_dir() else shutil.copy)(own, changed)
+        for path in [changed, *changed.rglob("*.mo")]:
+            if path.is_file():
+                path.write_bytes(path.read_bytes() + b" ")
+        monkeypatch.setattr(messages, attribute, changed)
+        assert rendering.renderer_version() != before
+        monkeypatch.undo()
 
 
 def test_rendering_is_repeatable_and_changes_no_definition(definition):

@@ -194,9 +194,9 @@ def test_schools_are_searched_sorted_and_filtered(client, staff, counted, studen
 def test_schools_longest_without_a_start_come_first(client, staff, students):
     now = timezone.now()
     invite(students, staff.lincoln, 20, started=3, at=now - timedelta(minutes=1))
-    invite(students, staff.roosevelt, 20, started=3, at=now - timedelta(days=7))
+    invite(students, staff.roosevelt, 20, started=3, at=now - timedelta(days=8))
     # Everyone has started there, so there is no one left to remind.
-    invite(students, staff.washington, 12, finished=12, at=now - timedelta(days=8))
+    invite(students, staff.washington, 12, finished=12, at=now - timedelta(days=9))
     roll_up()
 
     body = log_in(client, staff.state).get("/console/rates/schools/?sort=quiet")
@@ -415,6 +415,123 @@ def test_holidays_of_a_district_are_no_school_days(client, staff, counted):
     assert (row.name, row.pace.per_day) == ("Riverside", 20)
 
 
+# Columns, tiles and charts
+
+
+def headers(response):
+    found = re.findall(r"<th scope=\"col\"[^>]*>(.*?)</th>", response.content.decode())
+    return [re.sub("<[^>]+>", "", header) for header in found]
+
+
+def test_columns_and_tiles_without_figures_are_left_out(client, staff, administer):
+    planned = administer(opens_at=timezone.now() + timedelta(days=2))
+    for school in (staff.lincoln, staff.washington):
+        invite(planned, school, 20, grade="07")
+    roll_up()
+    log_in(client, staff.state)
+    district = client.get(f"/console/rates/districts/{staff.riverside.pk}/")
+    assert headers(district) == ["School", "Invited", "Threshold"]
+    text = visible_text(district)
+    assert "including those who finished" not in text
+    assert "Progress toward the threshold" not in text
+    board = client.get("/console/rates/")
+    assert headers(board)[:3] == ["District", "Invited", "Schools at threshold"]
+    assert "Pace" not in headers(board)
+    school = client.get(f"/console/rates/schools/{staff.lincoln.pk}/")
+    assert headers(school)[:2] == ["Grade", "Invited"]
+    assert "Finished" not in headers(school)
+
+    # On the first morning, zero is a figure.
+    planned.opens_at = timezone.now() - timedelta(minutes=1)
+    planned.save()
+    roll_up()
+    assert {"Started", "Finished", "Rate", "Last start"} <= set(
+        headers(client.get(f"/console/rates/districts/{staff.riverside.pk}/"))
+    )
+
+
+def test_schools_say_how_many_came_in_the_last_week(client, staff, students):
+    for school in (staff.lincoln, staff.washington):
+        invite(students, school, 400)
+        for days in range(1, 8):
+            at = timezone.now() - timedelta(days=days)
+            invite(students, school, 20, finished=20, at=at)
+    roll_up()
+    log_in(client, staff.dana)
+    came = r"\d+ a day are needed; (\d+) a day came in the last week."
+    for address, schools in (
+        (f"/console/rates/districts/{staff.riverside.pk}/", 2),
+        (f"/console/rates/schools/{staff.lincoln.pk}/", 1),
+    ):
+        page = visible_text(client.get(address))
+        # 140 on five school days.
+        assert re.findall(came, page) == ["28"] * schools
+
+
+def days_ago(days):
+    return timezone.now() - timedelta(days=days)
+
+
+def test_a_total_is_too_slow_only_if_all_schools_together_were(client, staff, students):
+    """In the morning no one has come yet, and some schools need nobody any more."""
+    invite(students, staff.lincoln, 400, finished=20, at=days_ago(8))
+    roll_up()
+    for address in ("/console/rates/", "/console/rates/schools/"):
+        page = log_in(client, staff.state).get(address)
+        assert page.context["total"].pace.verdict == "too slow"
+        assert "threshold; 0 came in the last week too slow" in visible_text(page)
+    # Washington needs nobody any more; all together were fast enough.
+    invite(students, staff.washington, 400, finished=400, at=days_ago(3))
+    roll_up()
+    for address in ("/console/rates/", "/console/rates/schools/"):
+        page = client.get(address)
+        pace = page.context["total"].pace
+        assert (pace.last_week, pace.verdict) == (None, "")
+    [line] = [one for one in page.context["lines"] if one.name == "Lincoln"]
+    assert line.pace.verdict == "too slow"
+
+
+def test_no_threshold_is_drawn_for_schools_of_which_some_have_none(
+    client, staff, administer
+):
+    teachers = administer("teachers", Role.TEACHER)
+    invite(teachers, staff.lincoln, 8, finished=2, at=days_ago(2))
+    log_in(client, staff.state)
+    for people, is_drawn in ((0, True), (6, False)):
+        invite(teachers, staff.roosevelt, people, finished=people, at=days_ago(2))
+        roll_up()
+        page = client.get("/console/rates/")
+        assert page.context["days_have_pace"] is is_drawn
+        home = client.get("/console/").content.decode()
+        assert ("The dashed line is the threshold" in home) is is_drawn
+
+
+def test_the_hours_of_a_day_are_open_once_it_was_chosen(client, staff, counted):
+    log_in(client, staff.dana)
+    address = f"/console/rates/schools/{staff.lincoln.pk}/"
+    page = client.get(address).content.decode()
+    assert '<details id="hours" class="hours">' in page
+    [day] = set(re.findall(r"&amp;day=([0-9-]+)#hours", page))
+    for wanted, is_open in ((day, True), ("yesterday", False)):
+        page = client.get(address, {"day": wanted}).content.decode()
+        assert ('<details id="hours" class="hours" open>' in page) == is_open
+
+
+def test_days_without_school_are_named_in_the_table(client, staff, counted):
+    DayOff.objects.create(
+        name="Long break",
+        district=staff.riverside,
+        first=timezone.localdate(),
+        last=timezone.localdate(counted.closes_at),
+    )
+    log_in(client, staff.dana)
+    page = client.get(f"/console/rates/schools/{staff.lincoln.pk}/")
+    off = [not point.is_school_day for point in page.context["days"]]
+    assert page.context["days_chart"]["off"] == off
+    assert all(off[-10:]) and not all(off)
+    assert page.content.decode().count("no school") == sum(off)
+
+
 # The administration that is shown first
 
 
@@ -463,12 +580,12 @@ def test_choosing_among_open_administrations_takes_one_statement(
     roll_up()
     log_in(client, staff.dana)
     address = f"/console/rates/districts/{staff.riverside.pk}/"
-    with django_assert_num_queries(11):
+    with django_assert_num_queries(12):
         client.get(address)
     # The choice is stored in the session once.
-    with django_assert_num_queries(13):
+    with django_assert_num_queries(14):
         client.get(f"{address}?administration={counted.pk}")
-    with django_assert_num_queries(10):
+    with django_assert_num_queries(11):
         client.get(address)
 
 
@@ -488,7 +605,7 @@ def test_number_of_queries_does_not_grow_with_rows(
         invite(students, staff.lincoln, 12, grade=f"1{n}", finished=3)
     roll_up()
     log_in(client, staff.state)
-    costs = {"board": 9, "schools": 9, "district": 10, "school": 10}
+    costs = {"board": 9, "schools": 10, "district": 11, "school": 10}
     for name, (address, _) in pages(staff).items():
         with django_assert_num_queries(costs[name]):
             client.get(address)

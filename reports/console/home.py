@@ -1,0 +1,194 @@
+"""The console's home page: how surveys are doing, and the next step of each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Case, Exists, When
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from accounts.access import staff
+from accounts.console.navigation import entries_for
+from accounts.http import StaffRequest
+from accounts.permissions import Capability as C
+from accounts.permissions import Permissions
+from reports.console.home_rates import MAX_SCHOOLS, PlaceRate, home_rates
+from reports.console.next_steps import (
+    NextStep,
+    next_step,
+    other_steps,
+    people_address,
+)
+from reports.freshness import Freshness, freshness_of
+from reports.progress_pace import calendars_for
+from survey.administrations import administrations_for
+from survey.models import Administration, Respondent
+
+# Of each: open, planned and closed ones.
+MAX_SHOWN = 6
+# Administrations from which those are chosen: closed ones only if there is room.
+MAX_CONSIDERED = 30
+State = Administration.State
+
+
+@dataclass(frozen=True, slots=True)
+class HomeTask:
+    """An administration, its rates, and the next steps of this user."""
+
+    administration: Administration
+    state: State
+    # Where several have the same title, the short name tells them apart.
+    shows_name: bool
+    # Whether people are invited in the user's own schools.
+    has_people: bool
+    freshness: Freshness
+    rates: Sequence[PlaceRate]
+    step: NextStep | None
+    links: Sequence[NextStep]
+    # Of the page that finds people by name; empty without names to see.
+    people_address: str
+
+    @property
+    def days_left(self) -> int:
+        """Days until the day on which it closes; 0 on that day."""
+        closes = timezone.localdate(self.administration.closes_at)
+        return (closes - timezone.localdate()).days
+
+    @property
+    def shown_rates(self) -> Sequence[PlaceRate]:
+        return self.rates[:MAX_SCHOOLS]
+
+    @property
+    def more_schools(self) -> int:
+        return len(self.rates) - len(self.shown_rates)
+
+
+@staff
+@require_safe
+def console_home(request: StaffRequest) -> HttpResponse:
+    """Show the home page. 6 statements; 8 for users with districts and schools.
+
+    Memberships, administrations, people, school days, rates of districts or
+    schools, and their curves.
+    """
+    permissions, now = request.permissions, timezone.now()
+    found, invited = home_administrations(permissions, now)
+    shown = {
+        "open": [one for one in found if one.opens_at <= now < one.closes_at],
+        "planned": [one for one in found if one.opens_at > now],
+        "closed": [one for one in found if one.closes_at <= now],
+    }
+    shown = {state: those[:MAX_SHOWN] for state, those in shown.items()}
+    tasks = home_tasks(permissions, shown, invited, now)
+    return render(
+        request,
+        "reports/home.html",
+        {
+            **tasks,
+            "has_tasks": any(tasks.values()),
+            "entries": entries_for(permissions),
+            "memberships": permissions.memberships,
+            "manages_surveys": permissions.has(C.MANAGE_SURVEYS),
+        },
+    )
+
+
+def home_tasks(
+    permissions: Permissions,
+    shown: Mapping[str, Sequence[Administration]],
+    invited: Mapping[int, bool],
+    now: datetime,
+) -> dict[str, list[HomeTask]]:
+    calendars = calendars_for(shown["open"])
+    rates = home_rates(permissions, shown["open"], shown["closed"], calendars)
+    titles = Counter(one.title for found in shown.values() for one in found)
+
+    def task(administration: Administration) -> HomeTask:
+        state = administration.state_at(now)
+        has_people = invited.get(administration.pk, True)
+        places = rates.get(administration.pk, ())
+        step = next_step(permissions, administration, state, has_people, places)
+        return HomeTask(
+            administration=administration,
+            state=state,
+            shows_name=titles[administration.title] > 1,
+            has_people=has_people,
+            freshness=freshness_of(administration),
+            rates=places,
+            step=step,
+            links=other_steps(permissions, administration, state, has_people, step),
+            people_address=people_address(permissions, administration, has_people),
+        )
+
+    return {state: [task(one) for one in found] for state, found in shown.items()}
+
+
+def home_administrations(
+    permissions: Permissions, now: datetime
+) -> tuple[list[Administration], dict[int, bool]]:
+    """Return administrations to choose from, and whether people are invited.
+
+    Open and planned ones, the earliest first, and then closed ones, the latest
+    first. 2 statements.
+    """
+    own = permissions.places(C.SEE_RATES).districts
+    administrations: list[Administration] = list(
+        administrations_for(permissions, C.SEE_RATES)
+        .annotate(
+            rank=Case(
+                When(closes_at__lte=now, then=2),
+                When(district__in=own, then=0),
+                default=1,
+            ),
+            next_opening=Case(When(closes_at__gt=now, then="opens_at")),
+        )
+        .select_related("published__survey", "roll_up")
+        .defer("published__definition", "published__survey__source")
+        .order_by("rank", "next_opening", "-closes_at", "name")[:MAX_CONSIDERED]
+    )
+    current = [one for one in administrations if one.closes_at > now]
+    have_people = have_people_in_own_schools(permissions, current)
+    invited = {
+        one.pk: has_people for one, has_people in zip(current, have_people, strict=True)
+    }
+    # A new survey of the state, without people here yet, comes after those with
+    # people and those of the own district.
+    current.sort(
+        key=lambda one: (
+            not (invited[one.pk] or one.district_id in own),
+            one.opens_at,
+            one.name,
+        )
+    )
+    return current + administrations[len(current) :], invited
+
+
+def have_people_in_own_schools(
+    permissions: Permissions, administrations: Sequence[Administration]
+) -> Sequence[bool]:
+    """Return for each administration whether people are invited. 1 statement."""
+    if not administrations:
+        return []
+    people = Respondent.objects.on_roster()
+    places = permissions.places(C.SEE_RATES)
+    if places.districts:
+        people = people.filter(school__in=permissions.schools(C.SEE_RATES))
+    elif not places.state:
+        people = people.filter(school__in=places.schools)
+    # The keys are in the statement as numbers. With a reference to another
+    # row, the planner would expect people in every administration, and read
+    # two million rows to find that a new one has none.
+    one_row = Administration.objects.filter(pk=administrations[0].pk)
+    [found] = one_row.order_by().values_list(
+        *(
+            Exists(people.filter(administration=administration.pk))
+            for administration in administrations
+        )
+    )
+    return found

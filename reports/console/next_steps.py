@@ -1,0 +1,127 @@
+"""Choose what a user should do next about an administration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from accounts.permissions import Capability as C
+from accounts.permissions import Permissions
+from reports.console.home_rates import PlaceRate
+from reports.rate_lines import RateTotal
+from survey.models import Administration, Denominator
+
+State = Administration.State
+
+
+@dataclass(frozen=True, slots=True)
+class NextStep:
+    label: str
+    address: str
+
+
+def next_step(
+    permissions: Permissions,
+    administration: Administration,
+    state: State,
+    has_people: bool,
+    rates: Sequence[PlaceRate],
+) -> NextStep | None:
+    """Return the step that the page offers as its button, if there is one."""
+    see_rates = NextStep(_("See response rates"), _rates(administration))
+    sees_people = permissions.has(C.SEE_IDENTITIES)
+    print_cards = NextStep(_("Print login cards"), _page("cards_list", administration))
+    if state == State.CLOSED:
+        has_answers = any(rate.figures.finished for rate in rates)
+        if has_answers and permissions.has(C.SEE_RESPONSES):
+            return NextStep(_("Create an export"), _export(administration))
+        return see_rates if rates else None
+    if administration.denominator == Denominator.COUNT:
+        if permissions.has(C.MANAGE_ROSTERS):
+            address = _page("open_codes_list", administration)
+            return NextStep(_("Hand out open codes"), address)
+        return see_rates if state != State.PLANNED else None
+    if not has_people:
+        if permissions.has(C.MANAGE_ROSTERS):
+            address = _page("roster_upload", administration)
+            return NextStep(_("Upload a roster"), address)
+        return None
+    if state == State.PLANNED:
+        return print_cards if sees_people else None
+    if rates and all(rate.figures.started == 0 for rate in rates) and sees_people:
+        return print_cards
+    return _reminder(administration, rates, sees_people) or see_rates
+
+
+def _reminder(
+    administration: Administration, rates: Sequence[PlaceRate], sees_people: bool
+) -> NextStep | None:
+    """Return where to find out who has to be reminded."""
+    for rate in rates:
+        figures = rate.figures
+        if isinstance(figures, RateTotal):
+            if figures.below:
+                address = f"{rate.schools_address}&state=below"
+                return NextStep(_("See schools below the threshold"), address)
+            continue
+        if figures.finished is None or figures.finished >= (figures.needed or 0):
+            continue
+        if sees_people and not administration.is_completion_confidential:
+            people = _page("people_list", administration)
+            missing = f"{people}?school={figures.school.pk}&state=not-started"
+            return NextStep(_("See who has not started"), missing)
+    return None
+
+
+def other_steps(
+    permissions: Permissions,
+    administration: Administration,
+    state: State,
+    has_people: bool,
+    step: NextStep | None,
+) -> list[NextStep]:
+    """Return the other pages of an administration that is open or planned."""
+    steps = []
+    manages_rosters = permissions.has(C.MANAGE_ROSTERS)
+    is_roster = administration.denominator == Denominator.ROSTER
+    has_answers = state != State.PLANNED and (has_people or not is_roster)
+    if has_answers:
+        steps.append(NextStep(_("Response rates"), _rates(administration)))
+    if is_roster and has_people and permissions.has(C.SEE_IDENTITIES):
+        steps.append(NextStep(_("Login cards"), _page("cards_list", administration)))
+    if is_roster and manages_rosters:
+        steps.append(
+            NextStep(_("Upload a roster"), _page("roster_upload", administration))
+        )
+    if not is_roster and manages_rosters:
+        steps.append(
+            NextStep(_("Counts of schools"), _page("count_list", administration))
+        )
+    if has_answers and permissions.has(C.SEE_RESPONSES):
+        steps.append(NextStep(_("Export"), _export(administration)))
+    return [one for one in steps if step is None or one.address != step.address]
+
+
+def people_address(
+    permissions: Permissions, administration: Administration, has_people: bool
+) -> str:
+    """Return where to search for invited people, or "" if there are none."""
+    is_roster = administration.denominator == Denominator.ROSTER
+    if is_roster and has_people and permissions.has(C.SEE_IDENTITIES):
+        return _page("people_list", administration)
+    return ""
+
+
+def _page(route: str, administration: Administration) -> str:
+    return reverse(route, args=[administration.pk])
+
+
+def _rates(administration: Administration) -> str:
+    return f"{reverse('rates_board')}?administration={administration.pk}"
+
+
+def _export(administration: Administration) -> str:
+    return f"{reverse('export_new')}?administrations={administration.pk}"

@@ -1,0 +1,91 @@
+"""Make the charts of the rates pages, from figures that may be shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from accounts.http import StaffRequest
+from reports import time_series
+from reports.rate_lines import RateTotal, SchoolRateLine, is_open
+from reports.suppression import SMALLEST_HOUR
+from reports.time_series import percentage
+from survey.models import Administration
+
+
+def curve_context(
+    request: StaffRequest,
+    administration: Administration,
+    level: str,
+    place: int,
+    figures: RateTotal | SchoolRateLine | None,
+    *,
+    sees_all: bool,
+    curves: time_series.Curves | None = None,
+) -> dict[str, object]:
+    """Return the chart by day and by hour, if the figures may be shown.
+
+    Unless the user `sees_all`, hours of few people are joined. 1 statement, or none
+    if the `curves` were read already.
+    """
+    # Summing the hours would give a hidden number away.
+    if figures is None or figures.finished is None:
+        return {"days": None}
+    eligible, needed = figures.eligible, figures.drawn_threshold
+    if isinstance(figures, RateTotal) and figures.without_count:
+        # The hours are those of all schools, also of some without a number.
+        eligible = 0
+    if not figures.started and not (eligible and is_open(administration)):
+        return {"days": None}
+    if curves is None:
+        curves = time_series.curves_of([administration], level, [place])
+    text = curves.get((administration.pk, place))
+    hours = time_series.hours_of(text, is_exact=sees_all)
+    days = time_series.by_day(
+        hours,
+        administration,
+        eligible=eligible,
+        needed=needed,
+        calendar=figures.calendar,
+    )
+    requested = request.GET.get("day", "")
+    day = time_series.day_to_show(hours, requested)
+    of_day = time_series.by_hour(hours, day, eligible=eligible) if day else []
+    past = [point for point in days if point.rate is not None]
+    return {
+        "days": days,
+        "days_figures": figures,
+        "days_eligible": eligible,
+        "days_past": past[-1] if past else None,
+        "days_have_pace": any(point.pace is not None for point in days),
+        "days_have_off": any(not point.is_school_day for point in days),
+        "days_chart": time_series.chart_data(days),
+        "smallest_hour": None if sees_all else SMALLEST_HOUR,
+        "active_days": {hour.date() for hour, *_ in hours},
+        "day": day,
+        "day_is_requested": day is not None and requested == day.isoformat(),
+        "hours": of_day,
+        "hours_chart": time_series.chart_data(of_day),
+    }
+
+
+def places_chart(lines: Sequence[RateTotal] | Sequence[SchoolRateLine]) -> object:
+    """Return each place's finished, started and needed people in percent."""
+    labels, finished, started, threshold = [], [], [], []
+    for line in lines:
+        # Hidden schools have no bar, and those without people no rate.
+        if line.finished is None or line.started is None or not line.eligible:
+            continue
+        labels.append(line.name)
+        finished.append(percentage(line.finished, line.eligible))
+        started.append(percentage(line.started - line.finished, line.eligible))
+        threshold.append(
+            percentage(line.drawn_threshold, line.eligible)
+            if line.drawn_threshold
+            else None
+        )
+    return {
+        "labels": labels,
+        "finished": finished,
+        "started": started,
+        "threshold": threshold,
+    }

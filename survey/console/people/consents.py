@@ -1,0 +1,149 @@
+"""Record consents, of one person or of a list, where they are required."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from django import forms
+from django.contrib import messages
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+
+from accounts import audit
+from accounts.access import needs
+from accounts.http import StaffRequest
+from accounts.permissions import Capability as C
+from survey.console.people.opt_out_lists import (
+    ListPages,
+    OptOutListForm,
+    save_checked,
+    upload_list,
+)
+from survey.console.people.opt_outs import RequestForm, changeable_person_or_404
+from survey.console.people.scope import administration_or_404
+from survey.models import Administration, Consent, ListedId
+from survey.opt_outs.consents import give_consent
+from survey.opt_outs.records import OptOutConflict
+
+
+class ConsentForm(RequestForm):
+    def __init__(self, *args: object, **more: object) -> None:
+        super().__init__(*args, **more)  # type: ignore[arg-type]
+        given_by = cast(forms.ChoiceField, self.fields["requested_by"])
+        given_by.label = _("Who gave consent?")
+        given_by.choices = Consent.GivenBy.choices
+        self.fields["requested_on"].label = _("Date of the consent")
+        self.fields["reason"].label = _("Note")
+        self.fields["reason"].help_text = _(
+            "Such as “paper form in the office”. Staff who may see this person's name"
+            " can read it."
+        )
+
+
+class ConsentListForm(ConsentForm, OptOutListForm):
+    def __init__(self, *args: object, **more: object) -> None:
+        super().__init__(*args, **more)
+        self.fields["file"].help_text = _(
+            "CSV or Excel, with one row for each person whose consent was given, and"
+            " their student or staff ID."
+        )
+
+    def too_large(self) -> str:
+        return _("The file is larger than 4 MB. Upload one school at a time.")
+
+
+CONSENTS = ListPages(
+    kind=ListedId.Kind.CONSENT,
+    form=ConsentListForm,
+    route="people_consents",
+    template="survey/console/people_consents.html",
+    checked_template="survey/console/people_consents_checked.html",
+    viewed="list of consents",
+)
+
+
+@needs(C.MANAGE_ROSTERS)
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def people_consent(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
+    """Record the consent for one person."""
+    administration = _administration_or_404(request, pk)
+    person = changeable_person_or_404(request, administration, respondent)
+    if request.method == "POST":
+        form = ConsentForm(request.POST)
+        if form.is_valid():
+            try:
+                give_consent(person, form.asked, by=request.user, request=request)
+            except OptOutConflict as conflict:
+                messages.error(request, str(conflict))
+            else:
+                messages.success(request, _("The consent was recorded."))
+            return redirect("people_detail", pk, person.pk)
+    else:
+        form = ConsentForm(initial=ConsentForm.first_values(administration))
+        audit.record(
+            "look at a person",
+            by=request.user,
+            request=request,
+            subject=person,
+            school=person.school,
+            after={"administration": str(administration)},
+        )
+    return render(
+        request,
+        "survey/console/people_consent.html",
+        {
+            "administration": administration,
+            "person": person,
+            "identity": getattr(person, "identity", None),
+            "form": form,
+        },
+    )
+
+
+@needs(C.MANAGE_ROSTERS)
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def people_consents(request: StaffRequest, pk: int) -> HttpResponse:
+    """Check a list, and show whose consent it would record; nothing is stored."""
+    return upload_list(request, _administration_or_404(request, pk), CONSENTS)
+
+
+@needs(C.MANAGE_ROSTERS)
+@never_cache
+@require_POST
+def people_consents_save(request: StaffRequest, pk: int) -> HttpResponse:
+    """Record the consents of a list that was checked, all or none."""
+    administration = _administration_or_404(request, pk)
+    saved = save_checked(request, administration, CONSENTS)
+    if isinstance(saved, HttpResponse):
+        return saved
+    number, kept = saved
+    if number or not kept:
+        text = ngettext(
+            "The consent of %(number)s person was recorded.",
+            "The consents of %(number)s people were recorded.",
+            number,
+        )
+        messages.success(request, text % {"number": f"{number:,}"})
+    if kept:
+        text = ngettext(
+            "%(number)s ID was kept: its consent counts as soon as a roster lists it.",
+            "%(number)s IDs were kept: their consents count as soon as a roster lists"
+            " them.",
+            kept,
+        )
+        messages.success(request, text % {"number": f"{kept:,}"})
+        return redirect("people_listed", pk)
+    return redirect("people_list", pk)
+
+
+def _administration_or_404(request: StaffRequest, pk: int) -> Administration:
+    administration = administration_or_404(request, pk)
+    if not administration.requires_consent:
+        raise Http404
+    return administration

@@ -1,0 +1,20 @@
+"""Names of people within sentences of the console."""
+
+from __future__ import annotations
+
+from django import template
+from django.template.loader import render_to_string
+from django.utils.safestring import SafeString, mark_safe
+
+from survey.models import Respondent
+
+register = template.Library()
+
+
+@register.filter
+def person_name(person: Respondent) -> SafeString:
+    """Render the name of a person, for a sentence that is translated as a whole."""
+    # Identities may have been destroyed.
+    context = {"person": person, "identity": getattr(person, "identity", None)}
+    name = render_to_string("survey/console/_people_name.html", context)
+    return mark_safe(name.strip())  # noqa: S308
