@@ -96,7 +96,9 @@ def test_a_code_works_only_while_the_survey_is_open(browser, maya, opens, closes
     assert maya.started_at is None
 
 
-@pytest.mark.parametrize(("language", "clock"), [("en", "9:34 PM"), ("es", "21:34")])
+@pytest.mark.parametrize(
+    ("language", "clock"), [("en", "9:34 PM"), ("es", "9:34 p.m.")]
+)
 def test_a_refusal_names_its_moment_with_a_time_zone(browser, maya, language, clock):
     tomorrow = timezone.localtime() + timedelta(days=1)
     opens_at = tomorrow.replace(hour=21, minute=34, second=0)
