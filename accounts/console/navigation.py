@@ -25,13 +25,33 @@ class NavigationEntry:
     purpose: StrOrPromise
     # Its name among static/vendor/lucide.
     icon: str
+    # Addresses, below the console's, of pages that are reached from this one.
+    holds: tuple[str, ...] = ()
 
     @property
     def address(self) -> str:
         return reverse(self.route)
 
+    def current(self, path: str) -> str:
+        """Return the value of `aria-current` on a page."""
+        if path == self.address:
+            return "page"
+        below = [reverse(HOME) + prefix for prefix in self.holds]
+        if self.route != HOME:
+            below.append(self.address)
+        return "true" if path.startswith(tuple(below)) else ""
+
+
+HOME = "console_home"
 
 ENTRIES = (
+    NavigationEntry(
+        _("Home"),
+        HOME,
+        frozenset(C),
+        _("How your surveys are doing, and what to do next."),
+        "house",
+    ),
     NavigationEntry(
         _("Response rates"),
         "rates_board",
@@ -48,6 +68,7 @@ ENTRIES = (
             " cards."
         ),
         "clipboard-list",
+        holds=("waves/", "platforms/"),
     ),
     NavigationEntry(
         _("Rosters"),
@@ -55,6 +76,7 @@ ENTRIES = (
         frozenset((C.MANAGE_ROSTERS,)),
         _("Upload the people to invite, and keep them up to date."),
         "users",
+        holds=("merges/", "schools/import/"),
     ),
     NavigationEntry(
         _("Feeds"),

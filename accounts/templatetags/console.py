@@ -7,6 +7,7 @@ pool, so modules of the console are imported inside the tags.
 from __future__ import annotations
 
 import re
+from datetime import date, datetime
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,10 @@ from django import template
 from django.conf import settings
 from django.template import TemplateDoesNotExist
 from django.template.loader import select_template
+from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.timezone import localdate, localtime
 from django.utils.translation import gettext as _
 
 if TYPE_CHECKING:
@@ -34,14 +37,10 @@ def navigation(context: template.Context) -> list[tuple[NavigationEntry, str]]:
     from accounts.console.navigation import entries_for
 
     request: StaffRequest = context["request"]
-    found = []
-    for entry in entries_for(request.permissions):
-        if request.path == entry.address:
-            current = "page"
-        else:
-            current = "true" if request.path.startswith(entry.address) else ""
-        found.append((entry, current))
-    return found
+    return [
+        (entry, entry.current(request.path))
+        for entry in entries_for(request.permissions)
+    ]
 
 
 @cache
@@ -116,6 +115,34 @@ def time_zone() -> str:
     """Return "Chicago time (America/Chicago)", for all times of the console."""
     city = settings.TIME_ZONE.rpartition("/")[2].replace("_", " ")
     return _("%(city)s time (%(zone)s)") % {"city": city, "zone": settings.TIME_ZONE}
+
+
+@register.filter
+def short_date(day: date | None) -> SafeString:
+    """Render a date in a table: the year only if it is not this one."""
+    return _short(day, "DATE_FORMAT")
+
+
+@register.filter
+def short_moment(moment: datetime | None) -> SafeString:
+    """Render a date and time in a table: the year only if it is not this one."""
+    return _short(moment, "DATETIME_FORMAT")
+
+
+def _short(moment: date | None, style: str) -> SafeString:
+    if moment is None:
+        return SafeString("–")
+    local = localtime(moment) if isinstance(moment, datetime) else moment
+    is_this_year = local.year == localdate().year
+    text = date_format(local, _("N j") if is_this_year else _("N j, Y"))
+    if style == "DATETIME_FORMAT":
+        text = f"{text}, {date_format(local, 'TIME_FORMAT')}"
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>',
+        local.isoformat(),
+        date_format(local, style),
+        text,
+    )
 
 
 @register.filter

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pytest
 from django.conf import settings
 from django.test import Client
-from django.utils import translation
+from django.utils import timezone, translation
 from django.utils.formats import date_format
 
+from accounts.templatetags.console import short_date, short_moment
 from accounts.tests.logging_in import log_in
 
 # Short forms leave the year out, in tables of one season, or add seconds.
@@ -40,11 +41,28 @@ def test_templates_write_dates_in_one_style():
 
 @pytest.mark.parametrize(
     ("language", "written"),
-    [("en", "Sept. 5, 2026, 2:30 PM"), ("es", "5 de septiembre de 2026, 2:30 p.m.")],
+    [("en", "Sept. 5, 2026, 2:30 PM"), ("es", "5 de septiembre de 2026, 2:30 PM")],
 )
 def test_dates_are_written_in_the_readers_language(language, written):
     with translation.override(language):
         assert date_format(datetime(2026, 9, 5, 14, 30), "DATETIME_FORMAT") == written
+
+
+@pytest.mark.parametrize(
+    ("language", "day", "moment", "full"),
+    [
+        ("en", "Sept. 5", "Sept. 5, 2:30 PM", "Sept. 5, 2026, 2:30 PM"),
+        ("es", "5 sept.", "5 sept., 2:30 PM", "5 de septiembre de 2026, 2:30 PM"),
+    ],
+)
+def test_tables_leave_out_this_year(monkeypatch, language, day, moment, full):
+    at = timezone.make_aware(datetime(2026, 9, 5, 14, 30))
+    monkeypatch.setattr(timezone, "now", lambda: at + timedelta(days=80))
+    with translation.override(language):
+        assert f">{day}<" in short_date(at)
+        assert f'title="{full}">{moment}<' in short_moment(at)
+        assert "2025" in short_date(at - timedelta(days=365))
+        assert short_moment(None) == "–"
 
 
 @pytest.mark.django_db

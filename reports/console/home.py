@@ -92,7 +92,11 @@ def console_home(request: StaffRequest) -> HttpResponse:
         {
             **tasks,
             "has_tasks": any(tasks.values()),
-            "entries": entries_for(permissions),
+            "entries": [
+                entry
+                for entry in entries_for(permissions)
+                if not entry.current(request.path)
+            ],
             "memberships": permissions.memberships,
             "manages_surveys": permissions.has(C.MANAGE_SURVEYS),
         },

@@ -1,11 +1,12 @@
 """Numbers and times in Spanish as they are written in the United States.
 
-Other dates are Django's. Charts and style attributes need the decimal point too.
+Unlike "2:30 p.m.", a time can end a sentence. Other dates are Django's. Charts and
+style attributes need the decimal point too.
 """
 
-TIME_FORMAT = "g:i a"
-DATETIME_FORMAT = r"j \d\e F \d\e Y, g:i a"
-SHORT_DATETIME_FORMAT = "j M, g:i a"
+TIME_FORMAT = "g:i A"
+DATETIME_FORMAT = r"j \d\e F \d\e Y, g:i A"
+SHORT_DATETIME_FORMAT = "j N, g:i A"
 
 DECIMAL_SEPARATOR = "."
 THOUSAND_SEPARATOR = ","

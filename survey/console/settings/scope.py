@@ -60,14 +60,20 @@ def place_or_404(request: StaffRequest, key: str, *capabilities: Capability) -> 
 
 
 def crumbs_of(permissions: Permissions, place: Place) -> list[Crumb]:
-    """Return the places above, as far as the user may open their pages."""
+    """Return the path from Settings to a place, as far as the user may open it.
+
+    For users of the state or of a single place, Settings is its page.
+    """
     own = permissions.places(Capability.MANAGE_ROSTERS)
-    above: list[Place] = []
-    if place is not None and own.state:
-        above.append(None)
+    path: list[District | School] = [] if place is None else [place]
     if isinstance(place, School) and own.has_district(place.district_id):
-        above.append(place.district)
-    return [Crumb(name_of(one), settings_address(one)) for one in above]
+        path.insert(0, place.district)
+    if not own.state and len(own.districts) + len(own.schools) == 1:
+        path = path[1:]
+    return [
+        Crumb(_("Settings"), reverse("settings_home")),
+        *(Crumb(one.name, settings_address(one)) for one in path),
+    ]
 
 
 def settings_address(place: Place) -> str:

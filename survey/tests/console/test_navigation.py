@@ -1,0 +1,58 @@
+"""The menu and the path of the console's pages say where a reader is."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.test import Client
+
+from accounts.tests.logging_in import log_in
+
+pytestmark = pytest.mark.django_db
+
+
+def current(html: str) -> list[str]:
+    found = re.findall(r"<a [^>]*aria-current=\"(?:page|true)\">(.*?)</a>", html)
+    return [re.sub(r"<.*>", "", entry) for entry in found]
+
+
+@pytest.mark.parametrize(
+    ("address", "entry"),
+    [
+        ("", "Home"),
+        ("administrations/", "Administrations"),
+        ("waves/", "Administrations"),
+        ("platforms/new/", "Administrations"),
+        ("merges/", "Rosters"),
+        ("schools/import/", "Rosters"),
+        ("settings/calendar/", "Settings"),
+    ],
+)
+def test_the_menu_marks_the_entry_of_each_page(client: Client, staff, address, entry):
+    log_in(client, staff.state)
+    html = client.get(f"/console/{address}").content.decode()
+    assert current(html) == [entry]
+
+
+def path_of(client: Client, address: str) -> list[str]:
+    html = client.get(f"/console/settings/{address}").content.decode()
+    nav = re.search(r'<nav class="crumbs".*?</nav>', html, re.DOTALL)
+    return re.findall(r"<li[^>]*>(?:<a [^>]*>)?(.*?)<", nav[0]) if nav else []
+
+
+def test_the_path_of_settings_begins_with_the_own_place(client: Client, staff):
+    lincoln = staff.lincoln
+    school = f"schools/{lincoln.pk}/"
+    log_in(client, staff.state)
+    assert path_of(client, "state/") == []
+    assert path_of(client, "state/contact/") == ["Settings", "Contact person"]
+    assert path_of(client, school) == ["Settings", "Riverside", lincoln.name]
+    log_in(client, staff.dana)
+    assert path_of(client, f"{school}contact/") == [
+        "Settings",
+        lincoln.name,
+        "Contact person",
+    ]
+    log_in(client, staff.chen)
+    assert path_of(client, f"{school}contact/") == ["Settings", "Contact person"]
