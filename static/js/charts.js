@@ -26,6 +26,9 @@ const DARK = {
 // Pixels: the height of one school or district, and the width on paper.
 const PLACE_HEIGHT = 26;
 const PRINTED_WIDTH = 660;
+// Below this width, names of places get only as many letters.
+const NARROW_WIDTH = 480;
+const LETTERS_IF_NARROW = 16;
 
 // The words of the charts, in the language of the page.
 function word(name) {
@@ -268,12 +271,19 @@ function placesChart(data, colours) {
         x: axis(colours, word("percent"), { axis: { max: mostPercent(data), stacked: true } }),
         y: axis(colours, "", {
           axis: { stacked: true },
-          ticks: { autoSkip: false },
+          ticks: { autoSkip: false, callback: placeName },
           grid: { display: false },
         }),
       },
     },
   };
+}
+
+// Of the scale that calls it: a long name would be cut at its beginning.
+function placeName(place) {
+  const name = this.getLabelForValue(place);
+  if (this.chart.width >= NARROW_WIDTH || name.length <= LETTERS_IF_NARROW) return name;
+  return `${name.slice(0, LETTERS_IF_NARROW - 1).trim()}…`;
 }
 
 // Above 100 where more people answered than a school had counted.
