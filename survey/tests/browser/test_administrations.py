@@ -10,7 +10,7 @@ import pytest
 from django.conf import settings
 from django.test import Client
 from django.utils import timezone
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import BrowserContext, Page, Route, expect
 
 from accounts.models import User
 from accounts.staff_cookies import PREFIX
@@ -106,6 +106,36 @@ def test_opening_answering_and_closing(desk, device, staff, publish):
     expect(person.page.locator("#code-error")).to_contain_text("closed")
     assert Response.objects.filter(respondent_id=maya.pk).count() == saved > 0
     assert Respondent.objects.get(pk=maya.pk).completed_at is None
+
+
+def test_a_suggested_name_never_replaces_a_typed_one(desk, staff, publish):
+    publish()
+    page = desk(staff.state)
+    page.goto("/console/administrations/open/")
+    name = page.get_by_label("Short name")
+    # Somebody who stands in the empty field types over the suggestion.
+    held: list[Route] = []
+    page.route("**/administrations/open/", lambda route: held.append(route))
+    page.get_by_role("radio", name="Students").check()
+    name.focus()
+    page.wait_for_function("document.querySelector('.htmx-request')")
+    with page.expect_response("**/administrations/open/"):
+        held.pop().continue_()
+    expect(name).to_have_value("students")
+    expect(name).to_be_focused()
+    page.keyboard.type("pilot")
+    expect(name).to_have_value("pilot")
+
+    # The suggestion for teachers was on its way while a name was typed.
+    name.fill("")
+    page.get_by_role("radio", name="Teachers").check()
+    page.wait_for_function("document.querySelector('.htmx-request')")
+    name.fill("our-own")
+    with page.expect_response("**/administrations/open/"):
+        held.pop().continue_()
+    page.wait_for_function("!document.querySelector('.htmx-request')")
+    expect(name).to_have_value("our-own")
+    expect(name).to_be_focused()
 
 
 SIZES = [{"viewport": LAPTOP}, {"viewport": SMALL, "color_scheme": "dark"}]
