@@ -5,7 +5,7 @@ Respondents' pages have languages of their own, which the survey decides.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -19,6 +19,16 @@ def language_of(user: User | None) -> str:
     """Return the language of e-mails and jobs for a user."""
     offered = dict(settings.LANGUAGES)
     return user.language if user and user.language in offered else "en"
+
+
+def language_to_read(offered: Sequence[str]) -> str:
+    """Return the reader's language if it is offered, or else the first one.
+
+    "es-MX" is also Spanish. Returns an empty text if none is offered.
+    """
+    reads = (translation.get_language() or "").split("-")[0]
+    found = (code for code in offered if code.lower().split("-")[0] == reads)
+    return next(found, offered[0] if offered else "")
 
 
 class LanguageMiddleware:

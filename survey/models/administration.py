@@ -212,7 +212,7 @@ class Administration(models.Model):
         them). Not unique: lists show `name` in small letters as well.
         """
         month = formats.date_format(timezone.localtime(self.opens_at), _("F Y"))
-        return f"{self.published.survey.default_title}, {self.audience}, {month}"
+        return f"{self.published.survey.title_to_read}, {self.audience}, {month}"
 
 
 class RespondentQuerySet(models.QuerySet["Respondent"]):

@@ -14,6 +14,7 @@ from django.db import models
 from django.db.models.functions import Coalesce
 from django.utils.translation import gettext as _
 
+from accounts.language import language_to_read
 from survey.models.cached import FrozenManager
 
 
@@ -79,9 +80,18 @@ class Survey(models.Model):
         return known or self.name
 
     @property
+    def title_to_read(self) -> str:
+        """Title in the reader's language if the survey has it, or else the first."""
+        return self.title.get(self.language_to_read) or self.default_title
+
+    @property
+    def language_to_read(self) -> str:
+        return language_to_read([language["code"] for language in self.languages])
+
+    @property
     def full_title(self) -> str:
         return _("%(title)s, version %(version)s") % {
-            "title": self.default_title,
+            "title": self.title_to_read,
             "version": self.version,
         }
 

@@ -191,5 +191,5 @@ def survey_in_words(published: PublishedSurvey) -> str:
         "title": survey.name,
         "version": survey.version,
     }
-    title = survey.default_title
+    title = survey.title_to_read
     return named if title == survey.name else f"{title} ({named})"

@@ -64,11 +64,12 @@ class Contents:
 
 
 def contents_of(survey: Survey) -> Contents:
-    """Read the contents in the survey's default language. 5 statements."""
-    language = survey.languages[0]["code"] if survey.languages else ""
+    """Read the contents in the reader's language or the first. 5 statements."""
+    wanted = [survey.language_to_read, *(one["code"] for one in survey.languages)]
 
     def plain(texts: Texts) -> str:
-        return texts.get(language) or next(iter(texts.values()), "")
+        found = (texts[code] for code in wanted if texts.get(code))
+        return next(found, "")
 
     items = Item.objects.select_related("option_set")
     blocks = Block.objects.prefetch_related(Prefetch("items", queryset=items))

@@ -33,6 +33,7 @@ from django.views.decorators.http import require_safe
 
 from accounts.access import needs
 from accounts.http import StaffRequest
+from accounts.language import language_to_read
 from accounts.permissions import Capability
 from survey.console.surveys.views import survey_or_404
 from survey.definitions.publishing import (
@@ -253,7 +254,9 @@ def _preview(request: StaffRequest, pk: int, seed: int) -> Preview:
 
 def language_of(request: HttpRequest, published: Published) -> str:
     asked = request.GET.get("language", "")
-    return asked if asked in published.languages else published.languages[0]
+    if asked in published.languages:
+        return asked
+    return language_to_read(published.languages)
 
 
 _drafts: OrderedDict[tuple[int, datetime], tuple[Published, float]] = OrderedDict()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
+from django.utils import translation
 
 from survey.models import Administration, PublishedSurvey, Survey
 
@@ -40,12 +41,19 @@ def test_title_names_survey_audience_and_month():
     assert fall.title == "My School and Me, students, October 2026"
 
 
-def test_title_is_in_the_first_language_of_the_survey():
+def test_title_is_in_the_reader_s_language_or_the_first_of_the_survey():
     fall = administration(
         title={"en": "My School and Me", "es": "Mi escuela y yo"},
         languages=SPANISH_FIRST,
     )
-    assert fall.title == "Mi escuela y yo, students, October 2026"
+    assert fall.title == "My School and Me, students, October 2026"
+    with translation.override("es"):
+        assert fall.title.startswith("Mi escuela y yo, ")
+    fall.published.survey.languages = [{"code": "ar"}, {"code": "es-MX"}]
+    fall.published.survey.title = {"ar": "مدرستي", "es-MX": "Mi escuela"}
+    assert fall.title.startswith("مدرستي, ")
+    with translation.override("es"):
+        assert fall.title.startswith("Mi escuela, ")
 
 
 def test_title_falls_back_to_any_language_and_then_to_the_name():
