@@ -17,7 +17,9 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Prefetch, QuerySet
 from django.http import HttpRequest
+from django.utils import translation
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from accounts import audit
 from accounts.models import User
@@ -47,6 +49,13 @@ LONGEST_TEXT = 32_767
 # Of a section, so that a form has less than a thousand fields in six languages.
 MOST_TEXTS = 120
 NO_RULES = {"id", "page", "kind", "label", "hint", "guidance", "option_set", "local"}
+
+FIELD_WORDS = {
+    "hint": gettext_lazy("hint"),
+    "guidance": gettext_lazy("guidance"),
+    "required_message": gettext_lazy("message if it is required"),
+    "constraint_message": gettext_lazy("message if it is not valid"),
+}
 
 TextHolder = Survey | Page | Block | Item | Option
 
@@ -190,26 +199,35 @@ def sections_of(survey: Survey) -> list[TextSection]:
     blocks = Block.objects.prefetch_related(
         Prefetch("items", queryset=Item.objects.all())
     )
-    found = [TextSection("Title", [EditableText("title", survey, "title")])]
-    for page in survey.pages.prefetch_related(Prefetch("blocks", queryset=blocks)):
-        found += _parts(page.name, list(_texts_of_page(page)))
+    title = EditableText(_("title"), survey, "title")
+    found = [TextSection(_("Title"), [title])]
+    pages = survey.pages.prefetch_related(Prefetch("blocks", queryset=blocks))
+    for number, page in enumerate(pages, 1):
+        words = _("Page %(number)s: %(title)s") % {
+            "number": number,
+            "title": page.title.get(survey.language_to_read) or page.name,
+        }
+        found += _parts(words, list(_texts_of_page(page)))
     sets = survey.option_sets.order_by("pk").prefetch_related("options")
     for option_set in sets:
         options = option_set.options.all()
         texts = [EditableText(one.value, one, "label") for one in options if one.label]
-        found += _parts(f"Options {option_set.name}", texts)
+        found += _parts(_("Options %(name)s") % {"name": option_set.name}, texts)
     return found
 
 
 def _texts_of_page(page: Page) -> Iterator[EditableText]:
     if page.title:
-        yield EditableText("title of the page", page, "title")
+        yield EditableText(_("title of the page"), page, "title")
     for number, block in enumerate(page.blocks.all(), 1):
         if block.label:
-            yield EditableText(f"heading {number}", block, "label")
+            yield EditableText(
+                _("heading %(number)s") % {"number": number}, block, "label"
+            )
         for item in block.items.all():
             for field in ITEM_TEXTS:
-                place = item.name if field == "label" else f"{item.name}, {field}"
+                words = FIELD_WORDS.get(field)
+                place = f"{item.name}, {words}" if words else item.name
                 text = EditableText(place, item, field)
                 if text.texts:
                     yield text
@@ -239,7 +257,9 @@ def save_texts(
     survey = lock_survey(survey)
     if survey.published_at is not None:
         raise TextsChanged(_("This correction was published meanwhile."))
-    section = sections_of(survey)[number]
+    # The audit log names the texts in the same language for everyone.
+    with translation.override("en"):
+        section = sections_of(survey)[number]
     if section.digest != seen:
         raise TextsChanged(
             _(
