@@ -11,6 +11,7 @@ from django.views.decorators.http import require_safe
 
 from accounts.access import needs
 from accounts.http import StaffRequest
+from accounts.language import language_to_read
 from accounts.permissions import Capability
 from survey.console.administrations.views import visible_administration_or_404
 from survey.console.surveys.contents import KIND_WORDS
@@ -24,6 +25,9 @@ from survey.definitions.schema import (
 from survey.models import PublishedSurvey
 from survey.taking.published import published_survey
 from survey.taking.rendering import Localizer, Text
+
+# A wider table cannot be read on paper.
+MOST_COLUMNS = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,8 @@ class Question:
 class Block:
     label: Text
     questions: list[Question]
+    # What all questions share if they are the rows of one table; else empty.
+    columns: list[Text]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +64,11 @@ def administration_questionnaire(request: StaffRequest, pk: int) -> HttpResponse
     found = PublishedSurvey.objects.filter(administrations=pk)
     published = published_survey(found.values_list("digest", flat=True).get())
     asked = request.GET.get("language", "")
-    language = asked if asked in published.languages else published.languages[0]
+    language = (
+        asked
+        if asked in published.languages
+        else language_to_read(published.languages)
+    )
     definition = published.definition
     [chosen] = [one for one in definition["languages"] if one["code"] == language]
     return render(
@@ -110,12 +120,22 @@ def pages_of(definition: SurveyDefinition, language: str) -> list[QuestionnaireP
             if definition["items"][name]["kind"] in VISIBLE
         ]
 
+    def columns(block: BlockDefinition, questions: list[Question]) -> list[Text]:
+        options = questions[0].options
+        kinds = {definition["items"][name]["kind"] for name in block["items"]}
+        if not block["grid"] or kinds != {"select_one"} or len(options) > MOST_COLUMNS:
+            return []
+        shared = all(question.options == options for question in questions)
+        return options if shared else []
+
     return [
         QuestionnairePage(
             number,
             localizer.text(page["title"]),
             [
-                Block(localizer.text(block["label"]), questions)
+                Block(
+                    localizer.text(block["label"]), questions, columns(block, questions)
+                )
                 for block in page["blocks"]
                 if (questions := visible(block))
             ],

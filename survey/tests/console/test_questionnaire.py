@@ -7,6 +7,8 @@ import re
 import pytest
 
 from accounts.tests.logging_in import log_in
+from survey.console.surveys.questionnaire import pages_of
+from survey.definitions.schema import load_definition
 from survey.tests.conftest import open_now
 
 pytestmark = pytest.mark.django_db
@@ -50,6 +52,25 @@ def test_each_language_has_its_texts(client, staff, administration):
     assert 'lang="es"' in page.content.decode()
     # Unknown ones are shown in the first.
     assert "About safe" in text_of(read(client, administration, language="<x>"))
+
+
+def test_the_questions_are_in_the_reader_s_language(client, staff, administration):
+    staff.chen.language = "es"
+    staff.chen.save()
+    log_in(client, staff.chen)
+    assert "De safe" in text_of(read(client, administration))
+
+
+def test_the_options_of_a_grid_stand_above_its_questions_once(publish):
+    choice = {"kind": "select_one", "option_set": "agree"}
+    definition = load_definition(publish([{"safe": choice, "clean": choice}]).definition)
+    [block] = definition["pages"][0]["blocks"]
+    block["grid"] = True
+    [shown] = pages_of(definition, "en")[0].blocks
+    assert [option.html for option in shown.columns] == ["disagree", "unsure", "agree"]
+    block["grid"] = False
+    [shown] = pages_of(definition, "en")[0].blocks
+    assert not shown.columns
 
 
 def test_an_administration_of_another_district_is_not_found(
