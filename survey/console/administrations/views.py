@@ -20,7 +20,12 @@ from accounts.console.listing import Listing
 from accounts.http import StaffRequest
 from accounts.permissions import Capability as C
 from accounts.permissions import Permissions
-from survey.administrations import administrations_for, may_manage, subgroup_label
+from survey.administrations import (
+    administrations_for,
+    has_people,
+    may_manage,
+    subgroup_label,
+)
 from survey.console.administrations.fields import survey_in_words
 from survey.models import Administration, Denominator, EmailSchedule
 from survey.models.administration import CLOSES_SOON
@@ -131,6 +136,9 @@ def administration_detail(request: StaffRequest, pk: int) -> HttpResponse:
         survey_id = administration.published.survey_id
         survey_address = reverse("survey_detail", args=[survey_id])
     manages = may_manage(permissions, administration)
+    step, others = _split_off_next_step(
+        administration, _links(permissions, administration)
+    )
     return render(
         request,
         "survey/console/administration_detail.html",
@@ -144,7 +152,8 @@ def administration_detail(request: StaffRequest, pk: int) -> HttpResponse:
             "elsewhere": all_places - len(districts) - len(schools),
             "may_manage": manages,
             "emails": _email_figures(administration) if manages else None,
-            "links": _links(permissions, administration),
+            "step": step,
+            "links": others,
         },
     )
 
@@ -263,6 +272,38 @@ def _links(permissions: Permissions, administration: Administration) -> list[Pag
             )
         )
     return links
+
+
+def _split_off_next_step(
+    administration: Administration, links: list[PageLink]
+) -> tuple[PageLink, list[PageLink]]:
+    """Return the page to go on with, named like a button, and the other pages.
+
+    1 statement.
+    """
+    step = _next_step(administration)
+    for link in links:
+        if step and link.address.startswith(step[0]):
+            others = [other for other in links if other != link]
+            return link._replace(name=step[1]), others
+    # The first page is that of the response rates, which everyone may open.
+    return links[0]._replace(name=_("See response rates")), links[1:]
+
+
+def _next_step(administration: Administration) -> tuple[str, str] | None:
+    """Return an address and the words of a button; None for the response rates."""
+    pk = administration.pk
+    if administration.state == State.CLOSED:
+        return reverse("export_new"), _("Export responses")
+    if administration.denominator == Denominator.COUNT:
+        if administration.open_codes.exists():
+            return None
+        return reverse("open_codes_list", args=[pk]), _("Create open codes")
+    if not has_people(administration):
+        return reverse("roster_upload", args=[pk]), _("Upload a roster")
+    if administration.state == State.PLANNED:
+        return reverse("cards_list", args=[pk]), _("Print login cards")
+    return None
 
 
 def visible_administration_or_404(permissions: Permissions, pk: int) -> Administration:

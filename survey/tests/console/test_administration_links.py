@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from datetime import timedelta
+
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from accounts.permissions import Capability, Permissions
 from accounts.tests.conftest import staff  # noqa: F401
 from accounts.tests.logging_in import log_in
-from survey.models import RosterUpload
+from survey.models import Administration, RosterUpload
+from survey.tests.conftest import enrol
 
 pytestmark = pytest.mark.django_db
 
@@ -34,6 +39,37 @@ def test_an_administration_links_to_its_pages(staff, administration):  # noqa: F
         for address, needed in pages.items():
             has = permissions.has(Capability[needed])
             assert (f'href="{address}"' in text) == has, (user, address)
+
+
+def test_the_button_of_an_administration_leads_to_the_next_step(
+    staff,  # noqa: F811
+    administration,
+):
+    address = reverse("administration_detail", args=[administration.pk])
+
+    def button(user) -> str:
+        [found] = re.findall(
+            'class="button primary" href="[^"]+">([^<]+)<', links_from(user, address)
+        )
+        return found
+
+    def change(**fields) -> None:
+        Administration.objects.filter(pk=administration.pk).update(**fields)
+
+    assert button(staff.dana) == "Upload a roster"
+    # An analyst uploads nothing.
+    assert button(staff.analyst) == "See response rates"
+    enrol(administration, staff.lincoln)
+    assert button(staff.dana) == "See response rates"
+    change(opens_at=timezone.now() + timedelta(days=1))
+    assert button(staff.dana) == "Print login cards"
+    change(
+        opens_at=timezone.now() - timedelta(days=2),
+        closes_at=timezone.now() - timedelta(days=1),
+    )
+    assert button(staff.dana) == "Export responses"
+    change(closes_at=timezone.now() + timedelta(days=9), denominator="count")
+    assert button(staff.dana) == "Create open codes"
 
 
 def test_rosters_can_be_filtered_by_administration(staff, administration):  # noqa: F811
