@@ -128,14 +128,14 @@ class ExportForm(forms.Form):
         ),
     )
     blank_missing = forms.MultipleChoiceField(
-        label=gettext_lazy("Leave missing answers blank in columns of"),
+        label=gettext_lazy("Blank cells for missing answers in columns of"),
         choices=[(one.value, capfirst(one.label)) for one in ValueType],
         required=False,
         widget=forms.CheckboxSelectMultiple,
         help_text=gettext_lazy(
-            "Otherwise a code says whether a question was not applicable,"
-            " skipped or not reached. Blank cells are easier to calculate"
-            " with, and dates stay dates."
+            "Otherwise a cell without an answer says why there is none, with a code"
+            " such as -97 (the question did not apply), -98 (it was skipped) or -99"
+            " (it was not reached). Leave these codes out of means and sums."
         ),
     )
     identities = forms.BooleanField(

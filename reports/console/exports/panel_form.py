@@ -55,8 +55,8 @@ class PanelForm(ExportForm):
     def _offer_administrations(self) -> None:
         field = self._model_field("administrations")
         field.help_text = _(
-            "Choose the waves of one survey. Each row of the file is one"
-            " person in one of them."
+            "Choose the waves of one survey. A person who took part in three of"
+            " them has three rows, with the same random ID."
         )
         known = list(field.queryset or ())
         offered = [one for one in known if not refusal(one)]
