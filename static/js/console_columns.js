@@ -16,13 +16,15 @@ export function rememberColumnsMenu() {
   };
 }
 
-function hiddenColumns() {
-  return readStored(HIDDEN_COLUMNS)[listName(location.pathname)] ?? [];
+// Until somebody chooses, the columns that are seldom needed are hidden.
+function hiddenColumns(table) {
+  const seldom = table.tHead.querySelectorAll(".seldom");
+  return readStored(HIDDEN_COLUMNS)[listName(location.pathname)] ?? [...seldom].map(columnName);
 }
 
 // By name, because the same list may have other columns for another person.
 function applyColumns(table) {
-  const names = hiddenColumns();
+  const names = hiddenColumns(table);
   const numbers = [...table.tHead.rows[0].cells]
     .map((cell, index) => (index && names.includes(columnName(cell)) ? index + 1 : 0))
     .filter(Boolean);
@@ -42,9 +44,9 @@ function columnBox(table, cell) {
   const box = document.createElement("input");
   const name = columnName(cell);
   box.type = "checkbox";
-  box.checked = !hiddenColumns().includes(name);
+  box.checked = !hiddenColumns(table).includes(name);
   box.addEventListener("change", () => {
-    const others = hiddenColumns().filter((other) => other !== name);
+    const others = hiddenColumns(table).filter((other) => other !== name);
     const names = box.checked ? others : [...others, name];
     store(HIDDEN_COLUMNS, { ...readStored(HIDDEN_COLUMNS), [listName(location.pathname)]: names });
     applyColumns(table);
