@@ -25,7 +25,7 @@ def test_a_phone_answers_a_page_and_nothing_is_stored(
     inside = desk.frame_locator(".preview-frame iframe")
     expect(inside.locator("#item-safe")).to_be_visible()
     check(desk, "test link")
-    link = desk.get_by_role("link", name="Open the test link")
+    link = desk.get_by_role("link", name="open the test link")
     address = link.get_attribute("href")
 
     page = device(viewport=PHONE).new_page()
