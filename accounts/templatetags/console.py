@@ -82,7 +82,7 @@ def help_page(context: template.Context) -> object:
 
 @register.simple_tag
 def column(listing: Listing, name: str, title: str, kind: str = "") -> SafeString:
-    """Render a column header that sorts. `kind` is "number", "seldom", both or empty."""
+    """Render a column header that sorts. `kind` is "number", "seldom", both or ""."""
     if name != listing.sort:
         order = SafeString("")
     else:

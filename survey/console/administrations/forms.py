@@ -14,6 +14,7 @@ from django.forms.utils import ErrorDict
 from django.http import QueryDict
 from django.utils import timezone
 from django.utils.functional import cached_property
+from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import District, School
@@ -182,6 +183,10 @@ class AdministrationForm(forms.Form):
             " same school, grade, language, subgroups and dates. What"
             " would single out fewer is left out. Can't be lowered once"
             " people have started."
+        ),
+        error_messages=dict.fromkeys(
+            ("invalid", "min_value", "max_value"),
+            format_lazy(_("Enter a whole number from 1 to {}."), MAX_MINIMUM_GROUP),
         ),
         required=False,
     )

@@ -37,6 +37,7 @@ class WaveForm(forms.Form):
         label=gettext_lazy("Name"),
         max_length=MAX_NAME_LENGTH,
         help_text=gettext_lazy("Such as Spring 2027."),
+        error_messages={"required": gettext_lazy("Enter a name, such as Spring 2027.")},
     )
 
 

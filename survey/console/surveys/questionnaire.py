@@ -65,9 +65,7 @@ def administration_questionnaire(request: StaffRequest, pk: int) -> HttpResponse
     published = published_survey(found.values_list("digest", flat=True).get())
     asked = request.GET.get("language", "")
     language = (
-        asked
-        if asked in published.languages
-        else language_to_read(published.languages)
+        asked if asked in published.languages else language_to_read(published.languages)
     )
     definition = published.definition
     [chosen] = [one for one in definition["languages"] if one["code"] == language]

@@ -118,7 +118,7 @@ def test_a_suggested_name_never_replaces_a_typed_one(desk, staff, publish):
     page.route("**/administrations/open/", lambda route: held.append(route))
     page.get_by_role("radio", name="Students").check()
     name.focus()
-    page.wait_for_function("document.querySelector('.htmx-request')")
+    expect(page.locator(".htmx-request")).to_have_count(1)
     with page.expect_response("**/administrations/open/"):
         held.pop().continue_()
     expect(name).to_have_value("students")
@@ -129,11 +129,11 @@ def test_a_suggested_name_never_replaces_a_typed_one(desk, staff, publish):
     # The suggestion for teachers was on its way while a name was typed.
     name.fill("")
     page.get_by_role("radio", name="Teachers").check()
-    page.wait_for_function("document.querySelector('.htmx-request')")
+    expect(page.locator(".htmx-request")).to_have_count(1)
     name.fill("our-own")
     with page.expect_response("**/administrations/open/"):
         held.pop().continue_()
-    page.wait_for_function("!document.querySelector('.htmx-request')")
+    expect(page.locator(".htmx-request")).to_have_count(0)
     expect(name).to_have_value("our-own")
     expect(name).to_be_focused()
 

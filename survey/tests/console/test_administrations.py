@@ -683,7 +683,7 @@ def test_the_minimum_group_of_exports_is_a_setting(client, staff, published):
     log_in(client, staff.state)
     assert client.get(NEW).context["form"]["minimum_group"].value() == 5
     refused = errors(client.post(NEW, form_for(published, minimum_group="0")))
-    assert "greater than or equal to 1" in refused
+    assert "Enter a whole number from 1 to 100." in refused
     client.post(NEW, form_for(published, minimum_group="8"))
     administration = Administration.objects.get()
     assert administration.minimum_group == 8

@@ -63,7 +63,9 @@ def test_the_questions_are_in_the_reader_s_language(client, staff, administratio
 
 def test_the_options_of_a_grid_stand_above_its_questions_once(publish):
     choice = {"kind": "select_one", "option_set": "agree"}
-    definition = load_definition(publish([{"safe": choice, "clean": choice}]).definition)
+    definition = load_definition(
+        publish([{"safe": choice, "clean": choice}]).definition
+    )
     [block] = definition["pages"][0]["blocks"]
     block["grid"] = True
     [shown] = pages_of(definition, "en")[0].blocks
