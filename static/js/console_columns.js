@@ -39,6 +39,12 @@ function isRowHeader(table, index) {
   return table.tBodies[0]?.rows[0]?.cells[index]?.tagName === "TH";
 }
 
+// The style sheet hides such a column, so that there is nothing to choose.
+function isEmpty(table, index) {
+  const rows = [...(table.tBodies[0]?.rows ?? [])];
+  return rows.length > 0 && rows.every((row) => row.cells[index].classList.contains("none"));
+}
+
 function columnBox(table, cell) {
   const label = document.createElement("label");
   const box = document.createElement("input");
@@ -66,7 +72,9 @@ export function offerColumns(table) {
   applyColumns(table);
   if (document.getElementById(words.content.firstElementChild.id)) return;
   const menu = words.content.firstElementChild.cloneNode(true);
-  const chosen = cells.filter((cell, index) => index && !isRowHeader(table, index));
+  const chosen = cells.filter(
+    (cell, index) => index && !isRowHeader(table, index) && !isEmpty(table, index),
+  );
   const fill = () => {
     const boxes = chosen.map((cell) => columnBox(table, cell));
     menu.querySelector(".menu-panel").append(...boxes);

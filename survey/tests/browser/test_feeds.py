@@ -150,7 +150,7 @@ def test_an_administrator_connects_a_feed_and_decides_about_held_scans(
     look(page, "07-failed")
     open_feed(page)
     look(page, "08-feed-that-failed")
-    page.get_by_role("link", name="Change", exact=True).click()
+    page.get_by_role("link", name="Change settings").click()
     page.get_by_label("Bearer token").fill(KEY)
     page.get_by_role("button", name="Save changes").click()
     page.get_by_role("button", name="Try it").click()
@@ -254,7 +254,7 @@ def test_people_keep_their_records_when_ids_and_schools_change(
     assert invited() == [f"u{n:04}" for n in range(40)]
 
     open_feed(page)
-    page.get_by_role("link", name="Change", exact=True).click()
+    page.get_by_role("link", name="Change settings").click()
     page.get_by_label("Here: 00000, 00001, 00002").check()
     look(page, "30-other-id")
     page.get_by_role("button", name="Save changes").click()
