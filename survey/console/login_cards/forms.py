@@ -15,25 +15,52 @@ from survey.login_cards.card_text import CARD_WORDS
 from survey.models import CardSet
 from survey.taking.messages import languages
 
-PDF = (CardSet.Format.PDF.value, gettext_lazy("Login cards to print (PDF)"))
+PDF = (
+    CardSet.Format.PDF.value,
+    gettext_lazy(
+        "Cards to print (PDF): one for each person, with their name, access code and"
+        " QR code"
+    ),
+)
 # A CSV file with a byte order mark, after which Excel shows accents correctly.
 EXCEL = "excel"
 DRAWN = (
     CardSet.Format.PDF.value,
-    gettext_lazy("Cards to draw from, without names (PDF)"),
+    gettext_lazy(
+        "Cards to draw from (PDF): each has an access code and a QR code, and no name"
+    ),
 )
 EMAIL = (
     CardSet.Format.EMAIL.value,
-    gettext_lazy("E-mail to each person who has an address"),
+    gettext_lazy(
+        "E-mails, sent at once: people who have an address get their own code and link"
+    ),
 )
 LISTS = (
-    (CardSet.Format.CSV.value, gettext_lazy("List for mail merge (CSV)")),
-    (EXCEL, gettext_lazy("List for Excel (CSV)")),
+    (
+        CardSet.Format.CSV.value,
+        gettext_lazy(
+            "List for mail merge (CSV): one row for each person, with their name, code"
+            " and link"
+        ),
+    ),
+    (
+        EXCEL,
+        gettext_lazy(
+            "List for Excel (CSV): the same rows, with accents that Excel shows"
+            " correctly"
+        ),
+    ),
 )
 LANGUAGE_NAMES = dict(languages())
 
 
-class UnfinishedForm(forms.Form):
+class CodesForm(forms.Form):
+    """What to make of access codes, and for whom."""
+
+    format = forms.ChoiceField(
+        label=gettext_lazy("What do you need?"), widget=forms.RadioSelect
+    )
     unfinished = forms.BooleanField(
         required=False, label=gettext_lazy("Only people who have not finished")
     )
@@ -45,20 +72,16 @@ class UnfinishedForm(forms.Form):
             del self.fields["unfinished"]
 
 
-class CardsForm(UnfinishedForm):
+class CardsForm(CodesForm):
     """Options for the cards of one school."""
 
-    field_order = ("grade", "classroom", "unfinished", "format", "language", "shown")
+    field_order = ("format", "grade", "classroom", "unfinished", "language", "shown")
 
     grade = forms.ChoiceField(required=False, label=gettext_lazy("Grade"))
     classroom = forms.ChoiceField(required=False, label=gettext_lazy("Class"))
-    format = forms.ChoiceField(
-        label=gettext_lazy("Format"), choices=[PDF, EMAIL, *LISTS], initial=PDF[0]
-    )
     language = forms.ChoiceField(
         required=False,
-        label=gettext_lazy("Second language"),
-        help_text=gettext_lazy("Cards are always in the survey's main language."),
+        label=gettext_lazy("Second language on the cards"),
     )
     shown = forms.ChoiceField(
         required=False,
@@ -78,9 +101,11 @@ class CardsForm(UnfinishedForm):
         confidential: bool,
     ) -> None:
         super().__init__(data, confidential=confidential)
+        set_choices(self, "format", [PDF, EMAIL, *LISTS])
         if confidential:
             set_choices(self, "format", [DRAWN, EMAIL])
             del self.fields["shown"]
+        self.initial["format"] = CardSet.Format.PDF
         self.groups = set(groups)
         set_group_choices(self, groups)
         others = [
@@ -88,7 +113,11 @@ class CardsForm(UnfinishedForm):
             for language in CARD_WORDS
             if language != first_language
         ]
-        own, none = ("", _("Each person's own")), (first_language, _("None"))
+        self.fields["language"].help_text = _(
+            "Every card is in %(language)s, with this language below it."
+        ) % {"language": LANGUAGE_NAMES[first_language]}
+        own = ("", _("Each person's own language on the roster"))
+        none = (first_language, _("None"))
         # On a card without a name, one's own language could tell whose it is.
         choices = [none, *others] if confidential else [own, *others, none]
         set_choices(self, "language", choices)
@@ -108,17 +137,14 @@ class CardsForm(UnfinishedForm):
         return cleaned
 
 
-class ListForm(UnfinishedForm):
+class ListForm(CodesForm):
     """All schools at once are available only as a list, or as e-mails."""
-
-    field_order = ("format", "unfinished")
-
-    format = forms.ChoiceField(label=gettext_lazy("Format"), choices=[*LISTS, EMAIL])
 
     def __init__(self, data: QueryDict | None, *, confidential: bool) -> None:
         super().__init__(data, confidential=confidential)
-        if confidential:
-            set_choices(self, "format", [EMAIL])
+        choices = [EMAIL] if confidential else [*LISTS, EMAIL]
+        set_choices(self, "format", choices)
+        self.initial["format"] = choices[0][0]
 
 
 class ReissueForm(forms.Form):
