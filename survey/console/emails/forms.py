@@ -6,6 +6,7 @@ import re
 
 from django import forms
 from django.http import QueryDict
+from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -46,6 +47,13 @@ class PlanForm(forms.Form):
         max_value=MAX_RATE,
         help_text=gettext_lazy(
             "At most. Your engineers know what your mail server accepts."
+        ),
+        error_messages=dict.fromkeys(
+            ("required", "invalid", "min_value", "max_value"),
+            format_lazy(
+                gettext_lazy("Write a whole number from 1 to {most}."),
+                most=f"{MAX_RATE:,}",
+            ),
         ),
     )
 

@@ -75,6 +75,7 @@ class NewFeedForm(forms.Form):
     district = forms.ModelChoiceField(
         District.objects.none(),
         label=gettext_lazy("District"),
+        empty_label=gettext_lazy("Choose a district"),
         error_messages={"required": gettext_lazy("Choose a district.")},
     )
     kind = forms.ChoiceField(

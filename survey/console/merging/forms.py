@@ -49,6 +49,7 @@ class MergeForm(forms.Form):
             field.queryset = places.order_by("name", "pk")
             field.help_text = _(purpose)
             field.error_messages["required"] = _(required)
+            field.empty_label = _(required).rstrip(".")
 
     def clean(self) -> dict[str, object]:
         cleaned: dict[str, object] = super().clean() or {}

@@ -22,7 +22,7 @@ from accounts.models import District, School
 from accounts.permissions import Capability
 from survey.console.merging.forms import ConfirmMergeForm, MergeForm
 from survey.merging import merges
-from survey.models import CardSet, PlaceMerge
+from survey.models import Administration, CardSet, PlaceMerge
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -156,7 +156,7 @@ def merge_or_404(request: StaffRequest, pk: int) -> PlaceMerge:
 def _render(
     request: StaffRequest, merge: PlaceMerge, form: ConfirmMergeForm
 ) -> HttpResponse:
-    job, report = merges.latest_job(merge), merge.report
+    job = merges.latest_job(merge)
     stopped = merge.state == State.MERGING and (job is None or job.is_over)
     return render(
         request,
@@ -169,7 +169,7 @@ def _render(
             "is_confirmable": merge.state in CONFIRMABLE or stopped,
             "figures": _figures(merge),
             "schools": _school_names(merge),
-            "administrations": report.get("administrations", ()),
+            "administrations": _administration_titles(merge),
         },
     )
 
@@ -206,6 +206,15 @@ def _rounded(number: int) -> str:
         if 0 < number < fewest
         else f"{number:,}"
     )
+
+
+def _administration_titles(merge: PlaceMerge) -> list[str]:
+    names = merge.report.get("administrations", ())
+    found = Administration.objects.filter(name__in=names).order_by("-opens_at", "pk")
+    found = found.select_related("published__survey").defer(
+        "published__definition", "published__survey__source"
+    )
+    return [administration.title for administration in found]
 
 
 def _school_names(merge: PlaceMerge) -> list[tuple[str, str]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from django import forms
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from survey.rosters.field_parsers import (
     InvalidCell,
@@ -20,14 +21,18 @@ LONGEST_NAME = 200
 
 class RosterFieldsForm(forms.Form):
     given_name = forms.CharField(
-        label=_("Given name"), max_length=LONGEST_NAME, required=False
+        label=gettext_lazy("Given name"), max_length=LONGEST_NAME, required=False
     )
     family_name = forms.CharField(
-        label=_("Family name"), max_length=LONGEST_NAME, required=False
+        label=gettext_lazy("Family name"), max_length=LONGEST_NAME, required=False
     )
-    grade = forms.CharField(label=_("Grade"), max_length=40, required=False)
-    classroom = forms.CharField(label=_("Class"), max_length=64, required=False)
-    email = forms.CharField(label=_("E-mail"), max_length=254, required=False)
+    grade = forms.CharField(label=gettext_lazy("Grade"), max_length=40, required=False)
+    classroom = forms.CharField(
+        label=gettext_lazy("Class"), max_length=64, required=False
+    )
+    email = forms.CharField(
+        label=gettext_lazy("E-mail"), max_length=254, required=False
+    )
 
     def clean_given_name(self) -> str:
         return self.parsed("given_name", parse_text)
@@ -48,5 +53,6 @@ class RosterFieldsForm(forms.Form):
         try:
             return parse(self.cleaned_data[name])
         except InvalidCell as error:
-            label = self.fields[name].label
-            raise forms.ValidationError(f"{label} {error}.") from error
+            raise forms.ValidationError(
+                _("What you typed %(problem)s.") % {"problem": error}
+            ) from error

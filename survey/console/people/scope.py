@@ -106,9 +106,12 @@ def set_group_choices(form: forms.Form, groups: Sequence[tuple[str, str]]) -> No
     """Fill the fields `grade` and `classroom`; remove a field without choices."""
     grades = sorted({grade for grade, _room in groups if grade})
     rooms = sorted({room for _grade, room in groups if room})
-    for name, values in (("grade", grades), ("classroom", rooms)):
+    for name, values, everyone in (
+        ("grade", grades, _("All grades")),
+        ("classroom", rooms, _("All classes")),
+    ):
         if values:
-            choices = [("", _("All")), *((value, value) for value in values)]
+            choices = [("", everyone), *((value, value) for value in values)]
             set_choices(form, name, choices)
         else:
             del form.fields[name]

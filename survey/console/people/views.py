@@ -101,7 +101,7 @@ class PeopleFilter(forms.Form):
     ) -> None:
         super().__init__(data)
         labels = [(value, label) for value, (label, _where) in statuses.items()]
-        set_choices(self, "state", [("", _("All")), *labels])
+        set_choices(self, "state", [("", _("All statuses")), *labels])
         set_group_choices(self, groups)
         if school:
             choices = [(school.pk, school.name), ("", _("All my schools"))]

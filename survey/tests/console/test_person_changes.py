@@ -81,8 +81,8 @@ def test_a_value_that_a_roster_changed_meanwhile_stays(client, staff, maya):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"grade": "seventh and a half"}, "Grade is not a grade"),
-        ({"email": "maya"}, "E-mail is not an e-mail address"),
+        ({"grade": "seventh and a half"}, "What you typed is not a grade"),
+        ({"email": "maya"}, "What you typed is not an e-mail address"),
         ({"given_name": "x" * 201}, "at most 200 characters"),
         ({"family_name": "a\x00b"}, "Null characters are not allowed"),
     ],

@@ -130,8 +130,8 @@ def test_the_emails_of_others_do_not_exist(desk, confirmed, staff, who):
         ({"reminder_days": "1,2,3,4,5,6,7,8,9,10,11"}, "at most 10"),
         # Of an administration of 31 days.
         ({"reminder_days": "60"}, "later reminders would never be sent"),
-        ({"rate_per_minute": "0"}, "greater than or equal to 1"),
-        ({"rate_per_minute": ""}, "required"),
+        ({"rate_per_minute": "0"}, "from 1 to 60,000"),
+        ({"rate_per_minute": ""}, "from 1 to 60,000"),
     ],
 )
 def test_an_impossible_schedule_gets_a_clear_message(desk, changes, message):
