@@ -7,6 +7,7 @@ import io
 import json
 from collections.abc import Iterable, Iterator
 from datetime import MAXYEAR, MINYEAR, date, datetime, time, timedelta
+from operator import itemgetter
 
 from django import forms
 from django.contrib import messages
@@ -23,7 +24,7 @@ from django.views.decorators.http import require_safe
 
 from accounts import audit
 from accounts.access import needs
-from accounts.console.audit_sentences import SAW_NAMES, lines_of
+from accounts.console.audit_sentences import SAW_NAMES, action_label, lines_of
 from accounts.console.listing import LONGEST_SEARCH, Listing
 from accounts.csv_injection import escape_formula
 from accounts.http import CSV, StaffRequest
@@ -85,7 +86,8 @@ class FilterForm(forms.Form):
     def __init__(self, data: QueryDict | None = None) -> None:
         super().__init__(data)
         # Read the actions once, for checking as well as for the list.
-        actions = [(action, action.capitalize()) for action in known_actions()]
+        actions = [(action, action_label(action)) for action in known_actions()]
+        actions.sort(key=itemgetter(1))
         self.fields["action"] = forms.ChoiceField(
             label=_("Action"),
             required=False,

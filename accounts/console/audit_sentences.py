@@ -12,15 +12,19 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cached_property
 from string import Formatter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext, gettext_noop
+from django.utils.text import capfirst
+from django.utils.translation import gettext, gettext_lazy, gettext_noop
 
 from accounts.models import AuditEntry, User
 from accounts.permissions import Permissions
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 
 class Label(NamedTuple):
@@ -55,6 +59,7 @@ _HIDDEN_DETAILS = frozenset({"page", "searched"})
 _FALLBACK = Sentence("{who}: {action} {subject}")
 _SENTENCES: dict[str, Sentence] = {}
 _SUBJECTS: dict[str, Subjects] = {}
+_WORDS: dict[str, StrOrPromise] = {}
 
 
 def add_sentences(sentences: Mapping[str, str], *, are_views: bool = False) -> None:
@@ -69,6 +74,19 @@ def add_sentences(sentences: Mapping[str, str], *, are_views: bool = False) -> N
 def add_subjects(kind: str, subjects: Subjects) -> None:
     """Say what objects of a model, such as "survey.respondent", are called."""
     _SUBJECTS[kind] = subjects
+
+
+def add_words(words: Mapping[str, StrOrPromise]) -> None:
+    """Say what stored names of properties, and values such as "none", are called."""
+    _WORDS.update(words)
+
+
+def action_label(action: str) -> str:
+    """Return "Renamed the school …", or an action without a sentence as it is."""
+    if action not in _SENTENCES:
+        return capfirst(action)
+    label = gettext(_SENTENCES[action].text).format(who="…", subject="…")
+    return capfirst(label.removeprefix("… ").removesuffix(": …"))
 
 
 def sentence_of(action: str) -> Sentence:
@@ -128,7 +146,7 @@ class Line:
         # Where people are named, so is the survey that they are invited to.
         hidden = {*_HIDDEN_DETAILS, *(["administration"] * bool(self.subject.context))}
         return [
-            (name, _shown(before), _shown(after))
+            (str(_shown(name)), _shown(before), _shown(after))
             for name, before, after in self.entry.changes
             if name not in hidden
             and (self.entry.before or after not in (None, False, "", [], {}))
@@ -145,11 +163,20 @@ class Line:
 
 
 def _shown(value: object) -> object:
-    """Spell lists and objects without the brackets and quotes of Python."""
+    """Spell lists and objects without the brackets and quotes of Python.
+
+    Words that the apps have added are translated; others stay as they are stored.
+    """
+    if isinstance(value, bool):
+        return gettext("yes") if value else gettext("no")
+    if isinstance(value, str):
+        return str(_WORDS.get(value, value))
     if isinstance(value, list):
         return ", ".join(str(_shown(one)) for one in value)
     if isinstance(value, dict):
-        return ", ".join(f"{name}: {_shown(one)}" for name, one in value.items())
+        return ", ".join(
+            f"{_shown(name)}: {_shown(one)}" for name, one in value.items()
+        )
     return value
 
 
@@ -269,4 +296,31 @@ add_sentences(
 SAW_NAMES = "see names in the audit log"
 add_sentences(
     {SAW_NAMES: gettext_noop("{who} saw names in the audit log")}, are_views=True
+)
+add_words(
+    {
+        "name": gettext_lazy("name"),
+        "code": gettext_lazy("code"),
+        "people": gettext_lazy("people"),
+        "entries": gettext_lazy("entries"),
+        "what": gettext_lazy("searched for"),
+        "in a row": gettext_lazy("wrong in a row"),
+        "contact_name": gettext_lazy("name of the contact person"),
+        "contact_email": gettext_lazy("e-mail address of the contact person"),
+        "contact_phone": gettext_lazy("phone number of the contact person"),
+        "student_percent": gettext_lazy("threshold for students, in percent"),
+        "teacher_percent": gettext_lazy("threshold for teachers, in percent"),
+        "parent_percent": gettext_lazy("threshold for parents, in percent"),
+        "minimum_group": gettext_lazy("minimum group"),
+        "logo": gettext_lazy("logo"),
+        "logo_id": gettext_lazy("logo"),
+        "district": gettext_lazy("district"),
+        "school": gettext_lazy("school"),
+        "role": gettext_lazy("role"),
+        "state": gettext_lazy("state"),
+        "open": gettext_lazy("open"),
+        "closed": gettext_lazy("closed"),
+        "none": gettext_lazy("none"),
+        "changed": gettext_lazy("changed"),
+    }
 )

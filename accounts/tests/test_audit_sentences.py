@@ -6,7 +6,7 @@ import re
 from datetime import timedelta
 
 import pytest
-from django.utils import timezone
+from django.utils import timezone, translation
 
 from accounts import audit
 from accounts.console import audit_sentences
@@ -57,6 +57,26 @@ def test_commands_and_lists_are_shown_in_words(staff, client):
     text = text_of(log_in(client, staff.dana).get(AUDIT))
     assert "System (load_demo)" in text
     assert "administrations: spring, fall" in text and "rows: added: 2" in text
+
+
+def test_properties_and_actions_are_named_in_the_readers_language(staff, client):
+    audit.record(
+        "log in",
+        by=staff.dana,
+        district=staff.riverside,
+        before={"student_percent": 50, "water": "cold"},
+        after={"student_percent": None, "water": True},
+    )
+    log_in(client, staff.dana)
+    text = text_of(client.get(AUDIT))
+    assert "threshold for students, in percent: 50" in text
+    with translation.override("es"):
+        [line] = client.get(AUDIT).context["lines"]
+        assert line.details[0][0] == "umbral para estudiantes, en porcentaje"
+        assert line.details[1] == ("water", "cold", "sí")
+        assert audit_sentences.action_label("log in") == "Inició sesión"
+    assert audit_sentences.action_label("log in") == "Logged in"
+    assert audit_sentences.action_label("water plants") == "Water plants"
 
 
 def test_changes_that_differ_are_lines_of_their_own(staff, client):

@@ -22,6 +22,7 @@ STYLES = {
     "SHORT_DATETIME_FORMAT",
     "MONTH_DAY_FORMAT",
     "N j, Y, g:i:s A",
+    "D",
     "D, N j",
     "g:i:s A",
     # In addresses and ids, which nobody reads.

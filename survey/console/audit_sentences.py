@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from django.urls import reverse
-from django.utils.translation import gettext_noop
+from django.utils.translation import gettext_lazy, gettext_noop
 
 from accounts.console.audit_sentences import (
     Label,
     Subjects,
     add_sentences,
     add_subjects,
+    add_words,
 )
 from accounts.permissions import Capability, Permissions
 from survey.models import Administration, Respondent
@@ -176,9 +177,95 @@ VIEWS = {
     "preview an e-mail": gettext_noop("{who} previewed an e-mail of {subject}"),
     "show open code": gettext_noop("{who} showed an open code: {subject}"),
 }
+WORDS = {
+    "IDs": gettext_lazy("IDs"),
+    "a minute": gettext_lazy("e-mails a minute"),
+    "added": gettext_lazy("added"),
+    "administration": gettext_lazy("administration"),
+    "administrations": gettext_lazy("administrations"),
+    "all of its owner's schools": gettext_lazy("all schools of its owner"),
+    "answers can be joined with other waves": gettext_lazy(
+        "answers can be joined with other waves"
+    ),
+    "back": gettext_lazy("brought back"),
+    "by a later roster": gettext_lazy("by a later roster"),
+    "closes": gettext_lazy("closes"),
+    "codes": gettext_lazy("access codes"),
+    "codes show earlier answers on new devices": gettext_lazy(
+        "codes show earlier answers on new devices"
+    ),
+    "consent is required": gettext_lazy("consent is required"),
+    "coordinators see who has finished": gettext_lazy(
+        "coordinators see who has finished"
+    ),
+    "corrects": gettext_lazy("corrects"),
+    "count": gettext_lazy("number of people"),
+    "created": gettext_lazy("added"),
+    "credentials": gettext_lazy("credentials"),
+    "digest": gettext_lazy("fingerprint of the survey"),
+    "draft": gettext_lazy("draft"),
+    "e-mail": gettext_lazy("e-mail"),
+    "e-mails": gettext_lazy("e-mails"),
+    "email": gettext_lazy("e-mail"),
+    "feed": gettext_lazy("feed"),
+    "file": gettext_lazy("file"),
+    "finished only": gettext_lazy("only people who have finished"),
+    "first": gettext_lazy("first day"),
+    "format": gettext_lazy("format"),
+    "given by": gettext_lazy("given by"),
+    "given on": gettext_lazy("given on"),
+    "host_key": gettext_lazy("host key"),
+    "identities": gettext_lazy("with names"),
+    "identity": gettext_lazy("column that identifies a person"),
+    "issue": gettext_lazy("number of the code"),
+    "key": gettext_lazy("key"),
+    "kind": gettext_lazy("kind"),
+    "label": gettext_lazy("label"),
+    "language": gettext_lazy("language"),
+    "last": gettext_lazy("last day"),
+    "limit": gettext_lazy("limit"),
+    "message platforms get access codes": gettext_lazy(
+        "message platforms get access codes"
+    ),
+    "message platforms get names": gettext_lazy("message platforms get names"),
+    "minimum group in exports": gettext_lazy("minimum group in exports"),
+    "moved": gettext_lazy("moved"),
+    "of": gettext_lazy("counted are"),
+    "offered in": gettext_lazy("offered in"),
+    "opens": gettext_lazy("opens"),
+    "panel": gettext_lazy("panel"),
+    "parent": gettext_lazy("parents"),
+    "places": gettext_lazy("places"),
+    "reason": gettext_lazy("reason"),
+    "recipients": gettext_lazy("recipients"),
+    "rejected": gettext_lazy("rejected rows"),
+    "requested by": gettext_lazy("requested by"),
+    "requested on": gettext_lazy("requested on"),
+    "respondents": gettext_lazy("people"),
+    "response rates by": gettext_lazy("response rates by"),
+    "responses": gettext_lazy("answers"),
+    "roster": gettext_lazy("roster"),
+    "rows": gettext_lazy("rows"),
+    "schools": gettext_lazy("schools"),
+    "sha256": gettext_lazy("fingerprint of the file"),
+    "starts": gettext_lazy("starts"),
+    "stays": gettext_lazy("record that stays"),
+    "student": gettext_lazy("students"),
+    "subgroups": gettext_lazy("subgroups"),
+    "survey": gettext_lazy("survey"),
+    "teacher": gettext_lazy("teachers"),
+    "texts": gettext_lazy("texts"),
+    "unchanged": gettext_lazy("unchanged"),
+    "version": gettext_lazy("version"),
+    "wave": gettext_lazy("wave"),
+    "weekend": gettext_lazy("weekend"),
+    "window": gettext_lazy("time of the scan"),
+    "withdrawn": gettext_lazy("withdrawn"),
+}
 
 
 def register() -> None:
+    add_words(WORDS)
     for sentences in (PEOPLE, ROSTERS, SURVEYS, MESSAGES):
         add_sentences(sentences)
     add_sentences(VIEWS, are_views=True)

@@ -10,6 +10,7 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
+from django.utils.text import get_text_list
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import (
@@ -27,6 +28,7 @@ from survey.console.administrations.forms import owners_for, show_errors
 from survey.models import DayOff
 from survey.school_calendar import (
     MAX_NAME_LENGTH,
+    MOST_HOLIDAYS,
     WEEKDAYS,
     add_holiday,
     add_us_holidays,
@@ -93,20 +95,25 @@ class WeekendForm(forms.Form):
 @needs(MANAGE)
 @require_safe
 def calendar_list(request: StaffRequest) -> HttpResponse:
-    """List the holidays, and those of the United States that are missing."""
-    permissions = request.permissions
+    """List the holidays ahead and the past ones, and usual ones that are missing."""
+    permissions, today = request.permissions, timezone.localdate()
+    holidays = holidays_for(permissions).select_related("district")
+    search = ("name", "district__name")
     listing: Listing[DayOff] = Listing(
         request,
-        holidays_for(permissions).select_related("district"),
-        search=("name", "district__name"),
-        sorts={
-            "first": ("-first",),
-            "name": ("name", "-first"),
-            "owner": ("district__name", "-first"),
-        },
+        holidays.filter(last__gte=today),
+        search=search,
+        sorts={"first": ("first",)},
+    )
+    past: Listing[DayOff] = Listing(
+        request,
+        holidays.filter(last__lt=today),
+        search=search,
+        sorts={"first": ("-first",)},
+        per_page=MOST_HOLIDAYS,
     )
     owner = owners_for(permissions)[0]
-    year = school_year(timezone.localdate())
+    year = school_year(today)
     missing = missing_us_holidays(year, owner)
     if not missing:
         year += 1
@@ -114,14 +121,19 @@ def calendar_list(request: StaffRequest) -> HttpResponse:
     return listing.render(
         "survey/console/calendar_list.html",
         {
+            "past": past,
             "own": {
-                row.pk for row in listing.page if permissions.may_own(row.district_id)
+                row.pk
+                for row in (*listing.page, *past.page)
+                if permissions.may_own(row.district_id)
             },
             "owner": owner,
             "year": year,
             "next_year": year + 1,
             "missing": missing,
-            "weekend": [_(WEEKDAYS[day]) for day in sorted(weekend())],
+            "weekend": get_text_list(
+                [_(WEEKDAYS[day]) for day in sorted(weekend())], _("and")
+            ),
             "is_state": permissions.places(MANAGE).state,
         },
     )

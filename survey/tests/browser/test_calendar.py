@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import pytest
+from django.utils import timezone
 from playwright.sync_api import expect
 
 from survey.tests.browser.accessibility import scrolls_sideways, violations
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.mark.parametrize("screen", [LAPTOP, SMALL], ids=["laptop", "phone"])
 def test_a_state_adds_and_removes_holidays(desk, staff, screen):
-    page = desk(staff.state, viewport=screen)
+    page, year = desk(staff.state, viewport=screen), timezone.localdate().year + 1
 
     def is_usable():
         assert violations(page) == []
@@ -28,21 +29,22 @@ def test_a_state_adds_and_removes_holidays(desk, staff, screen):
     expect(page.get_by_text("Veterans Day")).to_be_visible()
     is_usable()
     page.get_by_role("button", name="Add 10 holidays").click()
-    expect(page.get_by_role("row", name="Veterans Day")).to_be_visible()
+    expect(page.get_by_text("Veterans Day")).to_have_count(1)
+    expect(page.get_by_role("row", name="Juneteenth")).to_be_visible()
 
     page.get_by_role("link", name="Add a holiday").click()
     page.get_by_label("Name").fill("Spring break")
-    page.get_by_label("First day").fill("2027-03-15")
-    page.get_by_label("Last day").fill("2027-03-12")
+    page.get_by_label("First day").fill(f"{year}-03-15")
+    page.get_by_label("Last day").fill(f"{year}-03-12")
     page.get_by_role("button", name="Add holiday").click()
     expect(page.get_by_role("alert")).to_be_focused()
     is_usable()
     page.get_by_role("link", name="Last day: ").click()
-    page.get_by_label("Last day").fill("2027-03-19")
+    page.get_by_label("Last day").fill(f"{year}-03-19")
     page.get_by_role("button", name="Add holiday").click()
 
     row = page.get_by_role("row", name="Spring break")
-    expect(row).to_contain_text("March 15, 2027")
+    expect(row).to_contain_text(f"March 15, {year}")
     is_usable()
     row.get_by_role("button", name="Remove").click()
     expect(page.get_by_role("status").first).to_contain_text("was removed")

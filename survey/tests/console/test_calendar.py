@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, timedelta
 
 import pytest
 from django.test import Client
@@ -24,7 +24,7 @@ def page(user) -> str:
 
 def test_the_state_and_a_district_keep_a_calendar(staff):
     state, dana = (log_in(Client(), user) for user in (staff.state, staff.dana))
-    assert "There are no holidays yet" in page(staff.state)
+    assert "There are no holidays ahead" in page(staff.state)
     assert state.post(f"{CALENDAR}new/", SPRING)["Location"] == CALENDAR
     single = {"name": "Harvest day", "first": "2026-11-09", "last": ""}
     assert dana.post(f"{CALENDAR}new/", single)["Location"] == CALENDAR
@@ -53,6 +53,20 @@ def test_the_state_and_a_district_keep_a_calendar(staff):
         ("add holiday", riverside),
         ("remove holiday", riverside),
     ]
+
+
+def test_holidays_ahead_come_first_and_past_ones_are_folded(staff):
+    today = timezone.localdate()
+    for name, days in (("Winter", 40), ("Autumn", 3), ("Spring", -90), ("Today", 0)):
+        day = today + timedelta(days=days)
+        DayOff.objects.create(name=name, first=day, last=day)
+    ahead, _details, past = page(staff.state).partition('<details class="past">')
+    places = [ahead.index(f">{name}</th>") for name in ("Today", "Autumn", "Winter")]
+    assert places == sorted(places)
+    assert "1 past holiday" in past and ">Spring</th>" in past
+    # A search finds past ones too, and opens them.
+    found = log_in(Client(), staff.state).get(f"{CALENDAR}?q=Spring").content.decode()
+    assert '<details class="past" open>' in found and ">Today</th>" not in found
 
 
 @pytest.mark.parametrize("who", ["chen", "analyst", "sam"])
@@ -106,7 +120,7 @@ def test_only_the_state_changes_the_weekend(staff):
     for wrong in ([], [7], ["x"], [0, 1, 2, 3, 4, 5, 6]):
         assert client.post(address, {"weekdays": wrong}).status_code == 200
     assert client.post(address, {"weekdays": [4, 5]}).status_code == 302
-    assert "Friday, Saturday, in the whole state" in page(staff.dana)
+    assert "no school on Friday and Saturday, in the whole state" in page(staff.dana)
 
 
 @pytest.mark.parametrize("rows", [1, 3])
@@ -117,5 +131,5 @@ def test_a_calendar_of_one_and_of_three_costs_the_same(
         DayOff.objects.create(name=f"Day {n}", first=date(2026, 9, 9 + n),
             last=date(2026, 9, 9 + n), district=staff.riverside)  # fmt: skip
     client = log_in(Client(), staff.dana)
-    with django_assert_num_queries(8):
+    with django_assert_num_queries(9):
         client.get(CALENDAR)
