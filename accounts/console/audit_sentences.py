@@ -7,6 +7,7 @@ the sentences of its actions, and what its objects are called, in `AppConfig.rea
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -15,6 +16,7 @@ from string import Formatter
 from typing import TYPE_CHECKING, NamedTuple
 
 from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst
@@ -54,6 +56,7 @@ class Sentence:
     is_view: bool = False
 
 
+_ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 # In an entry of any action, for machines or said by the sentence.
 _HIDDEN_DETAILS = frozenset({"page", "searched"})
 _FALLBACK = Sentence("{who}: {action} {subject}")
@@ -145,6 +148,8 @@ class Line:
         """Return (name, before, after) of what the sentence does not say."""
         # Where people are named, so is the survey that they are invited to.
         hidden = {*_HIDDEN_DETAILS, *(["administration"] * bool(self.subject.context))}
+        if self.entry.after.get("name") == self.subject.text and not self.entry.before:
+            hidden.add("name")
         return [
             (str(_shown(name)), _shown(before), _shown(after))
             for name, before, after in self.entry.changes
@@ -169,6 +174,8 @@ def _shown(value: object) -> object:
     """
     if isinstance(value, bool):
         return gettext("yes") if value else gettext("no")
+    if isinstance(value, str) and _ISO_DATE.fullmatch(value):
+        return date_format(date.fromisoformat(value), "DATE_FORMAT")
     if isinstance(value, str):
         return str(_WORDS.get(value, value))
     if isinstance(value, list):

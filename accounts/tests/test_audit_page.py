@@ -51,7 +51,7 @@ def test_a_district_reads_and_downloads_its_entries(staff, client, entries):
     page = client.get(AUDIT).content.decode()
     assert found(client) == ["import roster", "rename school"]
     assert "<del>Lincoln</del> <ins>=Lincoln()</ins>" in page
-    assert "open: <del>True</del>" in page
+    assert "open: <del>yes</del>" in page
     assert "grade: <ins>4</ins>" in page
     assert "Washington" in page
     assert "dana@example.org</bdi> renamed the school <bdi>Lincoln</bdi>" in page

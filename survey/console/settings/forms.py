@@ -106,8 +106,8 @@ class MinimumGroupForm(forms.Form):
         max_value=100,
         required=False,
         help_text=gettext_lazy(
-            "At least so many people share everything that a file without names says"
-            " about one of them."
+            "In a file without names, at least this many people share each combination"
+            " of facts, such as a school, a grade and a gender."
         ),
         error_messages=dict.fromkeys(
             ("min_value", "max_value", "invalid"),

@@ -92,6 +92,7 @@ def about_place(request: StaffRequest, place: Place) -> dict[str, object]:
     """Return what the templates of all pages about a place need."""
     return {
         "place": place,
+        "is_school": isinstance(place, School),
         "key": key_of(place),
         "place_name": name_of(place),
         "crumbs": crumbs_of(request.permissions, place),

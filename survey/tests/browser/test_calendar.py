@@ -29,7 +29,6 @@ def test_a_state_adds_and_removes_holidays(desk, staff, screen):
     expect(page.get_by_text("Veterans Day")).to_be_visible()
     is_usable()
     page.get_by_role("button", name="Add 10 holidays").click()
-    expect(page.get_by_text("Veterans Day")).to_have_count(1)
     expect(page.get_by_role("row", name="Juneteenth")).to_be_visible()
 
     page.get_by_role("link", name="Add a holiday").click()

@@ -49,11 +49,11 @@ def test_the_nearest_contact_person_is_shown_with_its_source(staff):
     help_desk = {"contact_name": "Help desk", "contact_phone": "217 555 0100"}
     state.post(f"{address()}contact/", help_desk)
     text = text_of(chen, address(staff.lincoln))
-    assert "Help desk" in text and "From the state." in text
+    assert "Help desk" in text and "(from the state)" in text
     dana.post(f"{address(staff.riverside)}contact/", {"contact_email": "d@x.example"})
     text = text_of(chen, address(staff.lincoln))
     # All three from the same level: the state's number is not Riverside's.
-    assert "d@x.example" in text and "From the district." in text
+    assert "d@x.example" in text and "(from the district)" in text
     assert "Help desk" not in text
     reply = chen.post(f"{address(staff.lincoln)}contact/", OFFICE)
     assert reply["Location"] == address(staff.lincoln)
@@ -101,8 +101,8 @@ def test_thresholds_are_inherited(staff):
     state.post(f"{address()}thresholds/", {"student_percent": "75"})
     assert Thresholds("student").of(staff.lincoln.pk, staff.riverside.pk) == 75
     text = text_of(dana, address(staff.lincoln))
-    assert 'Students: 75 % <span class="hint">From the state.</span>' in text
-    assert 'Parents: 20 % <span class="hint">Default.</span>' in text
+    assert 'Students: 75 % <span class="hint">(from the state)</span>' in text
+    assert 'Parents: 20 % <span class="hint">(default)</span>' in text
     dana.post(f"{address(staff.riverside)}thresholds/", {"student_percent": "60"})
     dana.post(f"{address(staff.lincoln)}thresholds/", {"student_percent": "80"})
     thresholds = Thresholds("student")
@@ -126,7 +126,7 @@ def test_thresholds_are_whole_percentages(staff, typed):
 
 def test_a_district_protects_more_people_than_the_state_and_never_fewer(staff):
     state, dana = log_in(Client(), staff.state), log_in(Client(), staff.dana)
-    assert '5 people <span class="hint">Default.</span>' in text_of(state, address())
+    assert '5 people <span class="hint">(default)</span>' in text_of(state, address())
     state.post(f"{address()}minimum-group/", {"minimum_group": "10"})
     riverside = f"{address(staff.riverside)}minimum-group/"
     refused = dana.post(riverside, {"minimum_group": "9"})
@@ -134,14 +134,14 @@ def test_a_district_protects_more_people_than_the_state_and_never_fewer(staff):
     assert least_minimum_group(staff.riverside) == 10
     dana.post(riverside, {"minimum_group": "20"})
     assert least_minimum_group(staff.riverside) == 20
-    assert '20 people <span class="hint">Set here.</span>' in text_of(
+    assert '20 people <span class="hint">(set here)</span>' in text_of(
         dana, address(staff.riverside)
     )
     # The state can require more later.
     state.post(f"{address()}minimum-group/", {"minimum_group": "30"})
     assert least_minimum_group(staff.riverside) == 30
     assert least_minimum_group(staff.lakeside) == 30
-    assert '30 people <span class="hint">From the state.</span>' in text_of(
+    assert '30 people <span class="hint">(from the state)</span>' in text_of(
         dana, address(staff.riverside)
     )
     entry = AuditEntry.objects.filter(action="change minimum group").latest("pk")
