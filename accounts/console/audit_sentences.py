@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cached_property
@@ -174,9 +175,11 @@ def _shown(value: object) -> object:
     """
     if isinstance(value, bool):
         return gettext("yes") if value else gettext("no")
-    if isinstance(value, str) and _ISO_DATE.fullmatch(value):
-        return date_format(date.fromisoformat(value), "DATE_FORMAT")
     if isinstance(value, str):
+        # Not an invalid date, which somebody may have searched for.
+        with suppress(ValueError):
+            if _ISO_DATE.fullmatch(value):
+                return date_format(date.fromisoformat(value), "DATE_FORMAT")
         return str(_WORDS.get(value, value))
     if isinstance(value, list):
         return ", ".join(str(_shown(one)) for one in value)

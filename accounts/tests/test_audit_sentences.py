@@ -64,8 +64,8 @@ def test_properties_and_actions_are_named_in_the_readers_language(staff, client)
         "log in",
         by=staff.dana,
         district=staff.riverside,
-        before={"student_percent": 50, "water": "cold"},
-        after={"student_percent": None, "water": True},
+        before={"student_percent": 50, "water": "2026-99-99"},
+        after={"student_percent": None, "water": True, "first": "2026-11-09"},
     )
     log_in(client, staff.dana)
     text = text_of(client.get(AUDIT))
@@ -73,7 +73,11 @@ def test_properties_and_actions_are_named_in_the_readers_language(staff, client)
     with translation.override("es"):
         [line] = client.get(AUDIT).context["lines"]
         percent = "umbral para estudiantes, en porcentaje"
-        assert sorted(line.details) == [(percent, 50, None), ("water", "cold", "sí")]
+        assert sorted(line.details) == [
+            ("primer día", None, "9 de noviembre de 2026"),
+            (percent, 50, None),
+            ("water", "2026-99-99", "sí"),
+        ]
         assert audit_sentences.action_label("log in") == "Inició sesión"
     assert audit_sentences.action_label("log in") == "Logged in"
     assert audit_sentences.action_label("water plants") == "Water plants"
