@@ -6,7 +6,7 @@ style attributes need the decimal point too.
 
 TIME_FORMAT = "g:i A"
 DATETIME_FORMAT = r"j \d\e F \d\e Y, g:i A"
-SHORT_DATETIME_FORMAT = "j N, g:i A"
+SHORT_DATETIME_FORMAT = "j b, g:i A"
 
 DECIMAL_SEPARATOR = "."
 THOUSAND_SEPARATOR = ","
