@@ -82,6 +82,9 @@ class CardsForm(CodesForm):
     language = forms.ChoiceField(
         required=False,
         label=gettext_lazy("Second language on the cards"),
+        help_text=gettext_lazy(
+            "Every card is in the survey's main language, with this language below it."
+        ),
     )
     shown = forms.ChoiceField(
         required=False,
@@ -113,9 +116,6 @@ class CardsForm(CodesForm):
             for language in CARD_WORDS
             if language != first_language
         ]
-        self.fields["language"].help_text = _(
-            "Every card is in %(language)s, with this language below it."
-        ) % {"language": LANGUAGE_NAMES[first_language]}
         own = ("", _("Each person's own language on the roster"))
         none = (first_language, _("None"))
         # On a card without a name, one's own language could tell whose it is.

@@ -291,7 +291,10 @@ def _totals(report: Mapping[str, int]) -> list[tuple[StrOrPromise, int]]:
 
 def _layout_title(upload: RosterUpload) -> str:
     """Return the name of the system whose export the file is, or nothing."""
-    preset = all_presets().get((upload.layout or {}).get("preset", ""))
+    name = (upload.layout or {}).get("preset", "")
+    if name == "groundswell":
+        return _("Groundswell template")
+    preset = all_presets().get(name)
     return preset.title if preset else ""
 
 
