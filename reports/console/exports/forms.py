@@ -15,6 +15,7 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from accounts.language import language_to_read
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions, Places
 from reports.exports.minimum_group import is_too_few, too_few_people
@@ -177,7 +178,8 @@ class ExportForm(forms.Form):
                 names.setdefault(language["code"], language["name"])
         self.is_empty = not names
         languages = list(names.items()) or [("", "English")]
-        self.first_language = languages[0][0]
+        self.first_language = language_to_read(list(dict(languages)))
+        self.initial.setdefault("language", self.first_language)
         cast("forms.ChoiceField", self.fields["language"]).choices = languages
         if not permissions.places(*IDENTITIES):
             # The form ignores what is sent for fields it does not have.
