@@ -15,6 +15,8 @@ class AccountsConfig(AppConfig):
         from accounts.checks import check_second_factor
 
         checks.register(check_second_factor, checks.Tags.security)
+        # Registers the lookup `folded`.
+        import_module("accounts.folded_text")
         # Registers the tasks, which `email_outbox` sends by name. The
         # respondents' pool sends no e-mails.
         if settings.LOADS_TASKS:

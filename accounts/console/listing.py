@@ -84,7 +84,8 @@ class Listing(Generic[M]):
         self.sort, self.descending = wanted.removeprefix("-"), wanted.startswith("-")
         if self.sort not in self.sorts:
             self.sort, self.descending = next(iter(self.sorts), ""), False
-        for word in self.query.split() if search else ():
+        # Names are often copied with a comma: "Sorensen, Andre".
+        for word in self.query.replace(",", " ").split() if search else ():
             anywhere = Q()
             for lookup in search:
                 anywhere |= Q(**{f"{lookup}__icontains": word})

@@ -71,7 +71,7 @@ def _list(request: StaffRequest, merge: PlaceMerge) -> HttpResponse:
     listing: Listing[Respondent] = Listing(
         request,
         people_to_decide(merge).select_related("identity", "school", "administration"),
-        search=(*BY_NAME, "identity__external_id"),
+        search=(*(f"{name}__folded" for name in BY_NAME), "identity__external_id"),
         sorts={"name": BY_NAME, "id": ("identity__external_id",)},
     )
     people = list(listing.page)

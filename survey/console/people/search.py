@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 
 from accounts.models import District
@@ -12,6 +14,8 @@ from survey.models import Administration, Identity, RecordJoin, Respondent
 # With more matches, the user is asked to type more.
 MAX_FOUND = 200
 MIN_WORD_LENGTH = 2
+# Each word more is two more ways to divide them into names.
+MAX_NAME_WORDS = 6
 _JOINED = RecordJoin.objects.filter(
     state=RecordJoin.State.JOINED, district__isnull=False
 )
@@ -30,10 +34,11 @@ def find_people(
     """Return at most MAX_FOUND matching people, and whether there are more.
 
     Each word must be the beginning of a name or an e-mail address, or a whole
-    ID, also that of a joined record: these are found by indexes. Only matches are
-    sorted and counted.
+    ID, also that of a joined record. Or the words are both names in either order,
+    as in "De la Cruz, Ana". Only matches are sorted and counted.
     """
-    words = [word for word in query.split() if len(word) >= MIN_WORD_LENGTH]
+    all_words = query.replace(",", " ").split()
+    words = [word for word in all_words if len(word) >= MIN_WORD_LENGTH]
     people = Respondent.objects.on_roster().filter(administration=administration)
     if not words:
         return people.none(), False
@@ -43,10 +48,11 @@ def find_people(
         schools = permissions.schools(Capability.SEE_IDENTITIES)
         matches = matches.filter(respondent__school__in=schools)
     districts = list(District.objects.values_list("pk", flat=True))
+    each_word = Q()
     for word in words:
-        matches = matches.filter(
-            Q(family_name__istartswith=word)
-            | Q(given_name__istartswith=word)
+        each_word &= (
+            Q(family_name__folded__startswith=word)
+            | Q(given_name__folded__startswith=word)
             # The second condition is that of the partial index.
             | (Q(email__istartswith=word) & ~Q(email=""))
             # The index on IDs begins with the district: with all districts in
@@ -54,8 +60,24 @@ def find_people(
             | Q(district__in=districts, external_id__in={word, word.upper()})
             | Q(pk__in=_people_by_other_id(administration, word))
         )
+    matches = matches.filter(each_word | _both_names(all_words))
     ids = list(matches.order_by().values_list("pk", flat=True)[: MAX_FOUND + 1])
     return people.filter(pk__in=ids[:MAX_FOUND]), len(ids) > MAX_FOUND
+
+
+def _both_names(words: Sequence[str]) -> Q:
+    """Match words that are the beginnings of both names, or of a name of several."""
+    found = Q()
+    if len(words) > MAX_NAME_WORDS:
+        return found
+    for place in range(1, len(words) + 1):
+        first, last = " ".join(words[:place]), " ".join(words[place:])
+        for one, other in (("given", "family"), ("family", "given")):
+            both = Q(**{f"{one}_name__folded__startswith": first})
+            if last:
+                both &= Q(**{f"{other}_name__folded__startswith": last})
+            found |= both
+    return found
 
 
 def _people_by_other_id(administration: Administration, word: str) -> list[int]:

@@ -49,8 +49,8 @@ if TYPE_CHECKING:
 
 BY_NAME = ("identity__family_name", "identity__given_name")
 NAME_FIELDS = (
-    "identity__given_name",
-    "identity__family_name",
+    "identity__given_name__folded",
+    "identity__family_name__folded",
     "identity__external_id",
     "other_id",
     "identity__email",

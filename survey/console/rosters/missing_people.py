@@ -66,7 +66,7 @@ def roster_missing_school(
     listing: Listing[Respondent] = Listing(
         request,
         _people(request, upload).filter(school=school),
-        search=(*BY_NAME, "identity__external_id"),
+        search=(*(f"{name}__folded" for name in BY_NAME), "identity__external_id"),
         sorts={
             "name": BY_NAME,
             "id": ("identity__external_id",),

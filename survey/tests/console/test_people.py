@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from datetime import timedelta
 
@@ -214,6 +215,25 @@ def test_staff_of_several_schools_choose_one_or_search(
     assert "Hassan" not in text_of(get_people(client, administration, q="assan"))
     schools = get_people(client, administration, q="roosev")
     assert f"?school={staff.roosevelt.pk}" in schools.content.decode()
+
+
+@pytest.mark.parametrize("name", ["De la Cruz, Ana Sofía", "O'Connor-Núñez, Zoë"])
+@pytest.mark.parametrize("role", ["chen", "state"])
+def test_names_are_found_as_they_are_listed_or_typed_without_accents(
+    client, staff, administration, noor, name, role
+):
+    family, given = name.split(", ")
+    child = invite(administration, staff.lincoln, "7001", "Ann Lee")
+    Identity.objects.filter(respondent=child).update(
+        family_name=family, given_name=given
+    )
+    plain = name.replace("í", "i").replace("ú", "u").replace("ñ", "n")
+    plain = plain.replace("ë", "e").replace("'", "\u2019").lower()
+    log_in(client, getattr(staff, role))
+    for query in (name, f"{given} {family}", family, plain, plain.replace("-", " ")):
+        found = text_of(get_people(client, administration, q=query))
+        assert html.escape(name) in html.escape(html.unescape(found)), query
+        assert "Hassan" not in found
 
 
 def test_a_district_searches_only_its_own_people(

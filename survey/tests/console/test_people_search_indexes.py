@@ -116,7 +116,10 @@ def test_pages_read_few_rows(client, staff, administration, crowd):
     assert rows_for(client, address, q="family12345") > PEOPLE // 2
 
 
-SEARCHES = ("family12345", "r4711", "given77 family29077", "zz")
+SEARCHES = (
+    *("family12345", "r4711", "given77 family29077", "family29077, given77", "zz"),
+    "de la cruz, ana maria",
+)
 
 
 def plan_of(staff, administration, query) -> str:
