@@ -51,7 +51,7 @@ class Folded(Transform):
 
     def as_postgresql(
         self, compiler: Any, connection: BaseDatabaseWrapper, **context: Any
-    ) -> tuple[str, list[Any]]:
+    ) -> tuple[str, Any]:
         # As text in the statement: an index needs the same expression.
         return super().as_sql(
             compiler, connection, template=postgresql_fold("%(expressions)s")

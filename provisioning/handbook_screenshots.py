@@ -58,7 +58,7 @@ def addresses(page: Page) -> dict[str, str]:
         "rates": link(page, r"/rates/schools/\d+/\?"),
         "after": link(page, r"/rates/schools/\d+/\?", within=".home-closed"),
     }
-    page.goto(f"{administration}people/?state=not-started")
+    page.goto(f"{administration}people/?state=not-finished")
     return {**found, "people": link(page, r"/people/\d+/$", within="table")}
 
 

@@ -71,8 +71,8 @@ def _reminder(
             continue
         if sees_people and not administration.is_completion_confidential:
             people = _page("people_list", administration)
-            missing = f"{people}?school={figures.school.pk}&state=not-started"
-            return NextStep(_("See who has not started"), missing)
+            missing = f"{people}?school={figures.school.pk}&state=not-finished"
+            return NextStep(_("See who has not finished"), missing)
     return None
 
 

@@ -128,7 +128,7 @@ def test_the_rate_of_the_own_school(start, staff, pupils):
 
 def test_who_is_missing(start, staff, pupils):
     page = start(staff.chen)
-    page.get_by_role("link", name="See who has not started").click()
+    page.get_by_role("link", name="See who has not finished").click()
     expect(page.get_by_role("link", name="López, Maya")).to_be_visible()
     expect(page.locator("tbody tr")).to_have_count(9)
     assert clicks(page) == 1

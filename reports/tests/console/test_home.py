@@ -217,9 +217,9 @@ def test_who_is_missing_is_the_next_step_where_coordinators_may_see_it(staff, co
     counted.coordinators_see_finished = True
     counted.save()
     label, address = button_of(staff.chen)
-    assert label == "See who has not started"
+    assert label == "See who has not finished"
     people = f"/console/administrations/{counted.pk}/people/"
-    assert address == f"{people}?school={staff.lincoln.pk}&state=not-started"
+    assert address == f"{people}?school={staff.lincoln.pk}&state=not-finished"
     assert log_in(Client(), staff.chen).get(address).status_code == 200
     # Never for teachers.
     Administration.objects.update(role=Role.TEACHER, coordinators_see_finished=False)

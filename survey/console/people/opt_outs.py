@@ -25,6 +25,10 @@ By = OptOut.RequestedBy
 STARTED, NOT_STARTED = "started", "not started"
 
 
+# A request from before is rather a typing mistake such as 1026.
+MOST_YEARS = 5
+
+
 class RequestForm(forms.Form):
     """What somebody asked for, and when."""
 
@@ -42,7 +46,7 @@ class RequestForm(forms.Form):
         required=False,
         max_length=200,
         help_text=gettext_lazy(
-            "Such as “consent form returned”. Staff who may see this person's"
+            "Such as “form signed by the parents”. Staff who may see this person's"
             " name can read it."
         ),
     )
@@ -51,6 +55,8 @@ class RequestForm(forms.Form):
         day = self.cleaned_data["requested_on"]
         if day > timezone.localdate():
             raise forms.ValidationError(_("This date is in the future."))
+        if day.year < timezone.localdate().year - MOST_YEARS:
+            raise forms.ValidationError(_("This date is long ago. Check the year."))
         return day
 
     @property

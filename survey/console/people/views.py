@@ -60,6 +60,10 @@ MAX_SCHOOLS_FOUND = 10
 # Value in the address -> label and condition.
 StatusFilters = Mapping[str, tuple["StrOrPromise", Q]]
 PROGRESS: StatusFilters = {
+    "not-finished": (
+        gettext_lazy("Not finished"),
+        Q(completed_at=None, withdrawn_at=None),
+    ),
     "not-started": (gettext_lazy("Not started"), Q(started_at=None, withdrawn_at=None)),
     "started": (
         gettext_lazy("Started, not finished"),

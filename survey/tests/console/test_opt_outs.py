@@ -162,6 +162,13 @@ def test_a_request_is_not_of_tomorrow(client, staff, maya):
     assert "in the future" in text_of(page)
 
 
+def test_a_request_is_not_of_another_century(client, staff, maya):
+    log_in(client, staff.chen)
+    page = client.post(address_of(maya, "opt-out/"), answers(requested_on="1026-11-02"))
+    assert "Check the year" in text_of(page)
+    assert not OptOut.objects.exists()
+
+
 @pytest.mark.parametrize("act", ["opt-out/", "opt-out/take-back/"])
 def test_people_of_other_schools_are_not_found(client, staff, maya, act):
     for user in (staff.sam, staff.analyst):

@@ -138,7 +138,7 @@ def test_individual_progress_is_hidden_unless_allowed(
     assert "finished" not in page_text()
     assert "individual progress is hidden" in page_text()
     # Filters and sorting do not reveal it either.
-    for state in ("finished", "started", "not-started"):
+    for state in ("finished", "started", "not-started", "not-finished"):
         assert "no one matches" in page_text(state=state)
     assert page_text(sort="-completed_at") == page_text()
     detail = text_of(client.get(person_url(administration, maya))).lower()
@@ -151,6 +151,8 @@ def test_individual_progress_is_hidden_unless_allowed(
     assert "progress is hidden" not in page_text()
     assert "lópez" in page_text(state="finished")
     assert "lópez" not in page_text(state="not-started")
+    assert "lópez" not in page_text(state="not-finished")
+    assert "hassan" in page_text(state="not-finished")
     assert "finished" in text_of(client.get(person_url(administration, maya))).lower()
 
 
