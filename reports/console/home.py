@@ -84,6 +84,7 @@ def console_home(request: StaffRequest) -> HttpResponse:
         "planned": [one for one in found if one.opens_at > now],
         "closed": [one for one in found if one.closes_at <= now],
     }
+    more = {state: len(those) - MAX_SHOWN for state, those in shown.items()}
     shown = {state: those[:MAX_SHOWN] for state, those in shown.items()}
     tasks = home_tasks(permissions, shown, invited, now)
     return render(
@@ -92,6 +93,7 @@ def console_home(request: StaffRequest) -> HttpResponse:
         {
             **tasks,
             "has_tasks": any(tasks.values()),
+            "more": more,
             "entries": [
                 entry
                 for entry in entries_for(permissions)

@@ -280,6 +280,17 @@ def test_without_administrations_every_page_is_explained(staff):
     assert button_of(staff.dana)[0] == "Open an administration"
 
 
+def test_open_surveys_that_do_not_fit_are_one_link_away(staff, administer, monkeypatch):
+    monkeypatch.setattr("reports.console.home.MAX_SHOWN", 2)
+    for number in range(2):
+        administer(f"open-{number}")
+    assert "more open" not in words_of(staff.state)
+    for number in range(2, 5):
+        administer(f"open-{number}")
+    assert "3 more open surveys" in words_of(staff.state)
+    assert "/console/administrations/?state=open" in page_of(staff.state)
+
+
 def test_names_distinguish_administrations_with_the_same_title(
     staff, counted, administer
 ):

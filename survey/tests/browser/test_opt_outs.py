@@ -54,6 +54,7 @@ def test_three_clicks_opt_a_pupil_out_who_is_answering(
     notice = child.get_by_role("heading", name="You were taken off this survey")
     expect(notice).to_be_visible()
 
+    page.locator("summary", has_text="Take back opt-out").click()
     page.get_by_role("button", name="Take back opt-out").click()
     expect(page.get_by_text("The opt-out was taken back.")).to_be_visible()
 
