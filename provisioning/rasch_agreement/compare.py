@@ -98,7 +98,7 @@ def main() -> int:
         and figures["simulated_bias"] <= MOST_BIAS
         and COVERAGE[0] <= figures["simulated_coverage"] <= COVERAGE[1]
     )
-    print(json.dumps(figures))
+    print(json.dumps({name: rounded(value) for name, value in figures.items()}))
     return 0 if figures["passed"] else 1
 
 
@@ -200,6 +200,10 @@ def largest(pairs: Iterable[tuple[str, str]]) -> float:
         for mine, other in pairs
         if mine or other
     )
+
+
+def rounded(value: float) -> float:
+    return round(value, 5) if isinstance(value, float) else value
 
 
 def recover(simulations: int) -> dict[str, float]:
