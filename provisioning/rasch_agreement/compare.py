@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import csv
 import gzip
+import io
 import json
 import os
 import shutil
@@ -173,9 +174,10 @@ def compare(data_set: Path, folder: Path) -> Difference:
 
 
 def read(path: Path) -> list[dict[str, str]]:
-    opened = gzip.open(path, "rt") if path.suffix == ".gz" else path.open()
-    with opened as file:
-        return list(csv.DictReader(file))
+    content = path.read_bytes()
+    if path.suffix == ".gz":
+        content = gzip.decompress(content)
+    return list(csv.DictReader(io.StringIO(content.decode())))
 
 
 def columns(

@@ -10,7 +10,7 @@ that score. They are built up item by item, and differentiated in reverse.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +21,9 @@ from reports.rasch.responses import Floats, ResponseTable
 
 PARTIAL_CREDIT = "partial_credit"
 RATING_SCALE = "rating_scale"
+
+# A value to minimise, and its gradient.
+Objective = tuple[float, Floats]
 
 # Patterns are taken together as long as their functions fit into this many bytes.
 CHUNK = 64 * 1024 * 1024
@@ -66,11 +69,13 @@ def calibrate(
     fixed, design = _design(model, steps, anchors or {})
     likelihood = _Likelihood(table, steps)
 
-    def objective(free: Floats) -> tuple[float, Floats]:
+    def objective(free: Floats) -> Objective:
         value, gradient = likelihood(fixed + design @ free)
         return -value / likelihood.people, -(gradient @ design) / likelihood.people
 
-    free = np.linalg.lstsq(design, likelihood.start() - fixed, rcond=None)[0]
+    free: Floats = np.asarray(
+        np.linalg.lstsq(design, likelihood.start() - fixed, rcond=None)[0], np.float64
+    )
     if len(free):
         found = minimize(
             objective, free, jac=True, method="BFGS", options={"gtol": 1e-7}
@@ -126,11 +131,13 @@ def _split(values: Floats, steps: Sequence[int]) -> tuple[Floats, ...]:
     return tuple(np.split(values, np.cumsum(steps)[:-1]))
 
 
-def _hessian(objective: object, at: Floats, step: float = 1e-4) -> NDArray[np.float64]:
+def _hessian(
+    objective: Callable[[Floats], Objective], at: Floats, step: float = 1e-4
+) -> Floats:
     rows = []
     for unit in np.eye(len(at)) * step:
-        _, after = objective(at + unit)  # type: ignore[operator]
-        _, before = objective(at - unit)  # type: ignore[operator]
+        _, after = objective(at + unit)
+        _, before = objective(at - unit)
         rows.append((after - before) / (2 * step))
     hessian = np.array(rows)
     return (hessian + hessian.T) / 2
@@ -231,18 +238,14 @@ def _symmetric(
     return log_sum, np.concatenate(expected[::-1])
 
 
-def _convolve(
-    sums: Floats, weight: Floats, answered: NDArray[np.bool_]
-) -> NDArray[np.float64]:
+def _convolve(sums: Floats, weight: Floats, answered: NDArray[np.bool_]) -> Floats:
     result = sums * np.where(answered, weight[0], 1)[:, None]
     for x in range(1, len(weight)):
         result[:, x:] += sums[:, :-x] * (weight[x] * answered)[:, None]
     return result
 
 
-def _correlate(
-    adjoint: Floats, weight: Floats, answered: NDArray[np.bool_]
-) -> NDArray[np.float64]:
+def _correlate(adjoint: Floats, weight: Floats, answered: NDArray[np.bool_]) -> Floats:
     result = adjoint * np.where(answered, weight[0], 1)[:, None]
     for x in range(1, len(weight)):
         result[:, :-x] += adjoint[:, x:] * (weight[x] * answered)[:, None]

@@ -72,7 +72,7 @@ class ResponseTable:
         Return the used categories too, by their old numbers.
         """
         renumbered = self.categories.copy()
-        used = []
+        used: list[Integers] = []
         for item in range(self.items):
             categories = np.flatnonzero(self.category_counts(item))
             chosen = self.answered[:, item]
