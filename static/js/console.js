@@ -2,6 +2,7 @@
 
 import { keepHeader, listTables, stackRows, startListKeys } from "./console_lists.js";
 import { offerColumns, rememberColumnsMenu } from "./console_columns.js";
+import { foldFilters } from "./console_filters.js";
 import { startMenus } from "./console_menus.js";
 
 function prepareLists() {
@@ -14,6 +15,7 @@ function prepareLists() {
 
 startMenus();
 startListKeys();
+foldFilters();
 prepareLists();
 document.addEventListener("htmx:beforeSwap", rememberColumnsMenu);
 document.addEventListener("htmx:afterSwap", prepareLists);

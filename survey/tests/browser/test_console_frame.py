@@ -162,6 +162,29 @@ def test_rows_become_cards_on_narrow_screens(
     assert scrolls_sideways(page) is False
 
 
+def test_filters_are_folded_on_a_phone_so_that_a_search_shows_what_was_found(
+    opened,
+    administration,
+    maya: Respondent,  # noqa: F811
+):
+    people = f"/console/administrations/{administration.pk}/people/"
+    page = opened(f"{people}?school={maya.school_id}&q=Maya", viewport=PHONE)
+    status = page.get_by_label("Status")
+    filters = page.get_by_role("button", name="Filters")
+    expect(status).to_be_hidden()
+    expect(page.get_by_role("link", name="López, Maya")).to_be_in_viewport()
+    assert violations(page) == []
+    filters.click()
+    status.select_option("Invited")
+    expect(filters).to_contain_text(", Invited")
+    page.get_by_role("button", name="Search").click()
+    expect(status).to_be_hidden()
+    expect(page.get_by_text("1 of 1 people")).to_be_in_viewport()
+    page.set_viewport_size(LAPTOP)
+    expect(filters).to_be_hidden()
+    expect(status).to_be_visible()
+
+
 def test_the_header_of_a_long_list_stays_in_view(opened, staff):
     page = opened("/console/staff/")
     expect(page.locator(".table-frame.fits").first).to_be_visible()
