@@ -40,6 +40,10 @@ TOO_MANY = gettext_noop(
     " class by class, or grade by grade."
 )
 NO_PEOPLE = gettext_noop("No one is invited here, so there is nothing to print.")
+NO_PERSON = gettext_noop(
+    "This person is no longer invited at this school, so there is no card to print."
+    " See the person's page."
+)
 ALL_FINISHED = gettext_noop(
     "Everyone who is invited here has finished, or no one is invited."
 )
@@ -154,7 +158,8 @@ def make_cards(job: Job, progress: Progress) -> None:
     people = people_in(card_set)
     count = people.count()
     if not count:
-        raise JobRefused(_(ALL_FINISHED if card_set.unfinished else NO_PEOPLE))
+        nobody = NO_PERSON if card_set.respondent_id else NO_PEOPLE
+        raise JobRefused(_(ALL_FINISHED if card_set.unfinished else nobody))
     if card_set.is_withheld:
         raise JobRefused(_(WITHHELD))
     if card_set.anonymous and count < CardSet.MIN_DRAWN:

@@ -26,7 +26,7 @@ from accounts.http import CSV, StaffRequest
 from accounts.models import District, School
 from accounts.permissions import Capability as C
 from survey.console.login_cards.forms import EXCEL, CardsForm, ListForm, ReissueForm
-from survey.console.people.codes import refuses_email
+from survey.console.people.codes import refuses_code, refuses_email
 from survey.console.people.scope import (
     administration_or_404,
     groups_of,
@@ -210,8 +210,8 @@ def cards_of_one(request: StaffRequest, pk: int, respondent: int) -> HttpRespons
     """
     administration = administration_or_404(request, pk)
     person = respondent_or_404(request, administration, respondent)
-    if person.withdrawn_at:
-        raise Http404
+    if refuses_code(request, person):
+        return redirect("people_detail", pk, person.pk)
     confidential = administration.is_completion_confidential
     if confidential or request.POST.get("format") == CardSet.Format.EMAIL:
         if not with_email(Respondent.objects.filter(pk=person.pk)).exists():

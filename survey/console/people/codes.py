@@ -36,7 +36,9 @@ def people_code(request: StaffRequest, pk: int, respondent: int) -> HttpResponse
     A person who has started gets a new code, so that staff never hold a code
     under which answers were given.
     """
-    person = _invited_person_or_404(request, pk, respondent)
+    person = _person_or_404(request, pk, respondent)
+    if refuses_code(request, person):
+        return redirect("people_detail", pk, person.pk)
     if person.administration.is_completion_confidential:
         raise Http404
     if person.started_at:
@@ -60,7 +62,9 @@ def people_reissue(request: StaffRequest, pk: int, respondent: int) -> HttpRespo
 
     It is shown, or e-mailed where completion is confidential.
     """
-    person = _invited_person_or_404(request, pk, respondent)
+    person = _person_or_404(request, pk, respondent)
+    if refuses_code(request, person):
+        return redirect("people_detail", pk, person.pk)
     if request.method == "POST":
         return _issue_new_code(request, person)
     confidential = _check_may_get_new_code(request, person)
@@ -147,16 +151,28 @@ def refuses_email(request: StaffRequest, person: Respondent) -> bool:
     return True
 
 
-def _invited_person_or_404(
-    request: StaffRequest, pk: int, respondent: int
-) -> Respondent:
+def refuses_code(request: StaffRequest, person: Respondent) -> bool:
+    """Tell staff why a person who is not invited has no card and no code.
+
+    Somebody else, or another tab, may have changed it since the page was loaded.
+    """
+    if not person.withdrawn_at:
+        return False
+    if person.has_opted_out:
+        reason = _("This person has opted out, so there is no card to print.")
+    elif person.awaits_consent:
+        reason = _("This person awaits consent, so there is no card to print.")
+    else:
+        reason = _("This person was withdrawn, so there is no card to print.")
+    messages.error(request, reason)
+    return True
+
+
+def _person_or_404(request: StaffRequest, pk: int, respondent: int) -> Respondent:
     administration = administration_or_404(request, pk)
     person = respondent_or_404(request, administration, respondent)
     # With its title.
     person.administration = administration
-    # A withdrawn person cannot log in with any code.
-    if person.withdrawn_at:
-        raise Http404
     return person
 
 

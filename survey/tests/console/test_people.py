@@ -12,7 +12,7 @@ from django.utils import timezone
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
 from survey.access_codes import code_of, format_code
-from survey.models import Identity, Respondent
+from survey.models import CardSet, Identity, Respondent
 from survey.taking.login import LoginRefused, log_in_respondent
 from survey.tests.conftest import FIRST_PAGE, Browser
 from survey.tests.people import invite
@@ -285,10 +285,17 @@ def test_withdrawn_people_are_listed_without_codes(client, staff, administration
     assert "withdrawn" in text_of(get_people(client, administration))
     assert "López" not in text_of(get_people(client, administration, state="invited"))
     assert "Print card" not in text_of(client.get(person_url(administration, maya)))
+    # From a page that was loaded before.
     for act in ("code/", "reissue/", "card/"):
-        assert client.post(person_url(administration, maya, act)).status_code == 404
+        page = client.post(person_url(administration, maya, act), follow=True)
+        assert page.redirect_chain == [(person_url(administration, maya), 302)]
+        assert "was withdrawn, so there is no card to print" in text_of(page)
+    Respondent.objects.filter(pk=maya.pk).update(opted_out_at=timezone.now())
+    page = client.post(person_url(administration, maya, "card/"), follow=True)
+    assert "has opted out, so there is no card to print" in text_of(page)
     maya.refresh_from_db()
     assert maya.issue == 1
+    assert not CardSet.objects.exists()
 
 
 def test_people_without_identity_are_listed_with_codes(
@@ -323,7 +330,7 @@ def test_a_new_code_is_confirmed_on_a_page_that_says_what_it_means(
     assert maya.issue == 1
     assert client.get(person_url(administration, noor, "reissue/")).status_code == 404
     Respondent.objects.filter(pk=maya.pk).update(withdrawn_at=timezone.now())
-    assert client.get(address).status_code == 404
+    assert "was withdrawn" in text_of(client.get(address, follow=True))
 
 
 def test_browsers_do_not_cache_these_pages(client, staff, administration, maya):
