@@ -201,6 +201,7 @@ def context(export: Export, rows: RowBuilder) -> dict[str, object]:
         "panel": plan.panel,
         "panel_coarsened": list(plan.panel.summary()) if plan.panel else (),
         "joined_people": plan.joined_people,
+        "people": plan.people,
         "is_long": export.format == Export.Format.LONG,
     }
 

@@ -200,6 +200,7 @@ def keep_files(
                 respondents=result.respondents,
                 responses=result.responses,
                 joined_people=result.rows.plan.joined_people,
+                people=result.rows.plan.people,
                 sha256=sha256,
             )
             audit.record(

@@ -56,7 +56,7 @@ def join_waves(
         groups.divide_people(counts)
     progress.begin_step(_("Joining the waves."), total=reading.respondents)
     shuffle = Shuffle(folder / "rows", letter=LETTER)
-    reading.joined_people = add_rows(shuffle, lines, groups, progress)
+    reading.people, reading.joined_people = add_rows(shuffle, lines, groups, progress)
     lines.unlink()
     reading.shuffle, reading.panel = shuffle, groups
 
@@ -122,9 +122,12 @@ def count_paths(
 
 def add_rows(
     shuffle: Shuffle, source: Path, groups: PanelGroups, progress: Progress
-) -> int:
-    """Add each line with the number of STEPS that it shows; return joined people."""
-    joined = 0
+) -> tuple[int, int]:
+    """Add each line with the number of STEPS that it shows.
+
+    Return the number of IDs, and of those in several lines.
+    """
+    people = joined = 0
     with source.open("rb") as file:
         pairs = (line.split(b"\t", 1) for line in file)
         for path, group in groupby(pairs, key=lambda pair: pair[0]):
@@ -134,6 +137,7 @@ def add_rows(
             for key, lines in groupby((line for _, line in group), key=_id_of):
                 rows = list(lines)
                 joined += shown >= 0 and len(rows) > 1
+                people += 1 if shown >= 0 else len(rows)
                 for row in rows:
                     # A row that is not joined has an ID, and a place, of its own.
                     final = key if shown >= 0 else random_id(LETTER)
@@ -141,7 +145,7 @@ def add_rows(
                     shuffle.add_under(final, rest + b"\t%d\n" % max(shown, 0))
                     if shuffle.count % REPORT_EVERY == 0:
                         progress.advance(REPORT_EVERY)
-    return joined
+    return people, joined
 
 
 def _id_of(line: bytes) -> bytes:

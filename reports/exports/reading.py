@@ -59,9 +59,11 @@ class Reading:
     groups: Mapping[int, MinimumGroups]
     respondents: int
     responses: int
-    # Of a panel: the groups of the whole file, and people with several joined rows.
+    # Of a panel: the groups of the whole file, people with several joined rows, and
+    # all people.
     panel: PanelGroups | None = None
     joined_people: int | None = None
+    people: int | None = None
 
 
 def read_snapshot(export: Export, folder: Path, progress: Progress) -> Reading:
@@ -165,6 +167,7 @@ def plan_of(export: Export, reading: Reading) -> ExportPlan:
         groups=reading.groups,
         panel=reading.panel,
         joined_people=reading.joined_people,
+        people=reading.people,
         identities=identity_cells if export.identities else None,
     )
 

@@ -76,6 +76,7 @@ class ExportPlan:
     # Of a panel: the groups of all waves together, instead of `groups`.
     panel: PanelGroups | None = None
     joined_people: int | None = None
+    people: int | None = None
     # Returns IDENTITY cells by respondent; None for exports without names.
     identities: Callable[[Sequence[int]], Mapping[int, Sequence[str]]] | None = None
 

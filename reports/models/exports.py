@@ -100,6 +100,8 @@ class Export(models.Model):
     size = models.BigIntegerField(null=True)
     rows = models.BigIntegerField(null=True)
     respondents = models.BigIntegerField(null=True)
+    # IDs in a panel, in which a person has a row for each administration.
+    people = models.BigIntegerField(null=True)
     # People with rows in several administrations of a panel.
     joined_people = models.BigIntegerField(null=True)
     responses = models.BigIntegerField(null=True)
@@ -173,6 +175,12 @@ class Export(models.Model):
         return {}
 
     @property
+    def format_label(self) -> str:
+        if self.is_panel:
+            return str(PANEL_FORMATS[self.format])
+        return self.get_format_display()
+
+    @property
     def blank_types(self) -> list[str]:
         return [str(one.label) for one in ValueType if one in self.blank_missing]
 
@@ -219,6 +227,14 @@ class Export(models.Model):
     @property
     def suffix(self) -> str:
         return ".xlsx" if self.format == self.Format.XLSX else ".csv"
+
+
+PANEL_FORMATS = {
+    Export.Format.WIDE.value: gettext_lazy("CSV, one row for each person in each wave"),
+    Export.Format.XLSX.value: gettext_lazy(
+        "Excel, one row for each person in each wave"
+    ),
+}
 
 
 def exports_visible_to(permissions: Permissions, user_id: int) -> QuerySet[Export]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, cast
 
 from django import forms
@@ -15,7 +15,7 @@ from reports.console.exports.forms import ExportForm, ExportSize
 from reports.exports.panel_people import count_people_in_several, refusal
 from reports.exports.requests import project_named
 from reports.exports.selection import Selection
-from reports.models.exports import Export
+from reports.models.exports import PANEL_FORMATS
 from reports.models.panels import PanelProject
 from survey.models import Administration
 
@@ -45,11 +45,7 @@ class PanelForm(ExportForm):
         for name in ("role", "identities", "reason"):
             self.fields.pop(name, None)
         kinds = cast("forms.ChoiceField", self.fields["format"])
-        kinds.choices = [
-            (value, label)
-            for value, label in Export.Format.choices
-            if value != Export.Format.LONG
-        ]
+        kinds.choices = list(PANEL_FORMATS.items())
         self._offer_administrations()
 
     def _offer_administrations(self) -> None:
@@ -64,7 +60,9 @@ class PanelForm(ExportForm):
         self.refused = [message for one in known if (message := refusal(one))]
         field.choices = [(one.pk, field.label_from_instance(one)) for one in offered]
         self.is_empty = len(offered) < 2
-        self.initial.setdefault("administrations", _waves_of_newest(offered))
+        self.initial["administrations"] = _with_other_waves(
+            offered, self.initial.get("administrations", ())
+        )
 
     def clean(self) -> dict[str, object]:
         given = super().clean()
@@ -124,14 +122,16 @@ class PanelForm(ExportForm):
         return size
 
 
-def _waves_of_newest(administrations: Sequence[Administration]) -> list[int]:
-    """Return the administrations of the newest one's survey and audience."""
-    if not administrations:
-        return []
-    newest, *_ = administrations
+def _with_other_waves(
+    offered: Sequence[Administration], keys: Collection[str]
+) -> list[int]:
+    """Return the chosen ones; of a single one, all waves for the same audience."""
 
     def audience(one: Administration) -> tuple[str, int | None, str]:
         survey = one.published.survey
         return survey.name, survey.district_id, one.role
 
-    return [one.pk for one in administrations if audience(one) == audience(newest)]
+    chosen = [one for one in offered if str(one.pk) in keys]
+    if len(chosen) == 1:
+        chosen = [one for one in offered if audience(one) == audience(chosen[0])]
+    return [one.pk for one in chosen]

@@ -86,12 +86,8 @@ def export_list(request: StaffRequest) -> HttpResponse:
 @needs(Capability.SEE_RESPONSES)
 @require_http_methods(["GET", "HEAD", "POST"])
 def export_new(request: StaffRequest) -> HttpResponse:
-    # The page of an administration links here with its key.
-    chosen = request.GET.getlist("administrations")
     form = partial(
-        ExportForm,
-        permissions=request.permissions,
-        initial={"administrations": chosen},
+        ExportForm, permissions=request.permissions, initial=_chosen(request)
     )
     return _show_form(request, form)
 
@@ -99,8 +95,18 @@ def export_new(request: StaffRequest) -> HttpResponse:
 @needs(Capability.SEE_RESPONSES)
 @require_http_methods(["GET", "HEAD", "POST"])
 def export_panel(request: StaffRequest) -> HttpResponse:
-    form = partial(PanelForm, permissions=request.permissions, user=request.user)
+    form = partial(
+        PanelForm,
+        permissions=request.permissions,
+        user=request.user,
+        initial=_chosen(request),
+    )
     return _show_form(request, form)
+
+
+def _chosen(request: StaffRequest) -> dict[str, object]:
+    """Return the administrations of the page that led here."""
+    return {"administrations": request.GET.getlist("administrations")}
 
 
 def _show_form(

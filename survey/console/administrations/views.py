@@ -256,6 +256,16 @@ def _links(permissions: Permissions, administration: Administration) -> list[Pag
             _("Download the responses."),
         ),
     ]
+    if administration.joins_waves:
+        links.append(
+            PageLink(
+                C.SEE_RESPONSES,
+                f"{reverse('export_panel')}?administrations={pk}",
+                _("Join waves (panel)"),
+                _("Follow the same people through several waves, without names."),
+                Denominator.ROSTER,
+            )
+        )
     links = [
         link
         for link in links

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 
 import pytest
@@ -47,6 +48,11 @@ def submit(client, django_capture_on_commit_callbacks):
     return submitted
 
 
+def ticked(page: str) -> set[str]:
+    boxes = re.findall(r'<input[^>]*name="administrations"[^>]*>', page)
+    return {re.search('value="([0-9]+)"', one)[1] for one in boxes if " checked" in one}
+
+
 def shown(client, user, **given) -> str:
     log_in(client, user)
     headers = {"HX-Request": "true"} if given else {}
@@ -57,11 +63,9 @@ def shown(client, user, **given) -> str:
 def test_two_waves_are_one_file_after_three_clicks(staff, waves, client, submit):
     log_in(client, staff.analyst)
     assert ADDRESS in client.get(reverse("export_list")).content.decode()
-    page = client.get(ADDRESS).content.decode()
-    # All waves of the newest survey are chosen already.
-    for one in waves:
-        box = page.split(f'name="administrations" value="{one.pk}"')[1]
-        assert "checked" in box.split(">")[0]
+    page = client.get(f"{ADDRESS}?administrations={waves[0].pk}").content.decode()
+    # The other waves are ticked as well.
+    assert ticked(page) == {str(one.pk) for one in waves}
     assert 'name="identities"' not in page and 'value="long"' not in page
 
     response = submit(staff.analyst, *waves)
@@ -71,6 +75,8 @@ def test_two_waves_are_one_file_after_three_clicks(staff, waves, client, submit)
     assert len({row["panel_id"] for row in rows_of(export)}) == 7
     page = client.get(response["Location"]).content.decode()
     assert "People in several administrations" in page
+    assert "13, plus the header" in page and "7, each with one random ID" in page
+    assert "Number of respondents" not in page and "for each respondent" not in page
     assert "the same in all administrations of this file" in page
     assert f"fall-spring-panel-{export.pk}.csv" in page
     entry = AuditEntry.objects.get(action="ask for export")
@@ -80,7 +86,7 @@ def test_two_waves_are_one_file_after_three_clicks(staff, waves, client, submit)
 def test_the_page_says_how_many_people_took_part_in_several(staff, waves, client):
     keys = [one.pk for one in waves]
     page = shown(client, staff.analyst, administrations=keys, format="wide")
-    assert "13 respondents" in page
+    assert "13 rows" in page and "respondents" not in page
     assert "At least 6 people took part in several" in page
     page = shown(client, staff.analyst, administrations=keys[:1], format="wide")
     assert "Choose at least two administrations to see the size." in page
@@ -183,13 +189,32 @@ def test_different_audiences_are_not_chosen_together(staff, waves, client):
     teachers.joins_waves = True
     teachers.save(update_fields=["joins_waves"])
     log_in(client, staff.analyst)
-    page = client.get(ADDRESS).content.decode()
-    ticked = [
-        part
-        for part in page.split('name="administrations"')[1:]
-        if "checked" in part.split(">")[0]
-    ]
-    assert len(ticked) == 1
+    assert ticked(client.get(ADDRESS).content.decode()) == set()
+    page = client.get(f"{ADDRESS}?administrations={teachers.pk}").content.decode()
+    assert ticked(page) == {str(teachers.pk)}
+    page = client.get(f"{ADDRESS}?administrations={waves[1].pk}").content.decode()
+    assert ticked(page) == {str(one.pk) for one in waves}
+
+
+def test_what_was_chosen_for_an_export_is_chosen_for_a_panel(staff, waves, client):
+    third = opened(waves[0].published, "third")
+    third.joins_waves = True
+    third.save(update_fields=["joins_waves"])
+    log_in(client, staff.analyst)
+    for chosen in (waves[:1], waves):
+        keys = [one.pk for one in chosen]
+        page = client.get(
+            reverse("export_new"),
+            {"administrations": keys, "format": "wide"},
+            headers={"HX-Request": "true"},
+        ).content.decode()
+        address = "&amp;".join(f"administrations={key}" for key in keys)
+        assert f'href="{ADDRESS}?{address}"' in page
+    page = client.get(html.unescape(f"{ADDRESS}?{address}")).content.decode()
+    assert ticked(page) == {str(one.pk) for one in waves}
+    detail = reverse("administration_detail", args=[third.pk])
+    page = client.get(detail).content.decode()
+    assert f'href="{ADDRESS}?administrations={third.pk}"' in page
 
 
 def test_the_page_needs_as_many_queries_for_four_administrations(
