@@ -19,6 +19,7 @@ from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.timezone import localdate, localtime
+from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
 if TYPE_CHECKING:
@@ -29,6 +30,15 @@ if TYPE_CHECKING:
     from accounts.http import StaffRequest
 
 register = template.Library()
+
+
+@register.filter
+def language_name(code: str) -> str:
+    """Return the name of a language in the reader's language."""
+    from babel import Locale
+
+    reader = Locale.parse(get_language() or "en", sep="-")
+    return str(reader.languages.get(code.replace("-", "_"), code))
 
 
 @register.simple_tag(takes_context=True)

@@ -950,6 +950,7 @@ def forms_for(route: Route, place: PlaceObjects) -> list[FormData]:
         "administration_open": [
             {
                 "name": "new-one",
+                "second": "on",
                 "owner": district,
                 "published": place.published_own.pk,
                 "role": "student",

@@ -15,6 +15,7 @@ from django.http import QueryDict
 from django.utils import timezone
 from django.utils.functional import cached_property
 from django.utils.text import format_lazy
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import District, School
@@ -23,6 +24,7 @@ from survey.administrations import (
     MAX_NAME_LENGTH,
     AdministrationPlan,
     default_subgroups,
+    format_moment,
     has_people,
     has_started,
     least_minimum_group,
@@ -304,6 +306,8 @@ class OpenAdministrationForm(AdministrationForm):
             "invalid": _("Use letters, digits and hyphens only, such as spring-2027.")
         },
     )
+    # Asked for only where there is such an administration already.
+    second = forms.BooleanField(required=False, label=_("Open a second one"))
     # The last suggested name; a different name was typed and is kept.
     suggested = forms.CharField(required=False, widget=forms.HiddenInput)
 
@@ -396,7 +400,44 @@ class OpenAdministrationForm(AdministrationForm):
                 "new_wave",
                 _("Choose a wave from the list or enter a new one, not both."),
             )
+        if not self.errors and not cleaned["second"] and (twin := self._find_twin()):
+            self.add_error("second", _in_words(twin))
         return cleaned
+
+    def _find_twin(self) -> Administration | None:
+        """Return one of the same survey, audience and owner at the same time."""
+        cleaned = self.cleaned_data
+        return (
+            Administration.objects.filter(
+                published=cleaned["published"],
+                role=cleaned["role"],
+                district=self.chosen_owner(),
+                opens_at__lt=cleaned["closes_at"],
+                closes_at__gt=max(cleaned["opens_at"], timezone.now()),
+            )
+            .select_related("published__survey")
+            .defer("published__definition", "published__survey__source")
+            .first()
+        )
+
+
+def _in_words(twin: Administration) -> str:
+    if twin.state == Administration.State.PLANNED:
+        words = gettext(
+            "%(survey)s will open for %(audience)s on %(opens)s already. To open a"
+            " second one anyway, tick “Open a second one”."
+        )
+    else:
+        words = gettext(
+            "%(survey)s is already open for %(audience)s until %(closes)s. To open a"
+            " second one anyway, tick “Open a second one”."
+        )
+    return words % {
+        "survey": twin.published.survey.title_to_read,
+        "audience": twin.audience,
+        "opens": format_moment(twin.opens_at),
+        "closes": format_moment(twin.closes_at),
+    }
 
 
 def _owner_key(owner: District | None) -> str:

@@ -271,6 +271,7 @@ DELETE = Step(
 
 
 @needs(Capability.MANAGE_SURVEYS)
+@never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def survey_publish(request: StaffRequest, pk: int) -> HttpResponse:
     survey = own_survey_or_404(request, pk)
@@ -331,6 +332,8 @@ def _step(
             "step": step,
             "refusal": refusal,
             "note": note,
+            # After Back, or in another tab.
+            "is_done": step is PUBLISH and survey.published_at is not None,
         },
         status=409 if refusal else 200,
     )

@@ -161,7 +161,8 @@ def test_a_district_opens_only_in_its_own_schools(client, staff, published):
         assert b"Roosevelt" not in reply.content
         assert b"Lakeside" not in reply.content
     owner = f"district-{staff.lakeside.pk}"
-    client.post(NEW, form_for(published, name="mine", new_wave="", owner=owner))
+    mine = {"name": "mine", "new_wave": "", "owner": owner, "second": "on"}
+    client.post(NEW, form_for(published, **mine))
     assert Administration.objects.get(name="mine").district == staff.riverside
     assert Administration.objects.count() == 2
 
@@ -427,9 +428,33 @@ def test_invalid_values_are_reported_and_nothing_is_opened(
 def test_taken_short_names_are_refused(client, staff, published, opened):
     opened("spring")
     log_in(client, staff.state)
-    reply = client.post(NEW, form_for(published, name="spring"))
+    reply = client.post(NEW, form_for(published, name="spring", second="on"))
     assert "An administration named spring already exists" in errors(reply)
     assert b'value="spring"' in reply.content
+
+
+def test_a_second_one_at_the_same_time_is_opened_only_on_purpose(
+    client, staff, published, opened
+):
+    log_in(client, staff.state)
+    assert "Open a second one" not in client.get(NEW).content.decode()
+    opened()
+    given = form_for(published)
+    # The button was pressed twice, or after Back.
+    assert "is already open for students until" in errors(client.post(NEW, given))
+    assert Administration.objects.count() == 1
+    client.post(NEW, {**given, "second": "on"})
+    assert Administration.objects.count() == 2
+    # Other people, and other days, are no second one.
+    client.post(NEW, {**given, "role": "teacher"})
+    later = timezone.now() + timedelta(days=40)
+    dates = {
+        "opens_at": local(later),
+        "closes_at": local(later + timedelta(days=9)),
+    }
+    client.post(NEW, {**given, **dates, "new_wave": "Fall 2027"})
+    assert Administration.objects.count() == 4
+    assert "will open for students on" in errors(client.post(NEW, {**given, **dates}))
 
 
 def test_conflicting_changes_show_the_other_change(client, staff, opened):

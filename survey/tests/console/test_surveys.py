@@ -103,6 +103,8 @@ def test_survey_is_viewed_published_offered_and_retired(staff, client):
     done = client.post(reverse("survey_publish", args=[survey.pk]))
     assert done["Location"] == reverse("survey_detail", args=[survey.pk])
     published = survey.published.get()
+    again = client.get(reverse("survey_publish", args=[survey.pk])).content.decode()
+    assert "is published." in again and "Publish version" not in again
 
     offered(published)
     text = client.get(done["Location"]).content.decode()
