@@ -233,12 +233,23 @@ def cards_of_one(request: StaffRequest, pk: int, respondent: int) -> HttpRespons
 def cards_detail(request: StaffRequest, pk: int, card_set: int) -> HttpResponse:
     administration = administration_or_404(request, pk)
     found = _card_set_or_404(request, administration, card_set)
+    person = _person_of(found)
+    if person:
+        audit.record(
+            "look at a person",
+            by=request.user,
+            request=request,
+            subject=person,
+            school=found.school,
+            after={"administration": str(administration)},
+        )
     return render(
         request,
         "survey/console/cards_detail.html",
         {
             "administration": administration,
             "card_set": found,
+            "person": person,
             "job": found.job,
             "is_mine": found.job is not None and found.job.by_id == request.user.pk,
         },
@@ -278,9 +289,23 @@ def cards_download(request: StaffRequest, pk: int, card_set: int) -> HttpRespons
     _record("download cards", request, found)
     return download(
         found.file,
-        as_name=f"{slugify(found.scope) or 'cards'}-{found.pk}.{found.format}",
+        as_name=f"{_file_stem(found)}-{found.pk}.{found.format}",
         content_type=CONTENT_TYPES[found.format],
     )
+
+
+def _person_of(card_set: CardSet) -> Respondent | None:
+    """Return whose card it is, unless the person is at another school by now."""
+    person = card_set.respondent
+    return person if person and person.school_id == card_set.school_id else None
+
+
+def _file_stem(card_set: CardSet) -> str:
+    # Never a name: downloads often lie in folders that several people share.
+    identity = getattr(_person_of(card_set), "identity", None)
+    if identity and identity.external_id:
+        return slugify(f"{card_set.school} {identity.external_id}")
+    return slugify(card_set.scope) or "cards"
 
 
 @needs(C.MANAGE_ROSTERS)
@@ -342,5 +367,6 @@ def _card_set_or_404(
     request: StaffRequest, administration: Administration, pk: int
 ) -> CardSet:
     card_sets = card_sets_for(request.permissions, administration)
-    related = ("school", "district", "by", "job", "administration", "respondent")
+    related = ("school", "district", "by", "job", "administration")
+    related += ("respondent__identity",)
     return get_object_or_404(card_sets.select_related(*related), pk=pk)

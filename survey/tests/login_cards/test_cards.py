@@ -16,6 +16,7 @@ import pytest
 from django.conf import settings
 from django.db import IntegrityError, connections, transaction
 from django.utils import timezone
+from django.utils.text import slugify
 
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
@@ -348,6 +349,13 @@ def test_a_lost_card_is_printed_again(
     card_set = CardSet.objects.get()
     [page] = read_pages(download(client, card_set))
     assert page.links == [f"https://survey.example.org/#{format_code(before)}"]
+    # Two cards are told apart by the name on the page; files have only the ID.
+    assert "López, Maya" in text_of(client.get(url_of(card_set)))
+    sent = client.get(url_of(card_set, "file/"))["Content-Disposition"]
+    assert f"lincoln-{slugify(maya.identity.external_id)}-{card_set.pk}.pdf" in sent
+    # Another school, whose people the user may not see.
+    Respondent.objects.filter(pk=maya.pk).update(school=staff.roosevelt)
+    assert "López" not in text_of(client.get(url_of(card_set)))
     # The audit log shows no name.
     assert str(card_set) == "Login cards to print (PDF): one person of Lincoln"
 
