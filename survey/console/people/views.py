@@ -9,6 +9,7 @@ from django import forms
 from django.db.models import Q, QuerySet
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import render
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
@@ -39,8 +40,9 @@ from survey.console.people.search import (
     find_by_code,
     find_people,
 )
+from survey.administrations import administrations_for
 from survey.merging.joins import joins_of
-from survey.models import Administration, OptOut, Respondent
+from survey.models import Administration, Denominator, OptOut, Respondent
 from survey.opt_outs.consents import latest_consent
 from survey.reminders.suppression import is_suppressed
 
@@ -56,6 +58,7 @@ NAME_FIELDS = (
     "identity__email",
 )
 MAX_SCHOOLS_FOUND = 10
+MAX_OTHERS = 6
 
 # Value in the address -> label and condition.
 StatusFilters = Mapping[str, tuple["StrOrPromise", Q]]
@@ -178,6 +181,7 @@ def _people_of_school(
             "filter_form": form,
             "shows_progress": with_progress,
             "narrowed": bool(filters) or bool(listing.query),
+            "others": _other_administrations(request, administration, listing),
             "ends_code": ends_code,
         },
     )
@@ -226,7 +230,30 @@ def _search_people(
             "most": MAX_FOUND,
             "shows_progress": not administration.is_completion_confidential,
             "narrowed": True,
+            "others": _other_administrations(request, administration, listing),
         },
+    )
+
+
+def _other_administrations(
+    request: StaffRequest,
+    administration: Administration,
+    listing: Listing[Respondent],
+) -> Sequence[Administration]:
+    """Return where else to search for a name that nobody here has. 1 statement."""
+    if listing.page.object_list or not listing.query:
+        return ()
+    now = timezone.now()
+    others = administrations_for(request.permissions, C.SEE_IDENTITIES).exclude(
+        pk=administration.pk
+    )
+    return (
+        others.filter(
+            opens_at__lte=now, closes_at__gt=now, denominator=Denominator.ROSTER
+        )
+        .select_related("published__survey")
+        .defer("published__definition", "published__survey__source")
+        .order_by("opens_at", "name")[:MAX_OTHERS]
     )
 
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
 from survey.access_codes import code_of, format_code
-from survey.models import CardSet, Identity, Respondent
+from survey.models import Administration, CardSet, Identity, Respondent
 from survey.taking.login import LoginRefused, log_in_respondent
 from survey.tests.conftest import FIRST_PAGE, Browser
 from survey.tests.people import invite
@@ -434,3 +434,21 @@ def test_finding_by_code_takes_a_few_more_statements(
     # Those of a list; the number of matches again, the codes, the people.
     with django_assert_num_queries(11):
         get_people(client, administration, q=code_of(maya)[-4:])
+
+
+def test_a_name_that_nobody_has_is_searched_in_other_open_administrations(
+    client, staff, administration, maya
+):
+    log_in(client, staff.chen)
+    text = client.get(
+        f"/console/administrations/{administration.pk}/people/?q=Nobody"
+    ).content.decode()
+    assert "Search in" not in text
+    other = Administration.objects.get(pk=administration.pk)
+    other.pk, other.name = None, "Second survey"
+    other.save()
+    text = client.get(
+        f"/console/administrations/{other.pk}/people/?q=López"
+    ).content.decode()
+    assert f"Search in {html.escape(administration.title)}" in text
+    assert f'/administrations/{administration.pk}/people/?q=L%C3%B3pez"' in text
