@@ -140,13 +140,17 @@ def _opt_out(
     except OptOutConflict as conflict:
         messages.error(request, str(conflict))
         return redirect("people_opt_out", person.administration_id, person.pk)
-    messages.success(
-        request,
-        _(
+    if form.cleaned_data["requested_by"] == By.PERSON:
+        done = _(
             "This person has opted out, and the access code no longer works. Take"
             " back the login card if it was handed out."
-        ),
-    )
+        )
+    else:
+        done = _(
+            "This person was opted out, and the access code no longer works. Take"
+            " back the login card if it was handed out."
+        )
+    messages.success(request, done)
     return redirect("people_detail", person.administration_id, person.pk)
 
 
