@@ -368,5 +368,5 @@ def _card_set_or_404(
 ) -> CardSet:
     card_sets = card_sets_for(request.permissions, administration)
     related = ("school", "district", "by", "job", "administration")
-    related += ("respondent__identity",)
-    return get_object_or_404(card_sets.select_related(*related), pk=pk)
+    card_sets = card_sets.select_related(*related, "respondent__identity")
+    return get_object_or_404(card_sets, pk=pk)

@@ -22,6 +22,7 @@ from accounts.http import StaffRequest
 from accounts.models import School
 from accounts.permissions import Capability as C
 from survey import access_codes
+from survey.administrations import administrations_for
 from survey.console.people.codes import SHOW_CODE_ONCE, may_reissue
 from survey.console.people.scope import (
     administration_or_404,
@@ -40,7 +41,6 @@ from survey.console.people.search import (
     find_by_code,
     find_people,
 )
-from survey.administrations import administrations_for
 from survey.merging.joins import joins_of
 from survey.models import Administration, Denominator, OptOut, Respondent
 from survey.opt_outs.consents import latest_consent

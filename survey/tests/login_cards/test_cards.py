@@ -351,8 +351,10 @@ def test_a_lost_card_is_printed_again(
     assert page.links == [f"https://survey.example.org/#{format_code(before)}"]
     # Two cards are told apart by the name on the page; files have only the ID.
     assert "López, Maya" in text_of(client.get(url_of(card_set)))
-    sent = client.get(url_of(card_set, "file/"))["Content-Disposition"]
-    assert f"lincoln-{slugify(maya.identity.external_id)}-{card_set.pk}.pdf" in sent
+    sent = client.get(url_of(card_set, "file/"))
+    assert b"".join(sent.streaming_content)
+    name = f"lincoln-{slugify(maya.identity.external_id)}-{card_set.pk}.pdf"
+    assert name in sent["Content-Disposition"]
     # Another school, whose people the user may not see.
     Respondent.objects.filter(pk=maya.pk).update(school=staff.roosevelt)
     assert "López" not in text_of(client.get(url_of(card_set)))
