@@ -239,10 +239,10 @@ def _other_administrations(
     request: StaffRequest,
     administration: Administration,
     listing: Listing[Respondent],
-) -> Sequence[Administration]:
+) -> QuerySet[Administration]:
     """Return where else to search for a name that nobody here has. 1 statement."""
     if listing.page.object_list or not listing.query:
-        return ()
+        return Administration.objects.none()
     now = timezone.now()
     others = administrations_for(request.permissions, C.SEE_IDENTITIES).exclude(
         pk=administration.pk
