@@ -184,6 +184,45 @@ class ItemDefinition(RuledItem, total=False):
     guidance: Texts
 
 
+class EssentialDefinition(TypedDict):
+    """Several measures that together describe one strength of a school."""
+
+    name: str
+    label: Texts
+    description: Texts
+
+
+class MeasureItem(TypedDict):
+    """`reversed` items count the other way round: disagreeing is the high end."""
+
+    name: str
+    reversed: bool
+
+
+class MeasureDefinition(TypedDict):
+    """Items that together measure one idea.
+
+    All have the same list of options, from low to high; the values in `missing`
+    ("Don't know") are no answer. `direction` is "positive" where high measures
+    are good. `essential` is a name, or "".
+    """
+
+    name: str
+    label: Texts
+    description: Texts
+    essential: str
+    direction: str
+    items: list[MeasureItem]
+    missing: list[str]
+
+
+class Measures(TypedDict):
+    """The measures of a survey. They are not part of what respondents are sent."""
+
+    essentials: list[EssentialDefinition]
+    measures: list[MeasureDefinition]
+
+
 class SurveyDefinition(TypedDict):
     """One published survey.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from django.core.exceptions import ValidationError
@@ -23,6 +23,7 @@ from django.utils.translation import gettext_lazy
 
 from accounts import audit
 from accounts.models import User
+from survey.definitions.measures import measures_of
 from survey.definitions.publishing import lock_survey
 from survey.definitions.schema import (
     ITEM_TEXTS,
@@ -119,7 +120,10 @@ def start_text_draft(
         return waiting
     definition = load_definition(corrects.definition)
     return import_survey(
-        draft=_draft_of(definition, _next_version(original)),
+        draft=replace(
+            _draft_of(definition, _next_version(original)),
+            measures=measures_of(original),
+        ),
         district=original.district,
         corrects=corrects,
         by=by,

@@ -27,6 +27,7 @@ from survey.models.instrument import (
     PublishedSurvey,
     Retirement,
     Survey,
+    SurveyMeasures,
     SurveyUpload,
 )
 from survey.models.job import Job
@@ -105,6 +106,7 @@ __all__ = [
     "SchoolImport",
     "SuppressedAddress",
     "Survey",
+    "SurveyMeasures",
     "SurveyUpload",
     "Wave",
 ]

@@ -235,6 +235,27 @@ class Item(models.Model):
         return self.name
 
 
+class SurveyMeasures(models.Model):
+    """The measures of a survey, as `survey.definitions.schema.Measures`.
+
+    Reports read them. They are not in the published definition, because
+    respondents' pages never do.
+    """
+
+    survey = models.OneToOneField(
+        Survey, on_delete=models.CASCADE, primary_key=True, related_name="measures"
+    )
+    content = models.JSONField()
+
+    objects = models.Manager()
+
+    class Meta:
+        verbose_name_plural = "survey measures"
+
+    def __str__(self) -> str:
+        return f"measures of {self.survey_id}"
+
+
 class PublishedSurvey(models.Model):
     """A survey as respondents answer it, in one row that never changes.
 

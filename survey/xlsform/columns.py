@@ -56,6 +56,13 @@ SETTINGS_COLUMNS: dict[tuple[str, ...], str] = {
     ("default_language",): "default_language",
     ("style",): "style",
 }
+MEASURES_COLUMNS: dict[tuple[str, ...], str] = {
+    (name,): name
+    for name in (
+        *("type", "name", "label", "description"),
+        *("essential", "direction", "items", "missing"),
+    )
+}
 HeaderSpellings = dict[str, str | tuple[str, str]]
 
 
@@ -81,10 +88,14 @@ SPELLINGS = {
     "settings": SheetSpellings(
         aliases.settings_header, set(Survey.get_slot_names()), SETTINGS_COLUMNS
     ),
+    "measures": SheetSpellings(
+        {}, {name for (name,) in MEASURES_COLUMNS}, MEASURES_COLUMNS
+    ),
 }
 TRANSLATED = frozenset(
     [
         "label",
+        "description",
         "hint",
         "guidance",
         "required_message",

@@ -11,6 +11,7 @@ from survey.definitions.schema import (
     Expr,
     ItemRules,
     LanguageDefinition,
+    Measures,
     Texts,
 )
 from survey.xlsform.columns import SurveyRow
@@ -76,6 +77,7 @@ class Draft:
     languages: list[LanguageDefinition]
     option_sets: dict[str, list[OptionDraft]]
     pages: list[PageDraft]
+    measures: Measures | None = None
 
     def items(self) -> Iterator[ItemDraft]:
         for page in self.pages:

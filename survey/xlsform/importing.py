@@ -16,6 +16,7 @@ from survey.models import (
     Page,
     PublishedSurvey,
     Survey,
+    SurveyMeasures,
 )
 from survey.xlsform.draft import Draft
 from survey.xlsform.problems import quoted
@@ -73,6 +74,8 @@ def import_survey(
         uploaded_by=by if isinstance(by, User) else None,
     )
     create_rows(survey, draft)
+    if draft.measures:
+        SurveyMeasures.objects.create(survey=survey, content=draft.measures)
     audit.record(
         "upload survey",
         by=by,

@@ -86,7 +86,7 @@ def quoted(text: str, longest: int = LONGEST_QUOTE) -> str:
     return shown
 
 
-SHEETS_IN_ORDER = ("", "settings", "survey", "choices")
+SHEETS_IN_ORDER = ("", "settings", "survey", "choices", "measures")
 
 
 def in_reading_order(found: Iterable[Problem]) -> list[Problem]:

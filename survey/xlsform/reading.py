@@ -23,6 +23,7 @@ from survey.xlsform.columns import (
 from survey.xlsform.draft import Draft, OptionDraft
 from survey.xlsform.items import OptionSets
 from survey.xlsform.languages import ENGLISH, Language, english_name, language_of
+from survey.xlsform.measures import MeasureReader
 from survey.xlsform.outline import Outline
 from survey.xlsform.pages import paginate
 from survey.xlsform.problems import (
@@ -82,7 +83,7 @@ def read_draft(sheets: dict[str, SurveySheet], name: str, findings: Findings) ->
         raise FileRefused(_("There is no sheet named survey."))
     columns = {
         title: read_columns(sheets.get(title, SurveySheet(title)), findings)
-        for title in ("survey", "choices", "settings")
+        for title in ("survey", "choices", "settings", "measures")
     }
     require_columns(sheets, columns, findings)
     languages = list_languages(sheets, columns, findings)
@@ -92,7 +93,7 @@ def read_draft(sheets: dict[str, SurveySheet], name: str, findings: Findings) ->
         else []
         for title in columns
     }
-    for title in ("survey", "choices"):
+    for title in ("survey", "choices", "measures"):
         complete_texts(rows[title], languages, findings)
     codes = [language.code for language in languages]
     option_sets = OptionSets(read_choices(rows["choices"], findings), codes)
@@ -112,6 +113,10 @@ def read_draft(sheets: dict[str, SurveySheet], name: str, findings: Findings) ->
     )
     draft.option_sets = used_sets(draft, option_sets, columns["choices"], findings)
     check_survey(draft, outline, findings)
+    if rows["measures"]:
+        items = {item.name: item for item in draft.items()}
+        reader = MeasureReader(items, draft.option_sets, findings)
+        draft.measures = reader.read(rows["measures"])
     # Otherwise pyxform repeats the first problem, without its column.
     if not findings.problems:
         cells = {
@@ -151,7 +156,7 @@ def list_languages(
 ) -> list[Language]:
     """List the default language first, the others in the order of the columns."""
     found: dict[str, Language] = {}
-    for title in ("survey", "choices", "settings"):
+    for title in ("survey", "choices", "settings", "measures"):
         for language in columns[title].languages():
             found.setdefault(language.code, language)
     setting = ""

@@ -31,7 +31,7 @@ from survey.spreadsheets.workbook_guard import (
 )
 from survey.xlsform.problems import FileRefused, Findings
 
-SHEETS = ("settings", "survey", "choices")
+SHEETS = ("settings", "survey", "choices", "measures")
 MAX_ROWS = 10_000
 MAX_COLUMNS = 300
 # Excel's own limit; a longer text was never typed into a cell.
