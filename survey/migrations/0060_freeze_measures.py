@@ -4,6 +4,25 @@ FROZEN = "a published survey is frozen: raise its version and import it anew"
 ROWS = {"INSERT": ("NEW",), "UPDATE": ("OLD", "NEW"), "DELETE": ("OLD",)}
 
 
+def sqlite():
+    for event, rows in ROWS.items():
+        surveys = ", ".join(f"{row}.survey_id" for row in rows)
+        yield f"""
+            CREATE TRIGGER frozen_survey_surveymeasures_{event.lower()}
+            BEFORE {event} ON survey_surveymeasures
+            WHEN EXISTS (
+                SELECT 1 FROM survey_survey
+                WHERE id IN ({surveys}) AND published_at IS NOT NULL
+            )
+            BEGIN SELECT RAISE(ABORT, '{FROZEN}'); END
+        """
+
+
+def sqlite_reverse():
+    for event in ROWS:
+        yield f"DROP TRIGGER frozen_survey_surveymeasures_{event.lower()}"
+
+
 def freeze(apps, schema_editor):
     if schema_editor.connection.vendor == "postgresql":
         # As for the other parts of a survey, in 0003.
@@ -28,19 +47,8 @@ def freeze(apps, schema_editor):
             """
         )
         return
-    for event, rows in ROWS.items():
-        surveys = ", ".join(f"{row}.survey_id" for row in rows)
-        schema_editor.execute(
-            f"""
-            CREATE TRIGGER frozen_survey_surveymeasures_{event.lower()}
-            BEFORE {event} ON survey_surveymeasures
-            WHEN EXISTS (
-                SELECT 1 FROM survey_survey
-                WHERE id IN ({surveys}) AND published_at IS NOT NULL
-            )
-            BEGIN SELECT RAISE(ABORT, '{FROZEN}'); END
-            """
-        )
+    for statement in sqlite():
+        schema_editor.execute(statement)
 
 
 def thaw(apps, schema_editor):
@@ -50,10 +58,8 @@ def thaw(apps, schema_editor):
         )
         schema_editor.execute("DROP FUNCTION survey_surveymeasures_refuse_frozen()")
         return
-    for event in ROWS:
-        schema_editor.execute(
-            f"DROP TRIGGER frozen_survey_surveymeasures_{event.lower()}"
-        )
+    for statement in sqlite_reverse():
+        schema_editor.execute(statement)
 
 
 class Migration(migrations.Migration):

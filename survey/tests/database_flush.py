@@ -18,6 +18,7 @@ from django.conf import settings
 from django.core.management.commands import flush
 
 frozen = import_module("survey.migrations.0003_frozen_surveys")
+frozen_measures = import_module("survey.migrations.0060_freeze_measures")
 append_only = import_module("accounts.migrations.0003_audit_is_append_only")
 
 # They are the same for each test.
@@ -55,8 +56,9 @@ def sql_flush(style: Any, connection: Any, **options: Any) -> list[str]:
     )
     if connection.vendor == "postgresql":
         return [delete_rows(tables)]
-    away = [*frozen.sqlite_reverse(), *append_only.sqlite_reverse()]
-    back = [*frozen.sqlite(), *append_only.sqlite()]
+    triggers = (frozen, frozen_measures, append_only)
+    away = [one for module in triggers for one in module.sqlite_reverse()]
+    back = [one for module in triggers for one in module.sqlite()]
     return [*away, *connection.ops.sql_flush(style, tables), *back]
 
 

@@ -9,8 +9,10 @@ from django.db.models import Prefetch
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext_lazy
 
+from survey.definitions.measures import measures_of
 from survey.definitions.schema import ANSWERABLE, Expr, ItemRules, Texts
 from survey.models import Block, Item, Survey
+from survey.xlsform.measures import POSITIVE
 from survey.xlsform.writing import as_text
 
 KIND_WORDS = {
@@ -56,15 +58,28 @@ class OptionSetRow:
 
 
 @dataclass(frozen=True, slots=True)
+class MeasureRow:
+    name: str
+    label: str
+    description: str
+    essential: str
+    is_positive: bool
+    # (label, whether it is reversed)
+    items: list[tuple[str, bool]]
+    missing: list[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Contents:
     pages: list[PageSection]
     option_sets: list[OptionSetRow]
+    measures: list[MeasureRow]
     # The number of items that respondents answer.
     questions: int
 
 
 def contents_of(survey: Survey) -> Contents:
-    """Read the contents in the reader's language or the first. 5 statements."""
+    """Read the contents in the reader's language or the first. 6 statements."""
     wanted = [survey.language_to_read, *(one["code"] for one in survey.languages)]
 
     def plain(texts: Texts) -> str:
@@ -101,7 +116,22 @@ def contents_of(survey: Survey) -> Contents:
         )
         for option_set in survey.option_sets.order_by("pk").prefetch_related("options")
     ]
-    return Contents(pages, option_sets, questions)
+    labels = {item.name: item.label for page in pages for item in page.items}
+    measures = measures_of(survey) or {"essentials": [], "measures": []}
+    essentials = {one["name"]: plain(one["label"]) for one in measures["essentials"]}
+    measure_rows = [
+        MeasureRow(
+            name=measure["name"],
+            label=plain(measure["label"]),
+            description=plain(measure["description"]),
+            essential=essentials.get(measure["essential"], ""),
+            is_positive=measure["direction"] == POSITIVE,
+            items=[(labels[one["name"]], one["reversed"]) for one in measure["items"]],
+            missing=measure["missing"],
+        )
+        for measure in measures["measures"]
+    ]
+    return Contents(pages, option_sets, measure_rows, questions)
 
 
 def rules_in_words(rules: ItemRules) -> Iterator[tuple[str, str]]:

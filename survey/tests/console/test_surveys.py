@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from datetime import timedelta
 
@@ -30,7 +31,13 @@ from survey.definitions.ownership import (
     surveys_for,
 )
 from survey.definitions.publishing import publish_survey
-from survey.models import Administration, Retirement, Role, Survey
+from survey.models import (
+    Administration,
+    Retirement,
+    Role,
+    Survey,
+    SurveyMeasures,
+)
 from survey.tests.workbooks import form
 from survey.xlsform import import_survey, read_xlsform
 
@@ -332,7 +339,7 @@ def test_survey_page_costs_the_same_number_of_queries_for_any_size(
     for number in range(count):
         offered(published, f"spring-{number}")
     log_in(client, staff.state)
-    with django_assert_num_queries(14):
+    with django_assert_num_queries(15):
         response = client.get(reverse("survey_detail", args=[survey.pk]))
     assert response.content.decode().count("Page ") >= count
 
@@ -386,3 +393,20 @@ def test_commands_accept_the_owner(staff, tmp_path, capsys):
     for command in (["import_survey", str(file)], ["publish_survey", "pets"]):
         with pytest.raises(CommandError, match="No district has the code atlantis"):
             call_command(*command, "--district", "atlantis")
+
+
+def test_the_page_of_a_survey_lists_its_measures(client, staff):
+    measure = {"name": "trust", "label": {"en": "Trust"}, "description": {}}
+    measure |= {"essential": "safe", "direction": "negative", "missing": ["dog"]}
+    measure["items"] = [{"name": "pet", "reversed": True}]
+    safe = {"name": "safe", "label": {"en": "Safe school"}, "description": {}}
+    survey = draft_of()
+    SurveyMeasures.objects.create(
+        survey=survey, content={"essentials": [safe], "measures": [measure]}
+    )
+    log_in(client, staff.state)
+    page = client.get(f"/console/surveys/{survey.pk}/").content.decode()
+    text = " ".join(re.sub(r"<[^>]+>", " ", page).split())
+    assert "Trust Safe school, 1 question Which pet? (reversed)" in text
+    assert "A high score is unfavorable." in text
+    assert "Counts as not answered: dog" in text

@@ -22,8 +22,16 @@ from survey.definitions.corrections import (
     root_of,
     use_correction,
 )
+from survey.definitions.measures import measures_of
 from survey.definitions.publishing import publish_survey
-from survey.models import Administration, PublishedSurvey, Response, Survey
+from survey.definitions.text_drafts import start_text_draft
+from survey.models import (
+    Administration,
+    PublishedSurvey,
+    Response,
+    Survey,
+    SurveyMeasures,
+)
 from survey.taking import resume_cookie
 from survey.taking.published import build_published
 from survey.tests.conftest import enrol
@@ -54,6 +62,37 @@ def running(staff):
 def correction_of(published, rows=CORRECTED_ROWS, version="1.1", by="test", **fields):
     draft = draft_of(rows=rows, version=version, corrects=published, **fields)
     return publish_correction(survey=draft, corrects=published, by=by)
+
+
+def with_measures(published_or_survey, label="Trust", items=("pet", "age")):
+    """Give a draft a measure; its items are not checked again here."""
+    measure = {"name": "trust", "label": {"en": label}, "description": {}}
+    measure |= {"essential": "", "direction": "positive", "missing": []}
+    measure["items"] = [{"name": name, "reversed": False} for name in items]
+    SurveyMeasures.objects.create(
+        survey=published_or_survey, content={"essentials": [], "measures": [measure]}
+    )
+    return published_or_survey
+
+
+def test_a_correction_may_change_the_texts_of_measures_but_not_their_items(staff):
+    first = publish_survey(survey=with_measures(draft_of()))
+    same_rows = {"rows": ROWS, "corrects": first}
+    other = with_measures(draft_of(version="1.1", **same_rows), items=("pet",))
+    with pytest.raises(NotACorrection, match="measures differ"):
+        publish_correction(survey=other, corrects=first, by="test")
+    without = draft_of(version="1.2", **same_rows)
+    with pytest.raises(NotACorrection, match="measures differ"):
+        publish_correction(survey=without, corrects=first, by="test")
+    spelled = with_measures(draft_of(version="1.3", **same_rows), label="Trust!")
+    corrected = publish_correction(survey=spelled, corrects=first, by="test")
+    assert measures_of(corrected.survey)["measures"][0]["label"] == {"en": "Trust!"}
+
+
+def test_texts_corrected_in_the_console_keep_the_measures(staff):
+    first = publish_survey(survey=with_measures(draft_of()))
+    copy_ = start_text_draft(corrects=first, by=staff.state)
+    assert measures_of(copy_) == measures_of(first.survey) is not None
 
 
 def names_of(published) -> dict[int, str]:

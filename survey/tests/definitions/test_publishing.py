@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -43,7 +44,8 @@ ROWS: list[list[Any]] = [
 def draft(**settings: str) -> Survey:
     given = {"form_id": "climate", "version": "1", **settings}
     reading = read(ROWS, settings=[list(given), list(given.values())])
-    return import_survey(draft=reading.draft)
+    measures = {"essentials": [], "measures": []}
+    return import_survey(draft=replace(reading.draft, measures=measures))
 
 
 @pytest.mark.django_db
@@ -189,6 +191,10 @@ CHANGES = {
     " SELECT id, 'x' FROM survey_survey",
     "option": "UPDATE survey_option SET value = value",
     "option gone": "DELETE FROM survey_option",
+    "measures": "UPDATE survey_surveymeasures SET content = '{}'",
+    "measures gone": "DELETE FROM survey_surveymeasures",
+    "measures added": "INSERT INTO survey_surveymeasures (survey_id, content)"
+    " SELECT id, '{}' FROM survey_survey",
     "option more": "INSERT INTO survey_option (option_set_id, position, value, label,"
     " attributes) SELECT id, 99, 'x', '{}', '{}' FROM survey_optionset",
 }
@@ -215,7 +221,7 @@ def test_database_refuses_changes_to_a_published_survey(change: str):
 @pytest.mark.parametrize(
     "change",
     [change for change in CHANGES if change.split()[-1] in ("set", "more")]
-    + ["survey", "page", "block", "item", "option"],
+    + ["survey", "page", "block", "item", "option", "measures", "measures gone"],
 )
 def test_same_changes_are_allowed_in_a_draft(change: str):
     draft()
