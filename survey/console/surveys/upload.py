@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django import forms
+from django.contrib import messages
 from django.core.files.uploadedfile import UploadedFile
 from django.db.models import Q, QuerySet
 from django.http import Http404, HttpResponse, QueryDict
@@ -114,6 +115,8 @@ def survey_uploaded(request: StaffRequest, pk: int) -> HttpResponse:
     """Show an upload while it is read and its problems, or go on to the draft."""
     upload = upload_or_404(request, pk)
     if upload.survey_id is not None:
+        words = _("%(file)s was uploaded as a draft.") % {"file": upload.name}
+        messages.success(request, words)
         return redirect(
             "survey_correction" if upload.corrects_id else "survey_detail",
             upload.survey_id,

@@ -59,6 +59,7 @@ def test_workbook_with_problems_is_fixed_and_becomes_a_draft(staff, client):
     content = book()
     accepted = send(client, content)
     survey = Survey.objects.get()
+    assert "pets.xlsx was uploaded as a draft." in accepted.content.decode()
     assert accepted.redirect_chain[-1][0] == reverse("survey_detail", args=[survey.pk])
     assert (survey.district, survey.uploaded_by) == (staff.riverside, staff.dana)
     assert bytes(survey.source) == content
