@@ -185,7 +185,9 @@ def test_rates_pages_are_accessible(at_screen, staff, counted, administer, optio
     ):
         page.goto(address)
         for summary in page.locator("#list summary").all():
-            summary.click()
+            # On phones, the menu of columns is inside the folded filters.
+            if summary.is_visible():
+                summary.click()
         assert (address, violations(page)) == (address, [])
         assert (address, scrolls_sideways(page)) == (address, False)
     assert failures == []

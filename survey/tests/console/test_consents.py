@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
+from survey.access_codes import code_of
 from survey.models import Consent, ListedId, Respondent
 from survey.opt_outs.consents import await_consent
 from survey.opt_outs.records import Request, opt_out
@@ -229,4 +230,7 @@ def test_cards_and_the_roster_file_leave_them_out(
     assert "00124" in content and "00123" not in content
     for action in ("code/", "reissue/", "card/"):
         address = people_of(administration, f"{maya.pk}/{action}")
-        assert client.post(address).status_code == 404, action
+        response = client.post(address, follow=True)
+        assert response.redirect_chain[0][0] == people_of(administration, f"{maya.pk}/")
+        assert "consent" in text_of(response), action
+        assert code_of(maya) not in response.content.decode().replace("-", "")
