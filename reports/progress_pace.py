@@ -74,7 +74,7 @@ class LastWeek:
 
     @property
     def per_day(self) -> int:
-        """Rounded down, so that nobody is on track by rounding."""
+        """Round down: nobody gets on track by rounding."""
         return self.finished // self.school_days
 
 

@@ -235,7 +235,7 @@ def _opted_out(administrations: Sequence[int]) -> QuerySet[OptOut, tuple[Any, ..
 def _awaiting_consent(
     administrations: Sequence[int],
 ) -> QuerySet[Respondent, tuple[Any, ...]]:
-    """Count those whose consent is missing. No statement where none is required."""
+    """Count people whose consent is missing; no statement if none is required."""
     people = Respondent.objects.using(counting_database()).filter(
         awaits_consent=True, administration__in=administrations
     )

@@ -67,7 +67,7 @@ _WORDS: dict[str, StrOrPromise] = {}
 
 
 def add_sentences(sentences: Mapping[str, str], *, are_views: bool = False) -> None:
-    """Add the sentences of actions, such as "{who} renamed {subject}".
+    """Register sentences for actions, such as "{who} renamed {subject}".
 
     They are marked with `gettext_noop`, and translated when the page shows them.
     """
@@ -118,7 +118,7 @@ class Line:
 
     @property
     def account(self) -> str:
-        """The address of a user who is shown by name."""
+        """Return the e-mail address of a user who is shown by name."""
         is_named = self.entry.user_id is not None and self.who != self.entry.by
         return self.entry.by if is_named else ""
 

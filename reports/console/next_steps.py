@@ -59,7 +59,7 @@ def next_step(
 def _reminder(
     administration: Administration, rates: Sequence[PlaceRate], sees_people: bool
 ) -> NextStep | None:
-    """Return where to find out who has to be reminded."""
+    """Return the page with the people or schools to remind."""
     for rate in rates:
         figures = rate.figures
         if isinstance(figures, RateTotal):

@@ -211,7 +211,7 @@ class Export(models.Model):
 
     @property
     def people_in_words(self) -> str:
-        """Say who is in the file, such as "Students who finished"."""
+        """Describe the people in the file, such as "Students who finished"."""
         words = {
             ("", True): _("People who finished"),
             ("", False): _("People who started"),

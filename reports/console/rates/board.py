@@ -210,7 +210,7 @@ class RolePanel:
 
     @property
     def hides_progress(self) -> bool:
-        """Whether there is nothing to show but who is invited."""
+        """Return whether the table shows only how many people are invited."""
         return self.line.started == 0 and not is_open(self.administration)
 
     @property

@@ -3,7 +3,7 @@ from __future__ import annotations
 import csv
 import math
 from argparse import ArgumentParser
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -78,35 +78,17 @@ class Command(BaseCommand):
         _write(
             folder / "thresholds.csv",
             ("item", "step", "threshold", "standard_error"),
-            (
-                (name, step, threshold, error)
-                for name, categories, thresholds, errors in zip(
-                    names,
-                    used,
-                    calibration.thresholds,
-                    calibration.standard_errors,
-                    strict=True,
-                )
-                for step, threshold, error in zip(
-                    categories[1:], thresholds, errors, strict=True
-                )
-            ),
+            _threshold_rows(names, used, calibration),
         )
         _write(
             folder / "items.csv",
             ("item", "infit", "outfit", "n"),
             zip(names, fit.infit, fit.outfit, fit.people, strict=True),
         )
-        columns = np.column_stack(
-            [table.scores, measures.mle, measures.wle, measures.standard_error]
-        )
         _write(
             folder / "persons.csv",
             ("row", "score", "mle", "wle", "standard_error"),
-            (
-                (number, int(columns[row, 0]), *columns[row, 1:])
-                for number, row in enumerate(row_of_person, start=1)
-            ),
+            _person_rows(table, measures, row_of_person),
         )
         separation = rasch.separation(table, measures)
         self.stdout.write(
@@ -152,6 +134,29 @@ def _category(text: str, path: Path, line: int, name: str) -> int:
             f" which is a whole number from 0 to {MOST_CATEGORIES}."
         )
     return int(text)
+
+
+def _threshold_rows(
+    names: Sequence[str], used: Sequence[Integers], calibration: rasch.Calibration
+) -> Iterator[Sequence[Any]]:
+    """Yield the thresholds; a step is named by the category that it leads to."""
+    for name, categories, thresholds, errors in zip(
+        names, used, calibration.thresholds, calibration.standard_errors, strict=True
+    ):
+        for step, threshold, error in zip(
+            categories[1:], thresholds, errors, strict=True
+        ):
+            yield name, step, threshold, error
+
+
+def _person_rows(
+    table: rasch.ResponseTable, measures: rasch.PersonMeasures, row_of_person: Integers
+) -> Iterator[Sequence[Any]]:
+    for number, row in enumerate(row_of_person, start=1):
+        yield (
+            *(number, int(table.scores[row]), measures.mle[row], measures.wle[row]),
+            measures.standard_error[row],
+        )
 
 
 def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
