@@ -97,7 +97,7 @@ def console_home(request: StaffRequest) -> HttpResponse:
             "entries": [
                 entry
                 for entry in entries_for(permissions)
-                if not entry.current(request.path)
+                if entry.address != request.path
             ],
             "memberships": permissions.memberships,
             "manages_surveys": permissions.has(C.MANAGE_SURVEYS),
