@@ -2,8 +2,10 @@
 
 A simulated take is what one person's browser sends: the visible pages in
 order, with answers that every rule accepts, so that it can be completed.
-Values are drawn and tried against the survey's own rules. Nothing here knows
-a particular survey; `survey.simulation.demo.answers` knows those of the demo.
+Values are drawn and tried against the survey's own rules. One person's answers
+on scales lean the same way, so that measures of them have something to show.
+Nothing here knows a particular survey; `survey.simulation.demo.answers` knows
+those of the demo.
 """
 
 from __future__ import annotations
@@ -25,6 +27,9 @@ Answers = dict[str, Wire]
 
 BLANK = 0.04
 BLANK_TEXT = 0.4
+# The usual answer on a scale, between its least (0) and most (1), and the standard
+# deviations between people and between one person's answers.
+USUAL, PERSON, NOISE = 0.6, 0.16, 0.16
 # A page is drawn again as long as its rules refuse it, so many times at most.
 MOST_TRIES = 200
 TEXTS = (
@@ -82,6 +87,7 @@ class TakeSimulator:
             "today": now.date().isoformat(),
             "now": now.isoformat(timespec="seconds"),
         }
+        self.leaning = draw.gauss(USUAL, PERSON)
         # The stored texts of the pages so far.
         self.given: dict[str, str] = {}
         # Items that a rule of another item reads.
@@ -188,7 +194,11 @@ class TakeSimulator:
             if not offered:
                 return None
             if kind == "select_one":
-                return self.draw.choice(offered)
+                # Rules that refused an answer may accept any other.
+                if answered or not is_scale(offered):
+                    return self.draw.choice(offered)
+                place = self.leaning + self.draw.gauss(0, NOISE)
+                return offered[max(0, min(int(place * len(offered)), len(offered) - 1))]
             count = min(len(offered), self.draw.choice((1, 1, 2, 3)))
             chosen = set(self.draw.sample(offered, count))
             return [value for value in offered if value in chosen]
@@ -225,6 +235,14 @@ class TakeSimulator:
     def state(self, texts: Mapping[str, str], language: str = "") -> RuleState:
         language = language or self.published.languages[0]
         return state_of(self.definition, texts, **self.clock, language=language)
+
+
+def is_scale(values: list[str]) -> bool:
+    """Tell whether values are numbers that rise, as on a scale of agreement."""
+    if len(values) < 3 or not all(value.isdecimal() for value in values):
+        return False
+    numbers = list(map(int, values))
+    return numbers == sorted(numbers)
 
 
 def texts_of(answers: Answers) -> dict[str, str]:

@@ -1,8 +1,9 @@
 """Make up plausible answers to the surveys of the demo.
 
 Answers are random, but the same on every machine: each draw is seeded by the
-person and the item. Answers on a scale lean the same way within one person,
-and a little within one school, as real ones do.
+person, the item and the wave. Answers on a scale lean the same way within one
+person, more so within one measure, and a little within one school, which
+changes from wave to wave, as real ones do.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from survey.definitions.schema import SurveyDefinition
+from survey.definitions.schema import Measures, SurveyDefinition
+from survey.models import Role
 
 Wire = str | list[str] | None
 
@@ -43,6 +45,14 @@ USUAL_OF = {"prep_hours": 0.3}
 MARKED = 0.3
 SKIPPED = 0.04
 COMMENTED = 0.55
+# Standard deviations on a scale from 0 to 1. Half of the differences between
+# people's means on a measure of five items are differences between people in
+# general, so that measures correlate with about 0.6.
+SCHOOL, SCHOOL_ON_MEASURE, SCHOOL_IN_WAVE = 0.05, 0.04, 0.03
+PERSON, PERSON_ON_MEASURE, PERSON_IN_WAVE = 0.11, 0.09, 0.05
+ITEM, NOISE = 0.08, 0.14
+# Older students see their school more critically.
+PER_GRADE = -0.008
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +64,41 @@ class DemoPerson:
     role: str
     grade: int | None
     language: str
+    wave: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """What an item measures; the low end of a reversed item is the good one."""
+
+    measure: str
+    is_reversed: bool
+
+
+def scales_of(measures: Measures | None) -> dict[str, Scale]:
+    """Return the scale of each item that belongs to a measure."""
+    return {
+        item["name"]: Scale(measure["name"], item["reversed"])
+        for measure in (measures["measures"] if measures else [])
+        for item in measure["items"]
+    }
 
 
 def seeded_random(*parts: str) -> random.Random:
     return random.Random("/".join(parts))  # noqa: S311
 
 
-def answer_item(person: DemoPerson, name: str, definition: SurveyDefinition) -> Wire:
+def answer_item(
+    person: DemoPerson,
+    name: str,
+    definition: SurveyDefinition,
+    scales: Mapping[str, Scale],
+) -> Wire:
     """Make up an answer as though the item were relevant."""
     item = definition["items"][name]
-    draw = seeded_random(person.key, name)
+    draw = seeded_random(person.key, name, person.wave)
+    # An item of no measure stands for itself.
+    scale_of_item = scales.get(name) or Scale(name, False)
     if item["kind"] == "text":
         comments = read_comments().get((name, person.language), [])
         # People who tick "other" nearly always explain it.
@@ -92,8 +127,7 @@ def answer_item(person: DemoPerson, name: str, definition: SurveyDefinition) -> 
         scale = item["range"]
         start, end, step = map(int, (scale["start"], scale["end"], scale["step"]))
         steps = (end - start) // step
-        usual = USUAL_OF.get(name, USUAL)
-        place = usual + leaning(person, name) + draw.gauss(0, 0.12)
+        place = leaning(person, name, scale_of_item) + draw.gauss(0, NOISE)
         return str(start + step * between(0, round(place * steps), steps))
     option_set = item["option_set"]
     options = [option["value"] for option in definition["option_sets"][option_set]]
@@ -102,18 +136,31 @@ def answer_item(person: DemoPerson, name: str, definition: SurveyDefinition) -> 
         marked = [value for value in options if value != "0" and draw.random() < MARKED]
         return marked or (["0"] if "0" in options else None)
     if option_set in SCALES:
-        place = USUAL + leaning(person, name) + draw.gauss(0, 0.17)
+        place = leaning(person, name, scale_of_item) + draw.gauss(0, NOISE)
+        if scale_of_item.is_reversed:
+            place = 1 - place
         return options[between(0, int(place * len(options)), len(options) - 1)]
     weights = WEIGHTS.get(name) or WEIGHTS.get(option_set) or {}
     return draw.choices(options, [weights.get(value, 1) for value in options])[0]
 
 
-def leaning(person: DemoPerson, name: str) -> float:
-    """Return how far this person's answer is from the usual one."""
+def leaning(person: DemoPerson, name: str, scale: Scale) -> float:
+    """Return where this person stands, between the least (0) and the most (1)."""
+    school = (person.school, person.role)
+    spreads = {
+        ("school", *school): SCHOOL,
+        ("school", *school, scale.measure): SCHOOL_ON_MEASURE,
+        ("school", *school, scale.measure, person.wave): SCHOOL_IN_WAVE,
+        ("person", person.key): PERSON,
+        ("person", person.key, scale.measure): PERSON_ON_MEASURE,
+        ("person", person.key, scale.measure, person.wave): PERSON_IN_WAVE,
+        ("item", name): ITEM,
+    }
+    grade = person.grade or 0
     return (
-        seeded_random("school", person.school, person.role).gauss(0, 0.05)
-        + seeded_random("person", person.key).gauss(0, 0.14)
-        + seeded_random("item", name).gauss(0, 0.08)
+        USUAL_OF.get(name, USUAL)
+        + (PER_GRADE * (grade - 8) if person.role == Role.STUDENT else 0)
+        + sum(seeded_random(*parts).gauss(0, sd) for parts, sd in spreads.items())
     )
 
 

@@ -20,6 +20,7 @@ from django.utils.formats import date_format
 
 from survey.access_codes import code_of, format_code
 from survey.administrations import open_administration
+from survey.definitions.measures import measures_of
 from survey.definitions.publishing import publish_survey
 from survey.message_platforms.platforms import create_platform
 from survey.models import (
@@ -33,7 +34,7 @@ from survey.models import (
 )
 from survey.rosters.apply import import_roster
 from survey.rosters.file_reader import open_table
-from survey.simulation.demo.answers import DemoPerson, seeded_random
+from survey.simulation.demo.answers import DemoPerson, scales_of, seeded_random
 from survey.simulation.demo.emails import STATE, plan_teachers_emails
 from survey.simulation.demo.feed import add_feed
 from survey.simulation.demo.history import start_time
@@ -197,6 +198,11 @@ def publish_workbook(workbook: Path) -> PublishedSurvey:
 def make_up_responses(plan: WavePlan, opens_at: datetime, until: datetime) -> None:
     """Let some people finish and some stop halfway; the others never start."""
     people = list(invited_identities(plan))
+    administrations = Administration.objects.filter(name__in=plan.names)
+    scales = {
+        one.pk: scales_of(measures_of(one.published.survey))
+        for one in administrations.select_related("published__survey")
+    }
     finishing = round(len(people) * plan.finished)
     drawn = seeded_random("who takes part", plan.prefix).sample(
         [identity for identity in people if identity.external_id not in UNUSED],
@@ -210,10 +216,12 @@ def make_up_responses(plan: WavePlan, opens_at: datetime, until: datetime) -> No
             role=respondent.administration.role,
             grade=int(respondent.grade) if respondent.grade else None,
             language=respondent.language,
+            wave=plan.prefix,
         )
         answer_survey(
             login=log_in_respondent(code_of(respondent)),
             person=person,
+            scales=scales[respondent.administration_id],
             started_at=start_time(person, opens_at=opens_at, until=until),
             finishing=rank < finishing,
         )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from accounts.models import School
 from survey.access_codes import format_code
 from survey.administrations import open_administration
+from survey.definitions.measures import measures_of
 from survey.models import (
     Denominator,
     OpenCode,
@@ -21,7 +23,12 @@ from survey.open_codes.codes import code_of, create_open_code, publish_open_code
 from survey.open_codes.lookup import find_open_code
 from survey.open_codes.starts import begin, new_form
 from survey.school_counts.changes import supply_count
-from survey.simulation.demo.answers import DemoPerson, seeded_random
+from survey.simulation.demo.answers import (
+    DemoPerson,
+    Scale,
+    scales_of,
+    seeded_random,
+)
 from survey.simulation.demo.history import start_time
 from survey.simulation.demo.responses import answer_survey
 from survey.simulation.demo.staff import SCHOOL
@@ -72,6 +79,7 @@ def load_parents(
     students = Respondent.objects.filter(
         administration__wave=wave, administration__role=Role.STUDENT
     )
+    scales = scales_of(measures_of(published.survey))
     grades: dict[int, list[int]] = {}
     for school_id, grade in students.order_by("pk").values_list("school", "grade"):
         grades.setdefault(school_id, []).append(int(grade))
@@ -84,7 +92,9 @@ def load_parents(
         )
         # The public page of the school links to it.
         publish_open_code(code=code, by="load_demo")
-        answer_as_parents(code, grades[school.pk], opens_at=opens_at, until=until)
+        answer_as_parents(
+            code, grades[school.pk], scales=scales, opens_at=opens_at, until=until
+        )
         if school.name != UNCOUNTED:
             supply_count(
                 administration=administration,
@@ -105,7 +115,12 @@ def load_parents(
 
 
 def answer_as_parents(
-    code: OpenCode, grades: list[int], *, opens_at: datetime, until: datetime
+    code: OpenCode,
+    grades: list[int],
+    *,
+    scales: Mapping[str, Scale],
+    opens_at: datetime,
+    until: datetime,
 ) -> None:
     """Let parents of some students finish, stop halfway, or give no answer."""
     begun = round(len(grades) * BEGUN)
@@ -121,6 +136,7 @@ def answer_as_parents(
             role=Role.PARENT,
             grade=draw.choice(grades),
             language=language,
+            wave=PARENTS,
         )
         started_at = start_time(person, opens_at=opens_at, until=until)
         login = begin_as_parent(code, language)
@@ -128,6 +144,7 @@ def answer_as_parents(
             answer_survey(
                 login=login,
                 person=person,
+                scales=scales,
                 started_at=started_at,
                 finishing=rank < finishing,
             )

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from django.utils import timezone
 
 from survey.definitions.rules import state_of
 from survey.models import Respondent, Response
-from survey.simulation.demo.answers import DemoPerson, Wire, answer_item, seeded_random
+from survey.simulation.demo.answers import (
+    DemoPerson,
+    Scale,
+    Wire,
+    answer_item,
+    seeded_random,
+)
 from survey.taking.completion import finish, review
 from survey.taking.login import Login
 from survey.taking.published import Published, published_survey
@@ -23,7 +30,12 @@ class AnswerRefused(Exception):
 
 
 def answer_survey(
-    *, login: Login, person: DemoPerson, started_at: datetime, finishing: bool
+    *,
+    login: Login,
+    person: DemoPerson,
+    scales: Mapping[str, Scale],
+    started_at: datetime,
+    finishing: bool,
 ) -> None:
     """Save page after page, and finish or stop halfway.
 
@@ -39,7 +51,7 @@ def answer_survey(
         tag=tag_for(login.respondent_id),
     )
     published = published_survey(session.digest)
-    pages = answered_pages(person, published)
+    pages = answered_pages(person, published, scales)
     draw = seeded_random("pace", person.key)
     if not finishing:
         pages = pages[: draw.randint(2, len(pages) // 2)]
@@ -64,14 +76,15 @@ def answer_survey(
 
 
 def answered_pages(
-    person: DemoPerson, published: Published
+    person: DemoPerson, published: Published, scales: Mapping[str, Scale]
 ) -> list[tuple[int, dict[str, Wire]]]:
     """Return the visible pages as a browser sends them, irrelevant items blank."""
     given: dict[str, str] = {}
     pages = []
     for n, expected in enumerate(published.answerable, start=1):
         drawn = {
-            name: answer_item(person, name, published.definition) for name in expected
+            name: answer_item(person, name, published.definition, scales)
+            for name in expected
         }
         state = state_of(
             published.definition,

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import timedelta
 from io import StringIO
 from pathlib import Path
-from statistics import correlation, mean
+from statistics import correlation, mean, variance
 
 import pytest
 from django.core.management import call_command
@@ -22,6 +22,7 @@ from openpyxl import load_workbook
 
 from accounts.models import AuditEntry, District, School, User
 from accounts.tests.logging_in import log_in
+from survey.definitions.measures import measures_of
 from survey.definitions.rules import state_of
 from survey.models import (
     Administration,
@@ -32,6 +33,7 @@ from survey.models import (
     Respondent,
     Response,
     SchoolCount,
+    Survey,
     Wave,
 )
 from survey.reminders.schedules import count_recipients
@@ -105,6 +107,26 @@ def responses(name: str) -> dict[int, dict[str, str | None]]:
     for row in Response.objects.filter(administration_id=administration.pk):
         found.setdefault(row.respondent_id, {})[names[row.item_id]] = row.value
     return found
+
+
+def scores(measure: dict, name: str) -> dict[int, list[int]]:
+    """Map respondents to their values, reversed ones turned, if none is blank."""
+    found = {}
+    for respondent, said in responses(name).items():
+        values = [said.get(item["name"]) for item in measure["items"]]
+        if all(values):
+            found[respondent] = [
+                -int(value) if item["reversed"] else int(value)
+                for item, value in zip(measure["items"], values, strict=True)
+            ]
+    return found
+
+
+def alpha(rows: list[list[int]]) -> float:
+    """Cronbach's alpha: how well the items of a measure agree."""
+    items = list(zip(*rows, strict=True))
+    total = variance(sum(row) for row in rows)
+    return len(items) / (len(items) - 1) * (1 - sum(map(variance, items)) / total)
 
 
 def shares(prefix: str) -> tuple[int, int, int]:
@@ -280,6 +302,19 @@ def test_values_of_scales_rise_and_are_never_reversed(surveys):
             assert values == list(range(1, len(values) + 1))
     agree = definition_of("climate_students")["option_sets"]["agree"]
     assert agree[0]["label"]["en"] == "Strongly disagree"
+
+
+def test_five_essentials_group_the_measures_of_the_three_surveys(surveys):
+    essentials, names = set(), set()
+    for survey in Survey.objects.order_by("name"):
+        content = measures_of(survey)
+        essentials |= {one["name"] for one in content["essentials"]}
+        names |= {one["name"] for one in content["measures"]}
+        for one in (*content["essentials"], *content["measures"]):
+            assert set(one["label"]) == set(LANGUAGES[survey.name])
+            assert set(one["description"]) == set(LANGUAGES[survey.name])
+    assert len(essentials) == 5
+    assert len(names) == 16
 
 
 def test_rules_skip_an_item_and_a_page(surveys):
@@ -473,6 +508,32 @@ class TestTheLoadedDemo(TestCase):
         # The twin: the same numbers, each half from another person.
         assert abs(correlation(first, second[1:] + second[:1])) < 0.35
 
+    def test_items_of_one_measure_agree_and_schools_and_waves_differ(self):
+        found = {}
+        for role in FILES.values():
+            survey = Survey.objects.get(name=f"climate_{role}")
+            for measure in measures_of(survey)["measures"]:
+                found[measure["name"]] = scores(measure, f"demo-last-{role}")
+        alphas = {
+            name: alpha(list(rows.values())) for name, rows in found.items() if rows
+        }
+        assert len(alphas) == 12
+        assert mean(alphas.values()) > 0.6
+        assert alphas["kind_classmates"] > 0.5, "with its reversed item"
+
+        students = measures_of(Survey.objects.get(name="climate_students"))
+        measure = students["measures"][0]
+        schools = dict(Respondent.objects.values_list("pk", "school__name"))
+        means = {}
+        for wave in ("demo-last-students", "demo-students"):
+            rows = scores(measure, wave)
+            for school in {schools[one] for one in rows}:
+                of_school = [mean(rows[one]) for one in rows if schools[one] == school]
+                means[wave, school] = mean(of_school)
+        assert len(set(means.values())) == len(means) == 10
+        last = [mean for (wave, _), mean in means.items() if "last" in wave]
+        assert max(last) - min(last) > 0.1
+
     def test_one_wave_is_closed_and_the_other_open(self):
         now = timezone.now()
         last, running = Wave.objects.order_by("administrations__opens_at").distinct()
@@ -558,7 +619,12 @@ def test_pyxform_reads_the_workbooks(name):
 
     assert read["id_string"] == f"climate_{name}"
     assert [text for text in warnings if "or_other" not in text] == []
-    assert load_workbook(path).sheetnames == ["survey", "choices", "settings"]
+    assert load_workbook(path).sheetnames == [
+        "survey",
+        "choices",
+        "settings",
+        "measures",
+    ]
 
 
 def test_teachers_have_an_email_schedule_which_is_confirmed_when_embedded(
