@@ -1,3 +1,5 @@
+from itertools import product
+
 import numpy as np
 import pytest
 from scipy.optimize import check_grad
@@ -10,7 +12,7 @@ from reports.rasch import (
     fit_statistics,
     measure_people,
 )
-from reports.rasch.calibration import _Likelihood
+from reports.rasch.conditional import ConditionalLikelihood
 from reports.tests.rasch.simulated import simulate
 
 AGREEMENT = [[-1.5, -0.3, 0.6], [-0.8, 0.2, 1.0], [-1.0, 0.4, 1.6], [-0.6, -0.2, 0.6]]
@@ -40,11 +42,49 @@ def test_the_gradient_is_the_derivative_of_the_likelihood():
     answers = simulate(AGREEMENT, people=300)
     answers[:40, 2:] = MISSING
     table, _ = ResponseTable.of_people(answers)
-    likelihood = _Likelihood(table, [3, 3, 3, 3])
+    likelihood = ConditionalLikelihood(table, [3, 3, 3, 3])
     at = np.linspace(-1, 1, 12)
     difference = check_grad(lambda x: likelihood(x)[0], lambda x: likelihood(x)[1], at)
     assert difference < 1e-3
     assert np.abs(likelihood(at)[1]).max() > 1
+
+
+def test_the_information_is_the_derivative_of_the_gradient():
+    # Items of six, two and four categories: three blocks.
+    steps = [5, 5, 5, 1, 3, 5, 5, 5]
+    thresholds = [np.linspace(-1, 1, most) for most in steps]
+    answers = simulate(thresholds, people=200)
+    answers[np.random.default_rng(4).random(answers.shape) < 0.3] = MISSING
+    table, _ = ResponseTable.of_people(answers)
+    likelihood = ConditionalLikelihood(table, steps)
+    assert len(likelihood.blocks) == 3
+    at, unit = np.concatenate(thresholds), np.eye(sum(steps)) * 1e-4
+    derivative = [
+        (likelihood(at - one)[1] - likelihood(at + one)[1]) / 2e-4 for one in unit
+    ]
+    assert likelihood.information(at) == pytest.approx(np.array(derivative), abs=1e-4)
+
+
+def test_the_likelihood_is_that_of_all_ways_to_reach_the_score():
+    answers = np.array([[2, 0, 1], [0, 1, 1], [2, MISSING, 0], [1, 1, 0]])
+    table, _ = ResponseTable.of_people(answers)
+    thresholds = np.array([-0.5, 0.4, 0.3, -0.2])
+    expected = 0.0
+    for person in answers:
+        ways = [
+            np.array(way)
+            for way in product(range(3), range(2), range(2))
+            if sum(way) == person[person >= 0].sum()
+            and all(np.array(way)[person == MISSING] == 0)
+        ]
+        weights = [
+            np.exp(-thresholds[: way[0]].sum() - way[1:] @ thresholds[2:])
+            for way in ways
+        ]
+        mine = [(way == np.maximum(person, 0)).all() for way in ways].index(True)
+        expected += np.log(weights[mine] / sum(weights))
+    value, _ = ConditionalLikelihood(table, [2, 1, 1])(thresholds)
+    assert value == pytest.approx(expected)
 
 
 def test_items_of_the_rating_scale_share_the_distances_of_their_thresholds():
