@@ -32,6 +32,7 @@ from survey.administrations import (
     suggest_name,
     surveys_to_offer,
 )
+from survey.administrations.checks import check_window
 from survey.console.administrations.fields import (
     MAX_FOUND,
     MAX_PLACES,
@@ -400,6 +401,11 @@ class OpenAdministrationForm(AdministrationForm):
                 "new_wave",
                 _("Choose a wave from the list or enter a new one, not both."),
             )
+        if not self.errors:
+            try:
+                check_window(cleaned["opens_at"], cleaned["closes_at"])
+            except ValidationError as error:
+                self.add_error(None, error)
         if not self.errors and not cleaned["second"] and (twin := self._find_twin()):
             self.add_error("second", _in_words(twin))
         return cleaned
