@@ -2,6 +2,10 @@
 # fits. Debian's own build comes first, for it is optimised and 1.3 times as
 # fast as one that was compiled plainly.
 
+# Without caches each process would compile the whole project again, and each
+# process of the tests would rewrite all of their assertions.
+unset PYTHONDONTWRITEBYTECODE
+
 run_module() {
     for candidate in /usr/bin/python3 python3 python3.14 python3.13 python3.12 python3.11; do
         if "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then

@@ -45,6 +45,8 @@ _worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 SERVERS = _folders[_worker % len(_folders)]
 
 if SERVERS:
+    # All processes find a dump of the empty test database here.
+    SHARED_TEST_SERVERS = _folders[0]
     DATABASES = {
         "default": {
             **servers.postgresql(

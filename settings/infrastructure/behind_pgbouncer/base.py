@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
+import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 from django.db.backends.base.base import NO_DB_ALIAS
 from django.db.backends.postgresql import base, creation, operations
@@ -12,6 +18,42 @@ from django.db.backends.utils import CursorWrapper
 
 
 class DatabaseCreation(creation.DatabaseCreation):
+    def create_test_db(self, *args: Any, **kwargs: Any) -> str:
+        """Migrate once in each run of the tests; other processes load the result."""
+        files = sorted(settings.BASE_DIR.glob("*/migrations/*.py"))
+        state = str([(file.name, file.stat().st_mtime) for file in files]).encode()
+        digest = hashlib.sha256(state).hexdigest()[:16]
+        migrated = Path(settings.SHARED_TEST_SERVERS, f"migrated-{digest}.sql")
+        with migrated.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not migrated.exists():
+                name = super().create_test_db(*args, **kwargs)
+                unfinished = migrated.with_suffix(".unfinished")
+                self._run("pg_dump", name, f"--file={unfinished}", "--no-comments")
+                unfinished.rename(migrated)
+                return name
+        name = str(self._get_test_db_name())  # type: ignore[attr-defined]
+        self._create_test_db(0, True)  # type: ignore[attr-defined]
+        self._run(
+            "psql", name, "--quiet", "--set=ON_ERROR_STOP=1", f"--file={migrated}"
+        )
+        self.connection.close()
+        settings.DATABASES[self.connection.alias]["NAME"] = name
+        self.connection.settings_dict["NAME"] = name
+        return name
+
+    def _run(self, program: str, database: str, *options: str) -> None:
+        known = self.connection.settings_dict
+        subprocess.run(  # noqa: S603
+            [
+                *(program, f"--host={known['HOST']}", "--port=5432"),
+                # The owner may not repeat grants on functions of extensions.
+                *("--username=postgres", f"--dbname={database}", *options),
+            ],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+
     def _destroy_test_db(self, test_database_name: str, verbosity: int) -> None:
         # pgbouncer keeps connections to the test database open after the tests
         # have closed theirs, and each of them would prevent a plain DROP. WITH
