@@ -6,8 +6,15 @@ from celery import shared_task
 
 from reports import rollup
 from reports.exports import job, requests
+from reports.results import job as results_job
 
-__all__ = ["delete_old_exports", "job", "roll_up_rates"]
+__all__ = [
+    "delete_old_exports",
+    "job",
+    "results_job",
+    "roll_up_rates",
+    "start_due_results",
+]
 
 
 @shared_task
@@ -18,3 +25,8 @@ def roll_up_rates() -> None:
 @shared_task
 def delete_old_exports() -> None:
     requests.delete_old_exports()
+
+
+@shared_task
+def start_due_results() -> None:
+    results_job.start_due()

@@ -348,6 +348,8 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
         "schedule": 60,
         "options": {"expires": 60},
     },
+    # Closed administrations are counted by jobs, one for each.
+    "count results": {"task": "reports.tasks.start_due_results", "schedule": 300},
     "delete old exports": {"task": "reports.tasks.delete_old_exports", "schedule": 600},
     "send letters": {"task": "accounts.tasks.send_letters", "schedule": 5},
     "delete expired sessions": {

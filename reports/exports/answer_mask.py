@@ -46,9 +46,9 @@ class AnswerMask:
 
         self._names = [name for name in version.definition["order"] if name in needed]
         rules = [rule for name in self._names for rule in deciding_rules(items[name])]
-        self._reads_clock = any(map(reads_clock, rules))
-        self._reads_labels = any(map(labels_of, rules))
-        self._inputs = {
+        self.reads_clock = any(map(reads_clock, rules))
+        self.reads_labels = any(map(labels_of, rules))
+        self.inputs = {
             int(items[name]["id"]): name
             for name in self._names
             if not version.is_computed(name)
@@ -81,7 +81,7 @@ class AnswerMask:
         passed by follow. `at` is the time for rules that read the clock.
         """
         given = dict(zip(items, answers, strict=True))
-        relevant, values = self._outcome(given, at, language)
+        relevant, values = self.outcome(given, at, language)
         # Pages up to the last answered one were passed by.
         last_page = max((self._page[item] for item in items), default=0)
         for name in self.concerned:
@@ -97,18 +97,19 @@ class AnswerMask:
                 given[key] = text if value else SKIPPED
         return list(given), list(given.values())
 
-    def _outcome(self, given: Mapping[int, str], at: float, language: str) -> Outcome:
+    def outcome(self, given: Mapping[int, str], at: float, language: str) -> Outcome:
+        """Apply the rules to stored answers, which are those of `inputs` or more."""
         moment = datetime.fromtimestamp(at, self._zone)
         key = (
-            tuple(map(given.get, self._inputs)),
-            moment if self._reads_clock else None,
-            language if self._reads_labels else None,
+            tuple(map(given.get, self.inputs)),
+            moment if self.reads_clock else None,
+            language if self.reads_labels else None,
         )
         outcome = self._cache.get(key)
         if outcome is None:
             answers = {
                 name: json.loads(given[item]) if item in self._json else given[item]
-                for item, name in self._inputs.items()
+                for item, name in self.inputs.items()
                 if item in given and not given[item].startswith("\x02")
             }
             state = values_of(

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import json
+import resource
+from dataclasses import asdict
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from reports.results.rollup import roll_up_results
+from survey.administrations import AdministrationNotFound, get_administration
+
+
+class Command(BaseCommand):
+    help = "Count the answers of an administration now, and store what changed."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("administration", help="its name")
+        parser.add_argument(
+            "--again", action="store_true", help="count schools that did not change"
+        )
+        parser.add_argument("--json", action="store_true", help="for programs")
+
+    def handle(self, **options: Any) -> None:
+        try:
+            administration = get_administration(options["administration"])
+        except AdministrationNotFound as error:
+            raise CommandError(str(error)) from error
+        outcome = roll_up_results(administration, again=options["again"])
+        if options["json"]:
+            memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+            self.stdout.write(json.dumps(asdict(outcome) | {"memory_mb": memory}))
+        else:
+            self.stdout.write(
+                f"{outcome.people:,} people of {outcome.schools:,} schools counted in"
+                f" {outcome.seconds:.2f} s, {outcome.rows_changed:,} rows changed."
+            )

@@ -1,0 +1,98 @@
+"""Distributions of the answers to each item, by place and group.
+
+Only `reports.results.rollup` writes these tables, and `reports.results.reading`
+reads them. Everything in them can be counted again at any time.
+
+None of them is distributed where responses are: they are small, are read by place,
+and are written by one process at a time.
+"""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class ResultsRollUp(models.Model):
+    """The state of an administration's distributions."""
+
+    administration = models.OneToOneField(
+        "survey.Administration",
+        on_delete=models.CASCADE,
+        primary_key=True,
+        related_name="results_roll_up",
+    )
+    # When the figures were true: the time of the replica's snapshot.
+    as_of = models.DateTimeField()
+    written_at = models.DateTimeField()
+    # The items, and what each number of `GroupResults.counts` counts: see
+    # `reports.results.layout`.
+    layout = models.JSONField()
+
+    def __str__(self) -> str:
+        return f"results of {self.administration_id} as of {self.as_of:%Y-%m-%d %H:%M}"
+
+
+class CountedSchool(models.Model):
+    """What a roll-up has seen of a school, to recount only schools that changed."""
+
+    administration = models.ForeignKey(
+        "survey.Administration", on_delete=models.CASCADE, related_name="+"
+    )
+    # Without a foreign key, as in `GroupResults`: the next roll-up deletes the rows
+    # of schools that are gone.
+    school_id = models.BigIntegerField()
+    # The district of whose figures the school is a part.
+    district_id = models.BigIntegerField()
+    # A hash of the people who count, of their groups and of their progress.
+    signature = models.BigIntegerField()
+    # Item -> its distinct numbers, which decide on the width of its bins.
+    numbers = models.JSONField(default=dict)
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(
+                fields=("administration", "school_id"),
+                name="one_counted_state_per_school_in_an_administration",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.school_id} in {self.administration_id}"
+
+
+class GroupResults(models.Model):
+    """How one group of people at one place has answered each item."""
+
+    class Level(models.TextChoices):
+        STATE = "state"
+        DISTRICT = "district"
+        SCHOOL = "school"
+
+    administration = models.ForeignKey(
+        "survey.Administration", on_delete=models.CASCADE, related_name="+"
+    )
+    level = models.CharField(max_length=8, choices=Level)
+    # Primary key of the district or school; 0 for the state.
+    place_id = models.BigIntegerField()
+    # "" with the value "" is everyone; "grade", or the name of a subgroup. The value
+    # is "" for people without one.
+    attribute = models.CharField(max_length=64, blank=True)
+    value = models.CharField(max_length=200, blank=True)
+    # Who have answered at least one item, and who of them have finished.
+    people = models.PositiveIntegerField()
+    finished = models.PositiveIntegerField()
+    # 32-bit numbers in the order of the layout; zeros at the end may be missing.
+    counts = models.BinaryField()
+
+    class Meta:
+        constraints = (
+            # Its index also finds the groups of a place.
+            models.UniqueConstraint(
+                fields=("administration", "level", "place_id", "attribute", "value"),
+                name="one_result_per_group_of_a_place",
+            ),
+        )
+
+    def __str__(self) -> str:
+        group = f", {self.attribute} {self.value}" if self.attribute else ""
+        return f"{self.level} {self.place_id}{group}: {self.people} people"

@@ -1,0 +1,1 @@
+"""Roll-ups of the answers to each item: see README.md."""

@@ -1,0 +1,161 @@
+"""Find the schools whose results may have changed, and read their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import cast
+
+import numpy as np
+from django.db import connections
+from django.utils import timezone
+
+from accounts.permissions import Places
+from reports.exports.answer_mask import AnswerMask
+from reports.exports.columns import ExportVersion
+from reports.exports.selection import Selection
+from reports.exports.snapshot import snapshot
+from reports.models import CountedSchool, ResultsRollUp
+from reports.results.answers import ItemCodes, read_answers
+from reports.results.counting import who_answered
+from reports.results.layout import CountedItem, DistinctNumbers, Layout
+from reports.results.people import People, read_people
+from reports.results.rules import apply_rules
+from reports.rollup import AFTER_CLOSING
+from survey.models import Administration
+
+# An answer is committed some time after its `saved_at`.
+LONGEST_SAVE = timedelta(minutes=5)
+# From this share of the people on, all are counted in one pass.
+LARGE_PART = 0.2
+
+
+@dataclass
+class LastRollUp:
+    """What is stored of the roll-up before."""
+
+    as_of: datetime
+    written_at: datetime
+    layout: Layout
+    signatures: Mapping[int, int]
+    districts: Mapping[int, int]
+    numbers: Mapping[int, Mapping[str, DistinctNumbers]]
+
+    @classmethod
+    def find(cls, administration: Administration) -> LastRollUp | None:
+        """2 statements, or 1 before the first roll-up."""
+        found = ResultsRollUp.objects.filter(pk=administration.pk).first()
+        if found is None:
+            return None
+        rows = CountedSchool.objects.filter(administration=administration)
+        names = ("school_id", "signature", "district_id", "numbers")
+        schools = list(rows.values_list(*names))
+        return cls(
+            found.as_of,
+            found.written_at,
+            Layout.from_json(found.layout),
+            {school: signature for school, signature, _, _ in schools},
+            {school: district for school, _, district, _ in schools},
+            {
+                school: {
+                    name: DistinctNumbers.of(values, are_many=are_many)
+                    for name, (values, are_many) in numbers.items()
+                }
+                for school, _, _, numbers in schools
+            },
+        )
+
+
+@dataclass
+class Recount:
+    """What was read in one snapshot: the schools to count, and their answers."""
+
+    as_of: datetime
+    signatures: Mapping[int, int]
+    districts: Mapping[int, int]
+    # Schools that are counted, and those that are gone.
+    schools: set[int]
+    is_full: bool
+    people: People
+    answers: Mapping[str, ItemCodes]
+
+
+def read_changes(
+    administration: Administration,
+    version: ExportVersion,
+    items: Sequence[CountedItem],
+    last: LastRollUp | None,
+) -> Recount:
+    """Read the schools that may have changed since `last`, or all without it."""
+    if last is not None and list(last.layout.items) != list(items):
+        # The administration was given another survey before anybody answered.
+        last = None
+    mask = AnswerMask(version, timezone.get_default_timezone())
+    needed = {item.name for item in items if item.measured != "text"}
+    needed.update(mask.inputs.values())
+    selection = Selection([administration], Places(state=True))
+    with snapshot(selection) as database:
+        as_of = _read_as_of(database.alias)
+        people = read_people(database.alias, administration)
+        signatures, districts = people.signatures(), people.districts
+        schools = set(signatures)
+        is_full = last is None
+        if last is not None:
+            schools = {
+                school
+                for school in signatures.keys() | last.signatures.keys()
+                if signatures.get(school) != last.signatures.get(school)
+            }
+            if last.as_of < administration.closes_at + AFTER_CLOSING + LONGEST_SAVE:
+                since = last.as_of - LONGEST_SAVE
+                schools |= _schools_with_saves(
+                    database.alias, administration, people, since
+                )
+            some = people.in_schools(schools)
+            is_full = len(some) > LARGE_PART * len(people)
+            if is_full:
+                schools = signatures.keys() | last.signatures.keys()
+            else:
+                people = some
+        answers = read_answers(
+            database.alias,
+            administration,
+            version,
+            people,
+            needed=needed,
+            everyone=is_full,
+        )
+    answered = who_answered(answers, people)
+    people = people.chosen(answered)
+    for item in answers.values():
+        item.codes = item.codes[answered]
+    answers = apply_rules(version, mask, answers, people)
+    return Recount(as_of, signatures, districts, schools, is_full, people, answers)
+
+
+def _read_as_of(alias: str) -> datetime:
+    connection = connections[alias]
+    if connection.vendor != "postgresql":
+        return timezone.now()
+    with connection.cursor() as cursor:
+        # The snapshot may be newer than this, and never older.
+        cursor.execute(
+            "SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_xact_replay_timestamp()"
+            " ELSE clock_timestamp() END"
+        )
+        return cast("datetime", cursor.fetchone()[0])
+
+
+def _schools_with_saves(
+    alias: str, administration: Administration, people: People, since: datetime
+) -> set[int]:
+    connection = connections[alias]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT DISTINCT respondent_id FROM survey_response"
+            " WHERE administration_id = %s AND saved_at >= %s",
+            [administration.pk, connection.ops.adapt_datetimefield_value(since)],
+        )
+        saved = np.array([key for (key,) in cursor.fetchall()], dtype=np.int64)
+    return set(people.schools[np.isin(people.ids, saved)].tolist())

@@ -1,0 +1,50 @@
+"""The job that counts the results of an administration, and when it is started."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.translation import ngettext
+
+from accounts.models import User
+from reports.results.rollup import due, roll_up_results
+from survey.jobs import Progress, job, start
+from survey.models import Administration, Job
+
+# A job that failed is not started again before.
+RETRY_AFTER = timedelta(hours=1)
+
+
+@job("results.count", long=True)
+def count_results(job: Job, progress: Progress) -> None:
+    administration = Administration.objects.select_related("published__survey").get(
+        pk=job.subject_id or 0
+    )
+    outcome = roll_up_results(administration, progress)
+    progress.message = ngettext(
+        "Ready: the answers of %(schools)s school were counted.",
+        "Ready: the answers of %(schools)s schools were counted.",
+        outcome.schools,
+    ) % {"schools": f"{outcome.schools:,}"}
+
+
+def request_results(administration: Administration, *, by: User | None = None) -> Job:
+    """Start counting, or return the job that has not ended yet."""
+    running = Job.objects.filter(
+        kind=count_results.name, subject_id=administration.pk, ended_at=None
+    ).first()
+    return running or start(count_results, subject_id=administration.pk, by=by)
+
+
+def start_due() -> None:
+    """Start counting the closed administrations that are due."""
+    recent = Q(ended_at=None) | Q(
+        state=Job.State.FAILED, ended_at__gt=timezone.now() - RETRY_AFTER
+    )
+    jobs = Job.objects.filter(recent, kind=count_results.name)
+    known = set(jobs.values_list("subject_id", flat=True))
+    for administration in due():
+        if administration.pk not in known:
+            start(count_results, subject_id=administration.pk)

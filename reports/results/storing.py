@@ -1,0 +1,196 @@
+"""Store the figures that changed, in one transaction, so that they always add up."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from django.db import transaction
+from django.utils import timezone
+
+from reports.models import CountedSchool, GroupResults, ResultsRollUp
+from reports.results.changes import LastRollUp, Recount
+from reports.results.counting import GroupCounts, GroupKey
+from reports.results.layout import DistinctNumbers, Layout
+from survey.jobs import Progress
+from survey.models import Administration
+
+BATCH = 1000
+LEVELS = GroupResults.Level
+
+# The figures of a level, by place and group.
+LevelCounts = dict[tuple[int, GroupKey], GroupCounts]
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What was counted: the figures of some schools, or of all."""
+
+    layout: Layout
+    numbers: Mapping[int, Mapping[str, DistinctNumbers]]
+    schools: LevelCounts
+
+
+def store(
+    administration: Administration,
+    last: LastRollUp | None,
+    recount: Recount,
+    figures: Figures,
+    progress: Progress | None,
+) -> int:
+    """Write the figures and those of the places above; return how many changed.
+
+    Nothing is stored if another process has stored figures since `last`, or if these
+    are newer: the replica was replaced by one that is further behind.
+    """
+    with transaction.atomic():
+        found = ResultsRollUp.objects.select_for_update().filter(pk=administration.pk)
+        current = found.values_list("written_at", "as_of").first()
+        if current != (last and (last.written_at, last.as_of)):
+            return 0
+        if last is not None and recount.as_of < last.as_of:
+            return 0
+        ResultsRollUp.objects.update_or_create(
+            administration=administration,
+            defaults={
+                "as_of": recount.as_of,
+                "written_at": timezone.now(),
+                "layout": figures.layout.as_json(),
+            },
+        )
+        changed = 0
+        if recount.schools:
+            changed = _write_places(administration, last, recount, figures.schools)
+            _write_states(administration, recount, figures.numbers)
+        if progress:
+            progress.confirm()
+    return changed
+
+
+def _write_places(
+    administration: Administration,
+    last: LastRollUp | None,
+    recount: Recount,
+    schools: LevelCounts,
+) -> int:
+    everywhere = recount.is_full
+    changed = _write_level(
+        administration, LEVELS.SCHOOL, schools, None if everywhere else recount.schools
+    )
+    touched = None
+    if not everywhere:
+        # Schools may have moved to another district, or be gone.
+        former = last.districts if last else {}
+        touched = {recount.districts.get(school) for school in recount.schools}
+        touched |= {former.get(school) for school in recount.schools}
+        siblings = [
+            school for school, found in recount.districts.items() if found in touched
+        ]
+        schools = stored_counts(administration, LEVELS.SCHOOL, siblings)
+    districts: LevelCounts = {}
+    for (school, group), counts in schools.items():
+        _add(districts, (recount.districts[school], group), counts)
+    changed += _write_level(administration, LEVELS.DISTRICT, districts, touched)
+    if not everywhere:
+        districts = stored_counts(administration, LEVELS.DISTRICT)
+    state: LevelCounts = {}
+    for (_, group), counts in districts.items():
+        _add(state, (0, group), counts)
+    return changed + _write_level(administration, LEVELS.STATE, state, None)
+
+
+def _add(sums: LevelCounts, key: tuple[int, GroupKey], counts: GroupCounts) -> None:
+    sums[key] = sums[key] + counts if key in sums else counts
+
+
+def stored_counts(
+    administration: Administration,
+    level: str,
+    places: Collection[int | None] | None = None,
+) -> LevelCounts:
+    """Read the rows of a level, of all places or of these. 1 statement."""
+    rows = GroupResults.objects.filter(administration=administration, level=level)
+    if places is not None:
+        rows = rows.filter(place_id__in=[place for place in places if place])
+    names = ("place_id", "attribute", "value", "people", "finished", "counts")
+    return {
+        (place, (attribute, value)): GroupCounts(
+            people, finished, np.frombuffer(counts, dtype="<i4")
+        )
+        for place, attribute, value, people, finished, counts in rows.values_list(
+            *names
+        ).iterator(chunk_size=BATCH)
+    }
+
+
+def _write_level(
+    administration: Administration,
+    level: str,
+    wanted: LevelCounts,
+    places: Collection[int | None] | None,
+) -> int:
+    """Make the rows of these places, or of all, equal to `wanted`."""
+    before = stored_counts(administration, level, places)
+    changed = []
+    for key, found in wanted.items():
+        if not _are_equal(before.pop(key, None), found):
+            place, (attribute, value) = key
+            changed.append(
+                GroupResults(
+                    administration=administration,
+                    level=level,
+                    place_id=place,
+                    attribute=attribute,
+                    value=value,
+                    people=found.people,
+                    finished=found.finished,
+                    counts=found.counts.astype("<i4").tobytes(),
+                )
+            )
+    GroupResults.objects.bulk_create(
+        changed,
+        batch_size=BATCH,
+        update_conflicts=True,
+        unique_fields=["administration", "level", "place_id", "attribute", "value"],
+        update_fields=["people", "finished", "counts"],
+    )
+    rows = GroupResults.objects.filter(administration=administration, level=level)
+    for place, (attribute, value) in before:
+        rows.filter(place_id=place, attribute=attribute, value=value).delete()
+    return len(changed) + len(before)
+
+
+def _are_equal(stored: GroupCounts | None, found: GroupCounts) -> bool:
+    return (
+        stored is not None
+        and (stored.people, stored.finished) == (found.people, found.finished)
+        and np.array_equal(stored.counts, found.counts)
+    )
+
+
+def _write_states(
+    administration: Administration,
+    recount: Recount,
+    numbers: Mapping[int, Mapping[str, DistinctNumbers]],
+) -> None:
+    rows = CountedSchool.objects.filter(administration=administration)
+    if not recount.is_full:
+        rows = rows.filter(school_id__in=recount.schools)
+    rows.delete()
+    CountedSchool.objects.bulk_create(
+        (
+            CountedSchool(
+                administration=administration,
+                school_id=school,
+                district_id=recount.districts[school],
+                signature=recount.signatures[school],
+                numbers={
+                    name: [sorted(found.values), found.are_many]
+                    for name, found in numbers.get(school, {}).items()
+                },
+            )
+            for school in recount.schools & recount.signatures.keys()
+        ),
+        batch_size=BATCH,
+    )
