@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from reports.exports.columns import CHOICES, AnswerTally, Variable, value_type
 from reports.exports.row_builder import ExportPlan, RowBuilder, VersionEncoder
 from reports.models.exports import Export, ValueType
 from survey.definitions.comparison import TextChange, compare
-from survey.definitions.schema import Texts, load_definition
+from survey.definitions.schema import MeasureDefinition, Texts, load_definition
 
 KINDS = {
     "text": "Text",
@@ -94,6 +94,9 @@ class CodebookItem:
     page_title: str
     values: Sequence[CodebookValue]
     tally: AnswerTally
+    # That of the newest version, if the versions differ.
+    measure: MeasureDefinition | None
+    is_reversed: bool
 
     def is_same_as(self, other: CodebookItem) -> bool:
         return (self.kind, self.labels, self.stem) == (
@@ -106,14 +109,9 @@ class CodebookItem:
 
     def merged_with(self, other: CodebookItem) -> CodebookItem:
         """Return the same item for both versions, with the sums of their counts."""
-        return CodebookItem(
+        return replace(
+            self,
             versions=[*self.versions, *other.versions],
-            kind=self.kind,
-            value_type=self.value_type,
-            labels=self.labels,
-            stem=self.stem,
-            page=self.page,
-            page_title=self.page_title,
             values=[
                 CodebookValue(a.value, a.column, a.labels, a.count + b.count)
                 for a, b in zip(self.values, other.values, strict=True)
@@ -137,6 +135,15 @@ class CodebookEntry:
     @property
     def differs(self) -> bool:
         return len(self.items) > 1
+
+
+@dataclass(frozen=True, slots=True)
+class CodebookMeasure:
+    """A measure, with all versions in which it is exactly the same."""
+
+    versions: list[str]
+    definition: MeasureDefinition
+    essential: Texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +196,7 @@ def context(export: Export, rows: RowBuilder) -> dict[str, object]:
         "respondent_columns": respondent_columns(plan),
         "corrections": list(corrections(plan)),
         "entries": [entry(variable, versions) for variable in plan.columns.variables],
+        "measures": measures_in(versions),
         "missing": plan.missing,
         "coded": [one.label for one in ValueType if plan.has_codes(one)],
         "blank": [one.label for one in ValueType if not plan.has_codes(one)],
@@ -204,6 +212,22 @@ def context(export: Export, rows: RowBuilder) -> dict[str, object]:
         "people": plan.people,
         "is_long": export.format == Export.Format.LONG,
     }
+
+
+def measures_in(versions: Sequence[VersionEncoder]) -> list[CodebookMeasure]:
+    """Return the measures of all versions, those that differ once for each kind."""
+    found: list[CodebookMeasure] = []
+    for encoder in versions:
+        content = encoder.version.measures or {"essentials": [], "measures": []}
+        essentials = {one["name"]: one["label"] for one in content["essentials"]}
+        for definition in content["measures"]:
+            same = next((one for one in found if one.definition == definition), None)
+            if same is None:
+                essential = essentials.get(definition["essential"], {})
+                same = CodebookMeasure([], definition, essential)
+                found.append(same)
+            same.versions.append(encoder.version.name)
+    return found
 
 
 def corrections(plan: ExportPlan) -> Iterator[CodebookCorrection]:
@@ -261,6 +285,15 @@ def describe(variable: Variable, encoder: VersionEncoder) -> CodebookItem:
                 column = variable.columns[variable.options.index(value)]
             labels = _by_language(option["label"])
             values.append(CodebookValue(value, column, labels, counts[value]))
+    measure, is_reversed = next(
+        (
+            (measure, one["reversed"])
+            for measure in (version.measures["measures"] if version.measures else ())
+            for one in measure["items"]
+            if one["name"] == variable.name
+        ),
+        (None, False),
+    )
     return CodebookItem(
         versions=[version.name],
         kind=KINDS[item["kind"]],
@@ -271,6 +304,8 @@ def describe(variable: Variable, encoder: VersionEncoder) -> CodebookItem:
         page_title=version.in_language(page["title"], ""),
         values=values,
         tally=tally,
+        measure=measure,
+        is_reversed=is_reversed,
     )
 
 

@@ -28,6 +28,9 @@ COLUMNS = (
     "value",
     "label",
     "count",
+    "measure",
+    "essential",
+    "reversed",
 )
 # Then the question and the label in each further language.
 Line = Sequence[Cell]
@@ -120,6 +123,9 @@ def _line(
         value,
         _text(labels, first),
         Number(count),
+        item.measure["name"] if item.measure else None,
+        (item.measure["essential"] or None) if item.measure else None,
+        ("yes" if item.is_reversed else "no") if item.measure else None,
         *(
             text
             for code in others

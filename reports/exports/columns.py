@@ -15,6 +15,7 @@ from reports.models.exports import ValueType
 from survey.definitions.rules import is_computed
 from survey.definitions.schema import (
     ItemDefinition,
+    Measures,
     OptionDefinition,
     SurveyDefinition,
     Texts,
@@ -44,6 +45,7 @@ class ExportVersion:
 
     digest: str
     definition: SurveyDefinition
+    measures: Measures | None = None
 
     @property
     def name(self) -> str:

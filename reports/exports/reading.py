@@ -33,7 +33,7 @@ from reports.exports.snapshot import snapshot
 from reports.exports.xlsx_file import MOST_COLUMNS, MOST_ROWS
 from reports.models.exports import Export
 from survey.jobs import JobRefused, Progress
-from survey.models import Administration, Identity, PublishedSurvey
+from survey.models import Administration, Identity, PublishedSurvey, SurveyMeasures
 
 REPORT_EVERY = 500
 # What the IDENTITY cells are read from.
@@ -173,14 +173,20 @@ def plan_of(export: Export, reading: Reading) -> ExportPlan:
 
 
 def versions_of(administrations: Iterable[Administration]) -> dict[str, ExportVersion]:
-    """Return the survey versions by digest, the newest first."""
+    """Return the survey versions by digest, the newest first. 1 statement."""
     found: list[PublishedSurvey] = [
         administration.published for administration in administrations
     ]
     found.sort(key=lambda published: published.published_at, reverse=True)
+    known = SurveyMeasures.objects.using(DEFAULT_DB_ALIAS)
+    measures = known.in_bulk({published.survey_id for published in found})
     return {
         published.digest: ExportVersion(
-            published.digest, json.loads(published.definition)
+            published.digest,
+            json.loads(published.definition),
+            measures[published.survey_id].content
+            if published.survey_id in measures
+            else None,
         )
         for published in found
     }

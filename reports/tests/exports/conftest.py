@@ -24,6 +24,7 @@ from survey.models import (
     Response,
     Role,
     Survey,
+    SurveyMeasures,
     Wave,
 )
 from survey.tests.conftest import empty_caches  # noqa: F401
@@ -129,6 +130,30 @@ def fall(db: None) -> Administration:
 @pytest.fixture
 def spring(db: None) -> Administration:
     return opened(published(SECOND, "2"), "spring")
+
+
+@pytest.fixture
+def measured(db: None) -> Administration:
+    """Offer a survey with one measure, the last item of which is reversed."""
+    hall = ["select_one agree", "hall", "People push.", "La gente empuja."]
+    survey = draft([*FIRST[:3], hall, *FIRST[3:]], "3")
+    safety = {"name": "safety", "label": {"en": "Safe school"}, "description": {}}
+    calm = {
+        "name": "calm",
+        "label": {"en": "Calm school", "es": "Calma"},
+        "description": {"en": "No pushing."},
+        "essential": "safety",
+        "direction": "positive",
+        "items": [
+            {"name": name, "reversed": name == "hall"}
+            for name in ("safe", "teen", "hall")
+        ],
+        "missing": ["-1"],
+    }
+    SurveyMeasures.objects.create(
+        survey=survey, content={"essentials": [safety], "measures": [calm]}
+    )
+    return opened(publish_survey(survey=survey), "winter")
 
 
 @pytest.fixture

@@ -65,6 +65,22 @@ def test_items_that_differ_between_versions_are_marked(staff, answered):
     assert "differs" not in section(text, "comment")
 
 
+def test_measures_are_listed_with_their_items_and_named_at_each(staff, measured, enrol):
+    answer(enrol(measured, staff.lincoln), {"safe": "2", "teen": "1", "hall": "1"})
+    text = codebook_of(made(staff.state, measured))
+    table = text.split("<h2>Measures</h2>")[1].split("</table>")[0]
+    plain = " ".join(html.unescape(re.sub(r"<[^>]*>", " ", table)).split())
+    assert "calm Calm school: No pushing. Calma Safe school" in plain
+    assert "safe , teen , hall (reversed) -1 3" in plain
+    assert "Measure calm ." in section(text, "safe")
+    assert "Measure calm , reversed" in section(text, "hall")
+    assert "Measure" not in section(text, "age")
+
+
+def test_a_survey_without_measures_has_no_such_section(staff, answered):
+    assert "<h2>Measures</h2>" not in codebook_of(made(staff.state, *answered))
+
+
 def test_corrected_texts_are_listed_with_both_wordings(staff, fall, answered):
     corrected = [*FIRST[:2], [*FIRST[2][:2], "I feel safe.", *FIRST[2][3:]], *FIRST[3:]]
     correction = publish_correction(

@@ -75,6 +75,24 @@ def test_every_column_has_its_values_labels_and_counts(staff, answered):
     ]
 
 
+def test_items_of_a_measure_name_it_and_whether_they_are_reversed(
+    staff, measured, enrol
+):
+    answer(enrol(measured, staff.lincoln), {"safe": "2", "teen": "1", "hall": "1"})
+    lines = {line["column"]: line for line in table_of(made(staff.state, measured))}
+    found = {
+        name: (line["measure"], line["essential"], line["reversed"])
+        for name, line in lines.items()
+        if name in ("safe", "hall", "age", "role")
+    }
+    assert found == {
+        "role": ("", "", ""),
+        "safe": ("calm", "safety", "no"),
+        "hall": ("calm", "safety", "yes"),
+        "age": ("", "", ""),
+    }
+
+
 def test_counts_are_those_of_the_data_file(staff, answered):
     export = made(staff.state, *answered)
     rows = rows_of(export)
@@ -101,7 +119,7 @@ def test_a_workbook_has_the_same_table_on_its_second_sheet(staff, answered):
     header, *rows = book["Codebook"].iter_rows(values_only=True)
     lines = table_of(export)
     assert list(header) == list(lines[0])
-    assert (header[5], header[9]) == ("question", "question_en")
+    assert (header[5], header[12]) == ("question", "question_en")
     for cells, line in zip(rows, lines, strict=True):
         texts = ["" if cell is None else str(cell) for cell in cells]
         assert texts == list(line.values())

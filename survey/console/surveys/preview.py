@@ -35,6 +35,7 @@ from accounts.access import needs
 from accounts.http import StaffRequest
 from accounts.language import language_to_read
 from accounts.permissions import Capability
+from survey.console.surveys.contents import contents_of
 from survey.console.surveys.views import survey_or_404
 from survey.definitions.publishing import (
     NotPublishable,
@@ -93,6 +94,7 @@ def survey_preview(request: StaffRequest, pk: int) -> HttpResponseBase:
             "largest_seed": MAX_SEED,
             "language": language,
             "frame": f"{frame}?language={language}",
+            "measures": contents_of(survey).measures,
         },
     )
     return csp_update({"frame-src": [SELF]})(lambda _: response)(request)
