@@ -107,6 +107,9 @@ SURVEYS = {
         "{who} corrected texts of {subject}"
     ),
     "change texts of draft": gettext_noop("{who} changed texts of the draft {subject}"),
+    "change measures of draft": gettext_noop(
+        "{who} changed measures of the draft {subject}"
+    ),
     "upload survey": gettext_noop("{who} uploaded the survey {subject}"),
     "publish survey": gettext_noop("{who} published the survey {subject}"),
     "publish correction": gettext_noop("{who} published corrected texts of {subject}"),

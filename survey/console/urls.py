@@ -31,6 +31,7 @@ from survey.console.settings import views as settings
 from survey.console.settings.scope import PlaceConverter
 from survey.console.surveys import (
     corrections,
+    measures,
     preview,
     questionnaire,
     texts,
@@ -322,6 +323,26 @@ urlpatterns = [
         name="survey_correct_here",
     ),
     path("surveys/<int:pk>/texts/<int:n>/", texts.survey_texts, name="survey_texts"),
+    path(
+        "surveys/<int:pk>/measures/",
+        measures.survey_measures,
+        name="survey_measures",
+    ),
+    path(
+        "surveys/<int:pk>/measures/sheet/",
+        measures.survey_measures_sheet,
+        name="survey_measures_sheet",
+    ),
+    path(
+        "surveys/<int:pk>/measures/<int:n>/",
+        measures.survey_measure,
+        name="survey_measure",
+    ),
+    path(
+        "surveys/<int:pk>/essentials/<int:n>/",
+        measures.survey_essential,
+        name="survey_essential",
+    ),
     path(
         "surveys/<int:pk>/correction/",
         corrections.survey_correction,

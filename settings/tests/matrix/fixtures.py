@@ -230,6 +230,10 @@ ROUTE_PARAMETERS = (
     RouteParameter("survey_bring_back pk", pk_of("retired"), shared=True),
     RouteParameter("survey_texts pk", pk_of("text_draft"), shared=True),
     RouteParameter("survey_texts n", lambda place, route: 2, owned=False),
+    RouteParameter("survey_measure* pk", pk_of("draft"), shared=True),
+    RouteParameter("survey_measure n", lambda place, route: 0, owned=False),
+    RouteParameter("survey_essential pk", pk_of("draft"), shared=True),
+    RouteParameter("survey_essential n", lambda place, route: 0, owned=False),
     RouteParameter("survey_correction pk", pk_of("correction"), shared=True),
     RouteParameter("survey_* pk", pk_of("survey"), shared=True),
     # A signature opens it, and it shows a survey alone.

@@ -16,7 +16,7 @@ from accounts.staff_cookies import PREFIX
 from accounts.tests.logging_in import log_in
 from survey.definitions.corrections import publish_correction, use_correction
 from survey.definitions.publishing import publish_survey
-from survey.models import Respondent, Response, Survey
+from survey.models import Respondent, Response, Survey, SurveyMeasures
 from survey.tests.browser.accessibility import violations
 from survey.tests.browser.conftest import LAPTOP
 from survey.tests.browser.menus import choose_action
@@ -366,6 +366,12 @@ def test_every_page_is_accessible(staff, console, viewport):
     texts = [list(row) for row in SURVEY]
     texts[2][2] = "Your first name?"
     corrected = draft_of(version="3", corrects=published, rows=texts, choices=PETS)
+    measured = draft_of(version="4", rows=SURVEY, choices=PETS)
+    texts = {"label": {"en": "Pets"}, "description": {"en": "About pets."}}
+    measure = {"name": "pets", "essential": "care", "direction": "positive", **texts}
+    measure |= {"items": [{"name": "pet", "reversed": True}], "missing": []}
+    content = {"essentials": [{"name": "care", **texts}], "measures": [measure]}
+    SurveyMeasures.objects.create(survey=measured, content=content)
     page = console(staff.state, viewport)
     page.goto("/console/surveys/upload/")
     choose(page, with_five_problems())
@@ -383,6 +389,10 @@ def test_every_page_is_accessible(staff, console, viewport):
         "refused": reverse("survey_correction", args=[draft.pk]),
         "correction": reverse("survey_correction", args=[corrected.pk]),
         "preview": reverse("survey_preview", args=[draft.pk]),
+        "measures": reverse("survey_measures", args=[measured.pk]),
+        "measure": reverse("survey_measure", args=[measured.pk, 1]),
+        "new measure": reverse("survey_measure", args=[measured.pk, 0]),
+        "essential": reverse("survey_essential", args=[measured.pk, 1]),
     }
     found = {}
     for name, address in addresses.items():

@@ -1,0 +1,350 @@
+"""See the measures of a survey, and change those of a draft."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from io import BytesIO
+
+from django import forms
+from django.contrib import messages
+from django.core.exceptions import ValidationError
+from django.http import Http404, HttpResponse, QueryDict
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_safe
+from openpyxl import Workbook
+from openpyxl.cell import WriteOnlyCell
+
+from accounts.access import needs
+from accounts.http import StaffRequest, attachment
+from accounts.permissions import Capability
+from survey.console.surveys.contents import contents_of
+from survey.console.surveys.views import XLSX, own_survey_or_404, survey_or_404
+from survey.definitions.measure_editing import (
+    MeasuresChanged,
+    digest_of,
+    editable_measures,
+    may_change_measures,
+    save_essential,
+    save_measure,
+    sheet_cells,
+)
+from survey.definitions.ownership import may_change
+from survey.definitions.schema import (
+    EssentialDefinition,
+    LanguageDefinition,
+    MeasureDefinition,
+    Measures,
+    Texts,
+)
+from survey.models import Item, Survey
+from survey.xlsform.measures import NEGATIVE, POSITIVE
+from survey.xlsform.names import LONGEST_NAME, normalised
+
+LONGEST_LABEL, LONGEST_DESCRIPTION = 255, 2000
+DIRECTIONS = (
+    (POSITIVE, gettext_lazy("A high score is favorable.")),
+    (NEGATIVE, gettext_lazy("A high score is unfavorable.")),
+)
+
+
+class EssentialForm(forms.Form):
+    """The name of an essential, and its label and description per language."""
+
+    seen = forms.CharField(widget=forms.HiddenInput, max_length=64)
+    name = forms.CharField(
+        label=gettext_lazy("Name"),
+        max_length=LONGEST_NAME,
+        help_text=gettext_lazy(
+            "A short name for files, such as calm_school: letters, digits and _."
+        ),
+    )
+
+    def __init__(
+        self,
+        survey: Survey,
+        content: Measures,
+        entry: EssentialDefinition | MeasureDefinition | None,
+        data: QueryDict | None = None,
+    ) -> None:
+        super().__init__(data)
+        self.survey, self.content, self.entry = survey, content, entry
+        self.initial["seen"] = digest_of(content)
+        self.initial["name"] = entry["name"] if entry else ""
+        languages: list[LanguageDefinition] = survey.languages
+        for language in languages:
+            for key, words, longest in (
+                ("label", _("Label"), LONGEST_LABEL),
+                ("description", _("Description"), LONGEST_DESCRIPTION),
+            ):
+                texts: Texts = {}
+                if entry is not None:
+                    texts = entry["label"] if key == "label" else entry["description"]
+                widget: forms.Widget = forms.TextInput()
+                if key == "description":
+                    widget = forms.Textarea(attrs={"rows": 2})
+                code = language["code"]
+                widget.attrs |= {"lang": code, "dir": language["direction"]}
+                self.fields[f"{key}-{code}"] = forms.CharField(
+                    label=f"{words}, {language['name']}"
+                    if len(languages) > 1
+                    else words,
+                    initial=texts.get(code, ""),
+                    max_length=longest,
+                    # As in a workbook, where it stands for the others.
+                    required=key == "label" and language == languages[0],
+                    widget=widget,
+                )
+
+    def texts(self, key: str) -> Texts:
+        found = {
+            language["code"]: normalised(
+                self.cleaned_data[f"{key}-{language['code']}"].strip()
+            )
+            for language in self.survey.languages
+        }
+        return {code: text for code, text in found.items() if text}
+
+    def add_problems(self, error: ValidationError) -> None:
+        """Show what a measures sheet would be refused for at the fields."""
+        first = f"label-{self.survey.languages[0]['code']}"
+        for column, reasons in error.error_dict.items():
+            name = first if column == "label" else column
+            self.add_error(name if name in self.fields else None, reasons)
+
+    def value(self) -> EssentialDefinition:
+        return {
+            "name": self.cleaned_data["name"],
+            "label": self.texts("label"),
+            "description": self.texts("description"),
+        }
+
+
+class MeasureForm(EssentialForm):
+    """Ask for the items, the essential and the direction of a measure as well."""
+
+    def __init__(
+        self,
+        survey: Survey,
+        content: Measures,
+        entry: MeasureDefinition | None,
+        data: QueryDict | None = None,
+    ) -> None:
+        super().__init__(survey, content, entry, data)
+        kept = [item["name"] for item in entry["items"]] if entry else []
+        self.initial["direction"] = POSITIVE
+        if entry:
+            turned = [item["name"] for item in entry["items"] if item["reversed"]]
+            self.initial.update(
+                essential=entry["essential"],
+                direction=entry["direction"],
+                missing=" ".join(entry["missing"]),
+                items=kept,
+                reversed=turned,
+            )
+        code = survey.language_to_read
+        self.fields["essential"] = forms.ChoiceField(
+            label=_("Essential"),
+            required=False,
+            choices=[("", _("None"))]
+            + [
+                (one["name"], one["label"].get(code) or one["name"])
+                for one in content["essentials"]
+            ],
+        )
+        self.fields["direction"] = forms.ChoiceField(
+            label=_("Direction"), choices=DIRECTIONS
+        )
+        self.fields["missing"] = forms.CharField(
+            label=_("Values that are no answer"),
+            required=False,
+            help_text=_("Such as the value of “I don’t know”, separated by blanks."),
+        )
+        taken = {
+            item["name"]: measure["label"].get(code) or measure["name"]
+            for measure in content["measures"]
+            if measure is not entry
+            for item in measure["items"]
+        }
+        self.candidates = [
+            (item, item.label.get(code) or item.name, taken.get(item.name, ""))
+            for item in survey.items.filter(kind=Item.Kind.SELECT_ONE)
+            .select_related("option_set")
+            .order_by("position")
+        ]
+        # Kept in their order; new ones follow in that of the survey.
+        self.order = kept + [
+            item.name
+            for item, _label, _taken in self.candidates
+            if item.name not in kept
+        ]
+        for name, words in (("items", _("Questions")), ("reversed", _("Reversed"))):
+            self.fields[name] = forms.MultipleChoiceField(
+                label=words,
+                required=False,
+                choices=[(one, one) for one in self.order],
+                widget=forms.CheckboxSelectMultiple,
+            )
+
+    def plain_fields(self) -> list[forms.BoundField]:
+        return [field for field in self if field.name not in ("items", "reversed")]
+
+    def rows(self) -> list[tuple[Item, str, str, bool, bool]]:
+        """Return each question, its label, its other measure, and what is marked."""
+        chosen, turned = self["items"].value() or (), self["reversed"].value() or ()
+        return [
+            (item, label, taken, item.name in chosen, item.name in turned)
+            for item, label, taken in self.candidates
+        ]
+
+    def clean(self) -> None:
+        super().clean()
+        chosen = set(self.cleaned_data.get("items", ()))
+        if set(self.cleaned_data.get("reversed", ())) - chosen:
+            self.add_error("items", _("Choose a question before you reverse it."))
+
+    def measure_value(self) -> MeasureDefinition:
+        given = self.cleaned_data
+        return {
+            **self.value(),
+            "essential": given["essential"],
+            "direction": given["direction"],
+            "items": [
+                {"name": name, "reversed": name in given["reversed"]}
+                for name in self.order
+                if name in given["items"]
+            ],
+            "missing": given["missing"].replace(",", " ").split(),
+        }
+
+
+@needs(Capability.MANAGE_SURVEYS)
+@require_safe
+def survey_measures(request: StaffRequest, pk: int) -> HttpResponse:
+    """List essentials and measures, of any survey that the user may see."""
+    survey = survey_or_404(request, pk)
+    content, contents = editable_measures(survey), contents_of(survey)
+    code = survey.language_to_read
+    used = [measure["essential"] for measure in content["measures"]]
+    return render(
+        request,
+        "survey/console/survey_measures.html",
+        {
+            "survey": survey,
+            "is_editable": may_change(request.permissions, survey)
+            and may_change_measures(survey),
+            "measures_differ": contents.measures_differ,
+            "essentials": [
+                (n, one["label"].get(code) or one["name"], one, used.count(one["name"]))
+                for n, one in enumerate(content["essentials"], start=1)
+            ],
+            "measures": list(enumerate(contents.measures, start=1)),
+        },
+    )
+
+
+@needs(Capability.MANAGE_SURVEYS)
+@require_safe
+def survey_measures_sheet(request: StaffRequest, pk: int) -> HttpResponse:
+    """Download the measures as a sheet, to copy it into the workbook."""
+    survey = survey_or_404(request, pk)
+    book = Workbook(write_only=True)
+    sheet = book.create_sheet("measures")
+    for texts in sheet_cells(editable_measures(survey), survey.languages):
+        cells = [WriteOnlyCell(sheet, text) for text in texts]
+        for cell in cells:
+            # No text runs as a formula.
+            cell.data_type = "s"
+        sheet.append(cells)
+    file = BytesIO()
+    book.save(file)
+    name = f"{survey.name} {survey.version} measures.xlsx".replace("/", "-")
+    return attachment(file.getvalue(), filename=name, content_type=XLSX)
+
+
+@needs(Capability.MANAGE_SURVEYS)
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def survey_essential(request: StaffRequest, pk: int, n: int) -> HttpResponse:
+    """Add (0) or change the n-th essential of a draft, or remove it."""
+    survey, content = _draft_or_404(request, pk)
+    if n > len(content["essentials"]):
+        raise Http404
+    essential = content["essentials"][n - 1] if n else None
+    form = EssentialForm(survey, content, essential, request.POST or None)
+
+    def save(*, remove: bool) -> None:
+        save_essential(
+            survey=survey,
+            place=n - 1 if n else None,
+            essential=None if remove else form.value(),
+            seen=request.POST.get("seen", ""),
+            by=request.user,
+            request=request,
+        )
+
+    return _edit(request, form, save, "survey/console/survey_essential.html")
+
+
+@needs(Capability.MANAGE_SURVEYS)
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def survey_measure(request: StaffRequest, pk: int, n: int) -> HttpResponse:
+    """Add (0) or change the n-th measure of a draft, or remove it."""
+    survey, content = _draft_or_404(request, pk)
+    if n > len(content["measures"]):
+        raise Http404
+    measure = content["measures"][n - 1] if n else None
+    form = MeasureForm(survey, content, measure, request.POST or None)
+
+    def save(*, remove: bool) -> None:
+        save_measure(
+            survey=survey,
+            place=n - 1 if n else None,
+            measure=None if remove else form.measure_value(),
+            seen=request.POST.get("seen", ""),
+            by=request.user,
+            request=request,
+        )
+
+    return _edit(request, form, save, "survey/console/survey_measure.html")
+
+
+def _draft_or_404(request: StaffRequest, pk: int) -> tuple[Survey, Measures]:
+    survey = own_survey_or_404(request, pk)
+    if not may_change_measures(survey):
+        raise Http404
+    return survey, editable_measures(survey)
+
+
+def _edit(
+    request: StaffRequest,
+    form: EssentialForm,
+    save: Callable[..., None],
+    template: str,
+) -> HttpResponse:
+    survey, entry = form.survey, form.entry
+    remove = "remove" in request.POST and entry is not None
+    if request.method == "POST" and (remove or form.is_valid()):
+        try:
+            save(remove=remove)
+        except MeasuresChanged as error:
+            messages.error(request, error.messages[0])
+            return redirect("survey_measures", survey.pk)
+        except ValidationError as error:
+            form.add_problems(error)
+        else:
+            done = _("%(name)s is removed.") if remove else _("%(name)s is saved.")
+            name = entry["name"] if remove and entry else form.cleaned_data["name"]
+            messages.success(request, done % {"name": name})
+            return redirect("survey_measures", survey.pk)
+    label = ""
+    if entry is not None:
+        label = entry["label"].get(survey.language_to_read) or entry["name"]
+    return render(
+        request,
+        template,
+        {"survey": survey, "form": form, "entry": entry, "entry_label": label},
+    )

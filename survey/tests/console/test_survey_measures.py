@@ -1,0 +1,213 @@
+"""Measures of a draft are changed in the console; published ones are read."""
+
+from __future__ import annotations
+
+from io import BytesIO
+
+import pytest
+from django.test import Client
+from openpyxl import load_workbook
+
+from accounts.models import AuditEntry
+from accounts.tests.logging_in import log_in
+from survey.definitions.measure_editing import sheet_cells
+from survey.definitions.measures import measures_of
+from survey.definitions.publishing import publish_survey
+from survey.definitions.text_drafts import start_text_draft
+from survey.models import Survey
+from survey.tests.workbooks import workbook
+from survey.tests.xlsform.test_measures import CHOICES, SAFE, SETTINGS, SURVEY, TRUST
+from survey.tests.xlsform.test_measures import HEADER as MEASURES_HEADER
+from survey.xlsform import import_survey, read_xlsform
+
+pytestmark = pytest.mark.django_db
+
+
+def draft_with(*rows) -> Survey:
+    sheets = {"survey": SURVEY, "choices": CHOICES, "settings": SETTINGS}
+    if rows:
+        sheets["measures"] = [MEASURES_HEADER, *rows]
+    reading = read_xlsform(workbook(sheets))
+    return import_survey(
+        draft=reading.draft, source_name="book.xlsx", source=reading.source
+    )
+
+
+@pytest.fixture
+def draft(staff) -> Survey:
+    return draft_with(SAFE, TRUST)
+
+
+@pytest.fixture
+def client(staff) -> Client:
+    return log_in(Client(), staff.state)
+
+
+def form_of(client, survey, n=0, kind="measures", **changes):
+    """Return the address and the form of a measure or essential, with changes."""
+    address = f"/console/surveys/{survey.pk}/{kind}/{n}/"
+    form = client.get(address).context["form"]
+    given = {name: form[name].value() or "" for name in form.fields}
+    return address, {**given, **changes}
+
+
+CALM = {
+    "name": "calm",
+    "label-en": "Calm",
+    "label-es": "Calma",
+    "description-en": "No noise.",
+    "essential": "safe",
+    "items": ["q4", "q5", "q6"],
+    "reversed": ["q6"],
+    "missing": "dk",
+}
+
+
+def test_a_measure_is_added_changed_and_published(client, draft):
+    address = f"/console/surveys/{draft.pk}/measures/"
+    assert client.post(*form_of(client, draft, **CALM))["Location"] == address
+    text = client.get(address).content.decode()
+    assert "calm is saved." in text and "was changed here" not in text
+    assert "These measures were changed here" in text
+    calm = measures_of(draft)["measures"][1]
+    assert calm == {
+        "name": "calm",
+        "label": {"en": "Calm", "es": "Calma"},
+        "description": {"en": "No noise."},
+        "essential": "safe",
+        "direction": "positive",
+        "items": [
+            {"name": "q4", "reversed": False},
+            {"name": "q5", "reversed": False},
+            {"name": "q6", "reversed": True},
+        ],
+        "missing": ["dk"],
+    }
+    client.post(*form_of(client, draft, 2, name="quiet", direction="negative"))
+    changed = measures_of(draft)["measures"][1]
+    assert changed == {**calm, "name": "quiet", "direction": "negative"}
+    entry = AuditEntry.objects.latest("pk")
+    assert entry.action == "change measures of draft"
+    assert entry.after == {"measures": ["trust", "quiet"]}
+    publish_survey(survey=draft)
+    text = client.get(address).content.decode()
+    assert "can no longer change" in text and "Add measure" not in text
+    assert client.get(f"{address}2/").status_code == 404
+
+
+def test_measures_follow_their_essential(client, draft):
+    changes = {"name": "secure", "label-en": "Secure"}
+    reply = client.post(*form_of(client, draft, 1, "essentials", **changes))
+    assert reply.status_code == 302
+    content = measures_of(draft)
+    assert content["essentials"][0]["label"]["en"] == "Secure"
+    assert [one["essential"] for one in content["measures"]] == ["secure"]
+    client.post(*form_of(client, draft, 1, "essentials", remove="1"))
+    content = measures_of(draft)
+    assert content["essentials"] == []
+    assert [one["essential"] for one in content["measures"]] == [""]
+
+
+def test_the_first_measure_of_a_survey_without_a_sheet(client, staff):
+    draft = draft_with()
+    assert "has no measures" in (
+        client.get(f"/console/surveys/{draft.pk}/").content.decode()
+    )
+    client.post(
+        *form_of(client, draft, kind="essentials", name="safe", **{"label-en": "Safe"})
+    )
+    client.post(*form_of(client, draft, **CALM))
+    assert [one["name"] for one in measures_of(draft)["measures"]] == ["calm"]
+    client.post(*form_of(client, draft, 1, remove="1"))
+    assert measures_of(draft)["measures"] == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"items": ["q4", "q5"], "reversed": []}, "a measure needs at least 3 items"),
+        ({"items": ["q4", "q5", "q1"]}, "q1 belongs to the measure trust already"),
+        (
+            {"items": ["q4", "q5", "often"]},
+            "different lists: agree, often",
+        ),
+        ({"items": ["q4", "q5", "words"]}, "words"),
+        ({"missing": "na"}, "not a value of its list"),
+        ({"missing": "1 2 3 dk"}, "fewer than two answers are left"),
+        ({"name": "my measure"}, "a name begins with a letter"),
+        ({"name": "trust"}, "another measure or essential has this name already"),
+        ({"name": "safe"}, "another measure or essential has this name already"),
+        ({"label-en": ""}, "This field is required."),
+        ({"reversed": ["q7"]}, "Choose a question before you reverse it."),
+        ({"essential": "kind"}, "kind"),
+    ],
+)
+def test_what_a_sheet_may_not_say_is_refused(client, draft, changes, reason):
+    before = measures_of(draft)
+    more = {"reversed": [], **changes} if "items" in changes else changes
+    reply = client.post(*form_of(client, draft, **{**CALM, **more}))
+    assert reply.status_code == 200
+    form = reply.context["form"]
+    assert reason in str(form.errors), form.errors
+    assert "There is a problem" in reply.content.decode()
+    assert measures_of(draft) == before
+
+
+def test_two_people_do_not_overwrite_each_other(client, draft):
+    address, late = form_of(client, draft, 1, name="late")
+    client.post(*form_of(client, draft, 1, name="first"))
+    reply = client.post(address, late, follow=True)
+    assert "Somebody else has changed the measures" in reply.content.decode()
+    assert [one["name"] for one in measures_of(draft)["measures"]] == ["first"]
+    address, late = form_of(client, draft, 1, remove="1")
+    publish_survey(survey=draft)
+    assert client.post(address, late).status_code == 404
+    assert measures_of(draft)["measures"]
+
+
+def test_corrections_and_surveys_of_others_are_not_changed(client, staff, draft):
+    for user in (staff.dana, staff.chen, staff.analyst):
+        address = f"/console/surveys/{draft.pk}/measures/1/"
+        assert log_in(Client(), user).get(address).status_code == 404
+    seen = log_in(Client(), staff.dana).get(f"/console/surveys/{draft.pk}/measures/")
+    assert "Trust" in seen.content.decode()
+    assert "Add measure" not in seen.content.decode()
+    published = publish_survey(survey=draft)
+    copy = start_text_draft(corrects=published, by=staff.state)
+    assert client.get(f"/console/surveys/{copy.pk}/measures/1/").status_code == 404
+    text = client.get(f"/console/surveys/{copy.pk}/measures/").content.decode()
+    assert "A correction keeps the measures" in text
+
+
+def test_the_downloaded_sheet_gives_the_workbook_the_same_measures(client, draft):
+    def cells():
+        content = client.get(f"/console/surveys/{draft.pk}/measures/sheet/").content
+        return [*load_workbook(BytesIO(content))["measures"].iter_rows()]
+
+    client.post(*form_of(client, draft, **{**CALM, "label-es": "=1+1"}))
+    texts = {cell.value: cell.data_type for row in cells() for cell in row}
+    assert texts["=1+1"] != "f"
+    client.post(*form_of(client, draft, 2, **{"label-es": "Calma"}))
+    rows = [[cell.value or "" for cell in row] for row in cells()]
+    assert rows == sheet_cells(measures_of(draft), draft.languages)
+    sheets = {"survey": SURVEY, "choices": CHOICES, "settings": SETTINGS}
+    reading = read_xlsform(workbook({**sheets, "measures": rows}))
+    assert reading.problems == []
+    stored = measures_of(draft)
+    assert stored.pop("changed_here") is True
+    assert reading.draft.measures == stored
+
+
+@pytest.mark.parametrize("measures", [1, 3])
+def test_one_and_three_measures_cost_the_same(
+    client, staff, measures, django_assert_num_queries
+):
+    survey = draft_with(SAFE, TRUST)
+    content = measures_of(survey)
+    content["measures"] *= measures
+    survey.measures.content = content
+    survey.measures.save()
+    with django_assert_num_queries(11):
+        client.get(f"/console/surveys/{survey.pk}/measures/")
+    with django_assert_num_queries(6):
+        client.get(f"/console/surveys/{survey.pk}/measures/1/")
