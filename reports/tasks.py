@@ -7,12 +7,14 @@ from celery import shared_task
 from reports import rollup
 from reports.exports import job, requests
 from reports.results import job as results_job
+from reports.scores import job as scores_job
 
 __all__ = [
     "delete_old_exports",
     "job",
     "results_job",
     "roll_up_rates",
+    "scores_job",
     "start_due_results",
 ]
 

@@ -19,6 +19,9 @@ def register() -> None:
                 "The export that {who} asked for was made: {subject}"
             ),
             "download export": gettext_noop("{who} downloaded an export: {subject}"),
+            "release item of measure": gettext_noop(
+                "{who} released an item from comparisons between waves: {subject}"
+            ),
             "delete export": gettext_noop("{who} deleted an export: {subject}"),
         }
     )

@@ -2,15 +2,20 @@ from reports.models.exports import Export
 from reports.models.panels import PanelProject
 from reports.models.rates import Curve, GradeRate, RollUp, SchoolRate
 from reports.models.results import CountedSchool, GroupResults, ResultsRollUp
+from reports.models.scores import Calibration, ReleasedItem, ScoreRow, Scoring
 
 __all__ = [
+    "Calibration",
     "CountedSchool",
     "Curve",
     "Export",
     "GradeRate",
     "GroupResults",
     "PanelProject",
+    "ReleasedItem",
     "ResultsRollUp",
     "RollUp",
     "SchoolRate",
+    "ScoreRow",
+    "Scoring",
 ]

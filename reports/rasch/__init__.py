@@ -20,10 +20,14 @@ from reports.rasch.persons import PersonMeasures, measure_people
 from reports.rasch.problems import Problem, examine
 from reports.rasch.responses import MISSING, ResponseTable
 
+# Stored with each calibration. To be raised when the same answers give other numbers.
+VERSION = "1"
+
 __all__ = [
     "MISSING",
     "PARTIAL_CREDIT",
     "RATING_SCALE",
+    "VERSION",
     "Calibration",
     "Fit",
     "PersonMeasures",

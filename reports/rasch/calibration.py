@@ -57,11 +57,17 @@ def calibrate(
 
     Each item needs people in each of its categories, and people have to link all
     items (see `problems.examine`). Anchored items keep the given thresholds, and
-    put the others on their scale. The rating-scale model needs items with equally
-    many categories, and takes no anchors.
+    put the others on their scale; nobody needs to be in all of their categories. The
+    rating-scale model needs items with equally many categories, and takes no anchors.
     """
-    steps = [int(table.categories[:, item].max()) for item in range(table.items)]
-    fixed, design = _design(model, steps, anchors or {})
+    anchors = anchors or {}
+    steps = [
+        len(anchors[item])
+        if item in anchors
+        else int(table.categories[:, item].max(initial=0))
+        for item in range(table.items)
+    ]
+    fixed, design = _design(model, steps, anchors)
     likelihood = ConditionalLikelihood(table, steps)
     people = float(table.people.sum())
 
@@ -74,7 +80,7 @@ def calibrate(
         return found @ design / people
 
     free: Floats = np.asarray(
-        np.linalg.lstsq(design, _start(table) - fixed, rcond=None)[0], np.float64
+        np.linalg.lstsq(design, _start(table, steps) - fixed, rcond=None)[0], np.float64
     )
     covariance = np.zeros((sum(steps), sum(steps)))
     if len(free):
@@ -139,9 +145,11 @@ def _split(values: Floats, steps: Sequence[int]) -> tuple[Floats, ...]:
     return tuple(np.split(values, np.cumsum(steps)[:-1]))
 
 
-def _start(table: ResponseTable) -> Floats:
+def _start(table: ResponseTable, steps: Sequence[int]) -> Floats:
     """Return thresholds to start from: logits of neighbouring categories."""
-    counts = [table.category_counts(item) + 0.5 for item in range(table.items)]
+    counts = [
+        table.category_counts(item, most + 1) + 0.5 for item, most in enumerate(steps)
+    ]
     thresholds = np.concatenate([np.log(one[:-1] / one[1:]) for one in counts])
     return np.asarray(thresholds - thresholds.mean())
 

@@ -47,8 +47,8 @@ class ConditionalLikelihood:
         # How many people chose a category or a higher one, for each threshold.
         self.reached = np.concatenate(
             [
-                np.cumsum(table.category_counts(item)[::-1])[::-1][1:]
-                for item in range(table.items)
+                np.cumsum(table.category_counts(item, most + 1)[::-1])[::-1][1:]
+                for item, most in enumerate(steps)
             ]
         ).astype(np.float64)
         answered = table.patterns[pattern]

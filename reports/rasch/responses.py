@@ -82,12 +82,13 @@ class ResponseTable:
             used.append(categories)
         return ResponseTable(renumbered, self.people), used
 
-    def category_counts(self, item: int) -> Integers:
-        """Return how many people chose each category of an item."""
+    def category_counts(self, item: int, categories: int = 0) -> Integers:
+        """Return how many people chose each category of an item, and of so many."""
         chosen = self.answered[:, item]
         return np.bincount(
             self.categories[chosen, item].astype(np.intp),
             weights=self.people[chosen],
+            minlength=categories,
         ).astype(np.int64)
 
     def score_counts(self, highest: int) -> Floats:

@@ -1,0 +1,134 @@
+"""Scores of schools on the measures of a survey, and how they were calculated.
+
+Only `reports.scores` writes these tables. Once calculated, scores stay as they are
+until somebody asks for them again.
+
+None of them is distributed where responses are: they are small, are read by place,
+and are written by one process at a time.
+"""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+
+from reports.models.results import GroupResults
+
+
+class Scoring(models.Model):
+    """The calculation of an administration's scores."""
+
+    administration = models.OneToOneField(
+        "survey.Administration",
+        on_delete=models.CASCADE,
+        primary_key=True,
+        related_name="scoring",
+    )
+    # When the answers were read: the time of the replica's snapshot.
+    as_of = models.DateTimeField()
+    calculated_at = models.DateTimeField()
+    # People who have answered at least one item.
+    people = models.PositiveIntegerField()
+    # Of the whole administration, as `reports.scores.problems.Problem.as_json`.
+    problems = models.JSONField(default=list)
+
+    def __str__(self) -> str:
+        return f"scores of {self.administration_id}"
+
+
+class Calibration(models.Model):
+    """The thresholds of one measure: the provenance of all its scores."""
+
+    administration = models.ForeignKey(
+        "survey.Administration", on_delete=models.CASCADE, related_name="calibrations"
+    )
+    measure = models.CharField(max_length=255)
+    # The benchmark whose thresholds the anchored items have; null for a benchmark.
+    anchored_to = models.ForeignKey(
+        "self", on_delete=models.PROTECT, null=True, related_name="anchored"
+    )
+    # As in `reports.scores.calibration.ItemResult`.
+    items = models.JSONField(default=list)
+    # People with an answer to one of these items.
+    people = models.PositiveIntegerField()
+    reliability = models.FloatField(null=True)
+    separation = models.FloatField(null=True)
+    # The benchmark's, in logits, and whether the deviation is that of schools or of
+    # people. Null: there are no scores.
+    scale_mean = models.FloatField(null=True)
+    scale_deviation = models.FloatField(null=True)
+    scale_unit = models.CharField(max_length=8, blank=True)
+    problems = models.JSONField(default=list)
+    # The published survey that people answered, and the programs that calculated.
+    survey_digest = models.CharField(max_length=64)
+    software = models.CharField(max_length=100)
+    calculated_at = models.DateTimeField()
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(
+                fields=("administration", "measure"),
+                name="one_calibration_per_measure_of_an_administration",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.measure} in {self.administration_id}"
+
+
+class ReleasedItem(models.Model):
+    """A person's decision that an item no longer means what it did before."""
+
+    administration = models.ForeignKey(
+        "survey.Administration", on_delete=models.CASCADE, related_name="+"
+    )
+    measure = models.CharField(max_length=255)
+    item = models.CharField(max_length=255)
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.PROTECT,
+        null=True,
+        related_name="+",
+    )
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(
+                fields=("administration", "measure", "item"),
+                name="an_item_is_released_once_in_an_administration",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.item} of {self.measure} in {self.administration_id}"
+
+
+class ScoreRow(models.Model):
+    """The scores of one group of people at one place."""
+
+    administration = models.ForeignKey(
+        "survey.Administration", on_delete=models.CASCADE, related_name="+"
+    )
+    # Level, place, attribute and value are as in `GroupResults`.
+    level = models.CharField(max_length=8, choices=GroupResults.Level)
+    place_id = models.BigIntegerField()
+    attribute = models.CharField(max_length=64, blank=True)
+    value = models.CharField(max_length=200, blank=True)
+    # Measure -> [people, mean in logits, its standard error or null, score or null].
+    measures = models.JSONField()
+    # Essential -> score.
+    essentials = models.JSONField(default=dict)
+
+    class Meta:
+        constraints = (
+            # Its index also finds the groups of a place.
+            models.UniqueConstraint(
+                fields=("administration", "level", "place_id", "attribute", "value"),
+                name="one_score_row_per_group_of_a_place",
+            ),
+        )
+
+    def __str__(self) -> str:
+        group = f", {self.attribute} {self.value}" if self.attribute else ""
+        return f"{self.level} {self.place_id}{group} in {self.administration_id}"

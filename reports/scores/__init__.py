@@ -1,0 +1,1 @@
+"""Scores of schools on the measures of a survey: see README.md."""

@@ -1,0 +1,84 @@
+"""Find the thresholds to which a measure is anchored.
+
+The benchmark of a measure is the first calibration of a measure with its name, in an
+administration of the same survey, owner and role, that has one of its items with the
+same answers. Items match by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from reports.models import Calibration
+from reports.rasch import ResponseTable
+from reports.scores.calibration import Anchor
+from reports.scores.problems import Kind, Problem
+from reports.scores.scale import Scale
+from survey.models import Administration
+
+# Values from low to high, by item.
+Options = Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """What a measure is anchored to. Without a calibration it is a benchmark itself."""
+
+    calibration: Calibration | None = None
+    anchors: Mapping[str, Anchor] = field(default_factory=dict)
+    problems: Sequence[Problem] = ()
+
+    @property
+    def scale(self) -> Scale | None:
+        found = self.calibration
+        if not found or found.scale_mean is None or found.scale_deviation is None:
+            return None
+        return Scale(found.scale_mean, found.scale_deviation, found.scale_unit)
+
+
+def benchmark_of(
+    administration: Administration,
+    measure: str,
+    options: Options,
+    table: ResponseTable,
+) -> Benchmark:
+    """Return the benchmark of a measure. 2 statements.
+
+    An item in whose answers there is a category that nobody chose in the benchmark
+    cannot be anchored: that category has no threshold there.
+    """
+    survey = administration.published.survey
+    earlier = Calibration.objects.filter(
+        measure=measure,
+        anchored_to=None,
+        scale_mean__isnull=False,
+        administration__role=administration.role,
+        administration__district=administration.district_id,
+        administration__published__survey__name=survey.name,
+        administration__published__survey__district=survey.district_id,
+    ).order_by("pk")
+    own = Calibration.objects.filter(administration=administration, measure=measure)
+    # Rows are kept when scores are calculated again: so the order is that of the
+    # first calculations, and a benchmark stays one.
+    if first := own.values_list("pk", flat=True).first():
+        earlier = earlier.filter(pk__lt=first)
+    candidates = list(earlier)
+    for calibration in candidates:
+        same = {
+            item["name"]: Anchor(tuple(item["categories"]), tuple(item["thresholds"]))
+            for item in calibration.items
+            if list(options.get(item["name"], ())) == item["options"]
+        }
+        anchors = {
+            name: anchor
+            for place, name in enumerate(options)
+            if (anchor := same.get(name))
+            and set(table.category_counts(place).nonzero()[0].tolist())
+            <= set(anchor.categories)
+        }
+        if anchors:
+            others = [name for name in options if name not in anchors]
+            problems = [Problem(Kind.NOT_ANCHORED, item=name) for name in others]
+            return Benchmark(calibration, anchors, problems)
+    return Benchmark(problems=[Problem(Kind.ALL_CHANGED)] if candidates else [])

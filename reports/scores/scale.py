@@ -1,0 +1,111 @@
+"""Put means of people's measures on a scale from 1 to 99, and into five bands.
+
+On the benchmark's scale, all of its people have the mean 50, and 20 points are one
+standard deviation of its schools' means.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from reports.rasch.responses import Floats
+
+MIDDLE, POINTS = 50, 20
+LOWEST, HIGHEST = 1, 99
+# The first scores of the bands: 1-19, 20-39, 40-59, 60-79, 80-99.
+BANDS = (1, 20, 40, 60, 80)
+# The mean of a smaller school is mostly chance; fewer schools have no deviation.
+SMALLEST_SCHOOL = 10
+FEWEST_SCHOOLS = 10
+SCHOOLS, PEOPLE = "schools", "people"
+# Below this all people have the same measure, but for rounding.
+SMALLEST_DEVIATION = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """The mean and the deviation of a benchmark, in logits."""
+
+    mean: float
+    deviation: float
+    unit: str
+
+    def points(self, mean: float) -> float:
+        """Return a score without rounding."""
+        score = MIDDLE + POINTS * (mean - self.mean) / self.deviation
+        return min(max(score, LOWEST), HIGHEST)
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """Numbers of measured people, sums of their measures, and sums of squares."""
+
+    people: Floats
+    sums: Floats
+    squares: Floats
+
+    @property
+    def means(self) -> Floats:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(self.sums / self.people)
+
+    @property
+    def variances(self) -> Floats:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            around = np.maximum(self.squares - self.sums**2 / self.people, 0)
+            return np.asarray(np.where(self.people > 1, around / (self.people - 1), 0))
+
+    @property
+    def errors(self) -> Floats:
+        """Standard errors of the means; NaN of fewer than two people."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            errors = np.sqrt(self.variances / self.people)
+        return np.asarray(np.where(self.people > 1, errors, np.nan))
+
+
+def benchmark_scale(schools: Sums) -> Scale | None:
+    """Return the scale of a benchmark, or None if all people are alike.
+
+    `schools` are the sums of each. With too few schools, the deviation is that of
+    people.
+    """
+    total = Sums(
+        schools.people.sum(keepdims=True),
+        schools.sums.sum(keepdims=True),
+        schools.squares.sum(keepdims=True),
+    )
+    if not total.people[0]:
+        return None
+    large = schools.people >= SMALLEST_SCHOOL
+    if large.sum() >= FEWEST_SCHOOLS:
+        deviation, unit = float(schools.means[large].std(ddof=1)), SCHOOLS
+    else:
+        deviation, unit = float(np.sqrt(total.variances[0])), PEOPLE
+    if deviation < SMALLEST_DEVIATION:
+        return None
+    return Scale(float(total.means[0]), deviation, unit)
+
+
+def rounded(points: float) -> int:
+    """Round half up, before banding: 39.5 is a 40."""
+    return math.floor(points + 0.5)
+
+
+def band(score: int) -> int:
+    """Return 1 for the lowest band to 5 for the highest."""
+    return sum(score >= first for first in BANDS)
+
+
+def essential_points(measures: Sequence[tuple[float, bool]]) -> float:
+    """Return the mean of an essential's measures.
+
+    Each comes with whether high values are good; the others are turned round.
+    """
+    return sum(
+        points if is_positive else LOWEST + HIGHEST - points
+        for points, is_positive in measures
+    ) / len(measures)

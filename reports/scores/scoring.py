@@ -1,0 +1,281 @@
+"""Calculate and store the scores of an administration, once.
+
+One snapshot of the replica is read into an array of codes for each item; people with
+the same answers to a measure's items share one row of its table, and people with the
+same score on the same items one measure.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from itertools import islice
+
+import numpy as np
+import scipy
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from reports.exports.columns import ExportVersion
+from reports.exports.reading import versions_of
+from reports.models import Calibration, ReleasedItem, ScoreRow, Scoring
+from reports.rasch import MISSING, VERSION
+from reports.rasch.responses import Floats, Integers
+from reports.results.answers import VALUE, ItemCodes
+from reports.results.changes import Recount, read_changes
+from reports.results.layout import counted_items
+from reports.results.rollup import attributes_of
+from reports.rollup_query import refresh_replica_timestamp
+from reports.scores.benchmark import benchmark_of
+from reports.scores.calibration import MeasureResult, calibrate_measure, table_of
+from reports.scores.groups import Grouping, ScoredMeasure, score_rows
+from reports.scores.problems import Kind, Problem
+from reports.scores.scale import PEOPLE, Scale, Sums, benchmark_scale
+from survey.definitions.measures import measures_of
+from survey.definitions.schema import MeasureDefinition, Measures
+from survey.jobs import JobRefused, Progress
+from survey.models import Administration
+
+log = logging.getLogger(__name__)
+
+BATCH = 1000
+SOFTWARE = f"rasch {VERSION}, numpy {np.__version__}, scipy {scipy.__version__}"
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringOutcome:
+    """What was calculated; nothing if the scores were there. `reading` is a part."""
+
+    people: int = 0
+    measures: int = 0
+    rows: int = 0
+    reading: float = 0.0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class CalculatedMeasure:
+    """One measure: what to store of it, and its sums by grouping."""
+
+    definition: MeasureDefinition
+    anchored_to: Calibration | None
+    result: MeasureResult
+    scale: Scale | None
+    people: int
+    problems: list[Problem]
+    # As `Grouping.sums`.
+    sums: list[Floats]
+
+
+@dataclass
+class Calculation:
+    """All that is stored of an administration."""
+
+    as_of: datetime
+    people: int
+    measures: list[CalculatedMeasure] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+
+def score_administration(
+    administration: Administration,
+    progress: Progress | None = None,
+    *,
+    again: bool = False,
+) -> ScoringOutcome:
+    """Calculate the scores of a closed administration and store them.
+
+    Scores that are there stay as they are, unless `again`. Raises JobRefused while
+    people can answer, and OperationalError if the replica is away.
+    """
+    start = time.monotonic()
+    if not again and Scoring.objects.filter(pk=administration.pk).exists():
+        return ScoringOutcome()
+    if administration.state != Administration.State.CLOSED:
+        raise JobRefused(_("Scores are calculated once nobody can answer any more."))
+    refresh_replica_timestamp()
+    [version] = versions_of([administration]).values()
+    content = measures_of(administration.published.survey)
+    content = content or {"essentials": [], "measures": []}
+    if progress:
+        progress.begin_step(_("Reading the responses."))
+    answers = _read(administration, version, content)
+    reading = time.monotonic() - start
+    if progress:
+        progress.begin_step(
+            _("Calculating the measures."), total=len(content["measures"])
+        )
+    calculation = Calculation(answers.as_of, len(answers.people))
+    if not content["measures"]:
+        calculation.problems.append(Problem(Kind.NO_MEASURES))
+    elif not calculation.people:
+        calculation.problems.append(Problem(Kind.NO_PEOPLE))
+    groupings = [
+        Grouping.of(attribute, answers.people)
+        for attribute in attributes_of(administration)
+    ]
+    for definition in content["measures"] if calculation.people else ():
+        calculation.measures.append(
+            _calculate(administration, version, definition, answers, groupings)
+        )
+        if progress:
+            progress.advance()
+    if progress:
+        progress.begin_step(_("Storing the scores."))
+    rows = _rows(administration, content, calculation, groupings, answers)
+    stored = _store(administration, calculation, rows, progress, again=again)
+    seconds = time.monotonic() - start
+    log.info("Scored %s in %.2f s", administration, seconds)
+    return ScoringOutcome(
+        calculation.people, len(calculation.measures), stored, reading, seconds
+    )
+
+
+def _read(
+    administration: Administration, version: ExportVersion, content: Measures
+) -> Recount:
+    wanted = {
+        item["name"] for measure in content["measures"] for item in measure["items"]
+    }
+    items = [item for item in counted_items(version) if item.name in wanted]
+    return read_changes(administration, version, items, None)
+
+
+def _calculate(
+    administration: Administration,
+    version: ExportVersion,
+    definition: MeasureDefinition,
+    answers: Recount,
+    groupings: Sequence[Grouping],
+) -> CalculatedMeasure:
+    name = definition["name"]
+    options = {}
+    for item in definition["items"]:
+        values = [
+            option["value"]
+            for option in version.options(version.items[item["name"]])
+            if option["value"] not in definition["missing"]
+        ]
+        options[item["name"]] = values[::-1] if item["reversed"] else values
+    table, row = table_of(
+        [_categories(answers.answers[item], options[item]) for item in options]
+    )
+    benchmark = benchmark_of(administration, name, options, table)
+    released = set(
+        ReleasedItem.objects.filter(
+            administration=administration, measure=name
+        ).values_list("item", flat=True)
+    )
+    result = calibrate_measure(
+        table, list(options), options, anchors=benchmark.anchors, released=released
+    )
+    sums = [grouping.sums(result.measures[row]) for grouping in groupings]
+    problems = [*benchmark.problems, *result.problems]
+    problems += [Problem(Kind.RELEASED, item=item) for item in sorted(released)]
+    anchored_to, scale = benchmark.calibration, benchmark.scale
+    if anchored_to and not any(item.is_anchored for item in result.items):
+        # Nothing puts these thresholds on the benchmark's scale.
+        anchored_to = None
+        problems.append(Problem(Kind.ALL_CHANGED))
+    if not anchored_to:
+        scale = benchmark_scale(Sums(*sums[0][:, :, 0]))
+        if scale and scale.unit == PEOPLE:
+            problems.append(Problem(Kind.FEW_SCHOOLS))
+        if not scale and result.items:
+            problems.append(Problem(Kind.NO_SPREAD))
+    people = int(table.people[np.isfinite(result.measures)].sum())
+    return CalculatedMeasure(
+        definition, anchored_to, result, scale, people, problems, sums
+    )
+
+
+def _categories(item: ItemCodes, options: Sequence[str]) -> Integers:
+    """Return the category of each person, or MISSING."""
+    position = {value: place for place, value in enumerate(options)}
+    lookup = np.full(VALUE + len(item.values), MISSING, dtype=np.int8)
+    for place, value in enumerate(item.values):
+        lookup[VALUE + place] = position.get(value, MISSING)
+    return np.asarray(lookup[item.codes])
+
+
+def _rows(
+    administration: Administration,
+    content: Measures,
+    calculation: Calculation,
+    groupings: Sequence[Grouping],
+    answers: Recount,
+) -> Iterator[ScoreRow]:
+    if not calculation.measures:
+        return
+    measures = [
+        ScoredMeasure(one.definition, one.scale) for one in calculation.measures
+    ]
+    for number, grouping in enumerate(groupings):
+        sums = np.array([one.sums[number] for one in calculation.measures])
+        yield from score_rows(
+            grouping,
+            sums,
+            answers.people.districts,
+            measures,
+            content,
+            administration.pk,
+        )
+
+
+def _store(
+    administration: Administration,
+    calculation: Calculation,
+    rows: Iterator[ScoreRow],
+    progress: Progress | None,
+    *,
+    again: bool,
+) -> int:
+    """Replace everything in one transaction; return the number of rows."""
+    now = timezone.now()
+    with transaction.atomic():
+        scorings = Scoring.objects.select_for_update().filter(pk=administration.pk)
+        if scorings.exists() and not again:
+            return 0
+        Scoring.objects.update_or_create(
+            administration=administration,
+            defaults={
+                "as_of": calculation.as_of,
+                "calculated_at": now,
+                "people": calculation.people,
+                "problems": [problem.as_json() for problem in calculation.problems],
+            },
+        )
+        for measure in calculation.measures:
+            scale = measure.scale
+            Calibration.objects.update_or_create(
+                administration=administration,
+                measure=measure.definition["name"],
+                defaults={
+                    "anchored_to": measure.anchored_to,
+                    "items": [asdict(item) for item in measure.result.items],
+                    "people": measure.people,
+                    "reliability": measure.result.reliability,
+                    "separation": measure.result.separation,
+                    "scale_mean": scale.mean if scale else None,
+                    "scale_deviation": scale.deviation if scale else None,
+                    "scale_unit": scale.unit if scale else "",
+                    "problems": [problem.as_json() for problem in measure.problems],
+                    "survey_digest": administration.published_id,
+                    "software": SOFTWARE,
+                    "calculated_at": now,
+                },
+            )
+        ScoreRow.objects.filter(administration=administration).delete()
+        stored = 0
+        while batch := list(islice(rows, BATCH)):
+            ScoreRow.objects.bulk_create(batch)
+            stored += len(batch)
+            if progress:
+                progress.advance(len(batch))
+        if progress:
+            progress.confirm()
+    return stored

@@ -1,0 +1,442 @@
+"""Scores equal a slow calculation from the plain matrix of people and items."""
+
+from __future__ import annotations
+
+import io
+from datetime import timedelta
+
+import numpy as np
+import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.utils import timezone, translation
+
+from accounts.models import AuditEntry
+from reports.models import Calibration, ScoreRow, Scoring
+from reports.rasch import MISSING, ResponseTable, calibrate, measure_people
+from reports.scores import scale
+from reports.scores.drift import release_item
+from reports.scores.job import calculate_scores, request_scores
+from reports.scores.problems import Kind, Problem
+from reports.scores.scoring import score_administration
+from reports.tests.scores.conftest import (
+    ITEMS,
+    MEASURES,
+    closed,
+    published,
+    simulated,
+    take_part,
+)
+from survey import jobs
+from survey.jobs import JobRefused
+from survey.models import CountedGroup, Respondent
+
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+
+
+@pytest.fixture
+def fall(staff):
+    """A closed administration that 240 people of two schools answered."""
+    administration = closed(published())
+    take_part(
+        administration,
+        staff.lincoln,
+        simulated(120, 1, shift=0.5),
+        grade="07",
+        attributes={"sex": "f"},
+    )
+    take_part(administration, staff.roosevelt, simulated(120, 2), grade="08")
+    return administration
+
+
+def slow_measures(answers, reverse=True):
+    """Return the measures of "trust" of people, one row of values for each."""
+    categories = [
+        [MISSING if value in (None, "", "dk") else int(value) - 1 for value in row[:4]]
+        for row in answers
+    ]
+    matrix = np.array(categories)
+    if reverse:
+        matrix[:, 2] = np.where(matrix[:, 2] == MISSING, MISSING, 3 - matrix[:, 2])
+    table, row = ResponseTable.of_people(matrix)
+    thresholds = calibrate(table).thresholds
+    return thresholds, measure_people(table, thresholds).wle[row]
+
+
+def row_of(administration, level="state", place=0, attribute="", value=""):
+    return ScoreRow.objects.get(
+        administration=administration,
+        level=level,
+        place_id=place,
+        attribute=attribute,
+        value=value,
+    )
+
+
+def kinds(administration, measure="trust"):
+    found = Calibration.objects.get(administration=administration, measure=measure)
+    return [
+        (problem["kind"], problem.get("item", ""))
+        for problem in found.problems
+        if problem["kind"] != "few_schools"
+    ]
+
+
+def test_scores_are_means_of_measures_on_the_scale_of_the_people(staff, fall):
+    outcome = score_administration(fall)
+
+    assert (outcome.people, outcome.measures) == (240, 2)
+    answers = simulated(120, 1, shift=0.5) + simulated(120, 2)
+    thresholds, measures = slow_measures(answers)
+    trust = Calibration.objects.get(administration=fall, measure="trust")
+    assert [item["name"] for item in trust.items] == ["q1", "q2", "q3", "q4"]
+    for item, found in zip(trust.items, thresholds, strict=True):
+        assert item["thresholds"] == pytest.approx(found.tolist(), abs=1e-6)
+    assert trust.items[2]["options"] == ["4", "3", "2", "1"]
+    known = measures[np.isfinite(measures)]
+    assert trust.people == len(known)
+    assert trust.scale_mean == pytest.approx(known.mean(), abs=1e-6)
+    # Two schools are too few to have a deviation.
+    assert trust.scale_unit == "people"
+    assert trust.scale_deviation == pytest.approx(known.std(ddof=1), abs=1e-6)
+    assert 0.5 < trust.reliability < 1
+    assert trust.survey_digest == fall.published_id
+    assert trust.software.startswith("rasch 1, numpy")
+
+    of_lincoln = measures[:120][np.isfinite(measures[:120])]
+    people, mean, error, score = row_of(fall, "school", staff.lincoln.pk).measures[
+        "trust"
+    ]
+    assert people == len(of_lincoln)
+    assert mean == pytest.approx(of_lincoln.mean(), abs=1e-4)
+    assert error == pytest.approx(
+        of_lincoln.std(ddof=1) / np.sqrt(len(of_lincoln)), abs=1e-4
+    )
+    points = 50 + 20 * (of_lincoln.mean() - known.mean()) / known.std(ddof=1)
+    assert score == round(points)
+    state = row_of(fall)
+    assert state.measures["trust"][3] == 50
+    # Noise is negative: its score is turned round.
+    assert state.essentials == {"safe": 50}
+
+
+def test_groups_and_districts_have_the_sums_of_their_people(staff, fall):
+    score_administration(fall)
+    lincoln = row_of(fall, "school", staff.lincoln.pk).measures
+    for same in (
+        row_of(fall, "district", staff.riverside.pk),
+        row_of(fall, "state", 0, "grade", "07"),
+        row_of(fall, "school", staff.lincoln.pk, "sex", "f"),
+    ):
+        assert same.measures == lincoln
+    assert (
+        row_of(fall, "state", 0, "sex", "").measures
+        == row_of(fall, "school", staff.roosevelt.pk).measures
+    )
+
+
+def test_people_count_in_the_school_of_the_opening(staff, fall):
+    person = Respondent.objects.filter(school=staff.lincoln).first()
+    CountedGroup.objects.create(
+        respondent=person,
+        administration=fall,
+        school=staff.roosevelt,
+        grade="08",
+        changed_at=timezone.now(),
+    )
+    gone = Respondent.objects.filter(school=staff.roosevelt).first()
+    gone.withdrawn_at = gone.opted_out_at = timezone.now()
+    gone.save(update_fields=["withdrawn_at", "opted_out_at"])
+    outcome = score_administration(fall)
+    assert outcome.people == 239
+    [lincoln, roosevelt] = [
+        row_of(fall, "school", school.pk).measures["trust"][0]
+        for school in (staff.lincoln, staff.roosevelt)
+    ]
+    assert (lincoln, roosevelt) == (119, 120)
+
+
+def test_scores_stay_until_somebody_asks_for_them_again(staff, fall):
+    score_administration(fall)
+    before = Scoring.objects.get().calculated_at
+    benchmark = Calibration.objects.get(measure="trust").pk
+    take_part(fall, staff.lincoln, simulated(5, 9))
+
+    assert score_administration(fall).measures == 0
+    assert Scoring.objects.get().calculated_at == before
+
+    assert score_administration(fall, again=True).people == 245
+    assert Scoring.objects.get().calculated_at > before
+    assert Calibration.objects.get(measure="trust").pk == benchmark
+
+
+def test_an_open_administration_is_refused(fall):
+    fall.closes_at = timezone.now() + timedelta(days=1)
+    with pytest.raises(JobRefused, match="nobody can answer any more"):
+        score_administration(fall)
+    assert not Scoring.objects.exists()
+
+
+def test_answers_that_another_page_hid_later_are_missing(staff):
+    survey = published(relevant={"q5": "${q1} != '1'"})
+    administration = closed(survey)
+    take_part(administration, staff.lincoln, simulated(100, 1, skipped=0))
+    # They answered the second page before they changed the first.
+    hidden = [["1", "2", "2", "2", "4", "", ""]] * 3
+    take_part(administration, staff.roosevelt, hidden)
+    score_administration(administration)
+    assert "noise" not in row_of(administration, "school", staff.roosevelt.pk).measures
+    assert (
+        row_of(administration, "school", staff.roosevelt.pk).measures["trust"][0] == 3
+    )
+
+
+class TestLaterWaves:
+    """A second wave in which q2 has become harder to agree with."""
+
+    @pytest.fixture
+    def spring(self, staff, fall):
+        score_administration(fall)
+        administration = closed(fall.published, "spring")
+        answers = simulated(1500, 5, shift=1.0, moved={"q2": 1.0})
+        take_part(administration, staff.lincoln, answers, grade="07")
+        return administration
+
+    def test_it_is_anchored_and_reports_drift(self, fall, spring):
+        score_administration(spring)
+        benchmark = Calibration.objects.get(administration=fall, measure="trust")
+        trust = Calibration.objects.get(administration=spring, measure="trust")
+        assert trust.anchored_to == benchmark
+        assert [item["thresholds"] for item in trust.items] == [
+            item["thresholds"] for item in benchmark.items
+        ]
+        assert trust.scale_mean == benchmark.scale_mean
+        moved = {item["name"]: item["displacement"] for item in trust.items}
+        assert moved["q2"] > 0.5
+        assert sum(moved.values()) == pytest.approx(0, abs=1e-9)
+        assert ("drift", "q2") in kinds(spring)
+
+    def test_displacements_are_those_of_a_free_calibration(self, fall, spring):
+        score_administration(spring)
+        answers = simulated(1500, 5, shift=1.0, moved={"q2": 1.0})
+        free, _ = slow_measures(answers)
+        benchmark = Calibration.objects.get(administration=fall, measure="trust")
+        difference = [
+            thresholds.mean() - np.mean(item["thresholds"])
+            for thresholds, item in zip(free, benchmark.items, strict=True)
+        ]
+        trust = Calibration.objects.get(administration=spring, measure="trust")
+        assert [item["displacement"] for item in trust.items] == pytest.approx(
+            (difference - np.mean(difference)).tolist(), abs=1e-6
+        )
+
+    def test_a_released_item_is_estimated_freely(
+        self, staff, fall, spring, django_capture_on_commit_callbacks
+    ):
+        score_administration(spring)
+        before = row_of(spring).measures["trust"][3]
+        trust = Calibration.objects.get(administration=spring, measure="trust")
+        job = release_item(calibration=trust, item="q2", by=staff.state)
+        entry = AuditEntry.objects.get(action="release item of measure")
+        assert entry.after["item"] == "q2"
+        assert entry.by == staff.state.email
+        # Nothing changes before the job has run.
+        assert row_of(spring).measures["trust"][3] == before
+        assert jobs.run(job.pk)
+        trust.refresh_from_db()
+        items = {item["name"]: item for item in trust.items}
+        assert not items["q2"]["is_anchored"]
+        assert items["q1"]["is_anchored"]
+        assert kinds(spring) == [("released", "q2")]
+        # It was harder to agree with, which had lowered the measures.
+        assert row_of(spring).measures["trust"][3] > before
+        with pytest.raises(ValueError, match="not anchored"):
+            release_item(calibration=trust, item="q2", by=staff.state)
+
+    def test_people_of_another_role_have_a_benchmark_of_their_own(
+        self, staff, fall, spring
+    ):
+        teachers = closed(fall.published, "teachers", role="teacher")
+        take_part(teachers, staff.lincoln, simulated(200, 8))
+        score_administration(teachers)
+        trust = Calibration.objects.get(administration=teachers, measure="trust")
+        assert trust.anchored_to is None
+        assert not ScoreRow.objects.filter(
+            administration=teachers, attribute="grade"
+        ).exists()
+
+    def test_new_items_are_put_on_the_scale_of_the_old_ones(self, staff, fall):
+        score_administration(fall)
+        names = ["q1", "q2", "q3", "new", "q5", "q6", "q7"]
+        measures = [row[:] for row in MEASURES]
+        measures[2][5] = "q1 q2 -q3 new"
+        survey = published(items=names, measures=measures, version="2")
+        spring = closed(survey, "spring")
+        take_part(spring, staff.lincoln, simulated(300, 6), names)
+        score_administration(spring)
+        assert ("not_anchored", "new") in kinds(spring)
+        assert Calibration.objects.get(
+            administration=spring, measure="trust"
+        ).anchored_to
+
+    def test_a_measure_whose_items_have_all_changed_begins_anew(self, staff, fall):
+        score_administration(fall)
+        names = ["r1", "r2", "r3", "r4", "q5", "q6", "q7"]
+        measures = [row[:] for row in MEASURES]
+        measures[2][5] = "r1 r2 -r3 r4"
+        survey = published(items=names, measures=measures, version="2")
+        spring = closed(survey, "spring")
+        take_part(spring, staff.lincoln, simulated(300, 6), names)
+        score_administration(spring)
+        assert kinds(spring) == [("all_changed", "")]
+        trust, noise = (
+            Calibration.objects.get(administration=spring, measure=measure)
+            for measure in ("trust", "noise")
+        )
+        assert trust.anchored_to is None
+        assert noise.anchored_to is not None
+        assert row_of(spring).measures["trust"][3] == 50
+
+
+class TestBadInput:
+    def test_a_survey_without_measures(self, staff):
+        administration = closed(published(measures=[]))
+        take_part(administration, staff.lincoln, simulated(10, 1))
+        assert score_administration(administration).rows == 0
+        [problem] = Scoring.objects.get().problems
+        assert Problem.from_json(problem).kind == Kind.NO_MEASURES
+
+    def test_an_administration_without_people(self, db):
+        administration = closed(published())
+        score_administration(administration)
+        [problem] = Scoring.objects.get().problems
+        with translation.override("es"):
+            sentence = Problem.from_json(problem).sentence
+        assert sentence == "Nadie ha respondido, así que no hay puntuaciones."
+
+    def test_everybody_in_one_category(self, staff):
+        administration = closed(published())
+        take_part(administration, staff.lincoln, [["2"] * 7] * 30)
+        score_administration(administration)
+        assert kinds(administration) == [
+            *(("one_category", item) for item in ITEMS[:4]),
+            ("too_few_items", ""),
+        ]
+        assert not ScoreRow.objects.exists()
+
+    def test_a_single_person(self, staff):
+        administration = closed(published())
+        take_part(administration, staff.lincoln, [["1", "2", "3", "4", "1", "2", "3"]])
+        score_administration(administration)
+        assert ("too_few_items", "") in kinds(administration)
+
+    def test_few_people_who_cannot_place_the_items(self, staff):
+        administration = closed(published())
+        rows = [["1", "2", "4", "4", *"123"], ["1", "3", "4", "4", *"123"]] * 3
+        rows.append(["2", "3", "3", "4", *"234"])
+        take_part(administration, staff.lincoln, rows)
+        score_administration(administration)
+        assert ("no_estimate", "") in kinds(administration)
+        assert not any("trust" in row.measures for row in ScoreRow.objects.all())
+
+    def test_a_category_that_nobody_chose(self, staff):
+        answers = [
+            ["2" if value == "3" else value for value in row]
+            for row in simulated(300, 4)
+        ]
+        administration = closed(published())
+        take_part(administration, staff.lincoln, answers)
+        score_administration(administration)
+        assert kinds(administration) == [
+            ("unused_category", item) for item in ITEMS[:4]
+        ]
+        trust = Calibration.objects.get(measure="trust")
+        assert trust.items[0]["categories"] == [0, 1, 3]
+        assert trust.items[2]["categories"] == [0, 2, 3]
+        assert row_of(administration).measures["trust"][3] == 50
+
+    def test_items_that_nobody_links(self, staff):
+        answers = simulated(300, 4, skipped=0)
+        for number, row in enumerate(answers):
+            row[: 2 if number % 2 else 4] = (
+                ["", ""] if number % 2 else row[:2] + [""] * 2
+            )
+        administration = closed(published())
+        take_part(administration, staff.lincoln, answers)
+        score_administration(administration)
+        assert kinds(administration) == [("disconnected", "q3"), ("disconnected", "q4")]
+
+    def test_a_later_wave_with_a_category_that_the_benchmark_did_not_have(self, staff):
+        answers = simulated(300, 4)
+        before = [["2" if row[0] == "3" else row[0], *row[1:]] for row in answers]
+        survey = published()
+        fall, spring = closed(survey), closed(survey, "spring")
+        take_part(fall, staff.lincoln, before)
+        take_part(spring, staff.lincoln, answers)
+        score_administration(fall)
+        score_administration(spring)
+        assert ("not_anchored", "q1") in kinds(spring)
+
+    def test_a_later_wave_with_one_answer_for_all(self, staff, fall):
+        score_administration(fall)
+        spring = closed(fall.published, "spring")
+        take_part(spring, staff.lincoln, [["4", "4", "1", "4", *"444"]] * 30)
+        score_administration(spring)
+        # The benchmark's thresholds measure them, where the scale ends.
+        people, _, error, score = row_of(spring).measures["trust"]
+        assert (people, error) == (30, 0)
+        assert score > 70
+
+    @pytest.mark.parametrize("kind", Kind)
+    def test_each_problem_has_a_sentence_in_both_languages(self, kind):
+        problem = Problem(kind, item="q1", value="3", logits=0.512)
+        with translation.override("es"):
+            spanish = problem.sentence
+        with translation.override("en"):
+            assert problem.sentence != spanish
+        assert "%(" not in spanish
+        assert Problem.from_json(problem.as_json()) == problem
+
+
+class TestScale:
+    def test_schools_have_a_deviation_once_there_are_enough(self):
+        random = np.random.default_rng(1)
+        people = np.array([20.0] * 12 + [3.0])
+        means = np.append(random.normal(0, 0.3, 12), 9.0)
+        sums = scale.Sums(people, people * means, people * (means**2 + 1))
+        found = scale.benchmark_scale(sums)
+        assert found.unit == "schools"
+        assert found.deviation == pytest.approx(means[:12].std(ddof=1))
+        assert found.mean == pytest.approx(np.average(means, weights=people))
+
+    @pytest.mark.parametrize(
+        ("points", "band"), [(19.49, 1), (19.5, 2), (39.5, 3), (59.4, 3), (99, 5)]
+    )
+    def test_scores_are_rounded_before_banding(self, points, band):
+        assert scale.band(scale.rounded(points)) == band
+
+    def test_scores_end_at_1_and_99(self):
+        found = scale.Scale(0.0, 0.1, scale.SCHOOLS)
+        assert (found.points(-9.0), found.points(9.0)) == (1, 99)
+
+
+def test_the_job_runs_once_and_says_what_was_calculated(fall):
+    job = request_scores(fall)
+    assert request_scores(fall) == job
+    assert job.kind == calculate_scores.name
+    assert jobs.run(job.pk)
+    job.refresh_from_db()
+    assert job.message == "Ready: the scores of 2 measures were calculated."
+    again = request_scores(fall)
+    jobs.run(again.pk)
+    again.refresh_from_db()
+    assert again.message == "Ready: nothing was calculated."
+
+
+def test_the_command_prints_problems_and_counts(fall):
+    out, err = io.StringIO(), io.StringIO()
+    call_command("score_administration", "fall", stdout=out, stderr=err)
+    assert "240 people, 2 measures" in out.getvalue()
+    assert "trust: Too few schools" in err.getvalue()
+    with pytest.raises(CommandError, match="no administration winter"):
+        call_command("score_administration", "winter")
