@@ -6,6 +6,8 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from django.utils.translation import gettext as _
+
 from survey.definitions.expressions import labels_of
 from survey.definitions.schema import (
     ITEM_TEXTS,
@@ -57,7 +59,11 @@ class Difference:
     now: str
 
     def __str__(self) -> str:
-        return f"{self.place}: was {self.was}, is {self.now}"
+        return _("%(place)s: was %(was)s, is %(now)s") % {
+            "place": self.place,
+            "was": self.was,
+            "now": self.now,
+        }
 
 
 @dataclass
@@ -82,7 +88,7 @@ def compare(was: SurveyDefinition, now: SurveyDefinition) -> Comparison:
     if not result.differences and without_texts(was) != without_texts(now):
         # A safety net: a part that none of the above knows differs, and rows
         # of the two versions would not line up.
-        result.differences.append(Difference("the whole", "another", "this"))
+        result.differences.append(Difference(_("the whole"), _("another"), _("this")))
     return result
 
 
@@ -115,29 +121,34 @@ class DefinitionComparer:
 
     def compare_settings(self) -> None:
         was, now = self.was, self.now
-        self.add_difference("name of the survey (form_id)", was["name"], now["name"])
-        self.add_texts("title", was["title"], now["title"])
+        name = _("name of the survey (form_id)")
+        self.add_difference(name, was["name"], now["name"])
+        self.add_texts(_("title"), was["title"], now["title"])
         before = {language["code"]: language for language in was["languages"]}
         after = {language["code"]: language for language in now["languages"]}
-        self.add_difference("default language", next(iter(before)), next(iter(after)))
+        self.add_difference(
+            _("default language"), next(iter(before)), next(iter(after))
+        )
         for code in before:
             if code not in after:
-                self.add_difference(f"language {code}", "there", "missing")
+                place = _("language %(code)s") % {"code": code}
+                self.add_difference(place, _("there"), _("missing"))
         for code, language in after.items():
             name = before[code]["name"] if code in before else ""
             if name != language["name"]:
-                change = TextChange("language", code, name, language["name"])
+                change = TextChange(_("language"), code, name, language["name"])
                 self.result.texts.append(change)
 
     def compare_pages(self) -> None:
         before = {page["name"]: page for page in self.was["pages"]}
         after = {page["name"]: page for page in self.now["pages"]}
-        self.compare_names("page", list(before), list(after))
+        self.compare_names(_("page %(name)s"), list(before), list(after))
         for name, page in after.items():
             if name in before:
                 earlier = before[name]
-                place = f"page {name}"
-                self.add_texts(f"{place}, title", earlier["title"], page["title"])
+                place = _("page %(name)s") % {"name": name}
+                title = _("%(place)s, title") % {"place": place}
+                self.add_texts(title, earlier["title"], page["title"])
                 self.compare_blocks(place, earlier["blocks"], page["blocks"])
 
     def compare_blocks(
@@ -146,7 +157,10 @@ class DefinitionComparer:
         shapes = [[(one["grid"], one["items"]) for one in side] for side in (was, now)]
         if shapes[0] == shapes[1]:
             for number, (earlier, block) in enumerate(zip(was, now, strict=True), 1):
-                heading = f"{place}, heading {number}"
+                heading = _("%(place)s, heading %(number)s") % {
+                    "place": place,
+                    "number": number,
+                }
                 self.add_texts(heading, earlier["label"], block["label"])
             return
         # Items that came, went or moved are listed by name, elsewhere.
@@ -154,13 +168,14 @@ class DefinitionComparer:
         if names[0] == names[1]:
             before, after = (
                 "; ".join(
-                    ("a grid of " if block["grid"] else "")
-                    + (", ".join(block["items"]) or "none")
+                    (_("a grid of %(items)s") if block["grid"] else "%(items)s")
+                    % {"items": ", ".join(block["items"]) or _("none")}
                     for block in side
                 )
                 for side in (was, now)
             )
-            self.add_difference(f"{place}, headings and grids", before, after)
+            words = _("%(place)s, headings and grids") % {"place": place}
+            self.add_difference(words, before, after)
 
     def compare_items(self) -> None:
         names = [
@@ -172,7 +187,7 @@ class DefinitionComparer:
             ]
             for definition in (self.was, self.now)
         ]
-        self.compare_names("question", *names)
+        self.compare_names(_("question %(name)s"), *names)
         for name in names[1]:
             if name not in self.was["items"]:
                 continue
@@ -182,7 +197,7 @@ class DefinitionComparer:
                 self.add_texts(place, earlier.get(key, {}), item.get(key, {}))
             page = self.was["pages"][earlier["page"] - 1]["name"]
             other = self.now["pages"][item["page"] - 1]["name"]
-            self.add_difference(f"{name}, page", page, other)
+            self.add_difference(_("%(name)s, page") % {"name": name}, page, other)
             self.compare_item_columns(name, earlier, item)
 
     def compare_item_columns(
@@ -206,14 +221,21 @@ class DefinitionComparer:
         for name in was.keys() & now.keys():
             before = {option["value"]: option for option in was[name]}
             after = {option["value"]: option for option in now[name]}
-            self.compare_names(f"options {name}, option", list(before), list(after))
+            # The name of an option follows, in `compare_names`.
+            of_set = _("options %(set)s, option %(name)s")
+            kind = of_set % {"set": name.replace("%", "%%"), "name": "%(name)s"}
+            self.compare_names(kind, list(before), list(after))
             for value, option in after.items():
                 if value in before:
                     earlier = before[value]
-                    place = f"options {name}, {value}"
+                    place = _("options %(set)s, %(value)s") % {
+                        "set": name,
+                        "value": value,
+                    }
                     self.add_texts(place, earlier["label"], option["label"])
                     columns = earlier["attributes"], option["attributes"]
-                    self.add_difference(f"{place}, columns", *columns)
+                    words = _("%(place)s, columns") % {"place": place}
+                    self.add_difference(words, *columns)
 
     def compare_labels_in_rules(self) -> None:
         """Find labels that changed and that a rule reads: its result may change."""
@@ -222,7 +244,9 @@ class DefinitionComparer:
             for rule in RULES:
                 for read in labels_of(item.get(rule, True)):
                     option_set = self.was["items"][read].get("option_set", "")
-                    readers.setdefault(option_set, set()).add(f"{rule} of {name}")
+                    readers.setdefault(option_set, set()).add(
+                        _("%(rule)s of %(name)s") % {"rule": rule, "name": name}
+                    )
         for option_set, rules in readers.items():
             before, after = (
                 {
@@ -232,27 +256,33 @@ class DefinitionComparer:
                 for definition in (self.was, self.now)
             )
             for value in before.keys() & after.keys():
-                place = (
-                    f"options {option_set}, {value}, which is read by the"
-                    f" {', '.join(sorted(rules))}"
-                )
+                place = _(
+                    "options %(set)s, %(value)s, which is read by the %(rules)s"
+                ) % {
+                    "set": option_set,
+                    "value": value,
+                    "rules": ", ".join(sorted(rules)),
+                }
                 self.add_difference(place, before[value], after[value])
 
     def compare_names(self, kind: str, was: list[str], now: list[str]) -> None:
-        """Find the names that came, went or moved."""
+        """Find the names that came, went or moved; `kind` has a place for the name."""
         for name in was:
             if name not in now:
-                self.add_difference(f"{kind} {name}", "there", "missing")
+                self.add_difference(kind % {"name": name}, _("there"), _("missing"))
         for name in now:
             if name not in was:
-                self.add_difference(f"{kind} {name}", "missing", "there")
+                self.add_difference(kind % {"name": name}, _("missing"), _("there"))
         kept = [name for name in was if name in now]
         order = [name for name in now if name in was]
-        before = dict(zip(kept, ["the beginning", *kept], strict=False))
-        after = dict(zip(order, ["the beginning", *order], strict=False))
+        start = _("the beginning")
+        before = dict(zip(kept, [start, *kept], strict=False))
+        after = dict(zip(order, [start, *order], strict=False))
         for name in moved_names(kept, order):
-            place = f"{kind} {name}"
-            self.add_difference(place, f"after {before[name]}", f"after {after[name]}")
+            places = (
+                _("after %(name)s") % {"name": side[name]} for side in (before, after)
+            )
+            self.add_difference(kind % {"name": name}, *places)
 
     def add_texts(self, place: str, was: Texts, now: Texts) -> None:
         for code in dict.fromkeys((*was, *now)):
@@ -293,7 +323,7 @@ def readable(value: object) -> str:
     if value is None or value == {} or value == []:
         return NOTHING
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return _("yes") if value else _("no")
     if isinstance(value, Mapping):
         return ", ".join(f"{key}: {readable(one)}" for key, one in value.items())
     if isinstance(value, list):
@@ -305,4 +335,6 @@ def summary(differences: list[Difference]) -> str:
     """List the first three differences, and count the rest."""
     listed = "; ".join(map(str, differences[:3]))
     rest = len(differences) - 3
-    return f"{listed}; and {rest} more" if rest > 0 else listed
+    if rest <= 0:
+        return listed
+    return _("%(listed)s; and %(rest)s more") % {"listed": listed, "rest": rest}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
@@ -9,7 +11,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts import audit
-from accounts.models import District, User
+from accounts.models import AuditEntry, District, User
 from accounts.permissions import Capability, Permissions
 from survey.models import Administration, PublishedSurvey, Retirement, Survey
 
@@ -50,6 +52,29 @@ def is_offerable(published: PublishedSurvey) -> bool:
     rows = Survey.objects.select_for_update(no_key=True)
     rows.values_list("pk").get(pk=published.survey_id)
     return not Retirement.objects.filter(survey=published.survey_id).exists()
+
+
+def replacement_of(permissions: Permissions, pk: int) -> Survey | None:
+    """Return the draft that a later upload put in place of a draft, if any.
+
+    The audit log knows. 1 statement for each replacement, and 2 more.
+    """
+    uploads = AuditEntry.objects.filter(action="upload survey")
+    newest = pk
+    while later := uploads.filter(before__draft=newest).first():
+        newest = later.subject_id or pk
+    return None if newest == pk else surveys_for(permissions).filter(pk=newest).first()
+
+
+def replaced_draft_date(survey: Survey) -> datetime | None:
+    """Return when the draft was uploaded in whose place this one came."""
+    uploads = AuditEntry.objects.filter(
+        kind=Survey._meta.label_lower, action="upload survey"
+    )
+    entry = uploads.filter(subject_id=survey.pk).first()
+    replaced = entry.before.get("draft") if entry else None
+    earlier = uploads.filter(subject_id=replaced).first() if replaced else None
+    return earlier.at if earlier else None
 
 
 def may_change(permissions: Permissions, survey: Survey) -> bool:

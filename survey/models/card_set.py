@@ -107,7 +107,7 @@ class CardSet(models.Model):
     def scope(self) -> str:
         """Describe the people without names, because the audit stores it."""
         if self.respondent_id:
-            return _("one person of %(school)s") % {"school": self.school}
+            return _("1 person of %(school)s") % {"school": self.school}
         parts = [str(self.school or self.district or _("all schools"))]
         if self.grade:
             parts.append(_("grade %(grade)s") % {"grade": self.grade})

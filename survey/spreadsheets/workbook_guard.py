@@ -8,6 +8,7 @@ while it is unpacked, and parsed without document types.
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,6 +21,8 @@ from django.utils.translation import gettext as _
 MIB = 2**20
 CHUNK = 2**17
 XLSX_SIGNATURE = b"PK"
+# The beginning of a text in any encoding but UTF-16; a PDF may look like one.
+TEXT = re.compile(rb"(?!%PDF|\{\\rtf)[^\x00-\x08\x0e-\x1f]*")
 # The container of .xls files, and of every Excel file with a password.
 OLE_SIGNATURE = b"\xd0\xcf\x11\xe0"
 
@@ -284,10 +287,17 @@ def unpack_survey(content: bytes) -> bytes:
     if not content:
         raise UnsafeWorkbook(_("The file is empty."))
     if not content.startswith(XLSX_SIGNATURE):
+        if TEXT.fullmatch(content[:512]):
+            raise UnsafeWorkbook(
+                _(
+                    "This is not an Excel workbook (perhaps a CSV or text file)."
+                    " Save it as .xlsx in a spreadsheet program."
+                )
+            )
         raise UnsafeWorkbook(
             _(
-                "This is not an Excel workbook (perhaps a CSV or text file)."
-                " Save it as .xlsx in a spreadsheet program."
+                "This is not an Excel workbook, but perhaps a PDF or a picture. Upload"
+                " the workbook of the survey (.xlsx or .xls)."
             )
         )
     archive = WorkbookArchive(io.BytesIO(content), SURVEY)

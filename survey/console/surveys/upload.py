@@ -8,7 +8,9 @@ from django.core.files.uploadedfile import UploadedFile
 from django.db.models import Q, QuerySet
 from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
 from django.utils.datastructures import MultiValueDict
+from django.utils.formats import date_format
 from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -20,6 +22,7 @@ from accounts.http import StaffRequest, csv_response
 from accounts.models import District
 from accounts.permissions import Capability, Permissions
 from survey.console.surveys.views import STATE, owners_of
+from survey.definitions.ownership import replaced_draft_date
 from survey.definitions.uploads import job_of, receive_upload
 from survey.models import Survey, SurveyUpload
 from survey.spreadsheets.workbook_guard import MIB, SURVEY
@@ -114,8 +117,13 @@ def survey_upload(request: StaffRequest) -> HttpResponse:
 def survey_uploaded(request: StaffRequest, pk: int) -> HttpResponse:
     """Show an upload while it is read and its problems, or go on to the draft."""
     upload = upload_or_404(request, pk)
-    if upload.survey_id is not None:
+    if upload.survey is not None:
         words = _("%(file)s was uploaded as a draft.") % {"file": upload.name}
+        if replaced := replaced_draft_date(upload.survey):
+            day = date_format(timezone.localtime(replaced), "DATE_FORMAT")
+            words = _(
+                "%(file)s was uploaded as a draft. It replaces the draft of %(date)s."
+            ) % {"file": upload.name, "date": day}
         messages.success(request, words)
         return redirect(
             "survey_correction" if upload.corrects_id else "survey_detail",

@@ -40,6 +40,7 @@ from survey.definitions.ownership import (
     SurveyInUse,
     delete_draft,
     may_change,
+    replacement_of,
     restore_survey,
     retire_survey,
     surveys_for,
@@ -133,7 +134,16 @@ def _count(rows: QuerySet[Model], path: str) -> Coalesce:
 @needs(Capability.MANAGE_SURVEYS)
 @require_safe
 def survey_detail(request: StaffRequest, pk: int) -> HttpResponse:
-    survey = survey_or_404(request, pk)
+    try:
+        survey = survey_or_404(request, pk)
+    except Http404:
+        newer = replacement_of(request.permissions, pk)
+        if newer is None:
+            raise
+        messages.info(
+            request, _("This draft was replaced by a newer upload, which you see here.")
+        )
+        return redirect("survey_detail", newer.pk)
     published = survey.published.defer("definition").first()
     upload = survey.uploads.order_by("-pk").defer("content").first()
     offered = (

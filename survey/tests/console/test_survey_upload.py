@@ -10,8 +10,11 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import IntegrityError
 from django.urls import reverse
+from django.utils import timezone
+from django.utils.formats import date_format
 
-from accounts.models import AuditEntry
+from accounts.models import AuditEntry, Membership
+from accounts.tests.conftest import member
 from accounts.tests.logging_in import log_in
 from survey.definitions import uploads
 from survey.definitions.publishing import publish_survey
@@ -131,6 +134,29 @@ def test_upload_replaces_a_draft_but_not_a_published_survey(staff, client):
     assert Survey.objects.get() == survey
 
 
+def test_an_upload_says_which_draft_it_replaces_and_where_that_went(staff, client):
+    log_in(client, staff.dana)
+    response = send(client, book())
+    assert "replaces" not in response.content.decode()
+    first = Survey.objects.get()
+    entries = AuditEntry.objects.filter(action="upload survey")
+    day = date_format(timezone.localtime(entries.get().at), "DATE_FORMAT")
+    text = send(client, book()).content.decode()
+    assert f"It replaces the draft of {day}." in text
+    send(client, book())
+    third = Survey.objects.get()
+    moved = client.get(reverse("survey_detail", args=[first.pk]), follow=True)
+    assert moved.redirect_chain == [(reverse("survey_detail", args=[third.pk]), 302)]
+    assert "This draft was replaced by a newer upload" in moved.content.decode()
+    # Users of another district do not learn of it.
+    lee = member("lee@example.org", Membership.Role.DISTRICT, district=staff.lakeside)
+    log_in(client, lee)
+    assert client.get(reverse("survey_detail", args=[first.pk])).status_code == 404
+    third.delete()
+    log_in(client, staff.dana)
+    assert client.get(reverse("survey_detail", args=[first.pk])).status_code == 404
+
+
 def zipped_roster() -> bytes:
     return workbook({"Roster": [["role", "name"], ["student", "Maya"]]})
 
@@ -140,13 +166,25 @@ def zipped_roster() -> bytes:
     [
         ("climate.csv", b"type,name,label\ntext,a,A", "This is not an Excel workbook"),
         ("roster.xlsx", b"district,school\nr,l", "This is not an Excel workbook"),
+        ("scan.pdf", b"%PDF-1.7\n1 0 obj\n", "perhaps a PDF or a picture. Upload"),
+        ("photo.jpg", b"\xff\xd8\xff\xe0\0\x10JFIF", "perhaps a PDF or a picture"),
         ("roster.xlsx", zipped_roster(), "There is no sheet named survey"),
         ("cut.xlsx", book()[:500], "The workbook is damaged"),
         ("bomb.xlsx", padded(book(), 40 * 2**20), "larger than 32 MB"),
         ("laughs.xlsx", with_entities(book(), LAUGHS), "document type"),
         ("passwd.xlsx", with_entities(book(), EXTERNAL), "document type"),
     ],
-    ids=["csv", "csv renamed", "roster", "cut", "bomb", "laughs", "external"],
+    ids=[
+        "csv",
+        "csv renamed",
+        "pdf",
+        "photo",
+        "roster",
+        "cut",
+        "bomb",
+        "laughs",
+        "external",
+    ],
 )
 def test_file_that_is_no_survey_is_refused_with_a_message(
     staff, client, name, content, reason

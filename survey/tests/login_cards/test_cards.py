@@ -359,7 +359,7 @@ def test_a_lost_card_is_printed_again(
     Respondent.objects.filter(pk=maya.pk).update(school=staff.roosevelt)
     assert "López" not in text_of(client.get(url_of(card_set)))
     # The audit log shows no name.
-    assert str(card_set) == "Login cards to print (PDF): one person of Lincoln"
+    assert str(card_set) == "Login cards to print (PDF): 1 person of Lincoln"
 
 
 @pytest.mark.parametrize("who", ["sam", "analyst"])
