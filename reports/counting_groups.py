@@ -9,7 +9,7 @@ behind, or nobody. Other changes wait. All that can be calculated by comparing
 days is then about groups that are large enough.
 
 Going the same way means between the same units of figures: a grade, or all
-grades of a school together that `reports.suppression` hides.
+grades of a school together that `reports.suppression.rates` hides.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from reports.models import GradeRate, SchoolRate
-from reports.suppression import (
+from reports.suppression.rates import (
     SMALLEST_GRADE,
     hidden_grades,
     hides_school,

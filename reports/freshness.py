@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from reports.models import RollUp
-from reports.suppression import SMALLEST_GRADE
+from reports.suppression.rates import SMALLEST_GRADE
 from survey.models import Administration, Denominator
 
 # Figures of open administrations are counted once a minute; older is late.

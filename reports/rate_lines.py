@@ -15,7 +15,8 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from accounts.models import District, School
 from reports.progress_pace import LastWeek, Pace, days_without_start, pace
-from reports.suppression import HIDDEN, SMALLEST_HOUR
+from reports.suppression import HIDDEN
+from reports.suppression.rates import SMALLEST_HOUR
 from reports.thresholds import ThresholdProgress, ThresholdState
 from survey.models import Administration, Denominator, SchoolCount
 from survey.school_calendar import MONDAY_TO_FRIDAY, SchoolCalendar

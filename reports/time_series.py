@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 
 from reports.models import Curve
 from reports.progress_pace import WEEK, LastWeek, planned_rates
-from reports.suppression import Hour, join_small_hours
+from reports.suppression.rates import Hour, join_small_hours
 from survey.models import Administration
 from survey.school_calendar import MONDAY_TO_FRIDAY, SchoolCalendar
 

@@ -1,6 +1,6 @@
 """Read response rates as one user may see them.
 
-Who may see which numbers is decided by `reports.suppression` and by the user's
+Who may see which numbers is decided by `reports.suppression.rates` and by the user's
 permissions. Everything here is read from the roll-up; no people are counted.
 """
 
@@ -34,7 +34,7 @@ from accounts.permissions import Capability, Permissions, Places
 from reports.models import GradeRate, SchoolRate
 from reports.progress_pace import last_school_day
 from reports.rate_lines import RateLine, SchoolRateLine, is_open
-from reports.suppression import (
+from reports.suppression.rates import (
     SMALLEST_SCHOOL,
     hidden_grades,
     hides_counted_school,

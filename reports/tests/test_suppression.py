@@ -20,7 +20,7 @@ from reports import visible_rates
 from reports.models import SchoolRate
 from reports.progress_pace import needed_per_day
 from reports.rollup import roll_up
-from reports.suppression import (
+from reports.suppression.rates import (
     SMALLEST_GRADE,
     SMALLEST_HOUR,
     hidden_grades,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from accounts.http import StaffRequest
 from reports import time_series
 from reports.rate_lines import RateTotal, SchoolRateLine, is_open
-from reports.suppression import SMALLEST_HOUR
+from reports.suppression.rates import SMALLEST_HOUR
 from reports.time_series import percentage
 from survey.models import Administration
 

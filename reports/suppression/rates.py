@@ -43,7 +43,6 @@ SMALLEST_SCHOOL: Mapping[str, int] = {
 }
 # In one hour of the chart, starting or finishing.
 SMALLEST_HOUR = 10
-HIDDEN = "*"
 # The start of a local hour, people who started in it, people who finished.
 Hour = tuple[datetime, int, int]
 # A local hour, or the Unix time at which it begins.
