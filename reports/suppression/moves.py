@@ -235,7 +235,8 @@ class Ranges:
         A person who moves takes along an answer to every item, and in each of them
         the person who moves in return has the same answer.
         """
-        bases = People(people, fewest_people(hidden, people), most)
+        fewest = fewest_people(hidden, people)
+        bases, spare = People(people, fewest, most), people - fewest
         moves = []
         for shape in self.shapes(hidden, people[:, :, None]):
             leaves, meeting = self.meeting_places(shape, hidden)
@@ -243,33 +244,50 @@ class Ranges:
                 continue
             alone = leaves[meeting == ROOT]
             if len(alone):
-                limits = [
-                    np.minimum(times(shape, alone)[:, 0, 0], ENOUGH)
-                    for times in (bases.forward, bases.backward)
-                ]
-                move = PairMoves(shape, np.full(len(alone), ROOT), alone, None, *limits)
-                moves.append(move.limited_by(items))
+                forward = bases.forward(shape, alone)[:, 0, 0]
+                backward = bases.backward(shape, alone)[:, 0, 0]
+                move = PairMoves(
+                    *(shape, np.full(len(alone), ROOT), alone, None, forward, backward)
+                )
+                moves.append(self._within_spare(move, spare).limited_by(items))
             ones, others = pairs(leaves, meeting, people[leaves, EVERYONE])
             if not len(ones):
                 continue
+            ones, others = leaves[ones], leaves[others]
             forward = np.minimum(
-                bases.forward(shape, leaves[ones]),
-                bases.backward(shape, leaves[others]),
+                bases.forward(shape, ones), bases.backward(shape, others)
             )
             backward = np.minimum(
-                bases.backward(shape, leaves[ones]),
-                bases.forward(shape, leaves[others]),
+                bases.backward(shape, ones), bases.forward(shape, others)
             )
             move = PairMoves(
                 shape,
-                self.tree.lowest_common(leaves[ones], leaves[others]),
-                leaves[ones],
-                leaves[others],
-                np.minimum(forward[:, 0, 0], ENOUGH),
-                np.minimum(backward[:, 0, 0], ENOUGH),
+                self.tree.lowest_common(ones, others),
+                *(ones, others, forward[:, 0, 0], backward[:, 0, 0]),
             )
-            moves.append(move.limited_by(items))
+            moves.append(self._within_spare(move, spare).limited_by(items))
         return moves
+
+    def _within_spare(self, move: PairMoves, spare: Integers) -> PairMoves:
+        """Limit moves by the people that places above the leaves can lose."""
+        forward = np.minimum(move.forward, ENOUGH)
+        backward = np.minimum(move.backward, ENOUGH)
+        for leaves, losing, gaining in (
+            (move.leaves, move.shape.losing, move.shape.gaining),
+            (move.partners, move.shape.gaining, move.shape.losing),
+        ):
+            if leaves is None:
+                continue
+            places = leaves
+            while (below := places != move.meeting).any():
+                for column in losing:
+                    limit = np.where(below, spare[places, column], ENOUGH)
+                    forward = np.minimum(forward, limit)
+                for column in gaining:
+                    limit = np.where(below, spare[places, column], ENOUGH)
+                    backward = np.minimum(backward, limit)
+                places = np.where(below, self.tree.parents[places], places)
+        return replace(move, forward=forward, backward=backward)
 
     def shapes(self, hidden: Mask, counts: Integers) -> list[Shape]:
         shapes = [
