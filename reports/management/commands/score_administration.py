@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import resource
 from dataclasses import asdict
 from typing import Any
 
@@ -9,8 +10,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from reports.models import Calibration, Scoring
 from reports.scores.problems import Problem
 from reports.scores.scoring import score_administration
+from survey.administrations import AdministrationNotFound, get_administration
 from survey.jobs import JobRefused
-from survey.models import Administration
 
 
 class Command(BaseCommand):
@@ -24,19 +25,17 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="for programs")
 
     def handle(self, **options: Any) -> None:
-        administration = (
-            Administration.objects.select_related("published__survey")
-            .filter(name=options["name"])
-            .first()
-        )
-        if administration is None:
-            raise CommandError(f"There is no administration {options['name']}.")
+        try:
+            administration = get_administration(options["name"])
+        except AdministrationNotFound as error:
+            raise CommandError(str(error)) from error
         try:
             outcome = score_administration(administration, again=options["again"])
         except JobRefused as refused:
             raise CommandError(str(refused)) from refused
         if options["json"]:
-            self.stdout.write(json.dumps(asdict(outcome)))
+            memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+            self.stdout.write(json.dumps(asdict(outcome) | {"memory_mb": memory}))
             return
         for problem in Scoring.objects.get(pk=administration.pk).problems:
             self.stderr.write(Problem.from_json(problem).sentence)
