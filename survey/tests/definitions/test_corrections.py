@@ -8,6 +8,7 @@ import json
 import pytest
 from django.core.exceptions import PermissionDenied
 from django.urls import reverse
+from django.utils import translation
 
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
@@ -441,6 +442,21 @@ def test_difference_in_an_unknown_part_is_noticed(running):
     now = copy.deepcopy(was)
     now["items"]["pet"]["id"] += 1
     assert [one.place for one in compare(was, now).differences] == ["the whole"]
+
+
+def test_places_and_differences_are_named_in_the_users_language(running):
+    published, _ = running
+    was = json.loads(published.definition)
+    now = copy.deepcopy(was)
+    now["pages"][0]["title"] = {"en": "Another title"}
+    [options] = now["option_sets"]
+    now["option_sets"][options] = now["option_sets"][options][1:]
+    with translation.override("es"):
+        found = compare(was, now)
+        [text] = {one.place for one in found.texts}
+        [difference] = map(str, found.differences)
+    assert text == "página pets_page, título"
+    assert difference == f"opciones {options}, opción cat: era está, es falta"
 
 
 # Permissions
