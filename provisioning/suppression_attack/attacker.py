@@ -74,7 +74,8 @@ class Publication:
         limit = [most] + [np.full_like(table, largest) for table in tables[1:]]
         system.bound(least, limit)
         prior_most = np.minimum(smallest_total(self, self.people, hidden), most)
-        width = np.minimum(prior_most - fewest, CANDIDATES - 1)
+        prior_fewest = np.maximum(fewest, fewest_by_absence(self, hidden))
+        width = np.minimum(prior_most - prior_fewest, CANDIDATES - 1)
         wanted = [width] + [np.full_like(table, NOT_WANTED) for table in tables[1:]]
         return system.attack(wanted, generator)
 
@@ -161,6 +162,14 @@ def smallest_total(
                     )
             above = int(parents[above])
     return smallest
+
+
+def fewest_by_absence(publication: Publication, hidden: Mask) -> Integers:
+    """Return how many answered at least, as so few of a shown total did not."""
+    invited, people = publication.hierarchy.groups.invited, publication.people
+    known = invited >= 0
+    absent = np.where(known, invited - people, int(people[0, EVERYONE]))
+    return np.where(known, invited - smallest_total(publication, absent, hidden), 0)
 
 
 class System:

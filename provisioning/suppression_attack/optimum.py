@@ -18,6 +18,7 @@ from provisioning.suppression_attack.attacker import (
     CANDIDATES,
     Publication,
     equations_of,
+    fewest_by_absence,
     smallest_total,
 )
 from provisioning.suppression_attack.hierarchies import Hierarchy
@@ -85,6 +86,7 @@ def fewest_hidden(hierarchy: Hierarchy, primary: Mask) -> float:
         hierarchy.groups.invited,
     )
     fewest = np.where(primary[:, [0]], 0, 1) * np.ones_like(people)
+    fewest = np.maximum(fewest, fewest_by_absence(publication, primary))
     width = np.minimum(smallest_total(publication, people, primary), most) - fewest
     for cell in np.flatnonzero(primary.ravel()):
         require_range(

@@ -6,6 +6,7 @@ many as these totals, the public numbers of invited people and a shown base leav
 
 * at most the number in each shown group that contains the hidden one (everyone in
   the school, grade 4 of the district, and so on upwards);
+* where 48 of 49 invited people answered, all but one in each grade did;
 * of 40 people in the school 38 chose *always*, so a grade of 5 has at least 3.
 """
 
@@ -17,6 +18,7 @@ from reports.suppression.moves import fewest_people
 from reports.suppression.tables import (
     EVERYONE,
     ROOT,
+    UNKNOWN,
     GroupCounts,
     Integers,
     Mask,
@@ -29,7 +31,12 @@ ENOUGH_CANDIDATES = 3
 def needed_for_bases(tree: PlaceTree, groups: GroupCounts, hidden: Mask) -> Integers:
     """Return by how much the number of people of each hidden group has to vary."""
     most = np.minimum(bounds_of_totals(tree, groups.people, hidden), groups.most_people)
-    fewest = fewest_people(hidden, groups.people)
+    known = groups.invited != UNKNOWN
+    absent = np.where(known, groups.most_people - groups.people, groups.people[0, 0])
+    fewest = np.maximum(
+        fewest_people(hidden, groups.people),
+        np.where(known, groups.most_people - bounds_of_totals(tree, absent, hidden), 0),
+    )
     width = np.minimum(most - fewest, ENOUGH_CANDIDATES - 1)
     return np.where(hidden, np.maximum(width, 0), 0)
 

@@ -25,7 +25,7 @@ def tables(schools, items=(), without_report=()):
     none = np.zeros(len(tree), dtype=bool)
     none[list(without_report)] = True
     grades = tuple(range(1, people.shape[1]))
-    groups = GroupCounts((grades,), people, np.full(people.shape, 1000), none)
+    groups = GroupCounts((grades,), people, np.full(people.shape, UNKNOWN), none)
     counts = {}
     for number, item in enumerate(items):
         table = np.array(item)
