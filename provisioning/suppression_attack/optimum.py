@@ -45,8 +45,11 @@ class Program:
         self.integral += [int(cost > 0)] * count
         return range(first, first + count)
 
-    def solve(self) -> float:
-        """Return a lower bound of the cost, which is the optimum if it was found."""
+    def solve(self) -> float | None:
+        """Return a lower bound of the cost, which is the optimum if it was found.
+
+        None if the time was too short for any bound.
+        """
         entries = [
             (row, column, factor)
             for row, (terms, _, _) in enumerate(self.rows)
@@ -66,10 +69,12 @@ class Program:
             integrality=np.array(self.integral),
             options={"time_limit": SECONDS, "mip_rel_gap": 0.0},
         )
+        if result.mip_dual_bound is None:
+            return None
         return float(np.ceil(result.mip_dual_bound - 1e-6))
 
 
-def fewest_hidden(hierarchy: Hierarchy, primary: Mask) -> float:
+def fewest_hidden(hierarchy: Hierarchy, primary: Mask) -> float | None:
     """Return how many groups and items have to be hidden at least, together."""
     publication = Publication(
         hierarchy, primary, dict.fromkeys(hierarchy.items, primary)

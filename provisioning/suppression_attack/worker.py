@@ -120,12 +120,13 @@ def compare_with_optimum(hierarchy: Hierarchy) -> dict[str, int]:
         *(hierarchy.tree, hierarchy.groups, hierarchy.items, hierarchy.minimum)
     )
     primary = primary_groups(hierarchy.groups, hierarchy.minimum)
-    if not primary.any():
+    fewest = fewest_hidden(hierarchy, primary) if primary.any() else None
+    if fewest is None:
         return {}
     return {
         "small_hierarchies": 1,
         "small_hidden": shares(hierarchy, decision)["hidden"],
-        "small_optimum": round(fewest_hidden(hierarchy, primary)),
+        "small_optimum": round(fewest),
     }
 
 
