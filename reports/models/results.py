@@ -81,7 +81,8 @@ class GroupResults(models.Model):
     # Who have answered at least one item, and who of them have finished.
     people = models.PositiveIntegerField()
     finished = models.PositiveIntegerField()
-    # 32-bit numbers in the order of the layout; zeros at the end may be missing.
+    # Numbers in the order of the layout, as `counting.packed` makes them; zeros at
+    # the end may be missing.
     counts = models.BinaryField()
 
     class Meta:

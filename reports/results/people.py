@@ -67,6 +67,8 @@ class People:
     # Positions in `groups`.
     group: Ints
     groups: list[Group]
+    # A hash of each group.
+    hashes: NDArray[np.uint64]
     # School -> its district.
     districts: Mapping[int, int]
 
@@ -85,6 +87,7 @@ class People:
             self.at[which],
             self.group[which],
             self.groups,
+            self.hashes,
             self.districts,
         )
 
@@ -93,10 +96,9 @@ class People:
 
     def signatures(self) -> dict[int, int]:
         """Return a hash of each school's people that changes if any of them does."""
-        about = np.array([_hash(group) for group in self.groups], dtype=np.uint64)
         hashes = self.ids.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         hashes ^= self.at.astype(np.uint64) * np.uint64(0xC2B2AE3D27D4EB4F)
-        hashes += about[self.group] + self.finished
+        hashes += self.hashes[self.group] + self.finished
         for shift in (31, 29):
             hashes ^= hashes >> np.uint64(shift)
             hashes *= np.uint64(0xBF58476D1CE4E5B9)
@@ -107,13 +109,6 @@ class People:
         districts = [self.districts[school] for school in schools.tolist()]
         sums += np.array(districts, dtype=np.uint64) * np.uint64(0x94D049BB133111EB)
         return dict(zip(schools.tolist(), sums.view(np.int64).tolist(), strict=True))
-
-
-def _hash(group: Group) -> int:
-    text = json.dumps(
-        [group.school, group.grade, group.language, group.attributes], sort_keys=True
-    )
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest())
 
 
 def read_people(alias: str, administration: Administration) -> People:
@@ -172,8 +167,13 @@ class _Rows:
             np.array(self.at, dtype=np.int64)[order],
             np.array(self.group, dtype=np.int64)[order],
             [Group(*json.loads(about)) for about in self.known],
+            np.array([_hash(about) for about in self.known], dtype=np.uint64),
             districts,
         )
+
+
+def _hash(about: bytes) -> int:
+    return int.from_bytes(hashlib.blake2b(about, digest_size=8).digest())
 
 
 def _json(about: list[Any]) -> bytes:

@@ -9,7 +9,7 @@ from datetime import datetime
 import numpy as np
 
 from reports.models import GroupResults, ResultsRollUp
-from reports.results.counting import Counts, GroupKey, lengthened
+from reports.results.counting import Counts, GroupKey, lengthened, unpacked
 from reports.results.layout import Layout, Measured
 from survey.models import Administration
 
@@ -75,8 +75,7 @@ def distributions(
     if row is None:
         return None
     people, finished, stored, layout, as_of = row
-    counts = np.frombuffer(stored, dtype="<i4")
-    items = items_of(Layout.from_json(layout), people, counts)
+    items = items_of(Layout.from_json(layout), people, unpacked(stored))
     return GroupDistribution(as_of, people, finished, items)
 
 
@@ -168,7 +167,7 @@ def result_arrays(
     for level, place, attribute, value, *figures, stored in found:
         cell = number_of[level, place], group_of[attribute, value]
         people[cell], finished[cell] = figures
-        numbers = np.frombuffer(stored, dtype="<i4")
+        numbers = unpacked(stored)
         counts[cell][: len(numbers)] = numbers
     parents = [
         -1

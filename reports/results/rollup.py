@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -57,7 +57,10 @@ def roll_up_results(
     refresh_replica_timestamp()
     last = LastRollUp.find(administration)
     [version] = versions_of([administration]).values()
-    items = counted_items(version)
+    items, attributes = counted_items(version), attributes_of(administration)
+    if last is not None and list(last.layout.attributes) != attributes:
+        # A subgroup was declared since.
+        again = True
     if progress:
         progress.begin_step(_("Reading the responses."))
     recount = read_changes(administration, version, items, None if again else last)
@@ -65,13 +68,13 @@ def roll_up_results(
     if progress:
         progress.begin_step(_("Counting the answers."), total=len(recount.people))
     numbers = distinct_numbers(items, recount.answers, recount.people)
-    layout = layout_for(items, last, recount, numbers)
+    layout = layout_for(items, attributes, last, recount, numbers)
     if layout is None:
         return roll_up_results(administration, progress, again=True)
     schools = {
         (school, group): counts
         for school, group, counts in count_groups(
-            layout, recount.answers, recount.people, attributes_of(administration)
+            layout, recount.answers, recount.people, attributes
         )
     }
     counting = time.monotonic() - start - reading
@@ -87,7 +90,8 @@ def roll_up_results(
 
 
 def layout_for(
-    items: list[CountedItem],
+    items: Sequence[CountedItem],
+    attributes: Sequence[str],
     last: LastRollUp | None,
     recount: Recount,
     numbers: dict[int, dict[str, DistinctNumbers]],
@@ -106,7 +110,7 @@ def layout_for(
         if item.measured == "number"
     }
     if last is None or recount.is_full:
-        return Layout.of(items, together)
+        return Layout.of(items, attributes, together)
     layout = last.layout
     if any(found.width() != layout.widths[name] for name, found in together.items()):
         return None

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from django.db import transaction
+from django.db import connection, transaction
 from django.utils import timezone
 
 from reports.models import CountedSchool, GroupResults, ResultsRollUp
 from reports.results.changes import LastRollUp, Recount
-from reports.results.counting import GroupCounts, GroupKey
+from reports.results.counting import GroupCounts, GroupKey, packed, unpacked
 from reports.results.layout import DistinctNumbers, Layout
 from survey.jobs import Progress
 from survey.models import Administration
 
 BATCH = 1000
+# More rows are deleted and copied, on PostgreSQL.
+MOST_UPDATED = 1000
+COPY = """
+COPY reports_groupresults (administration_id, level, place_id, attribute, value,
+                           people, finished, counts)
+FROM STDIN (FORMAT csv)
+"""
 LEVELS = GroupResults.Level
 
 # The figures of a level, by place and group.
@@ -115,9 +124,7 @@ def stored_counts(
         rows = rows.filter(place_id__in=[place for place in places if place])
     names = ("place_id", "attribute", "value", "people", "finished", "counts")
     return {
-        (place, (attribute, value)): GroupCounts(
-            people, finished, np.frombuffer(counts, dtype="<i4")
-        )
+        (place, (attribute, value)): GroupCounts(people, finished, unpacked(counts))
         for place, attribute, value, people, finished, counts in rows.values_list(
             *names
         ).iterator(chunk_size=BATCH)
@@ -132,33 +139,54 @@ def _write_level(
 ) -> int:
     """Make the rows of these places, or of all, equal to `wanted`."""
     before = stored_counts(administration, level, places)
-    changed = []
-    for key, found in wanted.items():
-        if not _are_equal(before.pop(key, None), found):
-            place, (attribute, value) = key
-            changed.append(
-                GroupResults(
-                    administration=administration,
-                    level=level,
-                    place_id=place,
-                    attribute=attribute,
-                    value=value,
-                    people=found.people,
-                    finished=found.finished,
-                    counts=found.counts.astype("<i4").tobytes(),
-                )
-            )
+    changed = {
+        key: found
+        for key, found in wanted.items()
+        if not _are_equal(before.pop(key, None), found)
+    }
+    rows = GroupResults.objects.filter(administration=administration, level=level)
+    if places is not None:
+        rows = rows.filter(place_id__in=[place for place in places if place])
+    if connection.vendor == "postgresql" and len(changed) + len(before) > MOST_UPDATED:
+        rows.delete()
+        _copy(administration, level, wanted)
+        return len(changed) + len(before)
+    for place, (attribute, value) in before:
+        rows.filter(place_id=place, attribute=attribute, value=value).delete()
     GroupResults.objects.bulk_create(
-        changed,
+        (
+            GroupResults(
+                administration=administration,
+                level=level,
+                place_id=place,
+                attribute=attribute,
+                value=value,
+                people=found.people,
+                finished=found.finished,
+                counts=packed(found.counts),
+            )
+            for (place, (attribute, value)), found in changed.items()
+        ),
         batch_size=BATCH,
         update_conflicts=True,
         unique_fields=["administration", "level", "place_id", "attribute", "value"],
         update_fields=["people", "finished", "counts"],
     )
-    rows = GroupResults.objects.filter(administration=administration, level=level)
-    for place, (attribute, value) in before:
-        rows.filter(place_id=place, attribute=attribute, value=value).delete()
     return len(changed) + len(before)
+
+
+def _copy(administration: Administration, level: str, wanted: LevelCounts) -> None:
+    """Insert rows; as instances of the model, 60,000 of them took 15 seconds."""
+    file = io.StringIO()
+    # Quoted, so that no value is taken for NULL.
+    writer = csv.writer(file, quoting=csv.QUOTE_ALL)
+    for (place, group), found in wanted.items():
+        counts = f"\\x{packed(found.counts).hex()}"
+        cells = (administration.pk, level, place, *group, found.people, found.finished)
+        writer.writerow((*cells, counts))
+    file.seek(0)
+    with connection.cursor() as cursor:
+        cursor.copy_expert(COPY, file)
 
 
 def _are_equal(stored: GroupCounts | None, found: GroupCounts) -> bool:

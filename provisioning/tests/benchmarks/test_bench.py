@@ -11,7 +11,7 @@ from provisioning.commands import ROOT, Refusal
 from provisioning.tests.conftest import run
 
 COMMANDS = ("bench", "capacity", "group_commit", "measure_rates", "measure_saves")
-COMMANDS += ("emails", "finder", "pages", "queries", "rosters")
+COMMANDS += ("emails", "finder", "measure_results", "pages", "queries", "rosters")
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -6,11 +6,12 @@ import random
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from accounts.models import School
 from reports.models import CountedSchool, GroupResults, ResultsRollUp
-from reports.results import changes
+from reports.results import changes, storing
 from reports.results.reading import distributions
 from reports.results.rollup import roll_up_results
 from reports.tests.exports.conftest import HIDE, SKIP, answer
@@ -184,6 +185,19 @@ def test_only_the_school_of_a_new_answer_is_counted_again(
     assert stored(fall) == slowly_counted(fall)
 
 
+def test_people_are_counted_by_subgroups_that_were_declared_later(fall, crowd):
+    Administration.objects.filter(pk=fall.pk).update(subgroups={})
+    fall.refresh_from_db()
+    long_ago(fall)
+    roll_up_results(fall)
+    assert distributions(fall, "state", 0, "sex", "f") is None
+    Administration.objects.filter(pk=fall.pk).update(subgroups={"sex": ["f", "m"]})
+    fall.refresh_from_db()
+    roll_up_results(fall)
+    assert distributions(fall, "state", 0, "sex", "f").people
+    assert stored(fall) == slowly_counted(fall)
+
+
 EVENTS = ("answer", "finish", "opt out", "move", "regrade", "join", "number", "erase")
 
 
@@ -269,6 +283,18 @@ def test_a_school_in_another_district_counts_there(staff, fall, crowd, monkeypat
     assert distributions(fall, "district", staff.riverside.pk).people == (
         distributions(fall).people
     )
+    assert stored(fall) == slowly_counted(fall)
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite never copies")
+def test_many_rows_are_copied(fall, crowd, monkeypatch):
+    monkeypatch.setattr(storing, "MOST_UPDATED", 0)
+    roll_up_results(fall)
+    assert stored(fall) == slowly_counted(fall)
+    Respondent.objects.filter(grade="07").update(grade='1,"\\N')
+    Respondent.objects.filter(pk__lt=crowd[30].pk).delete()
+    roll_up_results(fall)
+    assert distributions(fall, "state", 0, "grade", '1,"\\N').people
     assert stored(fall) == slowly_counted(fall)
 
 
