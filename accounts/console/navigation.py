@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from django.urls import reverse
@@ -13,6 +14,10 @@ from accounts.permissions import Permissions
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
+
+
+# Every page of the console asks for each of them three times.
+address_of = cache(reverse)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +35,13 @@ class NavigationEntry:
 
     @property
     def address(self) -> str:
-        return reverse(self.route)
+        return address_of(self.route)
 
     def current(self, path: str) -> str:
         """Return the value of `aria-current` on a page."""
         if path == self.address:
             return "page"
-        below = [reverse(HOME) + prefix for prefix in self.holds]
+        below = [address_of(HOME) + prefix for prefix in self.holds]
         if self.route != HOME:
             below.append(self.address)
         return "true" if path.startswith(tuple(below)) else ""

@@ -42,6 +42,7 @@ class HomeTask:
     """An administration, its rates, and the next steps of this user."""
 
     administration: Administration
+    title: str
     state: State
     # Where several have the same title, the short name tells them apart.
     shows_name: bool
@@ -113,7 +114,8 @@ def home_tasks(
 ) -> dict[str, list[HomeTask]]:
     calendars = calendars_for(shown["open"])
     rates = home_rates(permissions, shown["open"], shown["closed"], calendars)
-    titles = Counter(one.title for found in shown.values() for one in found)
+    titles = {one.pk: one.title for found in shown.values() for one in found}
+    same_title = Counter(titles.values())
 
     def task(administration: Administration) -> HomeTask:
         state = administration.state_at(now)
@@ -122,8 +124,9 @@ def home_tasks(
         step = next_step(permissions, administration, state, has_people, places)
         return HomeTask(
             administration=administration,
+            title=titles[administration.pk],
             state=state,
-            shows_name=titles[administration.title] > 1,
+            shows_name=same_title[titles[administration.pk]] > 1,
             has_people=has_people,
             freshness=freshness_of(administration),
             rates=places,
