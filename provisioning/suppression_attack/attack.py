@@ -42,7 +42,7 @@ def main() -> int:
         "hidden_share": share(found, "hidden", "cells"),
         "small_groups_share": share(found, "primary", "cells"),
         "hidden_groups_share": share(found, "hidden_groups", "groups"),
-        "hidden_share_if_strict_at_least": share(found, "strict", "cells"),
+        "people_left_out_share": share(found, "people_left_out", "people"),
         "small_hierarchies": found["small_hierarchies"],
         "share_of_optimum": share(found, "small_hidden", "small_optimum"),
         "milliseconds_per_decision": round(

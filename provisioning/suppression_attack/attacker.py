@@ -18,7 +18,8 @@ from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 from scipy.sparse import coo_array, csr_array
 
 from provisioning.suppression_attack.hierarchies import Hierarchy
-from reports.suppression.tables import EVERYONE, Integers, Mask
+from reports.suppression.results import primary_groups
+from reports.suppression.tables import EVERYONE, Decision, Integers, Mask
 
 CANDIDATES = 3
 NOT_WANTED = -1
@@ -44,153 +45,191 @@ class Outcome:
         self.implied += other.implied
 
 
+def unprotected(hierarchy: Hierarchy) -> Decision:
+    """Hide only the small groups themselves; everybody is counted everywhere."""
+    primary = primary_groups(hierarchy.groups, hierarchy.minimum)
+    counted = np.ones((len(hierarchy.tree), len(hierarchy.groups.attributes)), bool)
+    return Decision(
+        primary,
+        counted,
+        ~counted,
+        dict.fromkeys(hierarchy.items, primary),
+        dict.fromkeys(hierarchy.items, counted),
+    )
+
+
 class Publication:
     """What is published of a hierarchy, given what is hidden."""
 
-    def __init__(
-        self, hierarchy: Hierarchy, groups: Mask, items: dict[str, Mask]
-    ) -> None:
+    def __init__(self, hierarchy: Hierarchy, decision: Decision) -> None:
         self.hierarchy = hierarchy
-        self.groups = groups
-        self.items = items
-        self.people = hierarchy.groups.people
-        self.equations = equations_of(hierarchy)
+        self.decision = decision
 
     def attack_groups(self, generator: np.random.Generator) -> Outcome:
-        """Bound the hidden numbers of people, by all tables together.
+        """Bound the hidden numbers of people.
 
         A group of a shown place has people if it is hidden, because 0 is shown.
         """
-        hidden = self.groups
-        fewest = np.where(hidden[:, [EVERYONE]], 0, 1) * np.ones_like(self.people)
+        table = Table(self.hierarchy, self.decision, self.decision.groups, None)
+        people, hidden = self.hierarchy.groups.people, table.hidden
+        numbers = table.published(people)
+        fewest = np.where(hidden[:, [EVERYONE]], 0, 1) * np.ones_like(people)
+        # Of a district, all people of a group may be left out; and where nothing is
+        # shown by an attribute, not even an empty group is.
+        above = np.setdiff1d(np.arange(len(people)), self.hierarchy.tree.leaves)
+        fewest[above, EVERYONE + 1 :] = 0
+        fewest[table.wanted(fewest) == NOT_WANTED] = 0
         invited = self.hierarchy.groups.invited
-        largest = int(self.people[0, EVERYONE])
-        most = np.where(invited < 0, invited[:, [EVERYONE]], invited)
-        tables = [self.people, *self._counts()]
-        masks = [hidden, *self._masks()]
-        sizes = [counts.shape[2] for counts in self._shown_items()]
-        system = System(self.equations, tables, masks, sizes)
-        least = [fewest] + [np.zeros_like(table) for table in tables[1:]]
-        limit = [most] + [np.full_like(table, largest) for table in tables[1:]]
-        system.bound(least, limit)
-        prior_most = np.minimum(smallest_total(self, self.people, hidden), most)
-        prior_fewest = np.maximum(fewest, fewest_by_absence(self, hidden))
-        width = np.minimum(prior_most - prior_fewest, CANDIDATES - 1)
-        wanted = [width] + [np.full_like(table, NOT_WANTED) for table in tables[1:]]
-        return system.attack(wanted, generator)
+        known = invited >= 0
+        most = np.where(known, invited, invited[:, [EVERYONE]])
+        systems = []
+        for mask in (hidden, table.hidden_by_attributes()):
+            systems.append(System([table.equations()], [numbers], [mask], []))
+            systems[-1].bound([np.where(hidden, fewest, 0)], [most])
+        absent = table.published(np.where(known, invited - people, most))
+        at_least = np.where(known, invited - table.smallest_total(absent), 0)
+        width = np.minimum(table.smallest_total(numbers), most)
+        width -= np.maximum(fewest, at_least)
+        return systems[0].attack([table.wanted(width)], systems[1], generator)
 
     def attack_item(self, name: str, generator: np.random.Generator) -> Outcome:
         """Bound the counts of an item, as if even hidden numbers of people were known.
 
         A coordinator knows some of them from the page of response rates.
         """
-        counts, hidden = self.hierarchy.items[name], self.items[name]
-        tables = [counts[:, :, category] for category in range(counts.shape[2])]
-        known = np.zeros_like(hidden)
-        system = System(
-            self.equations,
-            [self.people, *tables],
-            [known, *([hidden] * len(tables))],
-            [len(tables)],
-        )
-        system.bound(
-            [np.zeros_like(table) for table in (self.people, *tables)],
-            [self.people] * (len(tables) + 1),
-        )
-        wanted = [np.full_like(self.people, NOT_WANTED)]
-        for table in tables:
-            most = np.minimum(smallest_total(self, table, hidden), self.people)
-            others = smallest_total(self, self.people - table, hidden)
-            width = most - np.maximum(self.people - others, 0)
-            wanted.append(np.minimum(width, CANDIDATES - 1))
-        return system.attack(wanted, generator)
-
-    def _counts(self) -> list[Integers]:
-        return [
-            counts[:, :, category]
-            for counts in self._shown_items()
-            for category in range(counts.shape[2])
-        ]
-
-    def _masks(self) -> list[Mask]:
-        return [
-            mask
-            for mask, counts in zip(
-                self.items.values(), self._shown_items(), strict=True
+        table = Table(self.hierarchy, self.decision, self.decision.items[name], name)
+        counts = table.published(self.hierarchy.items[name])
+        people, hidden = counts.sum(axis=2), table.hidden
+        categories = [counts[:, :, number] for number in range(counts.shape[2])]
+        systems = []
+        for mask in (hidden, table.hidden_by_attributes()):
+            system = System(
+                [table.equations()] * (len(categories) + 1),
+                [people, *categories],
+                [np.zeros_like(hidden), *([mask] * len(categories))],
+                [len(categories)],
             )
-            for _ in range(counts.shape[2])
+            system.bound(
+                [np.zeros_like(people)] * (len(categories) + 1),
+                [people] * (len(categories) + 1),
+            )
+            systems.append(system)
+        wanted = [np.full_like(people, NOT_WANTED)]
+        for numbers in categories:
+            most = np.minimum(table.smallest_total(numbers), people)
+            others = table.smallest_total(people - numbers)
+            wanted.append(table.wanted(most - np.maximum(people - others, 0)))
+        return systems[0].attack(wanted, systems[1], generator)
+
+
+@dataclass(frozen=True)
+class Table:
+    """The sums and hidden cells of the numbers of people, or of an item."""
+
+    hierarchy: Hierarchy
+    decision: Decision
+    hidden: Mask
+    item: str | None
+
+    def published(self, numbers: Integers) -> Integers:
+        tree, groups = self.hierarchy.tree, self.hierarchy.groups
+        return self.decision.published(tree, groups, numbers, self.item)
+
+    def hidden_by_attributes(self) -> Mask:
+        """Return the hidden cells if only totals of places were shown."""
+        hidden = self.hidden.copy()
+        hidden[:, EVERYONE + 1 :] = True
+        return hidden
+
+    def equations(self) -> csr_array:
+        """Return the published sums: a column per cell, with -1 for the total."""
+        tree, groups = self.hierarchy.tree, self.hierarchy.groups
+        places, columns = groups.people.shape
+        rows: list[list[tuple[int, int]]] = []
+        for leaf in tree.leaves.tolist():
+            for attribute in groups.attributes:
+                rows.append([(leaf * columns + column, 1) for column in attribute])
+                rows[-1].append((leaf * columns + EVERYONE, -1))
+        for place in range(places):
+            for column in range(columns):
+                parts = self.parts(place, column)
+                if parts:
+                    rows.append([(part * columns + column, 1) for part in parts])
+                    rows[-1].append((place * columns + column, -1))
+        entries = [
+            (row, cell, sign) for row, cells in enumerate(rows) for cell, sign in cells
         ]
+        row, cell, sign = map(np.array, zip(*entries, strict=True))
+        shape = (len(rows), places * columns)
+        return coo_array((sign, (row, cell)), shape=shape).tocsr()
 
-    def _shown_items(self) -> list[Integers]:
-        return [self.hierarchy.items[name] for name in self.items]
+    def parts(self, place: int, column: int) -> list[int]:
+        """Return the places that the published number of a group is the sum of."""
+        children: list[int] = self.hierarchy.tree.children(place).tolist()
+        if column == EVERYONE:
+            return children
+        number = self.attribute_of(column)
+        counted = self.decision.counted
+        if self.item is not None:
+            counted = self.decision.counted_items[self.item]
+        return [child for child in children if counted[child, number]]
 
+    def attribute_of(self, column: int) -> int:
+        attributes = self.hierarchy.groups.attributes
+        return next(n for n, columns in enumerate(attributes) if column in columns)
 
-def equations_of(hierarchy: Hierarchy) -> csr_array:
-    """Return the sums of one table: a column per cell, with -1 for the total."""
-    parents = hierarchy.tree.parents
-    places, columns = hierarchy.groups.people.shape
-    rows: list[list[tuple[int, int]]] = []
-    for place in range(places):
-        for attribute in hierarchy.groups.attributes:
-            rows.append([(place * columns + column, 1) for column in attribute])
-            rows[-1].append((place * columns, -1))
-    for parent in sorted(set(parents.tolist()) - {-1}):
-        children = np.flatnonzero(parents == parent)
-        for column in range(columns):
-            rows.append([(int(child) * columns + column, 1) for child in children])
-            rows[-1].append((parent * columns + column, -1))
-    entries = [
-        (row, cell, sign) for row, cells in enumerate(rows) for cell, sign in cells
-    ]
-    row, cell, sign = map(np.array, zip(*entries, strict=True))
-    return coo_array((sign, (row, cell)), shape=(len(rows), places * columns)).tocsr()
+    def smallest_total(self, numbers: Integers) -> Integers:
+        """Return for each hidden cell the smallest shown total that contains it."""
+        parents = self.hierarchy.tree.parents
+        smallest = np.full(numbers.shape, int(numbers.max()) + 1000)
+        for place, column in np.argwhere(self.hidden).tolist():
+            above, containing = place, {EVERYONE, column}
+            while above >= 0:
+                for total in containing:
+                    if not self.hidden[above, total]:
+                        smallest[place, column] = min(
+                            smallest[place, column], int(numbers[above, total])
+                        )
+                child, above = above, int(parents[above])
+                if above >= 0 and child not in self.parts(above, column):
+                    containing = {EVERYONE}
+        return smallest
 
+    def wanted(self, width: Integers) -> Integers:
+        """Return how much each hidden cell should vary.
 
-def smallest_total(
-    publication: Publication, numbers: Integers, hidden: Mask
-) -> Integers:
-    """Return for each cell the smallest shown total that contains it."""
-    parents = publication.hierarchy.tree.parents
-    smallest = np.full(numbers.shape, int(publication.people[0, EVERYONE]) + 1000)
-    for place, column in np.argwhere(hidden).tolist():
-        above = place
-        while above >= 0:
-            for total in {column, EVERYONE}:
-                if not hidden[above, total]:
-                    smallest[place, column] = min(
-                        smallest[place, column], int(numbers[above, total])
-                    )
-            above = int(parents[above])
-    return smallest
-
-
-def fewest_by_absence(publication: Publication, hidden: Mask) -> Integers:
-    """Return how many answered at least, as so few of a shown total did not."""
-    invited, people = publication.hierarchy.groups.invited, publication.people
-    known = invited >= 0
-    absent = np.where(known, invited - people, int(people[0, EVERYONE]))
-    return np.where(known, invited - smallest_total(publication, absent, hidden), 0)
+        Below a place that is not divided by an attribute only totals are known.
+        """
+        wanted = np.minimum(width, CANDIDATES - 1)
+        for place, number in np.argwhere(self.decision.undivided).tolist():
+            columns = self.hierarchy.groups.attributes[number]
+            wanted[np.ix_(self.hierarchy.tree.below(place), np.array(columns))] = (
+                NOT_WANTED
+            )
+        return wanted
 
 
 class System:
-    """Tables with the same sums; the first one is the sum of each item's tables.
+    """Tables with sums of their own; the first one is the sum of each item's tables.
 
     `categories` are the numbers of tables of the items.
     """
 
     def __init__(
         self,
-        equations: csr_array,
+        equations: Sequence[csr_array],
         tables: Sequence[Integers],
         masks: Sequence[Mask],
         categories: Sequence[int],
     ) -> None:
         self.truth = np.concatenate([table.ravel() for table in tables]).astype(float)
         self.unknown = np.concatenate([mask.ravel() for mask in masks])
+        self.positions = np.flatnonzero(self.unknown)
+        self.columns = tables[0].shape[1]
         cells = tables[0].size
         blocks = []
-        for number in range(len(tables)):
-            block = equations.tocoo()
+        for number, sums in enumerate(equations):
+            block = sums.tocoo()
             blocks.append((block.row, block.col + number * cells, block.data))
         ends = np.cumsum([1, *categories]).tolist()
         parts = list(zip(ends, ends[1:], strict=False))
@@ -199,7 +238,7 @@ class System:
             rows.append(row + height)
             columns.append(column)
             signs.append(sign)
-            height += equations.shape[0]
+            height += equations[0].shape[0]
         each = np.arange(cells)
         for start, end in parts:
             for table in (0, *range(start, end)):
@@ -226,8 +265,15 @@ class System:
         self.most = np.concatenate([one.ravel() for one in most])[self.unknown]
 
     def attack(
-        self, wanted: Sequence[Integers], generator: np.random.Generator
+        self,
+        wanted: Sequence[Integers],
+        totals: System,
+        generator: np.random.Generator,
     ) -> Outcome:
+        """Count hidden numbers with too few candidates.
+
+        `totals` is what is known if nothing is shown by any attribute.
+        """
         width = np.concatenate([one.ravel() for one in wanted])[self.unknown]
         wanted_cells = width != NOT_WANTED
         outcome = Outcome(cells=int(wanted_cells.sum()))
@@ -251,6 +297,14 @@ class System:
             smallest, largest = self.exact_bounds(int(cell))
             if largest - smallest >= width[cell]:
                 continue
+            position = int(self.positions[cell])
+            if position % self.columns != EVERYONE:
+                bounds = totals.exact_bounds(
+                    int(np.searchsorted(totals.positions, position))
+                )
+                if largest - smallest >= bounds[1] - bounds[0]:
+                    outcome.implied += 1
+                    continue
             outcome.narrowed += 1
             outcome.recovered += largest == smallest
         return outcome

@@ -22,8 +22,8 @@ class Hierarchy:
 def draw(generator: np.random.Generator) -> Hierarchy:
     """Invent up to four districts with up to five schools each, grades and subgroups.
 
-    Some schools are tiny, some have no people in a grade, some have no report, some
-    categories are rare, and some subgroups are small.
+    Some schools are tiny, some have no people in a grade, some categories are rare,
+    and some subgroups are small.
     """
     parents = [-1]
     for _ in range(int(generator.integers(1, 5))):
@@ -93,12 +93,9 @@ def fill(
         for numbers in (people, *items):
             numbers[parents[place]] += numbers[place]
         invited[parents[place], public] += invited[place, public]
-    without_report = np.zeros(len(parents), dtype=bool)
-    if generator.random() < 0.5:
-        without_report[tree.leaves] = generator.random(len(tree.leaves)) < 0.1
     return Hierarchy(
         tree,
-        GroupCounts(attributes, people, invited, without_report),
+        GroupCounts(attributes, people, invited),
         {f"item_{number}": counts for number, counts in enumerate(items, 1)},
         int(generator.choice(MINIMUMS)),
     )

@@ -16,10 +16,8 @@ from scipy.sparse import coo_array
 
 from provisioning.suppression_attack.attacker import (
     CANDIDATES,
-    Publication,
-    equations_of,
-    fewest_by_absence,
-    smallest_total,
+    Table,
+    unprotected,
 )
 from provisioning.suppression_attack.hierarchies import Hierarchy
 from reports.suppression.tables import Integers, Mask
@@ -76,9 +74,7 @@ class Program:
 
 def fewest_hidden(hierarchy: Hierarchy, primary: Mask) -> float | None:
     """Return how many groups and items have to be hidden at least, together."""
-    publication = Publication(
-        hierarchy, primary, dict.fromkeys(hierarchy.items, primary)
-    )
+    table = Table(hierarchy, unprotected(hierarchy), primary, None)
     people = hierarchy.groups.people
     program = Program()
     hides = program.add(people.size, 0, 1, cost=1)
@@ -91,8 +87,9 @@ def fewest_hidden(hierarchy: Hierarchy, primary: Mask) -> float | None:
         hierarchy.groups.invited,
     )
     fewest = np.where(primary[:, [0]], 0, 1) * np.ones_like(people)
-    fewest = np.maximum(fewest, fewest_by_absence(publication, primary))
-    width = np.minimum(smallest_total(publication, people, primary), most) - fewest
+    absent = most - people
+    fewest = np.maximum(fewest, most - table.smallest_total(absent))
+    width = np.minimum(table.smallest_total(people), most) - fewest
     for cell in np.flatnonzero(primary.ravel()):
         require_range(
             *(program, hierarchy, hides, [people], (0, int(cell))),
@@ -103,9 +100,9 @@ def fewest_hidden(hierarchy: Hierarchy, primary: Mask) -> float | None:
         for group, item in zip(hides, hides_item, strict=True):
             program.rows.append((((item, 1.0), (group, -1.0)), 0, 1))
         tables = [counts[:, :, category] for category in range(counts.shape[2])]
-        for number, table in enumerate(tables):
-            highest = np.minimum(smallest_total(publication, table, primary), people)
-            others = smallest_total(publication, people - table, primary)
+        for number, numbers in enumerate(tables):
+            highest = np.minimum(table.smallest_total(numbers), people)
+            others = table.smallest_total(people - numbers)
             width = highest - np.maximum(people - others, 0)
             for cell in np.flatnonzero(primary.ravel()):
                 require_range(
@@ -119,7 +116,8 @@ def require_large_unions(
     program: Program, hierarchy: Hierarchy, hides: range, primary: Mask
 ) -> None:
     """Require that the hidden parts of a shown total are not few people."""
-    equations, people = equations_of(hierarchy), hierarchy.groups.people.ravel()
+    equations = Table(hierarchy, unprotected(hierarchy), primary, None).equations()
+    people = hierarchy.groups.people.ravel()
     hidden = primary.ravel()
     for row in range(equations.shape[0]):
         _, cells = equations[[row]].nonzero()
@@ -146,7 +144,10 @@ def require_range(
     """
     if width <= 0:
         return
-    equations = equations_of(hierarchy).tocoo()
+    everything = unprotected(hierarchy)
+    equations = (
+        Table(hierarchy, everything, everything.groups, None).equations().tocoo()
+    )
     changes = []
     for _ in range(2):
         change = []

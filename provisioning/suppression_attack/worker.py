@@ -9,7 +9,7 @@ from collections import Counter
 
 import numpy as np
 
-from provisioning.suppression_attack.attacker import Outcome, Publication
+from provisioning.suppression_attack.attacker import Publication, unprotected
 from provisioning.suppression_attack.hierarchies import Hierarchy, draw, draw_small
 from provisioning.suppression_attack.optimum import fewest_hidden
 from reports.suppression.results import decide, primary_groups
@@ -58,35 +58,23 @@ def shares(hierarchy: Hierarchy, decision: Decision) -> dict[str, int]:
         "primary": int(primary.sum()) * tables,
         "groups": int(exists.sum()),
         "hidden_groups": int(decision.groups.sum()),
-        "strict": sum(
-            int((decision.items[name] | rare_above(hierarchy, decision, name)).sum())
-            for name in decision.items
-        )
-        + int(decision.groups.sum()),
+        "people": int(hierarchy.groups.people[0, 0]) * len(hierarchy.groups.attributes),
+        "people_left_out": people_left_out(hierarchy, decision),
     }
 
 
-def rare_above(hierarchy: Hierarchy, decision: Decision, name: str) -> np.ndarray:
-    """Return shown distributions that leave less than three candidates below them.
-
-    They would have to be hidden if hidden counts needed three candidates even where
-    the totals that contain them leave fewer; and then others to protect these.
-    """
-    hidden, counts = decision.items[name], hierarchy.items[name]
-    rare = ((counts < 2) | (hierarchy.groups.people[:, :, None] - counts < 2)).any(2)
-    parents = hierarchy.tree.parents
-    contains = hidden.copy()
-    for place in range(len(parents) - 1, -1, -1):
-        contains[place, 0] |= contains[place].any()
-        if place:
-            contains[parents[place]] |= contains[place]
-    return contains & rare & (hierarchy.groups.people > 0)
+def people_left_out(hierarchy: Hierarchy, decision: Decision) -> int:
+    """Count people who are in no figure of the state by an attribute."""
+    people = hierarchy.groups.people
+    published = decision.published(hierarchy.tree, hierarchy.groups, people)[0]
+    attributes = map(list, hierarchy.groups.attributes)
+    return sum(int((people[0] - published)[columns].sum()) for columns in attributes)
 
 
 def attack(
     hierarchy: Hierarchy, decision: Decision, generator: np.random.Generator
 ) -> dict[str, int]:
-    publication = Publication(hierarchy, decision.groups, decision.items)
+    publication = Publication(hierarchy, decision)
     outcome = publication.attack_groups(generator)
     for name in decision.items:
         outcome.add(publication.attack_item(name, generator))
@@ -102,16 +90,11 @@ def attack_without_protection(
     hierarchy: Hierarchy, generator: np.random.Generator, *, with_items: bool
 ) -> dict[str, int]:
     """Attack results of which only small groups themselves are hidden."""
-    primary = primary_groups(hierarchy.groups, hierarchy.minimum)
-    publication = Publication(
-        hierarchy, primary, dict.fromkeys(hierarchy.items, primary)
-    )
-    outcome = Outcome()
+    publication = Publication(hierarchy, unprotected(hierarchy))
     if with_items:
         outcome = publication.attack_item("item_1", generator)
     else:
-        bases = Publication(hierarchy, primary, {})
-        outcome = bases.attack_groups(generator)
+        outcome = publication.attack_groups(generator)
     return {"recovered_unprotected": outcome.recovered}
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reports.suppression.results import decide, hidden_groups, primary_groups
+from reports.suppression.results import decide, primary_groups
 from reports.suppression.tables import UNKNOWN, GroupCounts, PlaceTree
 
-LINCOLN, ROOSEVELT, ADAMS = 2, 3, 4
+DISTRICT, LINCOLN, ROOSEVELT, ADAMS = 1, 2, 3, 4
 EVERYONE, FOURTH, FIFTH, SIXTH = range(4)
 
 
-def tables(schools, items=(), without_report=()):
+def tables(schools, items=()):
     """Return a district's tables of schools, each a row of people by grade.
 
     The state has this district only. An item is a list of schools with a list of
@@ -22,10 +22,8 @@ def tables(schools, items=(), without_report=()):
     people = np.array(schools)
     people = np.column_stack([people.sum(axis=1), people])
     people = np.vstack([people.sum(axis=0), people.sum(axis=0), people])
-    none = np.zeros(len(tree), dtype=bool)
-    none[list(without_report)] = True
     grades = tuple(range(1, people.shape[1]))
-    groups = GroupCounts((grades,), people, np.full(people.shape, UNKNOWN), none)
+    groups = GroupCounts((grades,), people, np.full(people.shape, UNKNOWN))
     counts = {}
     for number, item in enumerate(items):
         table = np.array(item)
@@ -43,20 +41,38 @@ def even(schools, categories=4):
     ]
 
 
-def test_a_small_grade_cannot_be_calculated():
-    schools = [[4, 30, 40], [25, 35, 45], [50, 60, 70]]
+def hidden_cells(mask):
+    return {tuple(cell) for cell in np.argwhere(mask).tolist()}
+
+
+def test_a_small_grade_hides_the_next_smallest_one():
+    schools = [[4, 30, 40], [125, 135, 145], [150, 160, 170]]
     tree, groups, items = tables(schools, [even(schools)])
     decision = decide(tree, groups, items)
-    hidden = {tuple(cell) for cell in np.argwhere(decision.groups).tolist()}
-    # The next smallest grade of the school, and both of them in the smallest school:
-    # the district shows the sums of grades, and each school that of its own.
-    assert hidden == {
-        (LINCOLN, FOURTH),
-        (LINCOLN, FIFTH),
-        (ROOSEVELT, FOURTH),
-        (ROOSEVELT, FIFTH),
-    }
+    assert hidden_cells(decision.groups) == {(LINCOLN, FOURTH), (LINCOLN, FIFTH)}
     assert (decision.items["item_0"] == decision.groups).all()
+
+
+def test_grades_of_the_district_leave_out_schools_that_hide_one():
+    schools = [[4, 30, 40], [125, 135, 145], [150, 160, 170]]
+    tree, groups, items = tables(schools, [even(schools)])
+    decision = decide(tree, groups, items)
+    published = decision.published(tree, groups, groups.people)
+    assert published[DISTRICT].tolist() == [959, 275, 295, 315]
+    of_item = decision.published(tree, groups, items["item_0"], "item_0")
+    assert of_item[DISTRICT].sum(axis=1).tolist() == [959, 275, 295, 315]
+    # With everybody in it, the district less the other schools is the hidden grade.
+    assert groups.people[DISTRICT, FOURTH] - 125 - 150 == 4
+
+
+def test_schools_show_no_grades_if_too_many_people_would_be_left_out():
+    schools = [[4, 30, 40], [4, 35, 45], [50, 60, 70]]
+    tree, groups, _ = tables(schools)
+    decision = decide(tree, groups, {})
+    assert decision.undivided[DISTRICT].all()
+    assert decision.groups[LINCOLN:, FOURTH:].all()
+    assert not decision.groups[: DISTRICT + 1].any()
+    assert (decision.published(tree, groups, groups.people) == groups.people).all()
 
 
 def test_large_groups_are_all_shown():
@@ -65,49 +81,42 @@ def test_large_groups_are_all_shown():
     decision = decide(tree, groups, items)
     assert not decision.groups.any()
     assert not decision.items["item_0"].any()
+    assert decision.counted.all()
 
 
 def test_a_higher_minimum_hides_more():
-    schools = [[24, 30, 40], [25, 35, 45], [50, 60, 70]]
+    schools = [[24, 30, 40], [125, 135, 145], [150, 160, 170]]
     tree, groups, _ = tables(schools)
-    assert not hidden_groups(tree, groups).any()
-    assert hidden_groups(tree, groups, minimum=25)[LINCOLN, FOURTH]
+    assert not decide(tree, groups, {}).groups.any()
+    assert decide(tree, groups, {}, minimum=25).groups[LINCOLN, FOURTH]
 
 
 def test_hidden_groups_together_are_no_small_group():
-    schools = [[4, 3, 40], [4, 3, 45], [50, 60, 70]]
+    schools = [[4, 3, 40], [150, 160, 170]]
     tree, groups, _ = tables(schools)
-    hidden = hidden_groups(tree, groups)
+    hidden = decide(tree, groups, {}).groups
     assert hidden[LINCOLN].tolist() == [False, True, True, True]
-    # With the minimum only: the district less Adams is both schools' 4th graders.
-    people = groups.people
-    for grade in (FOURTH, FIFTH):
-        rows = hidden[:, grade]
-        assert people[rows, grade].sum() >= 10
 
 
-def test_a_school_without_report_shows_no_grade_and_hides_another_school():
-    schools = [[24, 30, 40], [25, 35, 45], [50, 60, 70]]
-    tree, groups, items = tables(schools, [even(schools)], without_report=[ADAMS])
+def test_a_small_school_hides_another_one_with_all_of_its_grades():
+    schools = [[4, 3, 0], [25, 35, 45], [500, 600, 700]]
+    tree, groups, items = tables(schools, [even(schools)])
     decision = decide(tree, groups, items)
-    assert decision.groups[ADAMS].all()
-    assert decision.groups[LINCOLN, EVERYONE]
-    assert not decision.groups[ROOSEVELT].any()
-
-
-def test_a_school_in_which_nobody_answered_is_hidden_like_a_small_one():
-    schools = [[0, 0, 0], [25, 35, 45], [50, 60, 70]]
-    tree, groups, _ = tables(schools)
-    assert hidden_groups(tree, groups)[LINCOLN].all()
+    assert decision.groups[LINCOLN, [EVERYONE, FOURTH, FIFTH]].all()
+    assert decision.groups[ROOSEVELT].all()
+    assert not decision.groups[ADAMS].any()
+    # Their grades are in no number of the district, in which nobody else may be.
+    published = decision.published(tree, groups, groups.people)
+    assert published[DISTRICT].tolist() == [1912, 500, 600, 700]
 
 
 def test_an_item_is_hidden_in_one_more_grade_if_only_that_one_chose_a_category():
-    schools = [[4, 30, 40], [4, 35, 45], [50, 60, 70]]
+    schools = [[4, 30, 40], [125, 135, 145], [150, 160, 170]]
     rare = [
-        # Nobody in grades 4 and 5 of the small schools, so the total would tell.
+        # Nobody in grades 4 and 5 of the first school, so the total would tell.
         [[4, 0], [30, 0], [37, 3]],
-        [[4, 0], [35, 0], [42, 3]],
-        [[45, 5], [50, 10], [60, 10]],
+        [[120, 5], [125, 10], [135, 10]],
+        [[145, 5], [150, 10], [160, 10]],
     ]
     tree, groups, items = tables(schools, [rare, even(schools, 2)])
     decision = decide(tree, groups, items)
@@ -116,11 +125,19 @@ def test_an_item_is_hidden_in_one_more_grade_if_only_that_one_chose_a_category()
     assert not decision.items["item_1"][LINCOLN, SIXTH]
 
 
-def test_items_are_hidden_with_their_groups():
-    schools = [[4, 30, 40], [25, 35, 45], [50, 60, 70]]
-    tree, groups, items = tables(schools, [even(schools)])
+def test_an_item_is_hidden_in_one_more_school_for_the_same_reason():
+    schools = [[4, 3, 0], [25, 35, 45], [500, 600, 700]]
+    rare = [
+        [[4, 0], [3, 0], [0, 0]],
+        [[25, 0], [35, 0], [45, 0]],
+        [[495, 5], [595, 5], [695, 5]],
+    ]
+    tree, groups, items = tables(schools, [rare])
     decision = decide(tree, groups, items)
-    assert decision.items["item_0"][decision.groups].all()
+    assert not decision.groups[ADAMS].any()
+    assert decision.items["item_0"][ADAMS].all()
+    # All schools hide it; the district shows it, for everyone.
+    assert not decision.items["item_0"][DISTRICT, EVERYONE]
 
 
 @pytest.mark.parametrize(
@@ -137,13 +154,21 @@ def test_unusual_trees_get_a_decision(schools):
     tree, groups, items = tables(schools, [even(schools)])
     decision = decide(tree, groups, items)
     small = primary_groups(groups, 10)
-    assert decision.groups[small].all()
+    assert (decision.groups | ~small)[tree.leaves].all()
 
 
 def test_one_place_without_others_gets_a_decision():
     tree = PlaceTree(np.array([-1]))
     people = np.array([[34, 4, 30]])
-    groups = GroupCounts(
-        ((1, 2),), people, np.full(people.shape, UNKNOWN), np.zeros(1, dtype=bool)
-    )
-    assert hidden_groups(tree, groups).tolist() == [[False, True, True]]
+    groups = GroupCounts(((1, 2),), people, np.full(people.shape, UNKNOWN))
+    assert decide(tree, groups, {}).groups.tolist() == [[False, True, True]]
+
+
+def test_a_state_of_small_schools_shows_most_of_its_schools():
+    generator = np.random.default_rng(5)
+    schools = generator.poisson(generator.uniform(2, 30, (100, 1)), (100, 4)).tolist()
+    tree, groups, items = tables(schools, [even(schools)])
+    decision = decide(tree, groups, items)
+    large = groups.people[:, EVERYONE] >= 10
+    assert decision.groups[large, EVERYONE].mean() < 0.02
+    assert not decision.items["item_0"][:DISTRICT, EVERYONE].any()
