@@ -101,7 +101,8 @@ def attack(seed: int, count: int) -> Counter[str]:
             output, _ = worker.communicate()
             if worker.returncode:
                 raise Refusal("A worker failed; its error is above")
-            found.update(json.loads(output))
+            # HiGHS may print warnings before.
+            found.update(json.loads(output.splitlines()[-1]))
     finally:
         for worker in workers:
             worker.kill()

@@ -68,7 +68,8 @@ class Publication:
     def attack_groups(self, generator: np.random.Generator) -> Outcome:
         """Bound the hidden numbers of people.
 
-        A group of a shown place has people if it is hidden, because 0 is shown.
+        A group of a shown place has people if it is hidden and others are not,
+        because 0 is shown then.
         """
         table = Table(self.hierarchy, self.decision, self.decision.groups, None)
         people, hidden = self.hierarchy.groups.people, table.hidden
@@ -78,6 +79,9 @@ class Publication:
         # shown by an attribute, not even an empty group is.
         above = np.setdiff1d(np.arange(len(people)), self.hierarchy.tree.leaves)
         fewest[above, EVERYONE + 1 :] = 0
+        for columns in map(np.array, self.hierarchy.groups.attributes):
+            places = np.flatnonzero(hidden[:, columns].all(axis=1))
+            fewest[np.ix_(places, columns)] = 0
         fewest[table.wanted(fewest) == NOT_WANTED] = 0
         invited = self.hierarchy.groups.invited
         known = invited >= 0

@@ -32,7 +32,6 @@ that they belong to.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -63,13 +62,12 @@ def decide(
     `items` are counts [place, column, category]; skipped and not reached are
     categories, so they add up to `groups.people`.
     """
-    bases = BaseParts(groups, minimum)
     hidden = np.zeros(groups.people.shape, dtype=bool)
-    hidden[:, EVERYONE] = hidden_places(tree, bases, minimum)
+    hidden[:, EVERYONE] = hidden_places(tree, groups, minimum)
     counted = np.ones((len(tree), len(groups.attributes)), dtype=bool)
     decision = Decision(hidden, counted, np.zeros_like(counted))
     for number in range(len(groups.attributes)):
-        hide_attribute(tree, groups, bases, decision, number)
+        hide_attribute(tree, groups, decision, number, minimum)
     for name, counts in items.items():
         hide_item(tree, groups, decision, name, counts)
     return decision
@@ -82,9 +80,10 @@ def primary_groups(groups: GroupCounts, minimum: int) -> Mask:
     return small | ((people > 0) & small[:, [EVERYONE]])
 
 
-def hidden_places(tree: PlaceTree, bases: BaseParts, minimum: int) -> Mask:
+def hidden_places(tree: PlaceTree, groups: GroupCounts, minimum: int) -> Mask:
     """Return the places that are hidden; all places below a hidden one are."""
-    people = bases.people[:, EVERYONE]
+    people = groups.people[:, EVERYONE]
+    most = groups.most_people[:, EVERYONE]
     hidden = np.zeros(len(tree), dtype=bool)
     hidden[0] = 0 < people[0] < minimum
     for parent in range(len(tree)):
@@ -92,66 +91,44 @@ def hidden_places(tree: PlaceTree, bases: BaseParts, minimum: int) -> Mask:
         if hidden[parent]:
             hidden[children] = True
         elif len(children):
-            cells = [(int(child), EVERYONE) for child in children]
-            hidden[children] = bases.hide(cells)
+            limits = np.zeros_like(people[children]), most[children]
+            hidden[children] = hide_people(people[children], limits, minimum)
     return hidden
 
 
-@dataclass(frozen=True)
-class BaseParts:
-    """Numbers of people that add up to a published one."""
+def hide_people(
+    people: Integers, limits: tuple[Integers, Integers], minimum: int
+) -> Mask:
+    """Return which parts of a shown number of people are hidden.
 
-    groups: GroupCounts
-    minimum: int
-
-    @property
-    def people(self) -> Integers:
-        return self.groups.people
-
-    def hide(
-        self, cells: list[tuple[int, int]], people: Integers | None = None
-    ) -> Mask:
-        """Return which parts of a shown sum are hidden.
-
-        `people` are the numbers, if some people of these cells are left out.
-        """
-        places, columns = map(np.array, zip(*cells, strict=True))
-        if people is None:
-            people = self.people[places, columns]
-        most = np.maximum(self.groups.most_people[places, columns], people)
-        hidden = (people > 0) & (people < self.minimum)
-        while hidden.any() and not self._are_protected(people, most, hidden):
-            shown = np.flatnonzero((people > 0) & ~hidden)
-            if not len(shown):
-                break
-            hidden[shown[np.argmin(people[shown])]] = True
-        return hidden
-
-    def _are_protected(self, people: Integers, most: Integers, hidden: Mask) -> bool:
-        """Test that the hidden parts are two, not few people, and can vary.
-
-        Everybody knows that a hidden part has somebody, how many people are invited,
-        and what the hidden parts are together.
-        """
-        parts, limits = people[hidden], most[hidden]
-        union = parts.sum()
-        if len(parts) < 2 or union < self.minimum:
-            return False
-        least = np.maximum(1, union - (limits.sum() - limits))
-        largest = np.minimum(limits, union - (len(parts) - 1))
-        # As many candidates as the sum of all parts leaves by itself.
-        occupied = people > 0
-        whole, room = people[occupied].sum(), most[occupied].sum()
-        wanted = np.minimum(limits, whole) - np.maximum(1, whole - (room - limits))
-        return bool((largest - least >= np.minimum(wanted, CANDIDATES - 1)).all())
+    `limits` are the least and the most that each part is known to be. If all parts
+    with people are hidden, so are those without: which these are would tell more.
+    """
+    hidden = (people > 0) & (people < minimum)
+    wanted = np.minimum(widths(people, limits, np.ones_like(hidden)), CANDIDATES - 1)
+    # Somebody is in a hidden part, because 0 is shown.
+    limits = np.maximum(limits[0], people > 0), limits[1]
+    while hidden.any():
+        width = widths(people, limits, hidden)[hidden]
+        if (
+            hidden.sum() > 1
+            and people[hidden].sum() >= minimum
+            and (width >= wanted[hidden]).all()
+        ):
+            break
+        shown = np.flatnonzero((people > 0) & ~hidden)
+        if not len(shown):
+            return np.ones_like(hidden)
+        hidden[shown[np.argmin(people[shown])]] = True
+    return hidden
 
 
 def hide_attribute(
     tree: PlaceTree,
     groups: GroupCounts,
-    bases: BaseParts,
     decision: Decision,
     number: int,
+    minimum: int,
 ) -> None:
     """Hide groups of one attribute, from the schools upwards."""
     hidden, counted = decision.groups, decision.counted[:, number]
@@ -173,8 +150,15 @@ def hide_attribute(
                 counted[children] = ~hidden[children, EVERYONE]
                 decision.undivided[place, number] = True
             people[place] = people[children[counted[children]]].sum(axis=0)
-        cells = [(place, int(column)) for column in attribute]
-        hidden[place, attribute] = bases.hide(cells, people[place])
+        if ((people[place] > 0) & (people[place] < minimum)).any():
+            # What each school's number of people allows. Where schools are shown by
+            # the attribute more is known, but then nothing is hidden here.
+            schools = counted_schools(tree, counted, place)
+            everyone = groups.people[schools][:, [EVERYONE]]
+            most = np.minimum(groups.most_people[schools][:, attribute], everyone)
+            least = np.maximum(0, everyone - (most.sum(axis=1, keepdims=True) - most))
+            limits = least.sum(axis=0), most.sum(axis=0)
+            hidden[place, attribute] = hide_people(people[place], limits, minimum)
         counted[place] = not hidden[place, attribute].any()
 
 
@@ -203,28 +187,67 @@ def hide_item(
     decision.counted_items[name] = counted
     published = decision.published(tree, groups, counts, name)
     people = published.sum(axis=2)
-    for attribute in map(list, groups.attributes):
-        for place in np.flatnonzero(~hidden[:, EVERYONE]).tolist():
-            row = hidden[place, attribute]
-            if row.any() and not row[people[place, attribute] > 0].all():
-                hidden[place, attribute] = hide_parts(
-                    people[place, attribute], published[place, attribute], row
-                )
+    for number, attribute in enumerate(map(list, groups.attributes)):
+        rows = hidden[:, attribute]
+        is_partly_hidden = rows.any(axis=1) & ~hidden[:, EVERYONE]
+        is_partly_hidden &= (~rows & (people[:, attribute] > 0)).any(axis=1)
+        for place in np.flatnonzero(is_partly_hidden).tolist():
+            limits = None
+            if decision.undivided[place, number]:
+                schools = counted_schools(tree, counted[:, number], place)
+                limits = limits_by_schools(counts[schools], attribute)
+            hidden[place, attribute] = hide_parts(
+                people[place, attribute],
+                published[place, attribute],
+                rows[place],
+                limits,
+            )
 
 
-def hide_parts(people: Integers, counts: Integers, hidden: Mask) -> Mask:
+def counted_schools(tree: PlaceTree, counted: Mask, place: int) -> list[int]:
+    """Return the schools whose people are in a place's figures by an attribute."""
+    children = tree.children(place)
+    if not len(children):
+        return [place]
+    parts = children[counted[children]].tolist()
+    return [school for part in parts for school in counted_schools(tree, counted, part)]
+
+
+def limits_by_schools(
+    counts: Integers, attribute: list[int]
+) -> tuple[Integers, Integers]:
+    """Return the least and most of each count [part, category] that schools allow.
+
+    Everybody knows what all people of each school answered, and some know how many
+    people there are in its groups.
+    """
+    parts = counts[:, attribute].sum(axis=2, keepdims=True)
+    everyone = counts[:, [EVERYONE]]
+    others = everyone.sum(axis=2, keepdims=True) - everyone
+    least = np.maximum(0, parts - others).sum(axis=0)
+    return least, np.minimum(parts, everyone).sum(axis=0)
+
+
+def hide_parts(
+    people: Integers,
+    counts: Integers,
+    hidden: Mask,
+    limits: tuple[Integers, Integers] | None = None,
+) -> Mask:
     """Return which parts of a shown sum hide an item, `hidden` ones among them.
 
-    `counts` are [part, category]. The part that leaves the fewest narrow counts is
-    hidden next; of several, the smallest.
+    `counts` are [part, category], and `limits` their known least and most. The part
+    that leaves the fewest narrow counts is hidden next; of several, the smallest.
     """
     hidden = hidden.copy()
-    total = counts.sum(axis=0)
-    while hidden.any() and narrow_counts(people, counts, hidden, total):
+    if limits is None:
+        limits = np.zeros_like(counts), people[:, None] * np.ones_like(counts)
+    wanted = widths(counts, limits, people > 0)
+    while hidden.any() and narrow_counts(counts, limits, hidden, wanted):
         best: tuple[int, int, int] | None = None
         for part in np.flatnonzero((people > 0) & ~hidden).tolist():
             hidden[part] = True
-            left = narrow_counts(people, counts, hidden, total)
+            left = narrow_counts(counts, limits, hidden, wanted)
             hidden[part] = False
             found = (left, int(people[part]), part)
             best = min(best or found, found)
@@ -235,15 +258,26 @@ def hide_parts(people: Integers, counts: Integers, hidden: Mask) -> Mask:
 
 
 def narrow_counts(
-    people: Integers, counts: Integers, hidden: Mask, total: Integers
+    counts: Integers, limits: tuple[Integers, Integers], hidden: Mask, wanted: Integers
 ) -> int:
     """Return how many hidden counts have fewer candidates than they should.
 
-    Known are the numbers of people of the parts, and for each category what the
-    hidden parts have together. The bounds of a table with these margins are exact.
+    That is three, or as many as the sum of all parts leaves.
     """
-    parts, union = people[hidden][:, None], counts[hidden].sum(axis=0)
-    everybody = union.sum()
-    width = np.minimum(parts, union) - np.maximum(0, parts + union - everybody)
-    wanted = np.minimum(parts, total) - np.maximum(0, parts + total - total.sum())
-    return int((width < np.minimum(wanted, CANDIDATES - 1)).sum())
+    width = widths(counts, limits, hidden)[hidden]
+    return int((width < np.minimum(wanted[hidden], CANDIDATES - 1)).sum())
+
+
+def widths(
+    counts: Integers, limits: tuple[Integers, Integers], hidden: Mask
+) -> Integers:
+    """Return by how much each count can vary if these parts are hidden.
+
+    Known is what they are together, and the least and most of each. Without other
+    limits than the parts' numbers of people, the bounds are exact.
+    """
+    least, most = limits
+    union = counts[hidden].sum(axis=0)
+    upper = np.minimum(most, union - (least[hidden].sum(axis=0) - least))
+    lower = np.maximum(least, union - (most[hidden].sum(axis=0) - most))
+    return np.asarray(upper - lower)
