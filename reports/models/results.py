@@ -27,6 +27,10 @@ class ResultsRollUp(models.Model):
     # The items, and what each number of `GroupResults.counts` counts: see
     # `reports.results.layout`.
     layout = models.JSONField()
+    # The `as_of` of the figures for which it is decided what is hidden.
+    hidden_as_of = models.DateTimeField(null=True)
+    # Since when coordinators see the results of their schools.
+    shared_at = models.DateTimeField(null=True)
 
     def __str__(self) -> str:
         return f"results of {self.administration_id} as of {self.as_of:%Y-%m-%d %H:%M}"
@@ -84,6 +88,15 @@ class GroupResults(models.Model):
     # Numbers in the order of the layout, as `counting.packed` makes them; zeros at
     # the end may be missing.
     counts = models.BinaryField()
+    # Because of few people: everything, or the distributions of some items. Of a
+    # multiple choice, "item option" is one option.
+    is_hidden = models.BooleanField(default=False)
+    hidden_items = models.JSONField(default=list)
+    # The figures to show, if schools that hide a group are left out of them; null if
+    # they are the same. After the counts comes for each item the number of people.
+    published_people = models.PositiveIntegerField(null=True)
+    published_finished = models.PositiveIntegerField(null=True)
+    published_counts = models.BinaryField(null=True)
 
     class Meta:
         constraints = (

@@ -6,9 +6,11 @@ from datetime import timedelta
 
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from accounts.models import User
+from reports.results.hiding import hide_small_groups
 from reports.results.rollup import due, roll_up_results
 from survey.jobs import Progress, job, start
 from survey.models import Administration, Job
@@ -23,6 +25,8 @@ def count_results(job: Job, progress: Progress) -> None:
         pk=job.subject_id or 0
     )
     outcome = roll_up_results(administration, progress)
+    progress.begin_step(_("Hiding small groups."))
+    hide_small_groups(administration)
     progress.message = ngettext(
         "Ready: the answers of %(schools)s school were counted.",
         "Ready: the answers of %(schools)s schools were counted.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import numpy as np
@@ -82,14 +82,19 @@ def distributions(
 def items_of(
     layout: Layout, people: int, counts: Counts
 ) -> dict[str, ItemDistribution]:
-    """Return the distributions in a row of counts."""
+    """Return the distributions in a row of counts.
+
+    After these there may be the number of people for each item, where some are left
+    out.
+    """
     items = {
         item.name: ItemDistribution(
             item.measured, width=layout.widths.get(item.name, "")
         )
         for item in layout.items
     }
-    numbers = lengthened(counts, len(layout.columns)).tolist()
+    columns = counts[: len(layout.columns)]
+    numbers = lengthened(columns, len(layout.columns)).tolist()
     for column, number in zip(layout.columns, numbers, strict=True):
         item = items[column.item]
         if column.kind == "answered":
@@ -100,8 +105,9 @@ def items_of(
             item.not_applicable = number
         else:
             item.values[column.value] = number
-    for item in items.values():
-        item.not_reached = people - item.answered - item.skipped - item.not_applicable
+    bases = counts[len(layout.columns) :].tolist() or [people] * len(items)
+    for base, item in zip(bases, items.values(), strict=True):
+        item.not_reached = base - item.answered - item.skipped - item.not_applicable
         if item.measured == "number":
             item.values = {
                 value: item.values[value] for value in sorted(item.values, key=float)
@@ -129,6 +135,16 @@ class ResultArrays:
     finished: Counts
     # [place, group, column of the layout]
     counts: Counts
+
+    def of_groups(self, groups: Sequence[GroupKey]) -> ResultArrays:
+        order = [self.groups.index(group) for group in groups]
+        return replace(
+            self,
+            groups=groups,
+            people=self.people[:, order],
+            finished=self.finished[:, order],
+            counts=self.counts[:, order],
+        )
 
     def columns_of(self, item: str) -> list[int]:
         return [

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from reports.results.hiding import hide_small_groups
 from reports.results.rollup import roll_up_results
 from survey.administrations import AdministrationNotFound, get_administration
 
@@ -27,6 +28,7 @@ class Command(BaseCommand):
         except AdministrationNotFound as error:
             raise CommandError(str(error)) from error
         outcome = roll_up_results(administration, again=options["again"])
+        hide_small_groups(administration)
         if options["json"]:
             memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
             self.stdout.write(json.dumps(asdict(outcome) | {"memory_mb": memory}))

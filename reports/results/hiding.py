@@ -1,0 +1,222 @@
+"""Decide what is hidden in an administration's results, and store it with them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from django.db import transaction
+
+from reports.models import (
+    CountedSchool,
+    GradeRate,
+    GroupResults,
+    ResultsRollUp,
+    SchoolRate,
+)
+from reports.results.counting import GRADE, Counts, GroupKey, packed
+from reports.results.reading import LEVELS, ResultArrays, result_arrays
+from reports.suppression.results import decide
+from reports.suppression.tables import (
+    UNKNOWN,
+    Decision,
+    GroupCounts,
+    Integers,
+    Mask,
+    PlaceTree,
+)
+from survey.models import Administration
+
+EVERYONE: GroupKey = ("", "")
+DECIDED = (
+    *("is_hidden", "hidden_items"),
+    *("published_people", "published_finished", "published_counts"),
+)
+
+
+def hide_small_groups(administration: Administration) -> None:
+    """Store what is hidden; until then, pages show nothing of newer figures."""
+    districts = dict(
+        CountedSchool.objects.filter(administration=administration).values_list(
+            "school_id", "district_id"
+        )
+    )
+    arrays = result_arrays(administration, districts)
+    if arrays is None or not arrays.places:
+        return
+    # Where everybody has the same value, or none, it tells about nobody.
+    values = Counter(attribute for attribute, _ in arrays.groups)
+    groups = sorted(
+        (group for group in arrays.groups if group == EVERYONE or values[group[0]] > 1),
+        key=lambda group: (group != EVERYONE, group),
+    )
+    arrays = arrays.of_groups(groups)
+    tree = PlaceTree(np.array(arrays.parents))
+    people = _group_counts(administration, arrays)
+    tables = categories_of(arrays)
+    decision = decide(tree, people, tables, administration.minimum_group)
+    published = _published(arrays, tree, people, decision)
+    with transaction.atomic():
+        roll_up = ResultsRollUp.objects.select_for_update().filter(
+            administration=administration, as_of=arrays.as_of
+        )
+        if roll_up.exists():
+            _store(administration, arrays, decision, published)
+            roll_up.update(hidden_as_of=arrays.as_of)
+
+
+def categories_of(arrays: ResultArrays) -> dict[str, Counts]:
+    """Return counts [place, group, category] that add up to the people of a group.
+
+    Several options of a multiple choice can be chosen, so each of them is a table
+    of its own, named "item option".
+    """
+    tables: dict[str, Counts] = {}
+    for item in arrays.layout.items:
+        numbers = arrays.columns_of(item.name)
+        columns = [arrays.layout.columns[number] for number in numbers]
+        states = [n for n, c in zip(numbers, columns, strict=True) if c.kind != "value"]
+        values = [n for n, c in zip(numbers, columns, strict=True) if c.kind == "value"]
+        if item.measured in ("choice", "number") and values:
+            answered = [
+                n for n in states if arrays.layout.columns[n].kind != "answered"
+            ]
+            tables[item.name] = _with_rest(arrays, [*answered, *values])
+            continue
+        tables[item.name] = _with_rest(arrays, states)
+        for number in values:
+            option = arrays.layout.columns[number].value
+            tables[f"{item.name} {option}"] = _with_rest(arrays, [number])
+    return tables
+
+
+def _with_rest(arrays: ResultArrays, columns: list[int]) -> Counts:
+    counts = arrays.counts[:, :, columns]
+    rest = arrays.people - counts.sum(axis=2)
+    return np.concatenate([counts, rest[:, :, None]], axis=2)
+
+
+def _group_counts(administration: Administration, arrays: ResultArrays) -> GroupCounts:
+    """Return the people of each group, and what the rates pages tell about them."""
+    number_of = {place: number for number, place in enumerate(arrays.places)}
+    column_of = {group: column for column, group in enumerate(arrays.groups)}
+    invited = np.full(arrays.people.shape, UNKNOWN, np.int64)
+    school = str(LEVELS.SCHOOL)
+    rates = SchoolRate.objects.filter(administration=administration)
+    for key, eligible in rates.values_list("school", "eligible"):
+        place = number_of.get((school, key))
+        if place is not None:
+            invited[place, 0] = eligible
+    grades = GradeRate.objects.filter(administration=administration)
+    for key, grade, eligible in grades.values_list("school", "grade", "eligible"):
+        place, column = number_of.get((school, key)), column_of.get((GRADE, grade))
+        if place is not None and column is not None:
+            invited[place, column] = eligible
+    for place in range(len(arrays.places) - 1, -1, -1):
+        below = invited[np.array(arrays.parents) == place]
+        if len(below):
+            invited[place] = np.where(
+                (below < 0).any(axis=0), UNKNOWN, below.sum(axis=0)
+            )
+    columns: dict[str, list[int]] = {}
+    for column, (attribute, _) in enumerate(arrays.groups):
+        if attribute:
+            columns.setdefault(attribute, []).append(column)
+    return GroupCounts(
+        tuple(map(tuple, columns.values())), arrays.people.astype(np.int64), invited
+    )
+
+
+@dataclass(frozen=True)
+class PublishedFigures:
+    """Figures without the people who are left out, of the state and districts."""
+
+    people: Integers
+    finished: Integers
+    # [place, group, column of the layout], and after these one for each item: the
+    # people who can have answered it.
+    counts: Counts
+    # Options whose people are not those of their item.
+    hidden: Mapping[str, Mask]
+
+
+def _published(
+    arrays: ResultArrays, tree: PlaceTree, groups: GroupCounts, decision: Decision
+) -> PublishedFigures:
+    items, columns = arrays.layout.items, arrays.layout.columns
+    inner = len(tree) - len(tree.leaves)
+    counts = np.zeros((inner, len(arrays.groups), len(columns) + len(items)), np.int32)
+
+    def published(numbers: Integers, table: str | None = None) -> Integers:
+        return decision.published(tree, groups, numbers, table)[:inner]
+
+    hidden = {}
+    for position, item in enumerate(items, len(columns)):
+        base = published(arrays.people, item.name)
+        counts[:, :, position] = base
+        for number in arrays.columns_of(item.name):
+            table = f"{item.name} {columns[number].value}"
+            is_option = columns[number].kind == "value" and table in decision.items
+            if is_option:
+                hidden[table] = published(arrays.people, table) != base
+            counts[:, :, number] = published(
+                arrays.counts[:, :, number], table if is_option else item.name
+            )
+    return PublishedFigures(
+        published(arrays.people), published(arrays.finished), counts, hidden
+    )
+
+
+def _store(
+    administration: Administration,
+    arrays: ResultArrays,
+    decision: Decision,
+    published: PublishedFigures,
+) -> None:
+    """Write what has changed; many rows are hidden, and few partly so."""
+    place_of = {place: number for number, place in enumerate(arrays.places)}
+    column_of = {group: number for number, group in enumerate(arrays.groups)}
+    hidden, partly = [], []
+    rows = GroupResults.objects.filter(administration=administration)
+    for row in rows.defer("counts"):
+        place = place_of[row.level, row.place_id]
+        column = column_of.get((row.attribute, row.value))
+        figures = None
+        is_hidden = column is None or bool(decision.groups[place, column])
+        if column and not is_hidden and place < len(published.people):
+            is_hidden = not published.people[place, column]
+            figures = _figures_without_left_out(arrays, published, (place, column))
+        if is_hidden:
+            if not row.is_hidden:
+                hidden.append(row.pk)
+            continue
+        items = [
+            name
+            for name, mask in decision.items.items()
+            if mask[place, column]
+            or (figures and name in published.hidden)
+            and published.hidden[name][place, column]
+        ]
+        new = (False, items, *(figures or (None, None, None)))
+        stored = row.published_counts and bytes(row.published_counts)
+        old = (row.is_hidden, row.hidden_items, row.published_people)
+        if (*old, row.published_finished, stored) != new:
+            for field, value in zip(DECIDED, new, strict=True):
+                setattr(row, field, value)
+            partly.append(row)
+    for start in range(0, len(hidden), 5000):
+        rows.filter(pk__in=hidden[start : start + 5000]).update(is_hidden=True)
+    GroupResults.objects.bulk_update(partly, DECIDED, batch_size=500)
+
+
+def _figures_without_left_out(
+    arrays: ResultArrays, published: PublishedFigures, cell: tuple[int, int]
+) -> tuple[int, int, bytes] | None:
+    """Return the figures to store, or None if nobody is left out."""
+    counts, columns = published.counts[cell], len(arrays.layout.columns)
+    people = arrays.people[cell]
+    if published.people[cell] == people and (counts[columns:] == people).all():
+        return None
+    return int(published.people[cell]), int(published.finished[cell]), packed(counts)

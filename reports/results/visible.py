@@ -1,0 +1,91 @@
+"""Read distributions for pages and files, without what is hidden."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from django.db.models import F, Q
+
+from reports.models import GroupResults
+from reports.results.counting import unpacked
+from reports.results.layout import Layout
+from reports.results.reading import ItemDistribution, items_of
+from survey.models import Administration
+
+# Level and key of a district or school; 0 for the state.
+Place = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class VisibleGroup:
+    """The distributions of a group that is shown."""
+
+    as_of: datetime
+    # Who have answered at least one item, and who of them have finished.
+    people: int
+    finished: int
+    # Only the items that are shown.
+    items: Mapping[str, ItemDistribution]
+    # Item -> options of a multiple choice whose numbers are hidden.
+    hidden_options: Mapping[str, set[str]] = field(default_factory=dict)
+    # People of schools that hide one of these groups, who are not in the figures.
+    left_out: int = 0
+
+
+def visible_groups(
+    administration: Administration,
+    places: Collection[Place],
+    attribute: str = "",
+    value: str = "",
+) -> dict[Place, VisibleGroup | None]:
+    """Return a group's distributions in each place; None if it is hidden.
+
+    Places without people in this group are left out, and all of them while it is
+    not decided what is hidden. 1 statement.
+    """
+    chosen = Q()
+    for level, key in places:
+        chosen |= Q(level=level, place_id=key)
+    rows = GroupResults.objects.filter(
+        chosen,
+        administration=administration,
+        attribute=attribute,
+        value=value,
+        administration__results_roll_up__hidden_as_of=F(
+            "administration__results_roll_up__as_of"
+        ),
+    ).values_list(
+        *("level", "place_id", "is_hidden", "hidden_items"),
+        "administration__results_roll_up__layout",
+        "administration__results_roll_up__as_of",
+        *("people", "finished", "counts"),
+        *("published_people", "published_finished", "published_counts"),
+    )
+    found: dict[Place, VisibleGroup | None] = {}
+    layout = None
+    for level, key, is_hidden, hidden, stored, as_of, *figures in rows:
+        if is_hidden:
+            found[level, key] = None
+            continue
+        people, finished, counts, *published = figures
+        left_out = 0
+        if published[0] is not None:
+            left_out = people - published[0]
+            people, finished, counts = published
+        layout = layout or Layout.from_json(stored)
+        items = items_of(layout, people, unpacked(counts))
+        options: dict[str, set[str]] = {}
+        # Items come before their options.
+        for name in sorted(hidden):
+            item, _, option = name.partition(" ")
+            if not option:
+                items.pop(item)
+            elif item in items:
+                options.setdefault(item, set()).add(option)
+                del items[item].values[option]
+        found[level, key] = VisibleGroup(
+            as_of, people, finished, items, options, left_out
+        )
+    return found

@@ -1,0 +1,121 @@
+"""What is hidden is stored with the results, and pages read nothing else."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from reports.models import GroupResults, ResultsRollUp
+from reports.results.hiding import categories_of, hide_small_groups
+from reports.results.reading import distributions, result_arrays
+from reports.results.rollup import roll_up_results
+from reports.results.visible import visible_groups
+from reports.tests.exports.conftest import answer
+
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+
+
+@pytest.fixture
+def counted(staff, fall, enrol):
+    """Count a large school, and one with a single person in grade 08."""
+    fall.minimum_group = 3
+    fall.save()
+    groups = [
+        *(
+            (staff.lincoln, grade, number)
+            for grade in ("07", "08")
+            for number in range(12)
+        ),
+        *((staff.washington, "07", number) for number in range(4)),
+        (staff.washington, "08", 0),
+    ]
+    for school, grade, number in groups:
+        given = {
+            "safe": ("1", "2", "-1")[number % 3],
+            "pets": ("cat", "dog")[number % 2],
+        }
+        answer(enrol(fall, school, grade=grade), given)
+    roll_up_results(fall)
+    return fall
+
+
+def test_nothing_is_shown_until_it_is_decided_what_is_hidden(
+    staff, counted, django_assert_num_queries
+):
+    places = [("school", staff.lincoln.pk)]
+    assert visible_groups(counted, places) == {}
+    hide_small_groups(counted)
+    with django_assert_num_queries(1):
+        found = visible_groups(counted, places)
+    assert found[places[0]].people == 24
+    # Newer figures, for which it is not decided yet.
+    roll_up_results(counted)
+    assert visible_groups(counted, places) == {}
+
+
+def test_figures_of_another_roll_up_are_not_marked_as_decided(
+    staff, counted, monkeypatch
+):
+    riverside = staff.riverside.pk
+    districts = {staff.lincoln.pk: riverside, staff.washington.pk: riverside}
+    stale = result_arrays(counted, districts)
+    roll_up_results(counted, again=True)
+    monkeypatch.setattr("reports.results.hiding.result_arrays", lambda *_: stale)
+    hide_small_groups(counted)
+    assert ResultsRollUp.objects.get().hidden_as_of is None
+
+
+def test_a_school_that_hides_a_group_is_left_out_of_the_district(staff, counted):
+    hide_small_groups(counted)
+    places = [
+        ("school", staff.washington.pk),
+        ("school", staff.lincoln.pk),
+        ("district", staff.riverside.pk),
+        ("state", 0),
+    ]
+    everyone = visible_groups(counted, places)
+    assert [everyone[place].people for place in places] == [5, 24, 29, 29]
+    for grade, people_left_out in (("07", 4), ("08", 1)):
+        found = visible_groups(counted, places, "grade", grade)
+        assert found[places[0]] is None
+        assert [found[place].people for place in places[1:]] == [12, 12, 12]
+        assert [found[place].left_out for place in places[1:]] == [
+            *(0, people_left_out, people_left_out)
+        ]
+        safe = [found[place].items["safe"] for place in places[1:]]
+        assert safe[0] == safe[1] == safe[2]
+        assert safe[0].values == {"1": 4, "2": 4, "-1": 4}
+        assert safe[0].not_reached == 0
+    # The twin: with everybody, a subtraction is the answer of one person.
+    raw = [distributions(counted, *place, "grade", "08") for place in places[1:3]]
+    large, both = (Counter(group.items["safe"].values) for group in raw)
+    assert both - large == Counter({"1": 1})
+
+
+def test_a_group_that_has_grown_is_shown_again(staff, counted, enrol):
+    hide_small_groups(counted)
+    assert GroupResults.objects.filter(is_hidden=True).exists()
+    for number in range(3):
+        answer(
+            enrol(counted, staff.washington, grade="08"), {"safe": str(1 + number % 2)}
+        )
+    roll_up_results(counted)
+    hide_small_groups(counted)
+    place = ("school", staff.washington.pk)
+    assert visible_groups(counted, [place], "grade", "08")[place].people == 4
+    district = ("district", staff.riverside.pk)
+    shown = visible_groups(counted, [district], "grade", "08")[district]
+    assert (shown.people, shown.left_out) == (16, 0)
+    assert not GroupResults.objects.exclude(published_people=None).exists()
+
+
+def test_options_of_multiple_choices_are_tables_of_their_own(staff, counted):
+    arrays = result_arrays(
+        counted,
+        {staff.lincoln.pk: staff.riverside.pk, staff.washington.pk: staff.riverside.pk},
+    )
+    tables = categories_of(arrays)
+    assert {"safe", "pets", "pets cat", "pets dog"} <= set(tables)
+    for counts in tables.values():
+        assert (counts.sum(axis=2) == arrays.people).all()
