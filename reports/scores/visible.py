@@ -1,0 +1,259 @@
+"""Read scores for pages and files, without what is hidden.
+
+Scores of everyone at a place, on measures and essentials. Hidden are those of places
+that are hidden, or for which this is not decided; of measures with an item that is
+hidden there; of measures that fewer people have than the administration's minimum;
+and of essentials with a hidden measure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from django.db.models import (
+    Case,
+    F,
+    IntegerField,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    Value,
+    When,
+)
+from django.db.models.fields.json import KeyTextTransform, KeyTransform
+from django.db.models.functions import Cast, Coalesce
+
+from reports.models import Calibration, GroupResults, ScoreRow
+from reports.results.reading import LEVELS
+from reports.results.visible import Place
+from reports.scores.scale import POINTS, band
+from survey.definitions.schema import MeasureDefinition, Measures
+from survey.models import Administration, SurveyMeasures
+
+
+@dataclass(frozen=True, slots=True)
+class VisibleScore:
+    """A score that is shown, of a measure or an essential."""
+
+    score: int
+    # Benchmark calibrations: scores can be compared where they are the same.
+    benchmarks: frozenset[int]
+    # Of measures: who have one, and the standard error in points.
+    people: int | None = None
+    error: float | None = None
+
+    @property
+    def band(self) -> int:
+        """1 for the lowest to 5 for the highest."""
+        return band(self.score)
+
+
+# By name of the measure or essential; None is hidden.
+Scores: TypeAlias = dict[str, VisibleScore | None]
+
+
+def visible_scores(
+    administration: Administration, places: Iterable[Place]
+) -> dict[Place, Scores]:
+    """Return the scores of each place. 4 statements.
+
+    Places in which nobody has answered are left out, and so are measures without a
+    scale.
+    """
+    return scores_of_waves([administration], places)[administration.pk]
+
+
+def scores_of_waves(
+    administrations: Sequence[Administration], places: Iterable[Place]
+) -> dict[int, dict[Place, Scores]]:
+    """Return the scores of each place by administration. 4 statements."""
+    found: dict[int, dict[Place, Scores]] = {one.pk: {} for one in administrations}
+    chosen = _chosen(places)
+    if chosen is None:
+        return found
+    by_key = {one.pk: one for one in administrations}
+    contents = dict(
+        SurveyMeasures.objects.filter(
+            survey__in={one.published.survey_id for one in administrations}
+        ).values_list("survey", "content")
+    )
+    scales = _scales(administrations)
+    rows = GroupResults.objects.filter(chosen, administration__in=by_key, attribute="")
+    hidden = {
+        (key, level, place): set(items)
+        for key, level, place, items in decided(rows).values_list(
+            "administration", "level", "place_id", "hidden_items"
+        )
+    }
+    scores = ScoreRow.objects.filter(chosen, administration__in=by_key, attribute="")
+    for key, level, place, measures, essentials in scores.values_list(
+        "administration", "level", "place_id", "measures", "essentials"
+    ):
+        administration = by_key[key]
+        content = contents.get(administration.published.survey_id)
+        if content:
+            found[key][level, place] = _scores(
+                content,
+                measures,
+                essentials,
+                scales[key],
+                hidden.get((key, level, place)),
+                administration.minimum_group,
+            )
+    return found
+
+
+def _chosen(places: Iterable[Place]) -> Q | None:
+    keys: dict[str, list[int]] = {}
+    for level, key in places:
+        keys.setdefault(level, []).append(key)
+    if not keys:
+        return None
+    chosen = Q()
+    for level, of_level in keys.items():
+        chosen |= Q(level=level, place_id__in=of_level)
+    return chosen
+
+
+def decided(rows: QuerySet[GroupResults]) -> QuerySet[GroupResults]:
+    """Filter groups that are shown; none while that is not decided."""
+    return rows.filter(
+        is_hidden=False,
+        administration__results_roll_up__hidden_as_of=F(
+            "administration__results_roll_up__as_of"
+        ),
+    )
+
+
+def _scales(
+    administrations: Sequence[Administration],
+) -> dict[int, dict[str, tuple[int, float]]]:
+    """Return the benchmark and the deviation of each measure."""
+    scales: dict[int, dict[str, tuple[int, float]]] = {
+        one.pk: {} for one in administrations
+    }
+    for key, pk, measure, anchored_to, deviation in Calibration.objects.filter(
+        administration__in=scales
+    ).values_list("administration", "pk", "measure", "anchored_to", "scale_deviation"):
+        if deviation is not None:
+            scales[key][measure] = (anchored_to or pk, deviation)
+    return scales
+
+
+def _scores(
+    content: Measures,
+    measures: Mapping[str, Sequence[float | None]],
+    essentials: Mapping[str, int],
+    scales: Mapping[str, tuple[int, float]],
+    hidden_items: set[str] | None,
+    minimum: int,
+) -> Scores:
+    scores: Scores = {}
+    for measure in content["measures"]:
+        name = measure["name"]
+        people, _mean, error, score = measures.get(name) or (0, None, None, None)
+        if score is None or name not in scales:
+            continue
+        names = {item["name"] for item in measure["items"]}
+        if hidden_items is None or hidden_items & names or (people or 0) < minimum:
+            scores[name] = None
+            continue
+        benchmark, deviation = scales[name]
+        scores[name] = VisibleScore(
+            int(score),
+            frozenset((benchmark,)),
+            int(people or 0),
+            None if error is None else POINTS * error / deviation,
+        )
+    for essential in content["essentials"]:
+        name = essential["name"]
+        if name not in essentials:
+            continue
+        mine = [scores.get(one["name"]) for one in measures_in(content, name)]
+        shown = [one for one in mine if one]
+        scores[name] = (
+            VisibleScore(
+                essentials[name], frozenset().union(*(one.benchmarks for one in shown))
+            )
+            if len(shown) == len(mine)
+            else None
+        )
+    return scores
+
+
+def measures_in(content: Measures, name: str) -> list[MeasureDefinition]:
+    """Return the measure with this name, or the measures of this essential."""
+    return [
+        measure
+        for measure in content["measures"]
+        if name in (measure["name"], measure["essential"])
+    ]
+
+
+def score_to_sort_by(
+    administration: Administration, content: Measures, name: str, *, without: int
+) -> Case | Value:
+    """Return an expression for rows with a school: the score that the school shows.
+
+    It is `without` where `visible_scores` has none. 1 statement, and a subquery. The
+    place of a school in a sorted list would give a hidden score away.
+    """
+    measures = measures_in(content, name)
+    items = {item["name"] for measure in measures for item in measure["items"]}
+    rows = GroupResults.objects.filter(
+        administration=administration, level=LEVELS.SCHOOL, attribute=""
+    )
+    shown = [
+        school
+        for school, hidden in decided(rows).values_list("place_id", "hidden_items")
+        if items.isdisjoint(hidden)
+    ]
+    score = KeyTextTransform(name, "essentials")
+    enough = Q()
+    if any(measure["name"] == name for measure in measures):
+        score = KeyTextTransform("3", KeyTransform(name, "measures"))
+    scores = ScoreRow.objects.filter(
+        administration=administration,
+        level=LEVELS.SCHOOL,
+        attribute="",
+        place_id=OuterRef("school_id"),
+    )
+    for number, measure in enumerate(measures):
+        people = KeyTextTransform("0", KeyTransform(measure["name"], "measures"))
+        scores = scores.alias(**{f"people_{number}": Cast(people, IntegerField())})
+        enough &= Q(**{f"people_{number}__gte": administration.minimum_group})
+    scores = scores.filter(enough).annotate(shown=Cast(score, IntegerField()))
+    if not shown or not measures:
+        return Value(without)
+    return Case(
+        When(
+            school_id__in=shown,
+            then=Coalesce(Subquery(scores.values("shown")[:1]), Value(without)),
+        ),
+        default=Value(without),
+        output_field=IntegerField(),
+    )
+
+
+def earlier_waves(administration: Administration) -> list[Administration]:
+    """Return the closed administrations before this one with scores, oldest first.
+
+    Of the same survey, owner and role, as in `benchmark_of`. 1 statement.
+    """
+    survey = administration.published.survey
+    return list(
+        Administration.objects.filter(
+            scoring__isnull=False,
+            role=administration.role,
+            district=administration.district_id,
+            published__survey__name=survey.name,
+            published__survey__district=survey.district_id,
+            closes_at__lt=administration.closes_at,
+        )
+        .select_related("published__survey", "wave")
+        .defer("published__definition", "published__survey__source")
+        .order_by("closes_at", "pk")
+    )

@@ -1,0 +1,169 @@
+"""Scores are shown where the results of their items are."""
+
+from __future__ import annotations
+
+import pytest
+from django.db.models import Value
+
+from reports.models import GroupResults, ResultsRollUp, SchoolRate, ScoreRow
+from reports.results.hiding import hide_small_groups
+from reports.results.rollup import roll_up_results
+from reports.rollup import roll_up
+from reports.scores.scoring import score_administration
+from reports.scores.visible import (
+    earlier_waves,
+    score_to_sort_by,
+    scores_of_waves,
+    visible_scores,
+)
+from reports.tests.scores.conftest import closed, published, simulated, take_part
+from survey.definitions.measures import measures_of
+
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+STATE = ("state", 0)
+
+
+def scored(administration):
+    roll_up()
+    roll_up_results(administration)
+    hide_small_groups(administration)
+    score_administration(administration)
+    return administration
+
+
+@pytest.fixture
+def fall(staff):
+    """Lincoln has 60 people, Washington and Roosevelt 40."""
+    administration = closed(published())
+    take_part(administration, staff.lincoln, simulated(60, 1, shift=0.5))
+    take_part(administration, staff.washington, simulated(40, 2))
+    take_part(administration, staff.roosevelt, simulated(40, 3, shift=-0.5))
+    return scored(administration)
+
+
+@pytest.fixture
+def lincoln(staff):
+    return ("school", staff.lincoln.pk)
+
+
+def hide(administration, place, **fields):
+    level, key = place
+    rows = GroupResults.objects.filter(
+        administration=administration, level=level, place_id=key, attribute=""
+    )
+    assert rows.update(**fields) == 1
+
+
+def test_scores_have_their_people_error_and_band(fall, lincoln):
+    found = visible_scores(fall, [lincoln, STATE])
+    stored = ScoreRow.objects.get(
+        administration=fall, level="school", place_id=lincoln[1], attribute=""
+    )
+    trust = found[lincoln]["trust"]
+    people, _mean, error, score = stored.measures["trust"]
+    assert (trust.score, trust.people) == (score, people)
+    assert score > 50 and trust.band == 3
+    # In points of the scale, of which 20 are a deviation.
+    assert 1 < trust.error < 5 and trust.error > error
+    assert found[lincoln]["safe"].score == stored.essentials["safe"]
+    assert found[lincoln]["safe"].people is None
+    assert found[STATE]["trust"].score == 50
+
+
+def test_a_hidden_place_has_no_scores(fall, lincoln):
+    assert visible_scores(fall, [lincoln])[lincoln]["trust"]
+    hide(fall, lincoln, is_hidden=True)
+    found = visible_scores(fall, [lincoln, STATE])
+    assert found[lincoln] == {"trust": None, "noise": None, "safe": None}
+    assert found[STATE]["trust"]
+
+
+def test_figures_without_a_decision_have_no_scores(fall, lincoln):
+    ResultsRollUp.objects.update(hidden_as_of=None)
+    assert not any(visible_scores(fall, [lincoln])[lincoln].values())
+
+
+def test_a_hidden_item_hides_its_measure_and_essential(fall, lincoln):
+    hide(fall, lincoln, hidden_items=["q6"])
+    found = visible_scores(fall, [lincoln])[lincoln]
+    assert found["trust"]
+    assert found["noise"] is None
+    assert found["safe"] is None
+
+
+def test_a_measure_of_few_people_is_hidden(staff, fall):
+    few = closed(published(version="2"), "few")
+    answers = simulated(60, 1, skipped=0)
+    # 51 people have left the page with the measure of noise out.
+    answers[9:] = [[*row[:4], "", "", ""] for row in answers[9:]]
+    take_part(few, staff.lincoln, answers)
+    take_part(few, staff.roosevelt, simulated(40, 2, skipped=0))
+    scored(few)
+    lincoln = ("school", staff.lincoln.pk)
+    [row] = ScoreRow.objects.filter(
+        administration=few, level="school", attribute="", place_id=staff.lincoln.pk
+    )
+    assert row.measures["noise"][0] == 9
+    few.minimum_group = 9
+    hide(few, lincoln, is_hidden=False, hidden_items=[])
+    assert visible_scores(few, [lincoln])[lincoln]["noise"]
+    few.minimum_group = 10
+    found = visible_scores(few, [lincoln])[lincoln]
+    assert found["noise"] is None
+    assert found["safe"] is None
+    assert found["trust"]
+
+
+@pytest.mark.parametrize("name", ["trust", "noise", "safe"])
+@pytest.mark.parametrize(
+    "hidden",
+    [{}, {"is_hidden": True}, {"hidden_items": ["q6"]}, {"hidden_items": ["q1"]}],
+)
+def test_schools_are_sorted_by_what_they_show(staff, fall, lincoln, name, hidden):
+    if hidden:
+        hide(fall, lincoln, **hidden)
+    if name == "noise":
+        fall.minimum_group = 40
+    content = measures_of(fall.published.survey)
+    expression = score_to_sort_by(fall, content, name, without=-1)
+    rates = SchoolRate.objects.filter(administration=fall)
+    sorted_by = dict(rates.annotate(by=expression).values_list("school", "by"))
+    assert len(sorted_by) == 3
+    found = visible_scores(fall, [("school", school) for school in sorted_by])
+    assert sorted_by == {
+        school: score.score if (score := found["school", school][name]) else -1
+        for school in sorted_by
+    }
+
+
+def test_nothing_is_sorted_by_scores_without_a_decision(fall):
+    ResultsRollUp.objects.update(hidden_as_of=None)
+    content = measures_of(fall.published.survey)
+    assert isinstance(score_to_sort_by(fall, content, "trust", without=-1), Value)
+
+
+def test_waves_can_be_compared_where_they_have_the_same_benchmark(
+    staff, fall, lincoln, django_assert_num_queries
+):
+    spring = closed(published(version="2"), "spring")
+    take_part(spring, staff.lincoln, simulated(60, 4))
+    take_part(spring, staff.roosevelt, simulated(60, 5))
+    scored(spring)
+    assert earlier_waves(spring) == [fall]
+    assert earlier_waves(fall) == []
+    with django_assert_num_queries(4):
+        found = scores_of_waves([fall, spring], [lincoln, STATE])
+    before, now = found[fall.pk][lincoln], found[spring.pk][lincoln]
+    assert now["trust"].benchmarks == before["trust"].benchmarks
+    assert now["trust"].score < before["trust"].score
+    assert now["safe"].benchmarks > now["trust"].benchmarks
+
+
+def test_scores_of_several_places_take_as_many_statements(
+    staff, fall, lincoln, django_assert_num_queries
+):
+    schools = [staff.lincoln, staff.washington, staff.roosevelt]
+    with django_assert_num_queries(4):
+        assert len(visible_scores(fall, [("school", s.pk) for s in schools])) == 3
+    with django_assert_num_queries(0):
+        assert visible_scores(fall, []) == {}
