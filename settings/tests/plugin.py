@@ -1,12 +1,16 @@
-"""Pytest plugin: markers by fixture, the order of files, patience, Hypothesis."""
+"""Pytest plugin: markers by fixture, patience, Hypothesis, who runs what and when."""
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 
 import hypothesis
 import pytest
+from _pytest import runner
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
 # The longest files first: started last, one of them would keep one process
 # busy while the others have nothing left to do.
@@ -22,6 +26,8 @@ LONGEST = (
     "survey/tests/javascript/",
     "survey/tests/console/test_people_search_indexes.py",
 )
+# Files whose tests take long and have nothing in common.
+SHARED = ("settings/tests/test_access_matrix.py",)
 # Seconds that `calibrate` takes on a quiet machine of two 3 GHz cores: long
 # enough for other processes to get their turns meanwhile.
 REFERENCE = 0.3
@@ -71,3 +77,31 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             len(LONGEST),
         )
     )
+
+
+# Python 3.11 keeps frames in chunks of 16 KB, which it maps and unmaps again and
+# again while calls go back and forth over the end of one. Half of the chunk that
+# begins with a frame as large as this one's is free for what it calls.
+def _call_with_room(function: Callable[..., bool], *arguments: object) -> bool:
+    return function(*arguments)
+
+
+_call_with_room.__code__ = _call_with_room.__code__.replace(co_stacksize=66_000)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool:
+    return _call_with_room(runner.pytest_runtest_protocol, item, nextitem)
+
+
+class ByFile(LoadFileScheduling):
+    """Give each process whole files, but single tests of those in SHARED."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = nodeid.partition("::")[0]
+        return nodeid if path in SHARED else path
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile | None:
+    return ByFile(config, log) if config.getvalue("dist") == "loadfile" else None

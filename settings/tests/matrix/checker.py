@@ -22,8 +22,14 @@ from settings.tests.matrix.fixtures import (
     forms_for,
     queries_for,
 )
-from settings.tests.matrix.routes import Route, routes
-from settings.tests.matrix.scenario import Address, Reply, Requester, Scenario
+from settings.tests.matrix.routes import Route
+from settings.tests.matrix.scenario import (
+    ANY_PARAMETER,
+    Address,
+    Reply,
+    Requester,
+    Scenario,
+)
 
 READING_METHODS = ("GET", "HEAD")
 FURTHER_METHODS = ("PUT", "PATCH", "DELETE")
@@ -39,12 +45,6 @@ class Attempt(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.method}{self.address.description} by {self.requester}"
-
-
-def check_all_routes(scenario: Scenario, urlconf: str | None = None) -> list[str]:
-    return [
-        defect for route in routes(urlconf) for defect in check_route(route, scenario)
-    ]
 
 
 def check_route(route: Route, scenario: Scenario) -> list[str]:
@@ -70,6 +70,8 @@ class RouteChecker:
         self.route = route
         self.rule: Rule = route.rule
         self.scenario = scenario
+        # Names of the query string that the page has looked up so far.
+        self.parameters_read: set[str] = set()
 
     def check(self, addresses: list[Address]) -> list[str]:
         self.first_address = addresses[0]
@@ -119,18 +121,22 @@ class RouteChecker:
         if " and " in address.description and not (reaches_view and requester.place):
             # Only the view can refuse objects that do not belong together.
             return ()
-        # Whether a view accepts other methods does not depend on the role.
-        if requester is not self.all_methods_by:
-            return "GET", "POST"
-        if address is self.first_address:
-            return METHODS
-        return (*READING_METHODS, "POST", *self.accepted_methods)
+        # Whether a view accepts a method does not depend on the role or object.
+        is_first = address is self.first_address
+        if requester is self.all_methods_by:
+            return METHODS if is_first else self.accepted_methods
+        methods = ("GET", "POST")
+        if is_first or not reaches_view:
+            return methods
+        return tuple(each for each in methods if each in self.accepted_methods)
 
     @cached_property
     def accepted_methods(self) -> tuple[str, ...]:
-        """Return the further methods that the view does not refuse as such."""
+        """Return the methods that the view does not refuse as such."""
+        if self.all_methods_by is None:
+            return METHODS
         accepted = []
-        for method in FURTHER_METHODS:
+        for method in METHODS:
             with snapshot.rolled_back():
                 reply = self.all_methods_by.send(method, self.first_address.path)
             if reply.status != 405:
@@ -213,7 +219,7 @@ class RouteChecker:
         requester, method, address = attempt
         with snapshot.rolled_back():
             defects = self.check_reply(attempt)
-        if method == "POST":
+        if method == "POST" and "POST" in self.accepted_methods:
             for place in self.scenario.foreign_places(requester, self.route):
                 for form in forms_for(self.route, place):
                     defects += self.check_form(requester, address, place, form)
@@ -234,7 +240,7 @@ class RouteChecker:
             defects = self.find_leaks(request, requester, reply, form)
             if writes:
                 before = self.scenario.place_digests[place.mark]
-                after = snapshot.related_digests(self.scenario.rows_of(place))
+                after = self.scenario.related_rows[place.mark].digests()
                 if changed := snapshot.changed(before, after):
                     defects.append(f"{request} changes {changed} there")
         return defects
@@ -251,9 +257,16 @@ class RouteChecker:
             queries = queries_for(place)
             if requester.place is self.scenario.other:
                 queries = queries[:1]
-            for number, query in enumerate(map(urlencode, queries)):
+            for number, parameters in enumerate(queries):
+                # The others have no effect. Two show what the page looks up,
+                # whole and as the part that htmx requests.
+                read = self.parameters_read
+                if number > 1 and not read & {ANY_PARAMETER, *parameters}:
+                    continue
+                query = urlencode(parameters)
                 path = f"{address.path}?{query}"
                 reply = requester.send("GET", path, htmx=number > 0)
+                self.parameters_read |= reply.parameters_read
                 request = f"{self.route}: GET ?… with ids of {place.mark}"
                 found = self.find_leaks(
                     f"{request} by {requester}", requester, reply, {}
@@ -267,6 +280,7 @@ class RouteChecker:
     def check_reply(self, attempt: Attempt) -> list[str]:
         requester, method, address = attempt
         reply = requester.send(method, address.path)
+        self.parameters_read |= reply.parameters_read
         request = f"{self.route}: {attempt}"
         return [
             *self.find_leaks(request, requester, reply, {}),

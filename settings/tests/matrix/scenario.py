@@ -9,12 +9,15 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
+from typing import Any, cast
+from unittest.mock import patch
+from urllib.parse import urlencode
 
 from django.conf import settings
 from django.contrib.sessions.models import Session
 from django.core.cache import cache
-from django.db.models import Model
-from django.http import HttpResponseBase
+from django.core.handlers import wsgi
+from django.http import HttpResponseBase, QueryDict
 from django.test import Client
 from django.test.client import MULTIPART_CONTENT
 
@@ -37,6 +40,7 @@ from settings.tests.matrix.fixtures import (
 from settings.tests.matrix.routes import Route
 from survey.files import path_of, private_files
 
+ANY_PARAMETER = "*"
 FORM = "application/x-www-form-urlencoded"
 
 
@@ -71,14 +75,16 @@ class Requester:
         # Earlier requests must not use up a rate limit.
         cache.clear()
         try:
-            response = self.client.generic(
-                method,
-                path,
-                body,
-                content_type=MULTIPART_CONTENT if body else FORM,
-                headers={"HX-Request": "true"} if htmx else None,
-            )
-            return Reply(path, response)
+            with patch.object(wsgi, "QueryDict", RecordedQuery):
+                response = self.client.generic(
+                    method,
+                    path,
+                    body,
+                    content_type=MULTIPART_CONTENT if body else FORM,
+                    headers={"HX-Request": "true"} if htmx else None,
+                )
+                query = cast(RecordedQuery, response.wsgi_request.GET)
+            return Reply(path, response, query.read)
         finally:
             self.client.cookies = cookies
 
@@ -86,10 +92,58 @@ class Requester:
         return self.name + ("" if self.second_factor else " without a second factor")
 
 
+class RecordedQuery(QueryDict):
+    """A query string that records which parameters are looked up."""
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        self.read: set[str] = set()
+        super().__init__(*arguments, **more)
+        self.read.clear()
+
+    def __getitem__(self, key: str) -> Any:
+        self.read.add(key)
+        return super().__getitem__(key)
+
+    def __contains__(self, key: object) -> bool:
+        self.read.add(str(key))
+        return super().__contains__(key)
+
+    def getlist(self, key: str, default: Any = None) -> Any:
+        self.read.add(key)
+        return super().getlist(key, default)
+
+    def __iter__(self) -> Iterator[str]:
+        self.read.add(ANY_PARAMETER)
+        return super().__iter__()
+
+    def keys(self) -> Any:
+        self.read.add(ANY_PARAMETER)
+        return super().keys()
+
+    def lists(self) -> Any:
+        self.read.add(ANY_PARAMETER)
+        return super().lists()
+
+    def copy(self) -> RecordedQuery:
+        # Pages copy the query string for links that change one parameter.
+        copied = RecordedQuery(mutable=True)
+        for key, values in super().lists():
+            copied.setlist(key, list(values))
+        copied.read = self.read
+        return copied
+
+    def urlencode(self, safe: str | None = None) -> str:
+        # Only repeats what was sent.
+        return urlencode(list(super().lists()), doseq=True, safe=safe or "")
+
+
 class Reply:
     """A response's status, and its headers and content as lower-case text."""
 
-    def __init__(self, path: str, response: HttpResponseBase) -> None:
+    def __init__(
+        self, path: str, response: HttpResponseBase, parameters_read: set[str]
+    ) -> None:
+        self.parameters_read = parameters_read
         self.status = response.status_code
         self.location = response.headers.get("Location", "")
         self.is_text = response.headers.get("Content-Type", "").startswith("text/")
@@ -151,9 +205,14 @@ class Scenario:
         roll_up()
         self.requesters = list(self._create_requesters(head))
         self.digests = snapshot.table_digests()
-        self.place_digests = {
-            place.mark: snapshot.related_digests(self.rows_of(place))
+        self.related_rows = {
+            place.mark: snapshot.RelatedRows(
+                rows_of(place, with_district=place is not self.neighbor)
+            )
             for place in self.places
+        }
+        self.place_digests = {
+            mark: rows.digests() for mark, rows in self.related_rows.items()
         }
         self.files = {}
         for folder in ("cards", "open-codes", "rosters", "exports"):
@@ -174,9 +233,6 @@ class Scenario:
             yield Requester(f"the {role} of {self.own.mark}", user, self.own, False)
         engineer = User.objects.create_superuser("engineer@state.example")
         yield Requester("an engineer", engineer, None)
-
-    def rows_of(self, place: PlaceObjects) -> dict[type[Model], int]:
-        return rows_of(place, with_district=place is not self.neighbor)
 
     def restore_files(self) -> list[str]:
         """Restore private files that were changed or deleted; return their names."""

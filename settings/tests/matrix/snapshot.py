@@ -28,31 +28,47 @@ def table_digests() -> dict[str, str]:
     tables = {model._meta.db_table for model in models if model._meta.managed}
     digests = {}
     for table in sorted(tables - set(WRITTEN_BY_READING)):
-        with connection.cursor() as cursor:
-            cursor.execute(f"SELECT * FROM {connection.ops.quote_name(table)}")
-            rows = sorted(repr(_comparable(row)) for row in cursor.fetchall())
+        found = _run(f"SELECT * FROM {connection.ops.quote_name(table)}", ())
+        rows = sorted(repr(_comparable(row)) for row in found)
         digest = hashlib.sha256(repr(rows).encode()).hexdigest()
         digests[table] = f"{len(rows)} {digest}"
     return digests
 
 
-def related_digests(rows: Mapping[type[Model], int]) -> dict[str, str]:
-    """Return, for each table, the given row and all rows that refer to one."""
-    return {
-        model._meta.db_table: _related_rows(model, rows)
-        for model in apps.get_models(include_auto_created=True)
-        if model._meta.db_table not in WRITTEN_BY_READING
-    }
+class RelatedRows:
+    """The given row of each model, and all rows that refer to one of them."""
+
+    def __init__(self, rows: Mapping[type[Model], int]) -> None:
+        # Built once, because that takes longer than to run them.
+        self.statements: dict[str, tuple[str, tuple[object, ...]]] = {}
+        for model in apps.get_models(include_auto_created=True):
+            fields = model._meta.concrete_fields
+            conditions = [("pk", rows[model])] if model in rows else []
+            conditions += [
+                (field.attname, rows[field.related_model])
+                for field in fields
+                if field.remote_field and field.related_model in rows
+            ]
+            if conditions and model._meta.db_table not in WRITTEN_BY_READING:
+                among = Q(*conditions, _connector=Q.OR)
+                found = model._default_manager.filter(among).values_list(
+                    *(field.attname for field in fields)
+                )
+                statement = found.query.sql_with_params()
+                self.statements[model._meta.db_table] = statement
+
+    def digests(self) -> dict[str, str]:
+        """Return the content of these rows for each table that has any."""
+        return {
+            table: repr(sorted(repr(_comparable(row)) for row in _run(*statement)))
+            for table, statement in self.statements.items()
+        }
 
 
-def _related_rows(model: type[Model], rows: Mapping[type[Model], int]) -> str:
-    among = Q(pk=rows[model]) if model in rows else Q(pk__in=[])
-    for field in model._meta.concrete_fields:
-        if field.remote_field and field.related_model in rows:
-            among |= Q(**{field.attname: rows[field.related_model]})
-    names = [field.attname for field in model._meta.concrete_fields]
-    found = model.objects.filter(among).values_list(*names)
-    return repr(sorted(repr(_comparable(row)) for row in found))
+def _run(sql: str, parameters: tuple[object, ...]) -> list[tuple[object, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters)
+        return cursor.fetchall()
 
 
 def _comparable(row: tuple) -> list:
