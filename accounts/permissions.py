@@ -26,6 +26,8 @@ class Capability(Enum):
     SEE_RATES = auto()
     # Answers, never together with names.
     SEE_RESPONSES = auto()
+    # How groups answered, without what is hidden, once this is shared.
+    SEE_RESULTS = auto()
     # Names, student numbers, access codes.
     SEE_IDENTITIES = auto()
     MANAGE_ROSTERS = auto()
@@ -42,9 +44,11 @@ _ADMINISTRATOR = frozenset(Capability)
 CAPABILITIES: Mapping[str, frozenset[Capability]] = {
     Role.STATE: _ADMINISTRATOR,
     Role.DISTRICT: _ADMINISTRATOR,
-    # Progress, login cards and people of their own school, but no answers.
-    Role.COORDINATOR: frozenset((C.SEE_RATES, C.SEE_IDENTITIES, C.MANAGE_ROSTERS)),
-    Role.ANALYST: frozenset((C.SEE_RATES, C.SEE_RESPONSES)),
+    # Progress, login cards and people of their own school, but no answers of persons.
+    Role.COORDINATOR: frozenset(
+        (C.SEE_RATES, C.SEE_RESULTS, C.SEE_IDENTITIES, C.MANAGE_ROSTERS)
+    ),
+    Role.ANALYST: frozenset((C.SEE_RATES, C.SEE_RESULTS, C.SEE_RESPONSES)),
 }
 # Capabilities that require a second factor.
 SECOND_FACTOR = frozenset(

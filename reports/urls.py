@@ -7,6 +7,7 @@ from django.urls import path
 from reports.console.exports import views as exports
 from reports.console.home import console_home
 from reports.console.rates import views as rates
+from reports.console.results import views as results
 
 urlpatterns = [
     path("", console_home, name="console_home"),
@@ -26,6 +27,10 @@ urlpatterns = [
         rates.rates_school_csv,
         name="rates_school_csv",
     ),
+    path("results/", results.results_list, name="results_list"),
+    path("results/<int:pk>/", results.results_page, name="results_page"),
+    path("results/<int:pk>/results.csv", results.results_csv, name="results_csv"),
+    path("results/<int:pk>/share/", results.results_share, name="results_share"),
     path("exports/", exports.export_list, name="export_list"),
     path("exports/new/", exports.export_new, name="export_new"),
     path("exports/panel/", exports.export_panel, name="export_panel"),

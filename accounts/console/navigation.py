@@ -98,6 +98,13 @@ ENTRIES = (
         "list-checks",
     ),
     NavigationEntry(
+        _("Results"),
+        "results_list",
+        frozenset((C.SEE_RESULTS,)),
+        _("See how people answered, by place and group."),
+        "chart-bar-stacked",
+    ),
+    NavigationEntry(
         _("Exports"),
         "export_list",
         frozenset((C.SEE_RESPONSES,)),

@@ -28,15 +28,18 @@ TABLE = {
     "dana": dict.fromkeys(Capability, {"Lincoln", "Washington"}),
     "chen": {
         C.SEE_RATES: {"Lincoln"},
+        C.SEE_RESULTS: {"Lincoln"},
         C.SEE_IDENTITIES: {"Lincoln"},
         C.MANAGE_ROSTERS: {"Lincoln"},
     },
     "analyst": {
         C.SEE_RATES: {"Lincoln", "Washington"},
+        C.SEE_RESULTS: {"Lincoln", "Washington"},
         C.SEE_RESPONSES: {"Lincoln", "Washington"},
     },
     "sam": {
         C.SEE_RATES: {"Roosevelt"},
+        C.SEE_RESULTS: {"Roosevelt"},
         C.SEE_IDENTITIES: {"Roosevelt"},
         C.MANAGE_ROSTERS: {"Roosevelt"},
     },

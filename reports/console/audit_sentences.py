@@ -18,6 +18,13 @@ def register() -> None:
             "make export": gettext_noop(
                 "The export that {who} asked for was made: {subject}"
             ),
+            "download results": gettext_noop("{who} downloaded results: {subject}"),
+            "share results": gettext_noop(
+                "{who} shared results with schools: {subject}"
+            ),
+            "stop sharing results": gettext_noop(
+                "{who} stopped sharing results with schools: {subject}"
+            ),
             "download export": gettext_noop("{who} downloaded an export: {subject}"),
             "release item of measure": gettext_noop(
                 "{who} released an item from comparisons between waves: {subject}"

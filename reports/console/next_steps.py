@@ -37,7 +37,7 @@ def next_step(
     if state == State.CLOSED:
         has_answers = any(rate.figures.finished for rate in rates)
         if has_answers and permissions.has(C.SEE_RESPONSES):
-            return NextStep(_("Create an export"), _export(administration))
+            return NextStep(_("See results"), _page("results_page", administration))
         return see_rates if rates else None
     if administration.denominator == Denominator.COUNT:
         if permissions.has(C.MANAGE_ROSTERS):

@@ -90,8 +90,8 @@ class GroupResults(models.Model):
     counts = models.BinaryField()
     # Because of few people: everything, or the distributions of some items. Of a
     # multiple choice, "item option" is one option.
-    is_hidden = models.BooleanField(default=False)
-    hidden_items = models.JSONField(default=list)
+    is_hidden = models.BooleanField(default=False, db_default=False)
+    hidden_items = models.JSONField(default=list, db_default=[])
     # The figures to show, if schools that hide a group are left out of them; null if
     # they are the same. After the counts comes for each item the number of people.
     published_people = models.PositiveIntegerField(null=True)

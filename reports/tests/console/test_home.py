@@ -267,9 +267,9 @@ def test_closed_administrations_follow_with_their_last_rate(staff, counted):
         text = words_of(user)
         assert "No survey is open or planned" in text
         assert f"Closed {counted.title} {rate} finished" in text
-    export = f'href="/console/exports/new/?administrations={counted.pk}"'
-    assert export in page_of(staff.dana)
-    assert export not in page_of(staff.chen)
+    results = f'href="/console/results/{counted.pk}/"'
+    assert results in page_of(staff.dana)
+    assert results not in page_of(staff.chen)
 
 
 def test_without_administrations_every_page_is_explained(staff):

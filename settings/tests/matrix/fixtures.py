@@ -32,7 +32,7 @@ from accounts.models import (
     School,
     User,
 )
-from reports.models import Export
+from reports.models import Export, ResultsRollUp
 from survey.access_codes import code_for, current_version, digest_for, format_code
 from survey.administrations import open_administration
 from survey.definitions.corrections import publish_correction
@@ -179,6 +179,7 @@ ROUTE_PARAMETERS = (
     RouteParameter("administration_* pk", pk_of("administration"), shared=True),
     RouteParameter("count_* pk", pk_of("parents")),
     RouteParameter("people_* pk", pk_of("administration"), shared=True),
+    RouteParameter("results_* pk", pk_of("administration"), shared=True),
     RouteParameter(
         "people_listed_remove listed",
         pk_of("listed_id"),
@@ -727,7 +728,7 @@ def create_administration(
     name: str, published: PublishedSurvey, role: str = "student", **more: Any
 ) -> Administration:
     now = timezone.now()
-    return open_administration(
+    administration = open_administration(
         name=name,
         published=published,
         role=role,
@@ -739,6 +740,15 @@ def create_administration(
         requires_consent=more.get("denominator") != "count",
         **more,
     )
+    # So that its results are there.
+    ResultsRollUp.objects.create(
+        administration=administration,
+        as_of=now,
+        written_at=now,
+        layout={},
+        shared_at=now,
+    )
+    return administration
 
 
 def create_respondent(

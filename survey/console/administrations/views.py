@@ -174,11 +174,13 @@ class PageLink(NamedTuple):
     purpose: str
     # Only for administrations with this denominator; empty: for all.
     denominator: str = ""
+    is_for_closed: bool = False
 
 
 def _links(permissions: Permissions, administration: Administration) -> list[PageLink]:
     """Return the pages about this administration that the user may open."""
     pk = administration.pk
+    is_closed = administration.state_at(timezone.now()) == State.CLOSED
     links = [
         PageLink(
             C.SEE_RATES,
@@ -251,6 +253,13 @@ def _links(permissions: Permissions, administration: Administration) -> list[Pag
         ),
         PageLink(
             C.SEE_RESPONSES,
+            reverse("results_page", args=[pk]),
+            _("Results"),
+            _("See how people answered, by place and group."),
+            is_for_closed=True,
+        ),
+        PageLink(
+            C.SEE_RESPONSES,
             f"{reverse('export_new')}?administrations={pk}",
             _("Export"),
             _("Download the responses."),
@@ -270,6 +279,7 @@ def _links(permissions: Permissions, administration: Administration) -> list[Pag
         link
         for link in links
         if permissions.has(link.capability)
+        and (is_closed or not link.is_for_closed)
         and link.denominator in ("", administration.denominator)
     ]
     if may_manage(permissions, administration):

@@ -41,6 +41,17 @@ def test_an_administration_links_to_its_pages(staff, administration):  # noqa: F
             assert (f'href="{address}"' in text) == has, (user, address)
 
 
+def test_a_closed_administration_links_to_its_results(staff, administration):  # noqa: F811
+    address = reverse("administration_detail", args=[administration.pk])
+    link = f'href="{reverse("results_page", args=[administration.pk])}"'
+    assert link not in links_from(staff.analyst, address)
+    Administration.objects.filter(pk=administration.pk).update(
+        closes_at=timezone.now() - timedelta(hours=1)
+    )
+    assert link in links_from(staff.analyst, address)
+    assert link not in links_from(staff.chen, address)
+
+
 def test_the_button_of_an_administration_leads_to_the_next_step(
     staff,  # noqa: F811
     administration,

@@ -1,0 +1,289 @@
+"""Turn distributions into the rows, bars and sentences of the results page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from django.utils.translation import gettext as _
+
+from reports.results.reading import ItemDistribution
+from reports.results.visible import VisibleGroup
+from reports.suppression import HIDDEN
+from survey.definitions.schema import Measures, SurveyDefinition
+from survey.taking.rendering import Localizer, Text
+
+# Colours of the answers, from one end of a scale to the other.
+SHADES = 7
+ChartKind = Literal["scale", "choice", "multiple", "number", "text"]
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One answer in a bar of 200 units, in which the middle of a scale is at 100."""
+
+    label: str
+    people: str
+    percent: str
+    start: float
+    width: float
+    shade: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChartRow:
+    """The answers of one place; without segments if they are hidden."""
+
+    place: str
+    segments: Sequence[Segment]
+    answered: str
+    skipped: str = ""
+    not_applicable: str = ""
+    not_reached: str = ""
+
+    @property
+    def is_hidden(self) -> bool:
+        return self.answered == HIDDEN
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """Return the numbers below the labels of `ItemChart.states`."""
+        return (self.answered, self.skipped, self.not_applicable, self.not_reached)
+
+    @property
+    def figures(self) -> list[tuple[str, str, str]]:
+        """Return answers, people and percentages, at least one row of them."""
+        return [
+            (one.label, one.people, one.percent.removesuffix(" %"))
+            for one in self.segments
+        ] or [("", HIDDEN if self.is_hidden else "", "")]
+
+
+@dataclass(frozen=True, slots=True)
+class ItemChart:
+    name: str
+    label: Text
+    plain_label: str
+    kind: ChartKind
+    columns: Sequence[str]
+    rows: Sequence[ChartRow]
+    sentence: str
+
+    @property
+    def has_bars(self) -> bool:
+        return self.kind in ("scale", "choice") and bool(self.columns)
+
+    @property
+    def legend(self) -> list[tuple[int, str]]:
+        """Return colours and labels of the answers in the bars."""
+        shown = next((row.segments for row in self.rows if row.segments), [])
+        return [(one.shade, one.label) for one in shown if one.shade]
+
+    @property
+    def states(self) -> list[tuple[str, tuple[str, ...]]]:
+        """Return how many answered, skipped the item and so on, for each place."""
+        labels = (
+            *(_("Answered"), _("Skipped")),
+            *(_("Not applicable"), _("Not reached")),
+        )
+        return list(
+            zip(
+                labels,
+                zip(*(row.states for row in self.rows), strict=True),
+                strict=True,
+            )
+        )
+
+    @property
+    def transposed(self) -> list[tuple[str, list[Segment | None]]]:
+        """Return each answer with the figures of all places, None if hidden."""
+        return [
+            (label, [row.segments[at] if row.segments else None for row in self.rows])
+            for at, label in enumerate(self.columns)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class ChartPage:
+    """The charts of a page of the survey."""
+
+    title: Text
+    # The stem of a grid or a heading, and the items below it.
+    blocks: Sequence[tuple[Text, Sequence[ItemChart]]]
+
+
+def chart_pages(
+    definition: SurveyDefinition,
+    language: str,
+    measures: Measures | None,
+    places: Mapping[str, VisibleGroup | None],
+) -> Iterator[ChartPage]:
+    """Yield the pages of the survey with their charts.
+
+    `places` are the figures to compare, by the name of the place; None is hidden.
+    """
+    localizer = Localizer.of(
+        definition, language, dict.fromkeys(definition["items"], "…")
+    )
+    # Item of a measure -> options such as "Don't know", which are not on its scale.
+    scales = {
+        item["name"]: measure["missing"]
+        for measure in (measures["measures"] if measures else [])
+        for item in measure["items"]
+    }
+    counted = next((group.items for group in places.values() if group), {})
+
+    def chart(name: str) -> ItemChart:
+        item = definition["items"][name]
+        options = {
+            option["value"]: localizer.plain(option["label"])
+            for option in definition["option_sets"].get(item.get("option_set", ""), [])
+        }
+        kind: ChartKind = "text"
+        found = [group.items.get(name) for group in places.values() if group]
+        measured = next((one.measured for one in found if one), "text")
+        if measured == "choice":
+            kind = "scale" if name in scales else "choice"
+        elif measured in ("multiple", "number"):
+            kind = cast("ChartKind", measured)
+        if kind == "number":
+            values = sorted(
+                {value for one in found if one for value in one.values}, key=float
+            )
+            width = next((one.width for one in found if one), "")
+            options = {value: _bin_label(value, width) for value in values}
+        if kind == "scale":
+            # After the others, as they are not in the bar.
+            options |= {
+                value: options.pop(value) for value in scales[name] if value in options
+            }
+        on_scale = len(options) - len(scales.get(name, ()))
+        rows = [
+            chart_row(place, group, name, options, kind, on_scale)
+            for place, group in places.items()
+        ]
+        return ItemChart(
+            name,
+            localizer.text(item.get("label")),
+            localizer.plain(item.get("label")),
+            kind,
+            list(options.values()),
+            rows,
+            sentence(kind, rows, on_scale),
+        )
+
+    for page in definition["pages"]:
+        blocks = [
+            (localizer.text(block["label"]), charts)
+            for block in page["blocks"]
+            if (charts := [chart(name) for name in block["items"] if name in counted])
+        ]
+        if blocks:
+            yield ChartPage(localizer.text(page["title"]), blocks)
+
+
+def chart_row(
+    place: str,
+    group: VisibleGroup | None,
+    name: str,
+    options: Mapping[str, str],
+    kind: ChartKind,
+    on_scale: int,
+) -> ChartRow:
+    distribution = group.items.get(name) if group else None
+    if group is None or distribution is None:
+        return ChartRow(place, [], HIDDEN)
+    segments = list(_segments(distribution, options, kind, on_scale))
+    return ChartRow(
+        place,
+        segments,
+        f"{distribution.answered:,}",
+        f"{distribution.skipped:,}",
+        f"{distribution.not_applicable:,}",
+        f"{distribution.not_reached:,}",
+    )
+
+
+def _segments(
+    distribution: ItemDistribution,
+    options: Mapping[str, str],
+    kind: ChartKind,
+    on_scale: int,
+) -> Iterator[Segment]:
+    answered = distribution.answered
+    shares = {
+        value: 100 * distribution.values.get(value, 0) / answered if answered else 0.0
+        for value in options
+    }
+    start = 0.0
+    if kind == "scale":
+        # Half of the middle answer is on each side of the middle.
+        half = on_scale / 2
+        start = 100 - sum(
+            share * min(max(half - number, 0), 1)
+            for number, share in enumerate(shares.values())
+        )
+    for number, (value, label) in enumerate(options.items()):
+        is_shown = value in distribution.values or kind == "number"
+        width = shares[value] * (1 if kind == "scale" else 2)
+        if kind == "scale" and number >= on_scale:
+            width = 0.0
+        steps = on_scale if kind == "scale" else len(options)
+        yield Segment(
+            label,
+            f"{distribution.values.get(value, 0):,}" if is_shown else HIDDEN,
+            f"{shares[value]:.0f} %" if is_shown else HIDDEN,
+            round(start, 2),
+            round(width, 2),
+            # Not in the bar: answers beside the scale, such as "Don't know".
+            _shade(number, steps) if number < steps else 0,
+        )
+        if kind in ("scale", "choice"):
+            start += width
+
+
+def _shade(number: int, steps: int) -> int:
+    """Return the colour of an answer: the ends of every scale look alike."""
+    return 1 + round(number * (SHADES - 1) / max(steps - 1, 1))
+
+
+def _bin_label(value: str, width: str) -> str:
+    if not width:
+        return value
+    end = float(value) + float(width)
+    return _("%(low)s to under %(high)s") % {"low": value, "high": f"{end:g}"}
+
+
+def sentence(kind: ChartKind, rows: Sequence[ChartRow], on_scale: int) -> str:
+    """Say what the first place answered, and the others to compare."""
+    shown = [row for row in rows if row.segments and not row.is_hidden]
+    if not shown or shown[0] is not rows[0] or kind in ("text", "number"):
+        return ""
+    say: Callable[[ChartRow], float]
+    if kind == "scale":
+        upper = slice(on_scale - on_scale // 2, on_scale)
+        labels = [segment.label for segment in rows[0].segments[upper]]
+        said = _(" or ").join(f"“{label}”" for label in labels)
+
+        def say(row: ChartRow) -> float:
+            return sum(segment.width for segment in row.segments[upper])
+
+        first = _("%(percent)s %% answered %(answers)s") % {
+            "percent": f"{say(rows[0]):.0f}",
+            "answers": said,
+        }
+    else:
+        most = max(
+            range(len(rows[0].segments)), key=lambda n: rows[0].segments[n].width
+        )
+
+        def say(row: ChartRow) -> float:
+            return row.segments[most].width / 2
+
+        first = _("The most frequent answer is “%(answer)s” (%(percent)s %%)") % {
+            "answer": rows[0].segments[most].label,
+            "percent": f"{say(rows[0]):.0f}",
+        }
+    others = ", ".join(f"{row.place}: {say(row):.0f} %" for row in shown[1:])
+    return f"{first}; {others}." if others else f"{first}."

@@ -1,0 +1,237 @@
+"""Choose the place and group whose results a page shows, and read them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from urllib.parse import urlencode
+
+from django.http import Http404
+from django.shortcuts import get_object_or_404
+from django.utils.translation import gettext as _
+
+from accounts.http import StaffRequest
+from accounts.language import language_to_read
+from accounts.models import District, School
+from accounts.permissions import Capability, Permissions, Places
+from reports.console.results.charts import ChartPage, chart_pages
+from reports.models import GroupResults
+from reports.results.access import (
+    capability_for,
+    is_shared,
+    results_for,
+    threshold_of,
+)
+from reports.results.counting import GRADE
+from reports.results.reading import LEVELS
+from reports.results.visible import Place, VisibleGroup, visible_groups
+from reports.thresholds import ThresholdProgress, ThresholdState
+from survey.administrations import may_manage, subgroup_label
+from survey.definitions.measures import measures_of
+from survey.models import Administration
+from survey.taking.published import published_survey
+
+MAX_KEY = 2**63
+
+
+@dataclass(frozen=True, slots=True)
+class GroupChoice:
+    """A group that the page can show: everyone, a grade or a subgroup's value."""
+
+    key: str
+    label: str
+    attribute: str = ""
+    value: str = ""
+    is_hidden: bool = False
+
+
+@dataclass(frozen=True)
+class ResultsPage:
+    """The results of one place and group, and the choices of others."""
+
+    administration: Administration
+    district: District | None
+    school: School | None
+    districts: Sequence[District]
+    schools: Sequence[School]
+    groups: Sequence[GroupChoice]
+    group: GroupChoice
+    # None: nobody in this group has answered, or the figures are not ready.
+    as_of: datetime | None
+    figures: VisibleGroup | None
+    is_hidden: bool
+    charts: Sequence[ChartPage]
+    # Of the school, unless it has reached its threshold or this is not known.
+    threshold: ThresholdProgress | None
+    # Not shown to this user before the threshold is reached.
+    is_withheld: bool
+    # Since when; None if nobody counted the answers, or shared the results.
+    shared_at: datetime | None
+    may_share: bool
+
+    @classmethod
+    def of(cls, request: StaffRequest, pk: int) -> ResultsPage:
+        """Read what the address asks for; Http404 for places of others."""
+        permissions = request.permissions
+        administration = get_object_or_404(
+            results_for(permissions)
+            .select_related("published__survey", "wave", "district", "results_roll_up")
+            .defer("published__definition", "published__survey__source"),
+            pk=pk,
+        )
+        roll_up = getattr(administration, "results_roll_up", None)
+        capability = capability_for(administration)
+        district, school = _place(request, permissions, capability)
+        sees_all = school is None or (
+            permissions.places(Capability.SEE_RESPONSES).has_school(school)
+        )
+        threshold = None
+        is_reached = True
+        if school is not None:
+            threshold = threshold_of(permissions, administration, school)
+            is_reached = bool(threshold and threshold.state == ThresholdState.REACHED)
+        own = permissions.places(capability)
+        places = _places_to_compare(administration, own, district, school)
+        level_and_key = next(iter(places.values()))
+        groups = _groups(administration, level_and_key)
+        asked = request.GET.get("group", "")
+        group = next((one for one in groups if one.key == asked), None)
+        if group is None:
+            raise Http404
+        found: dict[Place, VisibleGroup | None] = {}
+        if sees_all or is_reached:
+            found = visible_groups(
+                administration, places.values(), group.attribute, group.value
+            )
+        districts = permissions.districts(capability).order_by("name")
+        schools = permissions.schools(capability).order_by("name")
+        figures = found.get(level_and_key)
+        charts = []
+        if figures:
+            published = published_survey(administration.published_id)
+            charts = list(
+                chart_pages(
+                    published.definition,
+                    language_to_read(published.languages),
+                    measures_of(administration.published.survey),
+                    {
+                        name: found[place]
+                        for name, place in places.items()
+                        if place in found
+                    },
+                )
+            )
+        return cls(
+            administration,
+            district,
+            school,
+            list(districts) if own.state or len(own.districts) > 1 else [],
+            list(schools.filter(district=district)) if district else [],
+            groups,
+            group,
+            figures.as_of if figures else None,
+            figures,
+            level_and_key in found and figures is None,
+            charts,
+            None if is_reached else threshold,
+            not sees_all and not is_reached,
+            roll_up.shared_at if roll_up else None,
+            roll_up is not None and may_manage(permissions, administration),
+        )
+
+    @property
+    def query(self) -> str:
+        chosen = {"group": self.group.key}
+        if self.school:
+            chosen["school"] = str(self.school.pk)
+        elif self.district:
+            chosen["district"] = str(self.district.pk)
+        return urlencode({name: value for name, value in chosen.items() if value})
+
+    @property
+    def people(self) -> str:
+        return f"{self.figures.people:,}" if self.figures else ""
+
+    @property
+    def finished(self) -> str:
+        return f"{self.figures.finished:,}" if self.figures else ""
+
+    @property
+    def left_out(self) -> str:
+        people = self.figures.left_out if self.figures else 0
+        return f"{people:,}" if people else ""
+
+    @property
+    def place_name(self) -> str:
+        return str(self.school or self.district or _("All schools"))
+
+
+def _place(
+    request: StaffRequest, permissions: Permissions, capability: Capability
+) -> tuple[District | None, School | None]:
+    """Return the district and school of the address, or the user's only place."""
+    schools = permissions.schools(capability).select_related("district")
+    districts = permissions.districts(capability)
+    own = permissions.places(capability)
+    if asked := request.GET.get("school", ""):
+        school = get_object_or_404(schools, pk=_key(asked))
+        return school.district, school
+    if asked := request.GET.get("district", ""):
+        return get_object_or_404(districts, pk=_key(asked)), None
+    if own.state:
+        return None, None
+    if own.districts:
+        district = districts.order_by("name").first()
+        return district, None
+    only = schools.order_by("name").first()
+    if only is None:
+        raise Http404
+    return only.district, only
+
+
+def _key(asked: str) -> int:
+    if not asked.isascii() or not asked.isdigit() or int(asked[:20]) >= MAX_KEY:
+        raise Http404
+    return int(asked)
+
+
+def _places_to_compare(
+    administration: Administration,
+    own: Places,
+    district: District | None,
+    school: School | None,
+) -> dict[str, Place]:
+    """Return the place and those around it whose results the user may see."""
+    is_for_all = is_shared(administration)
+    places: dict[str, Place] = {}
+    if school is not None:
+        places[str(school)] = (LEVELS.SCHOOL.value, school.pk)
+    if district is not None and (is_for_all or own.has_district(district.pk)):
+        places[str(district)] = (LEVELS.DISTRICT.value, district.pk)
+    if is_for_all or own.state:
+        places[_("All schools")] = (LEVELS.STATE.value, 0)
+    return places
+
+
+def _groups(administration: Administration, place: Place) -> list[GroupChoice]:
+    """Return everyone, and the groups with people in this place. 1 statement."""
+    level, key = place
+    rows = GroupResults.objects.filter(
+        administration=administration, level=level, place_id=key
+    ).exclude(attribute="")
+    choices = [GroupChoice("", _("Everyone"))]
+    order = {name: number for number, name in enumerate(administration.subgroups, 1)}
+    for attribute, value, is_hidden in sorted(
+        rows.values_list("attribute", "value", "is_hidden"),
+        key=lambda row: (order.get(row[0], 0), row[1] == "", row[1]),
+    ):
+        name = _("Grade") if attribute == GRADE else subgroup_label(attribute)
+        choices.append(
+            GroupChoice(
+                f"{attribute}:{value}",
+                f"{name}: {value or _('not known')}",
+                *(attribute, value, is_hidden),
+            )
+        )
+    return choices

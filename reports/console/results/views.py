@@ -1,0 +1,105 @@
+"""Results in the console: how people answered each item."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST, require_safe
+
+from accounts.access import needs
+from accounts.audit import record
+from accounts.http import StaffRequest, csv_response
+from accounts.permissions import Capability
+from reports.console.results.page import ResultsPage
+from reports.models import ResultsRollUp
+from reports.results.access import results_for
+from survey.console.administrations.edit_views import own_administration_or_404
+
+HEADER = (
+    *("place", "group", "page", "item", "question", "answer", "people", "percent"),
+    *("answered", "skipped", "not applicable", "not reached"),
+)
+
+
+@needs(Capability.SEE_RESULTS)
+@require_safe
+def results_list(request: StaffRequest) -> HttpResponse:
+    """List the administrations whose results the user may see. 2 statements."""
+    administrations = (
+        results_for(request.permissions)
+        .select_related("published__survey", "wave", "district", "results_roll_up")
+        .defer("published__definition", "published__survey__source")
+        .order_by("-closes_at", "name")
+    )
+    return render(
+        request, "reports/results_list.html", {"administrations": administrations}
+    )
+
+
+@needs(Capability.SEE_RESULTS)
+@require_safe
+def results_page(request: StaffRequest, pk: int) -> HttpResponse:
+    """Show the answers of one place, beside those of the places around it.
+
+    8 statements: the administration, its definition and measures, the place, its
+    district's schools, the groups and their figures.
+    """
+    page = ResultsPage.of(request, pk)
+    return render(request, "reports/results.html", {"page": page})
+
+
+@needs(Capability.SEE_RESULTS)
+@require_safe
+def results_csv(request: StaffRequest, pk: int) -> HttpResponse:
+    page = ResultsPage.of(request, pk)
+    record(
+        "download results",
+        by=request.user,
+        request=request,
+        subject=page.administration,
+        school=page.school,
+        district=page.district,
+    )
+    rows = (
+        (
+            row.place,
+            page.group.label,
+            *(number, chart.name, chart.plain_label, answer, people, percent),
+            *(row.answered, row.skipped, row.not_applicable, row.not_reached),
+        )
+        for number, survey_page in enumerate(page.charts, start=1)
+        for _stem, charts in survey_page.blocks
+        for chart in charts
+        for row in chart.rows
+        for answer, people, percent in row.figures
+    )
+    name = f"{page.administration.name}-results.csv"
+    return csv_response([HEADER, *rows], filename=name)
+
+
+@needs(Capability.MANAGE_SURVEYS)
+@require_POST
+def results_share(request: StaffRequest, pk: int) -> HttpResponse:
+    """Share results with the coordinators of the schools, or stop sharing them."""
+    administration = own_administration_or_404(request.permissions, pk)
+    roll_up = get_object_or_404(ResultsRollUp, pk=administration.pk)
+    shares = request.POST.get("share") == "yes"
+    changed = ResultsRollUp.objects.filter(
+        pk=roll_up.pk, shared_at__isnull=shares
+    ).update(shared_at=timezone.now() if shares else None)
+    if changed:
+        record(
+            "share results" if shares else "stop sharing results",
+            by=request.user,
+            request=request,
+            subject=administration,
+        )
+    if shares:
+        text = _("Schools that reached their threshold can see their results now.")
+    else:
+        text = _("Coordinators can no longer see the results.")
+    messages.success(request, text)
+    return redirect("results_page", pk)

@@ -1,0 +1,49 @@
+"""Decide who may see the results of which administrations and places."""
+
+from __future__ import annotations
+
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from accounts.models import School
+from accounts.permissions import Capability, Permissions
+from reports.thresholds import ThresholdProgress
+from reports.visible_rates import rates_for, school_line
+from survey.administrations import administrations_for
+from survey.models import Administration
+
+
+def results_for(permissions: Permissions) -> QuerySet[Administration]:
+    """Return the administrations whose results the user may see.
+
+    Users who see responses see the results after an administration has closed. All
+    others see them when they are shared.
+    """
+    seen = administrations_for(permissions, Capability.SEE_RESPONSES).values("pk")
+    is_over = Q(closes_at__lte=timezone.now(), pk__in=seen)
+    return administrations_for(permissions, Capability.SEE_RESULTS).filter(
+        Q(results_roll_up__shared_at__isnull=False) | is_over
+    )
+
+
+def is_shared(administration: Administration) -> bool:
+    roll_up = getattr(administration, "results_roll_up", None)
+    return bool(roll_up and roll_up.shared_at)
+
+
+def capability_for(administration: Administration) -> Capability:
+    """Return what is needed in a place to see its results."""
+    if is_shared(administration):
+        return Capability.SEE_RESULTS
+    return Capability.SEE_RESPONSES
+
+
+def threshold_of(
+    permissions: Permissions, administration: Administration, school: School
+) -> ThresholdProgress | None:
+    """Return the progress of a school toward its threshold; None if it is unknown.
+
+    1 statement.
+    """
+    rate = rates_for(permissions, administration).filter(school=school).first()
+    return school_line(rate, administration).threshold if rate else None

@@ -1,0 +1,173 @@
+"""Results in the console: who sees which places, and what is hidden in them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+
+from accounts.models import AuditEntry
+from accounts.tests.logging_in import log_in
+from reports.models import ResultsRollUp, SchoolRate
+from reports.results.hiding import hide_small_groups
+from reports.results.rollup import roll_up_results
+from reports.tests.exports.conftest import answer
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def closed(staff, fall, enrol):
+    """Count a large school, and one with a single person in grade 08."""
+    groups = [
+        *((staff.lincoln, grade, n) for grade in ("07", "08") for n in range(12)),
+        *((staff.washington, "07", n) for n in range(4)),
+        (staff.washington, "08", 0),
+    ]
+    for school, grade, n in groups:
+        answer(enrol(fall, school, grade=grade), {"safe": ("1", "2", "-1")[n % 3]})
+    fall.minimum_group = 3
+    fall.closes_at = timezone.now() - timedelta(hours=1)
+    fall.save()
+    for school, eligible, finished in (
+        (staff.lincoln, 30, 24),
+        (staff.washington, 30, 5),
+    ):
+        SchoolRate.objects.update_or_create(
+            administration=fall,
+            school=school,
+            defaults={
+                "district": school.district,
+                "eligible": eligible,
+                "started": finished,
+                "finished": finished,
+                "at_opening": eligible,
+            },
+        )
+    roll_up_results(fall)
+    hide_small_groups(fall)
+    return fall
+
+
+def share(administration):
+    ResultsRollUp.objects.filter(pk=administration.pk).update(shared_at=timezone.now())
+
+
+def page(client, user, administration, **query):
+    log_in(client, user)
+    return client.get(reverse("results_page", args=[administration.pk]), query)
+
+
+def test_an_analyst_sees_a_closed_administration(
+    client,
+    staff,
+    closed,
+    django_assert_num_queries,
+):
+    # The published survey is cached since.
+    page(client, staff.analyst, closed)
+    with django_assert_num_queries(9):
+        found = client.get(reverse("results_page", args=[closed.pk]))
+    assert found.status_code == 200
+    assert found.context["page"].place_name == "Riverside"
+    assert found.context["page"].figures.people == 29
+    assert "31 % answered" not in found.text
+    listed = client.get(reverse("results_list"))
+    assert closed.title in listed.text
+    closed.closes_at = timezone.now() + timedelta(hours=1)
+    closed.save()
+    assert page(client, staff.analyst, closed).status_code == 404
+    assert closed.title not in client.get(reverse("results_list")).text
+
+
+def test_a_coordinator_sees_shared_results_of_the_own_school(
+    client,
+    staff,
+    closed,
+):
+    assert page(client, staff.chen, closed).status_code == 404
+    share(closed)
+    found = page(client, staff.chen, closed)
+    assert found.context["page"].place_name == "Lincoln"
+    assert found.context["page"].figures.people == 24
+    # Beside those of the district and the state, and of nobody else.
+    for text in ("Riverside", "All schools"):
+        assert text in found.text
+    for query in (
+        {"school": staff.washington.pk},
+        {"district": staff.riverside.pk},
+        {"school": staff.roosevelt.pk},
+        {"school": "x"},
+        {"school": "9" * 40},
+        {"group": "grade:99"},
+    ):
+        assert page(client, staff.chen, closed, **query).status_code == 404
+    assert page(client, staff.sam, closed).context["page"].figures is None
+
+
+def test_a_coordinator_sees_nothing_before_the_threshold_is_reached(
+    client,
+    staff,
+    closed,
+):
+    share(closed)
+    SchoolRate.objects.filter(school=staff.lincoln).update(eligible=300)
+    found = page(client, staff.chen, closed)
+    assert found.context["page"].figures is None
+    assert "when the school has reached its threshold" in found.text
+    csv = client.get(reverse("results_csv", args=[closed.pk])).content.decode()
+    assert csv.count("\n") == 1
+    # Analysts are warned.
+    found = page(client, staff.analyst, closed, school=staff.lincoln.pk)
+    assert found.context["page"].figures.people == 24
+    assert "has not reached its threshold" in found.text
+
+
+def test_hidden_groups_are_stars_in_pages_and_files(client, staff, closed):
+    query = {"school": staff.washington.pk, "group": "grade:08"}
+    found = page(client, staff.analyst, closed, **query)
+    assert found.context["page"].is_hidden
+    assert "Hidden: with so few people" in found.text
+    query = {"district": staff.riverside.pk, "group": "grade:08"}
+    found = page(client, staff.analyst, closed, **query)
+    assert found.context["page"].figures.people == 12
+    assert "Not included: 1 person" in found.text
+    csv = client.get(reverse("results_csv", args=[closed.pk]), query)
+    rows = [line.split(",") for line in csv.content.decode().splitlines()]
+    answers = [row for row in rows if row[3] == "safe"]
+    assert [row[6] for row in answers] == ["4", "4", "4"]
+    assert AuditEntry.objects.get(action="download results").by == "analyst@example.org"
+
+
+def test_results_are_shared_by_those_who_manage_the_survey(
+    client,
+    staff,
+    closed,
+):
+    address = reverse("results_share", args=[closed.pk])
+    for user, status in ((staff.analyst, 404), (staff.chen, 404), (staff.dana, 404)):
+        log_in(client, user)
+        assert client.post(address, {"share": "yes"}).status_code == status
+    log_in(client, staff.state)
+    for _again in range(2):
+        assert client.post(address, {"share": "yes"}).status_code == 302
+    assert "Stop sharing" in page(client, staff.state, closed).text
+    assert page(client, staff.chen, closed).status_code == 200
+    log_in(client, staff.state)
+    client.post(address, {"share": "no"})
+    assert page(client, staff.chen, closed).status_code == 404
+    actions = AuditEntry.objects.filter(action__contains="sharing results")
+    assert actions.count() == 1
+    assert AuditEntry.objects.filter(action="share results").count() == 1
+
+
+def test_results_without_answers_say_so(client, staff, fall):
+    fall.closes_at = timezone.now() - timedelta(hours=1)
+    fall.save()
+    found = page(client, staff.analyst, fall)
+    assert "still being counted" in found.text
+    roll_up_results(fall)
+    hide_small_groups(fall)
+    assert "Nobody in this group has answered" in page(client, staff.state, fall).text
