@@ -35,11 +35,8 @@ def main(seed: int, first: int, step: int, count: int) -> Counter[str]:
         figures["hierarchies"] += 1
         figures.update(shares(hierarchy, decision))
         figures.update(attack(hierarchy, decision, generator))
-        figures.update(
-            attack_without_protection(
-                hierarchy, generator, with_items=number % UNPROTECTED_EVERY == 0
-            )
-        )
+        item = "item_1" if number % UNPROTECTED_EVERY == 0 else None
+        figures.update(attack_without_protection(hierarchy, generator, item=item))
         if number % OPTIMUM_EVERY == 0:
             figures.update(compare_with_optimum(draw_small(generator)))
     return figures
@@ -87,14 +84,14 @@ def attack(
 
 
 def attack_without_protection(
-    hierarchy: Hierarchy, generator: np.random.Generator, *, with_items: bool
+    hierarchy: Hierarchy, generator: np.random.Generator, *, item: str | None
 ) -> dict[str, int]:
     """Attack results of which only small groups themselves are hidden."""
     publication = Publication(hierarchy, unprotected(hierarchy))
-    if with_items:
-        outcome = publication.attack_item("item_1", generator)
-    else:
+    if item is None:
         outcome = publication.attack_groups(generator)
+    else:
+        outcome = publication.attack_item(item, generator)
     return {"recovered_unprotected": outcome.recovered}
 
 

@@ -38,26 +38,14 @@ DECIDED = (
 
 def hide_small_groups(administration: Administration) -> None:
     """Store what is hidden; until then, pages show nothing of newer figures."""
-    districts = dict(
-        CountedSchool.objects.filter(administration=administration).values_list(
-            "school_id", "district_id"
-        )
-    )
-    arrays = result_arrays(administration, districts)
-    if arrays is None or not arrays.places:
+    tables = tables_of(administration)
+    if tables is None:
         return
-    # Where everybody has the same value, or none, it tells about nobody.
-    values = Counter(attribute for attribute, _ in arrays.groups)
-    groups = sorted(
-        (group for group in arrays.groups if group == EVERYONE or values[group[0]] > 1),
-        key=lambda group: (group != EVERYONE, group),
+    arrays = tables.arrays
+    decision = decide(
+        tables.tree, tables.groups, tables.items, administration.minimum_group
     )
-    arrays = arrays.of_groups(groups)
-    tree = PlaceTree(np.array(arrays.parents))
-    people = _group_counts(administration, arrays)
-    tables = categories_of(arrays)
-    decision = decide(tree, people, tables, administration.minimum_group)
-    published = _published(arrays, tree, people, decision)
+    published = _published(tables, decision)
     with transaction.atomic():
         roll_up = ResultsRollUp.objects.select_for_update().filter(
             administration=administration, as_of=arrays.as_of
@@ -65,6 +53,42 @@ def hide_small_groups(administration: Administration) -> None:
         if roll_up.exists():
             _store(administration, arrays, decision, published)
             roll_up.update(hidden_as_of=arrays.as_of)
+
+
+@dataclass(frozen=True)
+class ResultTables:
+    """Everything that is published together of an administration."""
+
+    arrays: ResultArrays
+    tree: PlaceTree
+    groups: GroupCounts
+    # [place, group, category] of each item, and of each option of a multiple choice.
+    items: Mapping[str, Counts]
+
+
+def tables_of(administration: Administration) -> ResultTables | None:
+    """Return the tables to decide about, or None if nobody has answered."""
+    districts = dict(
+        CountedSchool.objects.filter(administration=administration).values_list(
+            "school_id", "district_id"
+        )
+    )
+    arrays = result_arrays(administration, districts)
+    if arrays is None or not arrays.places:
+        return None
+    # Where everybody has the same value, or none, it tells about nobody.
+    values = Counter(attribute for attribute, _ in arrays.groups)
+    groups = sorted(
+        (group for group in arrays.groups if group == EVERYONE or values[group[0]] > 1),
+        key=lambda group: (group != EVERYONE, group),
+    )
+    arrays = arrays.of_groups(groups)
+    return ResultTables(
+        arrays,
+        PlaceTree(np.array(arrays.parents)),
+        _group_counts(administration, arrays),
+        categories_of(arrays),
+    )
 
 
 def categories_of(arrays: ResultArrays) -> dict[str, Counts]:
@@ -142,9 +166,8 @@ class PublishedFigures:
     hidden: Mapping[str, Mask]
 
 
-def _published(
-    arrays: ResultArrays, tree: PlaceTree, groups: GroupCounts, decision: Decision
-) -> PublishedFigures:
+def _published(tables: ResultTables, decision: Decision) -> PublishedFigures:
+    arrays, tree, groups = tables.arrays, tables.tree, tables.groups
     items, columns = arrays.layout.items, arrays.layout.columns
     inner = len(tree) - len(tree.leaves)
     counts = np.zeros((inner, len(arrays.groups), len(columns) + len(items)), np.int32)
