@@ -28,6 +28,8 @@ class VisibleGroup:
     finished: int
     # Only the items that are shown.
     items: Mapping[str, ItemDistribution]
+    # Items that are not shown.
+    hidden_items: Collection[str] = ()
     # Item -> options of a multiple choice whose numbers are hidden.
     hidden_options: Mapping[str, set[str]] = field(default_factory=dict)
     # People of schools that hide one of these groups, who are not in the figures.
@@ -76,16 +78,18 @@ def visible_groups(
             people, finished, counts = published
         layout = layout or Layout.from_json(stored)
         items = items_of(layout, people, unpacked(counts))
+        hidden_items: list[str] = []
         options: dict[str, set[str]] = {}
         # Items come before their options.
         for name in sorted(hidden):
             item, _, option = name.partition(" ")
             if not option:
                 items.pop(item)
+                hidden_items.append(item)
             elif item in items:
                 options.setdefault(item, set()).add(option)
                 del items[item].values[option]
         found[level, key] = VisibleGroup(
-            as_of, people, finished, items, options, left_out
+            as_of, people, finished, items, hidden_items, options, left_out
         )
     return found

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import sqrt
 from typing import Literal, cast
 
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
+from reports.results.layout import Measured
 from reports.results.reading import ItemDistribution
 from reports.results.visible import VisibleGroup
 from reports.suppression import HIDDEN
@@ -41,6 +44,8 @@ class ChartRow:
     skipped: str = ""
     not_applicable: str = ""
     not_reached: str = ""
+    # Of the same place in an earlier administration.
+    is_earlier: bool = False
 
     @property
     def is_hidden(self) -> bool:
@@ -118,10 +123,13 @@ def chart_pages(
     language: str,
     measures: Measures | None,
     places: Mapping[str, VisibleGroup | None],
+    earlier: Mapping[str, VisibleGroup | None],
 ) -> Iterator[ChartPage]:
     """Yield the pages of the survey with their charts.
 
     `places` are the figures to compare, by the name of the place; None is hidden.
+    `earlier` are those of an earlier administration. There, items with other answers
+    are left out.
     """
     localizer = Localizer.of(
         definition, language, dict.fromkeys(definition["items"], "…")
@@ -132,7 +140,12 @@ def chart_pages(
         for measure in (measures["measures"] if measures else [])
         for item in measure["items"]
     }
-    counted = next((group.items for group in places.values() if group), {})
+    counted = {
+        name
+        for group in places.values()
+        if group
+        for name in (*group.items, *group.hidden_items)
+    }
 
     def chart(name: str) -> ItemChart:
         item = definition["items"][name]
@@ -142,7 +155,8 @@ def chart_pages(
         }
         kind: ChartKind = "text"
         found = [group.items.get(name) for group in places.values() if group]
-        measured = next((one.measured for one in found if one), "text")
+        otherwise: Measured = "choice" if options else "text"
+        measured = next((one.measured for one in found if one), otherwise)
         if measured == "choice":
             kind = "scale" if name in scales else "choice"
         elif measured in ("multiple", "number"):
@@ -163,6 +177,16 @@ def chart_pages(
             chart_row(place, group, name, options, kind, on_scale)
             for place, group in places.items()
         ]
+        before = next((one for one in found if one), None)
+        rows[1:1] = [
+            replace(
+                chart_row(place, group, name, options, kind, on_scale), is_earlier=True
+            )
+            for place, group in earlier.items()
+            if not group
+            or name in group.hidden_items
+            or are_comparable(before, group.items.get(name))
+        ]
         return ItemChart(
             name,
             localizer.text(item.get("label")),
@@ -181,6 +205,18 @@ def chart_pages(
         ]
         if blocks:
             yield ChartPage(localizer.text(page["title"]), blocks)
+
+
+def are_comparable(
+    one: ItemDistribution | None, other: ItemDistribution | None
+) -> bool:
+    """Test that two administrations have the same answers to an item."""
+    return bool(
+        one
+        and other
+        and (one.measured, one.width) == (other.measured, other.width)
+        and (one.measured == "number" or one.values.keys() == other.values.keys())
+    )
 
 
 def chart_row(
@@ -285,5 +321,37 @@ def sentence(kind: ChartKind, rows: Sequence[ChartRow], on_scale: int) -> str:
             "answer": rows[0].segments[most].label,
             "percent": f"{say(rows[0]):.0f}",
         }
-    others = ", ".join(f"{row.place}: {say(row):.0f} %" for row in shown[1:])
-    return f"{first}; {others}." if others else f"{first}."
+    others = ", ".join(
+        f"{row.place}: {say(row):.0f} %" for row in shown[1:] if not row.is_earlier
+    )
+    words = f"{first}; {others}." if others else f"{first}."
+    for row in shown[1:]:
+        if row.is_earlier:
+            words += f" {change(rows[0], row, say)}"
+    return words
+
+
+def change(now: ChartRow, before: ChartRow, say: Callable[[ChartRow], float]) -> str:
+    """Say how a percentage changed, and whether chance alone can explain it.
+
+    With two more people in each group, one of whom gave the answer: otherwise a few
+    people who all agree would have no error at all (Agresti and Caffo).
+    """
+    points = round(say(now)) - round(say(before))
+    parts = []
+    for row in (now, before):
+        answered = int(row.answered.replace(",", ""))
+        share = (say(row) / 100 * answered + 1) / (answered + 2)
+        parts.append((share, share * (1 - share) / (answered + 2)))
+    (share, error), (earlier, earlier_error) = parts
+    is_more_than_chance = abs(share - earlier) > 1.96 * sqrt(error + earlier_error)
+    if is_more_than_chance:
+        why = _("more than chance alone explains")
+    else:
+        why = _("which can be chance")
+    words = ngettext(
+        "%(points)s percentage point compared with %(before)s, %(why)s.",
+        "%(points)s percentage points compared with %(before)s, %(why)s.",
+        abs(points),
+    )
+    return words % {"points": f"{points:+d}", "before": before.place, "why": why}

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import urlencode
 
+from django.db.models import QuerySet
 from django.http import Http404
 from django.shortcuts import get_object_or_404
+from django.utils.formats import date_format
+from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
 from accounts.http import StaffRequest
@@ -57,6 +60,9 @@ class ResultsPage:
     schools: Sequence[School]
     groups: Sequence[GroupChoice]
     group: GroupChoice
+    # Earlier administrations that can be compared, and the chosen one.
+    before: Sequence[Administration]
+    compared: Administration | None
     # None: nobody in this group has answered, or the figures are not ready.
     as_of: datetime | None
     figures: VisibleGroup | None
@@ -104,6 +110,12 @@ class ResultsPage:
             found = visible_groups(
                 administration, places.values(), group.attribute, group.value
             )
+        before = list(_earlier(permissions, administration))
+        compared = None
+        if asked := request.GET.get("compare", ""):
+            compared = next((one for one in before if str(one.pk) == asked), None)
+            if compared is None:
+                raise Http404
         districts = permissions.districts(capability).order_by("name")
         schools = permissions.schools(capability).order_by("name")
         figures = found.get(level_and_key)
@@ -120,6 +132,7 @@ class ResultsPage:
                         for name, place in places.items()
                         if place in found
                     },
+                    _figures_before(request, compared, level_and_key, school, group),
                 )
             )
         return cls(
@@ -130,6 +143,8 @@ class ResultsPage:
             list(schools.filter(district=district)) if district else [],
             groups,
             group,
+            before,
+            compared,
             figures.as_of if figures else None,
             figures,
             level_and_key in found and figures is None,
@@ -147,6 +162,8 @@ class ResultsPage:
             chosen["school"] = str(self.school.pk)
         elif self.district:
             chosen["district"] = str(self.district.pk)
+        if self.compared:
+            chosen["compare"] = str(self.compared.pk)
         return urlencode({name: value for name, value in chosen.items() if value})
 
     @property
@@ -212,6 +229,57 @@ def _places_to_compare(
     if is_for_all or own.state:
         places[_("All schools")] = (LEVELS.STATE.value, 0)
     return places
+
+
+def _earlier(
+    permissions: Permissions, administration: Administration
+) -> QuerySet[Administration]:
+    """Return earlier administrations of the survey to the same role, newest first."""
+    survey = administration.published.survey
+    return (
+        results_for(permissions)
+        .filter(
+            role=administration.role,
+            district=administration.district_id,
+            published__survey__name=survey.name,
+            published__survey__district=survey.district_id,
+            closes_at__lt=administration.closes_at,
+        )
+        .select_related("published__survey", "wave", "district", "results_roll_up")
+        .defer("published__definition", "published__survey__source")
+        .order_by("-closes_at")
+    )
+
+
+def _figures_before(
+    request: StaffRequest,
+    compared: Administration | None,
+    place: Place,
+    school: School | None,
+    group: GroupChoice,
+) -> dict[str, VisibleGroup | None]:
+    """Return the place's figures in an earlier administration, by its name."""
+    if compared is None:
+        return {}
+    permissions = request.permissions
+    own = permissions.places(capability_for(compared))
+    level, key = place
+    if school is not None:
+        may_see = own.has_school(school)
+        if not permissions.places(Capability.SEE_RESPONSES).has_school(school):
+            threshold = threshold_of(permissions, compared, school)
+            is_reached = threshold and threshold.state == ThresholdState.REACHED
+            may_see = may_see and bool(is_reached)
+    elif level == LEVELS.DISTRICT.value:
+        may_see = own.has_district(key)
+    else:
+        may_see = own.state
+    if not may_see:
+        return {}
+    found = visible_groups(compared, [place], group.attribute, group.value)
+    if place not in found:
+        return {}
+    return {date_format(localtime(compared.opens_at), "F Y"): found[place]}
 
 
 def _groups(administration: Administration, place: Place) -> list[GroupChoice]:

@@ -44,7 +44,7 @@ def results_list(request: StaffRequest) -> HttpResponse:
 def results_page(request: StaffRequest, pk: int) -> HttpResponse:
     """Show the answers of one place, beside those of the places around it.
 
-    8 statements: the administration, its definition and measures, the place, its
+    9 statements: the administration and earlier ones, its measures, the place, its
     district's schools, the groups and their figures.
     """
     page = ResultsPage.of(request, pk)

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
+from reports.console.results.charts import ChartRow, Segment, change
 from reports.models import ResultsRollUp, SchoolRate
 from reports.results.hiding import hide_small_groups
 from reports.results.rollup import roll_up_results
@@ -68,7 +69,7 @@ def test_an_analyst_sees_a_closed_administration(
 ):
     # The published survey is cached since.
     page(client, staff.analyst, closed)
-    with django_assert_num_queries(9):
+    with django_assert_num_queries(10):
         found = client.get(reverse("results_page", args=[closed.pk]))
     assert found.status_code == 200
     assert found.context["page"].place_name == "Riverside"
@@ -161,6 +162,95 @@ def test_results_are_shared_by_those_who_manage_the_survey(
     actions = AuditEntry.objects.filter(action__contains="sharing results")
     assert actions.count() == 1
     assert AuditEntry.objects.filter(action="share results").count() == 1
+
+
+@pytest.fixture
+def earlier(staff, spring, enrol):
+    """Close an administration before, in which Lincoln answered otherwise."""
+    for n in range(12):
+        given = {"safe": ("1", "1", "2")[n % 3], "far": "not far"}
+        answer(enrol(spring, staff.lincoln, grade="07"), given)
+    spring.minimum_group = 3
+    spring.opens_at = timezone.now() - timedelta(days=200)
+    spring.closes_at = timezone.now() - timedelta(days=180)
+    spring.save()
+    roll_up_results(spring)
+    hide_small_groups(spring)
+    return spring
+
+
+def chart_of(response, name):
+    charts = [
+        chart
+        for chart_page in response.context["page"].charts
+        for _stem, charts in chart_page.blocks
+        for chart in charts
+    ]
+    return next(chart for chart in charts if chart.name == name)
+
+
+def test_an_earlier_administration_can_be_compared(client, staff, closed, earlier):
+    query = {"school": staff.lincoln.pk, "compare": earlier.pk}
+    found = page(client, staff.analyst, closed, **query)
+    safe = chart_of(found, "safe")
+    assert [row.is_earlier for row in safe.rows] == [False, True, False]
+    assert safe.rows[1].answered == "12"
+    assert [one.people for one in safe.rows[1].segments] == ["8", "4", "0"]
+    # From 67 to 33 %, of 12 and 24 people.
+    assert "-34 percentage points compared with" in safe.sentence
+    assert safe.sentence.endswith("which can be chance.")
+    # It was a text then.
+    assert [row.is_earlier for row in chart_of(found, "far").rows] == [False, False]
+    csv = client.get(reverse("results_csv", args=[closed.pk]), query)
+    rows = [line.split(",") for line in csv.content.decode().splitlines()]
+    before = [row for row in rows if row[0] == safe.rows[1].place and row[3] == "safe"]
+    assert [row[6] for row in before] == ["8", "4", "0"]
+    # A group that nobody was in then.
+    found = page(client, staff.analyst, closed, **query, group="grade:08")
+    assert len(chart_of(found, "safe").rows) == 2
+
+
+def test_a_change_of_many_people_is_more_than_chance():
+    def row(place, answered, percent):
+        return ChartRow(place, [Segment("Agree", "", "", 0, 2 * percent, 1)], answered)
+
+    def say(row):
+        return row.segments[0].width / 2
+
+    now = row("Lincoln", "1,200", 45.0)
+    assert change(now, row("May", "1,100", 40.0), say) == (
+        "+5 percentage points compared with May, more than chance alone explains."
+    )
+    assert change(now, row("May", "1,100", 44.0), say).endswith("can be chance.")
+    # A few people who all agree.
+    assert change(row("Here", "2", 100.0), row("May", "2", 0.0), say).endswith(
+        "can be chance."
+    )
+
+
+def test_only_results_that_the_user_may_see_are_compared(
+    client, staff, closed, earlier, spring
+):
+    share(closed)
+    assert page(client, staff.chen, closed, compare=earlier.pk).status_code == 404
+    share(earlier)
+    SchoolRate.objects.create(
+        administration=earlier,
+        school=staff.lincoln,
+        district=staff.riverside,
+        eligible=300,
+        started=12,
+        finished=12,
+        at_opening=300,
+    )
+    found = page(client, staff.chen, closed, compare=earlier.pk)
+    assert not any(row.is_earlier for row in chart_of(found, "safe").rows)
+    SchoolRate.objects.filter(administration=earlier).update(eligible=20, at_opening=20)
+    found = page(client, staff.chen, closed, compare=earlier.pk)
+    assert any(row.is_earlier for row in chart_of(found, "safe").rows)
+    # Later ones are no earlier ones.
+    for wrong in (closed.pk, 10**30, "x"):
+        assert page(client, staff.chen, earlier, compare=wrong).status_code == 404
 
 
 def test_results_without_answers_say_so(client, staff, fall):
