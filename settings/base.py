@@ -264,9 +264,7 @@ STORAGES: dict[str, Any] = {
     "private": PRIVATE_FILES,
     # File names contain a hash of the content; gzip and brotli copies are stored
     # next to the files.
-    "staticfiles": {
-        "BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"
-    },
+    "staticfiles": {"BACKEND": "settings.infrastructure.static_storage.StaticStorage"},
 }
 # Compressor's bundles also have a hash in their names, but are not in the
 # manifest.
