@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Case, Exists, When
+from django.db.models import Case, Exists, Q, When
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -186,10 +186,11 @@ def have_people_in_own_schools(
         return []
     people = Respondent.objects.on_roster()
     places = permissions.places(C.SEE_RATES)
-    if places.districts:
-        people = people.filter(school__in=permissions.schools(C.SEE_RATES))
-    elif not places.state:
-        people = people.filter(school__in=places.schools)
+    if not places.state:
+        own = Q(school__in=places.schools)
+        if places.districts:
+            own |= Q(school__district__in=places.districts)
+        people = people.filter(own)
     # The keys are in the statement as numbers. With a reference to another
     # row, the planner would expect people in every administration, and read
     # two million rows to find that a new one has none.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from django.db.models import Count, Q, QuerySet
@@ -47,20 +47,21 @@ def administrations_in(places: Places) -> QuerySet[Administration]:
         return administrations
     if not places:
         return administrations.none()
-    own_schools = School.objects.filter(
-        Q(district__in=places.districts) | Q(pk__in=places.schools)
-    )
-    # The districts of single schools too: an administration may be offered in
-    # all schools of a district.
-    own_districts = District.objects.filter(
-        Q(pk__in=places.districts) | Q(schools__in=places.schools)
-    )
+    own_schools = Q(schools__district__in=places.districts)
+    own_districts: Collection[int] | QuerySet[District] = places.districts
+    if places.schools:
+        own_schools |= Q(schools__in=places.schools)
+        # The districts of single schools too: an administration may be offered
+        # in all schools of a district.
+        own_districts = District.objects.filter(
+            Q(pk__in=places.districts) | Q(schools__in=places.schools)
+        )
     everywhere = Q(districts=None, schools=None)
     return administrations.filter(
         pk__in=administrations.filter(
             everywhere & (Q(district=None) | Q(district__in=own_districts))
             | Q(districts__in=own_districts)
-            | Q(schools__in=own_schools)
+            | own_schools
         ).values("pk")
     )
 
