@@ -1,7 +1,7 @@
-"""Load the demo: three surveys, five schools, 200 people on rosters, two waves.
+"""Load the demo: three surveys, five schools, 200 people on rosters, three waves.
 
-One wave has closed, with four of five people finished; in the other, which is
-open, two of five have finished so far, and parents answer by open codes.
+Two waves have closed, with three and four of five people finished; in the third,
+which is open, two of five have finished so far, and parents answer by open codes.
 
 Everything is created by the functions that the commands use, in one
 transaction: an interrupted load leaves nothing behind.
@@ -76,7 +76,10 @@ class WavePlan:
 
 
 RUNNING = WavePlan("demo", opens=-9, closes=12, finished=0.4, stopped=0.1)
-CLOSED = WavePlan("demo-last", opens=-203, closes=-182, finished=0.8, stopped=0.05)
+CLOSED = (
+    WavePlan("demo-first", opens=-568, closes=-547, finished=0.75, stopped=0.05),
+    WavePlan("demo-last", opens=-203, closes=-182, finished=0.8, stopped=0.05),
+)
 
 
 class DemoFileRefused(Exception):
@@ -135,7 +138,7 @@ def load_demo(*, feed_folder: str = "", feed_address: str = "") -> Demo:
 
 
 def load_waves(now: datetime) -> None:
-    for plan in (CLOSED, RUNNING):
+    for plan in (*CLOSED, RUNNING):
         opens_at = now + timedelta(days=plan.opens)
         closes_at = now + timedelta(days=plan.closes)
         month = date_format(timezone.localtime(opens_at), "F Y")

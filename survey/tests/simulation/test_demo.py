@@ -16,6 +16,7 @@ from statistics import correlation, mean, variance
 import pytest
 from django.core.management import call_command
 from django.db import transaction
+from django.db.models import Min
 from django.test import Client, TestCase
 from django.utils import timezone
 from openpyxl import load_workbook
@@ -381,6 +382,7 @@ class TestTheLoadedDemo(TestCase):
 
         assert District.objects.count() == 2
         assert School.objects.count() == 5
+        assert shares("demo-first-") == (200, 160, 150)
         assert shares("demo-last-") == (200, 170, 160)
         assert shares("demo-") == (200, 100, 80)
         assert [card["role"] for card in loaded["cards"]] == [
@@ -534,11 +536,13 @@ class TestTheLoadedDemo(TestCase):
         last = [mean for (wave, _), mean in means.items() if "last" in wave]
         assert max(last) - min(last) > 0.1
 
-    def test_one_wave_is_closed_and_the_other_open(self):
+    def test_two_waves_are_closed_and_the_third_is_open(self):
         now = timezone.now()
-        last, running = Wave.objects.order_by("administrations__opens_at").distinct()
+        waves = Wave.objects.annotate(opens=Min("administrations__opens_at"))
+        first, last, running = waves.order_by("opens")
 
-        assert {one.closes_at < now for one in last.administrations.all()} == {True}
+        for wave in (first, last):
+            assert {one.closes_at < now for one in wave.administrations.all()} == {True}
         for one in running.administrations.all():
             assert one.opens_at < now < one.closes_at
 
@@ -588,7 +592,7 @@ class TestTheLoadedDemo(TestCase):
         moments = Respondent.objects.exclude(completed_at=None).values_list(
             "completed_at", flat=True
         )
-        for plan in (RUNNING, CLOSED):
+        for plan in (RUNNING, *CLOSED):
             names = [f"{plan.prefix}-{name}" for name in FILES.values()]
             of_wave = moments.filter(administration__name__in=names)
             assert max(of_wave) - min(of_wave) > timedelta(days=3)
