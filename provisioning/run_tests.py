@@ -32,8 +32,9 @@ TESTS_FAILED, NO_TESTS_COLLECTED = 1, 5
 MOST_REPEATED = 10
 # What needs neither Chromium, nor servers, nor a long time.
 FAST = "not browser and not alone and not slow"
-# More than cores: tests often wait for browsers, servers and processes.
-WORKERS = min(6, 3 * (os.cpu_count() or 1))
+# More than cores: tests often wait for browsers, servers and processes. But each
+# process costs a minute of processor time for its servers and its own start.
+WORKERS = min(6, 2 * (os.cpu_count() or 1))
 
 
 def main() -> int:
@@ -106,9 +107,15 @@ def run_everything(chosen: Sequence[str], workers: int, *, postgres_only: bool) 
         output = stack.enter_context(tempfile.TemporaryFile())
         on_sqlite = None
         if not postgres_only:
-            on_sqlite = start_pytest(chosen, select="sqlite", output=output)
+            on_sqlite = start_pytest(
+                chosen or files_marked("sqlite"), select="sqlite", output=output
+            )
         print("Tests that run alone", flush=True)
-        statuses.append(run_twice(chosen, select="alone", servers=servers))
+        statuses.append(
+            run_twice(
+                chosen, among=files_marked("alone"), select="alone", servers=servers
+            )
+        )
         if on_sqlite:
             print("Tests on SQLite of what has its own SQL for it", flush=True)
             statuses.append(wait_for_pytest(on_sqlite))
@@ -129,6 +136,15 @@ def start_servers(count: int, stack: ExitStack) -> list[Path]:
     return [each.result() for each in starting]
 
 
+def files_marked(marker: str) -> list[str]:
+    """List the files with such tests: to collect all files takes 12 s."""
+    return [
+        str(path.relative_to(ROOT))
+        for path in sorted(ROOT.glob("*/**/test_*.py"))
+        if f"mark.{marker}" in path.read_text()
+    ]
+
+
 def is_failure(status: int) -> bool:
     return status not in (0, NO_TESTS_COLLECTED)
 
@@ -136,13 +152,14 @@ def is_failure(status: int) -> bool:
 def run_twice(
     chosen: Sequence[str],
     *,
+    among: Sequence[str] = (),
     select: str,
     servers: Sequence[Path],
     workers: int = 1,
 ) -> int:
     """Run a group of tests, and a few that failed once more, by themselves."""
     with tempfile.TemporaryDirectory() as cache:
-        options = [*chosen, "-o", f"cache_dir={cache}"]
+        options = [*(chosen or among), "-o", f"cache_dir={cache}"]
         status = run_pytest(options, select=select, workers=workers, servers=servers)
         if status != TESTS_FAILED or chosen:
             return status

@@ -41,6 +41,7 @@ def slowly_counted(administration: Administration, widths=None):
         if place is None or not stored.filter(state="a").exists():
             continue
         school, grade, attributes = place
+        answers = exported(one)
         district = type(one.school).objects.get(pk=school).district_id
         groups = [("", ""), ("grade", grade)]
         groups += [
@@ -52,15 +53,15 @@ def slowly_counted(administration: Administration, widths=None):
                     (level, key, attribute, value),
                     {"people": 0, "finished": 0, "items": {}},
                 )
-                add(group, one, widths or {})
+                add(group, one, answers, widths or {})
     return found
 
 
-def add(group, one: Respondent, widths) -> None:
+def add(group, one: Respondent, answers, widths) -> None:
     group["people"] += 1
     group["finished"] += one.completed_at is not None
     definition = definition_of(one.administration)
-    for name, (state, value) in exported(one).items():
+    for name, (state, value) in answers.items():
         kind = definition["items"][name]["kind"]
         if kind in ("note", "hidden"):
             continue
