@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 from django.utils.translation import gettext as _
 
 from survey.definitions.expressions import labels_of
+from survey.definitions.measure_editing import sheet_rows
 from survey.definitions.schema import (
     ITEM_TEXTS,
     RULES,
     BlockDefinition,
     ItemDefinition,
+    Measures,
     SurveyDefinition,
     Texts,
 )
@@ -76,14 +78,22 @@ class Comparison:
         return bool(self.texts) and not self.differences
 
 
-def compare(was: SurveyDefinition, now: SurveyDefinition) -> Comparison:
-    """List the texts that differ between two definitions, and all else that does."""
+def compare(
+    was: SurveyDefinition,
+    now: SurveyDefinition,
+    measures: tuple[Measures | None, Measures | None] = (None, None),
+) -> Comparison:
+    """List the texts that differ between two definitions, and all else that does.
+
+    `measures` are those of the two versions.
+    """
     comparer = DefinitionComparer(was, now)
     comparer.compare_settings()
     comparer.compare_pages()
     comparer.compare_items()
     comparer.compare_option_sets()
     comparer.compare_labels_in_rules()
+    comparer.compare_measures(*measures)
     result = comparer.result
     if not result.differences and without_texts(was) != without_texts(now):
         # A safety net: a part that none of the above knows differs, and rows
@@ -264,6 +274,28 @@ class DefinitionComparer:
                     "rules": ", ".join(sorted(rules)),
                 }
                 self.add_difference(place, before[value], after[value])
+
+    def compare_measures(self, was: Measures | None, now: Measures | None) -> None:
+        """Compare measures and essentials as rows of their sheet."""
+        earlier, later = (
+            {
+                f"{row.get('type')} {row.get('name')}": row
+                for row in (sheet_rows(side) if side else [])
+            }
+            for side in (was, now)
+        )
+        self.compare_names("%(name)s", list(earlier), list(later))
+        for place, after in later.items():
+            if place not in earlier:
+                continue
+            before = earlier[place]
+            self.add_texts(place, before.texts["label"], after.texts["label"])
+            words = _("%(place)s, description") % {"place": place}
+            texts = before.texts["description"], after.texts["description"]
+            self.add_texts(words, *texts)
+            for column in after.values:
+                words = f"{place}, {column}"
+                self.add_difference(words, before.get(column), after.get(column))
 
     def compare_names(self, kind: str, was: list[str], now: list[str]) -> None:
         """Find the names that came, went or moved; `kind` has a place for the name."""

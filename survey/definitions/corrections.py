@@ -20,7 +20,7 @@ from accounts.models import User
 from accounts.permissions import Capability, Permissions
 from survey.administrations import administrations_for, may_manage
 from survey.definitions.comparison import Difference, compare, summary
-from survey.definitions.measures import measures_of, without_texts
+from survey.definitions.measures import measures_of
 from survey.definitions.publishing import (
     NotPublishable,
     compile_definition,
@@ -69,23 +69,16 @@ def publish_correction(
         raise NotACorrection(_("The two versions do not belong to the same owner."), [])
     earlier = load_definition(corrects.definition)
     definition = corrected_definition(survey, earlier, corrects.digest)
-    comparison = compare(earlier, definition)
+    comparison = compare(
+        earlier, definition, (measures_of(corrects.survey), measures_of(survey))
+    )
     if comparison.differences:
         raise NotACorrection(
             _("This is more than a correction of texts: %(differences)s.")
             % {"differences": summary(comparison.differences)},
             comparison.differences,
         )
-    was, now = measures_of(corrects.survey), measures_of(survey)
-    if without_texts(was) != without_texts(now):
-        raise NotACorrection(
-            _(
-                "The measures differ in more than their texts. Upload the workbook as"
-                " a new version, or with the measures of the published one."
-            ),
-            [],
-        )
-    if not comparison.texts and was == now:
+    if not comparison.texts:
         raise NotACorrection(_("No text differs: there is nothing to correct."), [])
     return freeze(survey, definition, corrects=corrects, by=by, request=request)
 

@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import Literal, cast
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
@@ -27,13 +27,23 @@ from survey.definitions.measures import measures_of
 from survey.definitions.publishing import lock_survey
 from survey.definitions.schema import (
     ITEM_TEXTS,
+    EssentialDefinition,
     ItemDefinition,
     ItemRules,
+    MeasureDefinition,
     SurveyDefinition,
     Texts,
     load_definition,
 )
-from survey.models import Block, Item, Option, Page, PublishedSurvey, Survey
+from survey.models import (
+    Block,
+    Item,
+    Option,
+    Page,
+    PublishedSurvey,
+    Survey,
+    SurveyMeasures,
+)
 from survey.xlsform.columns import SurveyRow
 from survey.xlsform.draft import (
     BlockDraft,
@@ -52,6 +62,7 @@ MOST_TEXTS = 120
 NO_RULES = {"id", "page", "kind", "label", "hint", "guidance", "option_set", "local"}
 
 FIELD_WORDS = {
+    "description": gettext_lazy("description"),
     "hint": gettext_lazy("hint"),
     "guidance": gettext_lazy("guidance"),
     "required_message": gettext_lazy("message if it is required"),
@@ -94,11 +105,39 @@ class EditableText:
 
 
 @dataclass(frozen=True, slots=True)
+class MeasureText:
+    """The label or description of a measure or essential, in all languages.
+
+    `entry` is a part of the content of `row`.
+    """
+
+    place: str
+    row: SurveyMeasures
+    entry: EssentialDefinition | MeasureDefinition
+    field: Literal["label", "description"]
+
+    @property
+    def key(self) -> str:
+        return f"measure-{self.entry['name']}-{self.field}"
+
+    @property
+    def texts(self) -> Texts:
+        return self.entry[self.field]
+
+    def set(self, texts: Texts) -> None:
+        self.entry[self.field] = texts
+        self.row.save(update_fields=["content"])
+
+
+SurveyText = EditableText | MeasureText
+
+
+@dataclass(frozen=True, slots=True)
 class TextSection:
-    """Texts that are edited together: of a page, or of a set of options."""
+    """Texts that are edited together: of a page, a set of options, or measures."""
 
     name: str
-    texts: Sequence[EditableText]
+    texts: Sequence[SurveyText]
 
     @property
     def digest(self) -> str:
@@ -199,7 +238,7 @@ def _item_draft(name: str, item: ItemDefinition) -> ItemDraft:
 
 
 def sections_of(survey: Survey) -> list[TextSection]:
-    """Return all texts, page by page, then the sets of options. 5 statements."""
+    """Return all texts: of pages, sets of options and measures. 6 statements."""
     blocks = Block.objects.prefetch_related(
         Prefetch("items", queryset=Item.objects.all())
     )
@@ -217,6 +256,9 @@ def sections_of(survey: Survey) -> list[TextSection]:
         options = option_set.options.all()
         texts = [EditableText(one.value, one, "label") for one in options if one.label]
         found += _parts(_("Options %(name)s") % {"name": option_set.name}, texts)
+    measures = SurveyMeasures.objects.filter(survey=survey).first()
+    if measures is not None:
+        found += _parts(_("Measures"), list(_texts_of_measures(measures)))
     return found
 
 
@@ -237,7 +279,18 @@ def _texts_of_page(page: Page) -> Iterator[EditableText]:
                     yield text
 
 
-def _parts(name: str, texts: list[EditableText]) -> Iterator[TextSection]:
+def _texts_of_measures(row: SurveyMeasures) -> Iterator[MeasureText]:
+    fields: tuple[Literal["label"], Literal["description"]] = ("label", "description")
+    for entry in [*row.content["essentials"], *row.content["measures"]]:
+        for field in fields:
+            words = FIELD_WORDS.get(field)
+            place = f"{entry['name']}, {words}" if words else entry["name"]
+            text = MeasureText(place, row, entry, field)
+            if text.texts:
+                yield text
+
+
+def _parts(name: str, texts: Sequence[SurveyText]) -> Iterator[TextSection]:
     for start in range(0, len(texts), MOST_TEXTS):
         more = f" ({start // MOST_TEXTS + 1})" if start else ""
         yield TextSection(f"{name}{more}", texts[start : start + MOST_TEXTS])

@@ -26,6 +26,7 @@ from survey.definitions.corrections import (
     publish_correction,
     use_correction,
 )
+from survey.definitions.measures import measures_of
 from survey.definitions.publishing import NotPublishable
 from survey.definitions.schema import load_definition
 from survey.definitions.uploads import receive_upload
@@ -101,12 +102,14 @@ def survey_correction(request: StaffRequest, pk: int) -> HttpResponse:
     published = survey.published.first()
     refusal = ""
     earlier = load_definition(corrects.definition)
+    measures = measures_of(corrects.survey), measures_of(survey)
     if published is not None:
-        comparison = compare(earlier, load_definition(published.definition))
+        definition = load_definition(published.definition)
+        comparison = compare(earlier, definition, measures)
     else:
         try:
             definition = corrected_definition(survey, earlier, corrects.digest)
-            comparison = compare(earlier, definition)
+            comparison = compare(earlier, definition, measures)
         except NotPublishable as error:
             comparison, refusal = Comparison(), str(error)
     offering = [

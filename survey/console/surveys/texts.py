@@ -20,7 +20,7 @@ from survey.console.surveys.views import own_survey_or_404
 from survey.definitions.schema import LanguageDefinition, Texts
 from survey.definitions.text_drafts import (
     LONGEST_TEXT,
-    EditableText,
+    SurveyText,
     TextsChanged,
     TextSection,
     save_texts,
@@ -66,7 +66,7 @@ class TextsForm(forms.Form):
                     ),
                 )
 
-    def rows(self) -> list[tuple[EditableText, list[forms.BoundField]]]:
+    def rows(self) -> list[tuple[SurveyText, list[forms.BoundField]]]:
         return [
             (
                 one,

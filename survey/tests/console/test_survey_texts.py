@@ -8,10 +8,12 @@ from django.test import Client
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
 from survey.definitions.corrections import publish_correction
+from survey.definitions.measures import measures_of
 from survey.definitions.publishing import publish_survey
 from survey.definitions.text_drafts import sections_of, start_text_draft
 from survey.models import Survey
 from survey.tests.console.test_surveys import ROWS, draft_of, offered
+from survey.tests.definitions.test_corrections import with_measures
 
 pytestmark = pytest.mark.django_db
 
@@ -170,5 +172,28 @@ def test_texts_of_one_and_of_three_questions_cost_the_same(
     rows[2:2] = [[ROWS[2][0], f"pet{n}", *ROWS[2][2:]] for n in range(items)]
     published = publish_survey(survey=draft_of(rows=rows))
     draft = start_text_draft(corrects=published, by=staff.state)
-    with django_assert_num_queries(10):
+    with django_assert_num_queries(11):
         assert client.get(f"/console/surveys/{draft.pk}/texts/2/").status_code == 200
+
+
+def test_labels_of_measures_are_corrected_too(client, staff):
+    published = publish_survey(survey=with_measures(draft_of()))
+    draft = begin(client, published.survey)
+    reply = client.post(*form_of(client, draft, "trust", "Trusting", review="1"))
+    text = client.get(reply["Location"]).content.decode()
+    assert "1 changed text" in text and "measure trust" in text and "Trusting" in text
+    corrected = publish_correction(survey=draft, corrects=published, by=staff.state)
+    [measure] = measures_of(corrected.survey)["measures"]
+    assert measure["label"] == {"en": "Trusting"}
+    [measure] = measures_of(published.survey)["measures"]
+    assert measure["label"] == {"en": "Trust"}
+
+
+def test_other_items_of_a_measure_are_listed_as_a_difference(client):
+    published = publish_survey(survey=with_measures(draft_of()))
+    other = draft_of(version="1.1", corrects=published)
+    with_measures(other, items=("pet",))
+    reply = client.get(f"/console/surveys/{other.pk}/correction/")
+    [difference] = reply.context["comparison"].differences
+    assert difference.place == "measure trust, items"
+    assert (difference.was, difference.now) == ("pet age", "pet")
