@@ -137,6 +137,12 @@ class SchoolRateLine(RateLine):
         )
 
     @property
+    def is_reached(self) -> bool:
+        """Return whether enough people have finished for a report."""
+        threshold = self.threshold
+        return threshold is not None and threshold.state is ThresholdState.REACHED
+
+    @property
     def drawn_threshold(self) -> int:
         """How many are needed, as a line in a chart of the rate; 0 for no line."""
         return self.needed or 0

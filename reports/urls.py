@@ -8,6 +8,7 @@ from reports.console.exports import views as exports
 from reports.console.home import console_home
 from reports.console.rates import views as rates
 from reports.console.results import views as results
+from reports.console.scores import views as scores
 
 urlpatterns = [
     path("", console_home, name="console_home"),
@@ -31,6 +32,18 @@ urlpatterns = [
     path("results/<int:pk>/", results.results_page, name="results_page"),
     path("results/<int:pk>/results.csv", results.results_csv, name="results_csv"),
     path("results/<int:pk>/share/", results.results_share, name="results_share"),
+    path("results/<int:pk>/scores/", scores.scores_table, name="scores_table"),
+    path("results/<int:pk>/scores.csv", scores.scores_csv, name="scores_csv"),
+    path(
+        "results/<int:pk>/schools/<int:school>/",
+        scores.school_report_page,
+        name="school_report",
+    ),
+    path(
+        "results/<int:pk>/schools/<int:school>/report.pdf",
+        scores.school_report_pdf,
+        name="school_report_pdf",
+    ),
     path("exports/", exports.export_list, name="export_list"),
     path("exports/new/", exports.export_new, name="export_new"),
     path("exports/panel/", exports.export_panel, name="export_panel"),

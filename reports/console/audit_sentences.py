@@ -11,6 +11,10 @@ def register() -> None:
     add_sentences(
         {
             "download response rates": gettext_noop("{who} downloaded response rates"),
+            "download scores": gettext_noop("{who} downloaded scores: {subject}"),
+            "download school report": gettext_noop(
+                "{who} downloaded a school's report: {subject}"
+            ),
             "ask for export": gettext_noop("{who} asked for an export: {subject}"),
             "ask for export with names": gettext_noop(
                 "{who} asked for names in {subject}"

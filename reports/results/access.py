@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db.models import Q, QuerySet
+from django.shortcuts import get_object_or_404
 from django.utils import timezone
 
 from accounts.models import School
@@ -23,6 +24,17 @@ def results_for(permissions: Permissions) -> QuerySet[Administration]:
     is_over = Q(closes_at__lte=timezone.now(), pk__in=seen)
     return administrations_for(permissions, Capability.SEE_RESULTS).filter(
         Q(results_roll_up__shared_at__isnull=False) | is_over
+    )
+
+
+def administration_or_404(permissions: Permissions, pk: int) -> Administration:
+    """Return an administration whose results the user may see, for its title too."""
+    return get_object_or_404(
+        results_for(permissions)
+        .select_related("published__survey", "wave", "district")
+        .select_related("results_roll_up", "scoring")
+        .defer("published__definition", "published__survey__source"),
+        pk=pk,
     )
 
 

@@ -32,6 +32,15 @@ def disable_logging():
     logging.disable(logging.NOTSET)
 
 
+@pytest.fixture(autouse=True)
+def show_reports_as_html(monkeypatch):
+    """Send what a PDF is made of: its text can be searched, and it is there at once."""
+    monkeypatch.setattr(
+        "reports.console.scores.views.pdf_files",
+        lambda documents: {name: html.encode() for name, html in documents.items()},
+    )
+
+
 @pytest.fixture
 def scenario(settings) -> Scenario:
     # Sessions in the database are restored when a request is rolled back.

@@ -21,6 +21,7 @@ from accounts.permissions import Capability, Permissions, Places
 from reports.console.results.charts import ChartPage, chart_pages
 from reports.models import GroupResults
 from reports.results.access import (
+    administration_or_404,
     capability_for,
     is_shared,
     results_for,
@@ -80,12 +81,7 @@ class ResultsPage:
     def of(cls, request: StaffRequest, pk: int) -> ResultsPage:
         """Read what the address asks for; Http404 for places of others."""
         permissions = request.permissions
-        administration = get_object_or_404(
-            results_for(permissions)
-            .select_related("published__survey", "wave", "district", "results_roll_up")
-            .defer("published__definition", "published__survey__source"),
-            pk=pk,
-        )
+        administration = administration_or_404(permissions, pk)
         roll_up = getattr(administration, "results_roll_up", None)
         capability = capability_for(administration)
         district, school = _place(request, permissions, capability)
@@ -173,6 +169,10 @@ class ResultsPage:
     @property
     def finished(self) -> str:
         return f"{self.figures.finished:,}" if self.figures else ""
+
+    @property
+    def has_scores(self) -> bool:
+        return hasattr(self.administration, "scoring")
 
     @property
     def left_out(self) -> str:

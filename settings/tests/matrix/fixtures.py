@@ -32,7 +32,13 @@ from accounts.models import (
     School,
     User,
 )
-from reports.models import Export, ResultsRollUp
+from reports.models import (
+    Calibration,
+    Export,
+    ResultsRollUp,
+    ScoreRow,
+    Scoring,
+)
 from survey.access_codes import code_for, current_version, digest_for, format_code
 from survey.administrations import open_administration
 from survey.definitions.corrections import publish_correction
@@ -61,6 +67,7 @@ from survey.models import (
     RosterMissing,
     RosterUpload,
     Survey,
+    SurveyMeasures,
     SurveyUpload,
     Wave,
 )
@@ -193,6 +200,9 @@ ROUTE_PARAMETERS = (
     RouteParameter("roster_template_* pk", pk_of("administration"), shared=True),
     RouteParameter("roster_* pk", pk_of("roster"), shared=True),
     RouteParameter("merge_* pk", pk_of("merge")),
+    RouteParameter("scores_* pk", pk_of("administration"), shared=True),
+    RouteParameter("school_report* pk", pk_of("administration"), shared=True),
+    RouteParameter("school_report* school", pk_of("school")),
     RouteParameter("rates_school* pk", pk_of("school")),
     RouteParameter("rates_district* pk", pk_of("district")),
     RouteParameter("export_detail pk", pk_of("export"), shared=True),
@@ -319,6 +329,8 @@ def create_place(
     )
     respondent = create_respondent(administration, school, published, mark)
     respondent_of_shared = create_respondent(shared, school, published, mark)
+    for scored in (administration, shared):
+        create_scores(scored, school)
     create_join(mark, respondent, administrator)
     surveys = create_surveys(mark, administrator, district)
     parents = create_administration(
@@ -745,10 +757,27 @@ def create_administration(
         administration=administration,
         as_of=now,
         written_at=now,
-        layout={},
+        hidden_as_of=now,
+        layout={"items": [], "widths": {}, "columns": [], "attributes": []},
         shared_at=now,
     )
     return administration
+
+
+def create_scores(administration: Administration, school: School) -> None:
+    """Create a school's score on one measure."""
+    now = timezone.now()
+    Scoring.objects.get_or_create(
+        administration=administration,
+        defaults={"as_of": now, "calculated_at": now, "people": 20},
+    )
+    Calibration.objects.get_or_create(
+        administration=administration,
+        measure="safety",
+        defaults={"people": 20, "scale_deviation": 1.0, "calculated_at": now},
+    )
+    group = {"administration": administration, "level": "school", "place_id": school.pk}
+    ScoreRow.objects.create(**group, measures={"safety": [20, 0.1, 0.2, 52]})
 
 
 def create_respondent(
@@ -849,6 +878,18 @@ def create_published_survey() -> PublishedSurvey:
     reading = read_xlsform(io.BytesIO(source))
     survey = import_survey(
         draft=reading.draft, source_name="climate.xlsx", source=source
+    )
+    measure = {
+        "name": "safety",
+        "label": {"en": "Safety"},
+        "description": {},
+        "essential": "",
+        "direction": "positive",
+        "items": [],
+        "missing": [],
+    }
+    SurveyMeasures.objects.create(
+        survey=survey, content={"essentials": [], "measures": [measure]}
     )
     return publish_survey(survey=survey)
 

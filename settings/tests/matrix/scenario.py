@@ -17,6 +17,7 @@ from django.conf import settings
 from django.contrib.sessions.models import Session
 from django.core.cache import cache
 from django.core.handlers import wsgi
+from django.db.models import F
 from django.http import HttpResponseBase, QueryDict
 from django.test import Client
 from django.test.client import MULTIPART_CONTENT
@@ -25,6 +26,8 @@ from accounts.access import Audience
 from accounts.models import User
 from accounts.staff_cookies import PREFIX
 from accounts.tests.logging_in import log_in
+from reports.models import ResultsRollUp, SchoolRate
+from reports.results.rollup import roll_up_results
 from reports.rollup import roll_up
 from settings.tests.matrix import snapshot
 from settings.tests.matrix.fixtures import (
@@ -39,6 +42,7 @@ from settings.tests.matrix.fixtures import (
 )
 from settings.tests.matrix.routes import Route
 from survey.files import path_of, private_files
+from survey.models import Administration
 
 ANY_PARAMETER = "*"
 FORM = "application/x-www-form-urlencoded"
@@ -203,6 +207,13 @@ class Scenario:
         )
         self.places = (self.own, self.other, self.neighbor)
         roll_up()
+        for administration in Administration.objects.filter(scoring__isnull=False):
+            roll_up_results(administration)
+        # Nothing is hidden, and enough people finished for reports of the schools.
+        ResultsRollUp.objects.update(hidden_as_of=F("as_of"))
+        SchoolRate.objects.update(
+            eligible=20, at_opening=20, started=20, finished=20, needed=10
+        )
         self.requesters = list(self._create_requesters(head))
         self.digests = snapshot.table_digests()
         self.related_rows = {

@@ -1,0 +1,329 @@
+"""Make the heat table of schools and measures, with response rates beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from django import forms
+from django.db.models import Case, F, Q, QuerySet, Value, When
+from django.http import Http404
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from accounts.console.listing import Listing
+from accounts.http import Cell, StaffRequest
+from accounts.language import language_to_read
+from accounts.models import District
+from reports.console.scores.access import districts_with_scores, places_with_scores
+from reports.models import SchoolRate, Scoring
+from reports.rate_lines import SchoolRateLine
+from reports.results.access import administration_or_404, is_shared
+from reports.results.reading import LEVELS
+from reports.results.visible import Place
+from reports.scores.visible import (
+    Scores,
+    VisibleScore,
+    measures_in,
+    score_to_sort_by,
+    visible_scores,
+)
+from reports.scores.words import band_tone, band_words
+from reports.suppression import HIDDEN
+from reports.visible_rates import rates_for, school_line
+from survey.definitions.measures import measures_of
+from survey.definitions.schema import MeasureDefinition, Measures, Texts
+from survey.models import Administration
+from survey.taking.published import published_survey
+from survey.taking.rendering import Localizer
+
+SORTS = {
+    "name": ("school__name",),
+    "district": ("district__name", "school__name"),
+    "rate": ("rate_order", "school__name"),
+}
+# Prefix of the sort key of a measure or essential.
+BY_SCORE = "score-"
+ESSENTIALS = "essentials"
+STATE: Place = (LEVELS.STATE.value, 0)
+
+
+class ScoresFilter(forms.Form):
+    district = forms.ChoiceField(label=gettext_lazy("District"), required=False)
+    show = forms.ChoiceField(label=gettext_lazy("Show"), required=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreColumn:
+    """A measure, or an essential."""
+
+    name: str
+    label: str
+    is_essential: bool
+    is_positive: bool
+
+    @property
+    def sort(self) -> str:
+        return f"{BY_SCORE}{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreCell:
+    column: ScoreColumn
+    # None is hidden; without a score, there is none at all.
+    text: str
+    score: VisibleScore | None = None
+
+    @classmethod
+    def of(cls, column: ScoreColumn, scores: Scores) -> ScoreCell:
+        if column.name not in scores:
+            return cls(column, "–")
+        score = scores[column.name]
+        return cls(column, str(score.score) if score else HIDDEN, score)
+
+    @property
+    def tone(self) -> int:
+        """The colour, 0 for none."""
+        if self.score is None:
+            return 0
+        return band_tone(self.score.band, is_positive=self.column.is_positive)
+
+    @property
+    def words(self) -> str:
+        if self.score is None:
+            return ""
+        return band_words(self.score.band, is_positive=self.column.is_positive)
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceRow:
+    """A district or the state, to compare with."""
+
+    name: str
+    cells: Sequence[ScoreCell]
+
+
+@dataclass(frozen=True, slots=True)
+class SchoolRow:
+    """A school, and its scores if it has reached the threshold of a report."""
+
+    line: SchoolRateLine
+    cells: Sequence[ScoreCell]
+
+
+@dataclass(frozen=True)
+class ScoresTable:
+    administration: Administration
+    # Whether the user sees all districts.
+    is_whole_state: bool
+    scoring: Scoring | None
+    districts: Sequence[District]
+    district: District | None
+    columns: Sequence[ScoreColumn]
+    form: ScoresFilter
+    listing: Listing[SchoolRate]
+
+    @classmethod
+    def of(cls, request: StaffRequest, pk: int) -> ScoresTable:
+        """Read what the address asks for; Http404 for places of others.
+
+        6 statements, and 1 more where a score sorts the schools.
+        """
+        administration = administration_or_404(request.permissions, pk)
+        own = places_with_scores(request.permissions, administration)
+        districts = list(
+            districts_with_scores(request.permissions, administration).order_by("name")
+        )
+        asked = request.GET.get("district", "")
+        district = next((one for one in districts if str(one.pk) == asked), None)
+        if asked and district is None:
+            raise Http404
+        content = measures_of(administration.published.survey)
+        content = content or {"essentials": [], "measures": []}
+        columns = _columns(administration, content)
+        form = _filter_form(request, districts, columns)
+        rows = rates_for(request.permissions, administration)
+        if not own.state:
+            rows = rows.filter(
+                Q(district_id__in=own.districts) | Q(school_id__in=own.schools)
+            )
+        if district is not None:
+            rows = rows.filter(district=district)
+        return cls(
+            administration,
+            own.state,
+            Scoring.objects.filter(pk=administration.pk).first(),
+            districts,
+            district,
+            _columns_to_show(columns, content, request.GET.get("show", "")),
+            form,
+            _listing(request, administration, content, columns, rows),
+        )
+
+    @property
+    def place_name(self) -> str:
+        if self.district:
+            return str(self.district)
+        return str(self.districts[0]) if len(self.districts) == 1 else _("All schools")
+
+    def rows(self) -> tuple[list[PlaceRow], list[SchoolRow]]:
+        """Return the rows of one page, and those to compare with. 4 statements."""
+        around = {}
+        if self.is_whole_state or is_shared(self.administration):
+            around[_("All schools")] = STATE
+        compared = [self.district] if self.district else self.districts
+        if len(compared) == 1 and compared[0]:
+            around[str(compared[0])] = (LEVELS.DISTRICT.value, compared[0].pk)
+        lines = self._lines(self.listing.page.object_list)
+        scores = self._scores(lines, list(around.values()))
+        return (
+            [
+                PlaceRow(name, self._cells(scores[place]))
+                for name, place in around.items()
+                if place in scores
+            ],
+            list(self._school_rows(lines, scores)),
+        )
+
+    def all_rows(self) -> Iterator[SchoolRow]:
+        """Yield the rows of all pages. 5 statements."""
+        rows = self.listing.page.paginator.object_list
+        lines = self._lines(cast("QuerySet[SchoolRate]", rows))
+        yield from self._school_rows(lines, self._scores(lines, []))
+
+    def _lines(self, rows: Iterable[SchoolRate]) -> list[SchoolRateLine]:
+        return [school_line(row, self.administration) for row in rows]
+
+    def _scores(
+        self, lines: Sequence[SchoolRateLine], around: Sequence[Place]
+    ) -> dict[Place, Scores]:
+        places = [_place(line) for line in lines if line.is_reached]
+        return visible_scores(self.administration, [*around, *places])
+
+    def _school_rows(
+        self, lines: Sequence[SchoolRateLine], scores: dict[Place, Scores]
+    ) -> Iterator[SchoolRow]:
+        for line in lines:
+            yield SchoolRow(line, self._cells(scores.get(_place(line), {})))
+
+    def _cells(self, scores: Scores) -> list[ScoreCell]:
+        return [ScoreCell.of(column, scores) for column in self.columns]
+
+
+def _place(line: SchoolRateLine) -> Place:
+    return LEVELS.SCHOOL.value, line.school.pk
+
+
+def _columns(administration: Administration, content: Measures) -> list[ScoreColumn]:
+    """Return each essential with its measures, then measures without one."""
+    published = published_survey(administration.published_id)
+    localizer = Localizer.of(
+        published.definition, language_to_read(published.languages)
+    )
+
+    def label(texts: Texts, name: str) -> str:
+        return localizer.plain(texts) or name
+
+    def of_measures(measures: Iterable[MeasureDefinition]) -> Iterator[ScoreColumn]:
+        for measure in measures:
+            name, is_positive = measure["name"], measure["direction"] == "positive"
+            yield ScoreColumn(name, label(measure["label"], name), False, is_positive)
+
+    columns: list[ScoreColumn] = []
+    for essential in content["essentials"]:
+        name = essential["name"]
+        columns.append(ScoreColumn(name, label(essential["label"], name), True, True))
+        columns += of_measures(measures_in(content, name))
+    known = {column.name for column in columns}
+    others = (one for one in content["measures"] if one["name"] not in known)
+    return [*columns, *of_measures(others)]
+
+
+def _columns_to_show(
+    columns: Sequence[ScoreColumn], content: Measures, show: str
+) -> list[ScoreColumn]:
+    if show == ESSENTIALS:
+        return [column for column in columns if column.is_essential]
+    names = {measure["name"] for measure in measures_in(content, show)} if show else ()
+    return [c for c in columns if c.name == show or c.name in names] or list(columns)
+
+
+def _filter_form(
+    request: StaffRequest,
+    districts: Sequence[District],
+    columns: Sequence[ScoreColumn],
+) -> ScoresFilter:
+    # Bound, so that the fields show what is in the address.
+    form = ScoresFilter(request.GET)
+    district = cast(forms.ChoiceField, form.fields["district"])
+    district.choices = [
+        ("", _("All districts")),
+        *((one.pk, str(one)) for one in districts),
+    ]
+    if len(districts) < 2:
+        del form.fields["district"]
+    essentials = [column for column in columns if column.is_essential]
+    show = cast(forms.ChoiceField, form.fields["show"])
+    show.choices = [
+        ("", _("All measures")),
+        (ESSENTIALS, _("Essentials only")),
+        *((column.name, column.label) for column in essentials),
+    ]
+    if not essentials:
+        del form.fields["show"]
+    return form
+
+
+def _listing(
+    request: StaffRequest,
+    administration: Administration,
+    content: Measures,
+    columns: Sequence[ScoreColumn],
+    rows: QuerySet[SchoolRate],
+) -> Listing[SchoolRate]:
+    sorts = dict(SORTS)
+    sort = request.GET.get("sort", "")
+    name = sort.removeprefix("-").removeprefix(BY_SCORE)
+    if sort.removeprefix("-").startswith(BY_SCORE) and any(
+        column.name == name for column in columns
+    ):
+        # Schools without a score come last in both orders.
+        without = -1 if sort.startswith("-") else 1000
+        score = score_to_sort_by(administration, content, name, without=without)
+        rows = rows.annotate(
+            score_order=Case(
+                When(needed__lte=F("shown_finished"), then=score),
+                default=Value(without),
+            )
+        )
+        sorts[f"{BY_SCORE}{name}"] = ("score_order", "school__name")
+    return Listing(
+        request,
+        rows.select_related("school__district"),
+        search=("school__name", "school__code", "district__name"),
+        sorts=sorts,
+    )
+
+
+def csv_rows(table: ScoresTable) -> Iterator[Sequence[Cell]]:
+    """Yield the header and a row for each school, of all pages."""
+    header = ["district", "school", "code", "eligible", "finished", "rate (%)"]
+    for column in table.columns:
+        header.append(column.name)
+        if not column.is_essential:
+            header.append(f"{column.name} standard error")
+    yield header
+    for row in table.all_rows():
+        line = row.line
+        cells: list[Cell] = [line.school.district.name, line.name, line.school.code]
+        finished = HIDDEN if line.finished is None else line.finished
+        cells += [line.eligible, finished, HIDDEN if line.is_hidden else line.rate]
+        for cell in row.cells:
+            score = cell.score
+            hidden = HIDDEN if cell.text == HIDDEN else None
+            cells.append(score.score if score else hidden)
+            if not cell.column.is_essential:
+                error = score.error if score else None
+                cells.append(hidden if error is None else round(error, 1))
+        yield cells

@@ -1,0 +1,107 @@
+"""Scores in the console: the table of schools, and the report of one school."""
+
+from __future__ import annotations
+
+from django.http import Http404, HttpResponse
+from django.shortcuts import render
+from django.utils import translation
+from django.utils.text import slugify
+from django.views.decorators.http import require_safe
+
+from accounts.access import needs
+from accounts.audit import record
+from accounts.http import StaffRequest, attachment, csv_response
+from accounts.language import language_to_read
+from accounts.permissions import Capability
+from reports.console.scores.access import school_or_404
+from reports.console.scores.table import ScoresTable, csv_rows
+from reports.results.access import administration_or_404
+from reports.school_report.pdf import NoPdf, body_of, html_of, pdf_files
+from reports.school_report.report import (
+    SchoolReport,
+    frame_language_for,
+    school_report,
+)
+from reports.scores.words import band_ranges
+from survey.taking.published import published_survey
+
+
+@needs(Capability.SEE_RESULTS)
+@require_safe
+def scores_table(request: StaffRequest, pk: int) -> HttpResponse:
+    """Show the scores of all schools that the user may see, 50 on a page."""
+    table = ScoresTable.of(request, pk)
+    around, schools = table.rows()
+    context = {
+        "table": table,
+        "administration": table.administration,
+        "around": around,
+        "schools": schools,
+        "bands": band_ranges(),
+        "filter_form": table.form,
+    }
+    return table.listing.render("reports/scores_table.html", context)
+
+
+@needs(Capability.SEE_RESULTS)
+@require_safe
+def scores_csv(request: StaffRequest, pk: int) -> HttpResponse:
+    table = ScoresTable.of(request, pk)
+    record(
+        "download scores",
+        by=request.user,
+        request=request,
+        subject=table.administration,
+        district=table.district,
+    )
+    filename = f"scores-{table.administration.name}.csv"
+    return csv_response(csv_rows(table), filename=filename)
+
+
+@needs(Capability.SEE_RESULTS)
+@require_safe
+def school_report_page(request: StaffRequest, pk: int, school: int) -> HttpResponse:
+    """Show a school's report in one of the survey's languages."""
+    report, languages = _report(request, pk, school)
+    context = {"report": report, "languages": languages, "body": body_of(report)}
+    return render(request, "reports/school_report.html", context)
+
+
+@needs(Capability.SEE_RESULTS)
+@require_safe
+def school_report_pdf(request: StaffRequest, pk: int, school: int) -> HttpResponse:
+    report, _languages = _report(request, pk, school)
+    if not report.has_figures:
+        raise Http404
+    try:
+        files = pdf_files({"report": html_of(report)})
+    except NoPdf:
+        return render(request, "reports/school_report_no_pdf.html", status=503)
+    record(
+        "download school report",
+        by=request.user,
+        request=request,
+        subject=report.administration,
+        school=report.school,
+    )
+    name = f"report-{report.administration.name}-{report.school.code}"
+    return attachment(
+        files["report"],
+        filename=f"{slugify(name)}-{report.language}.pdf",
+        content_type="application/pdf",
+    )
+
+
+def _report(
+    request: StaffRequest, pk: int, school_pk: int
+) -> tuple[SchoolReport, list[str]]:
+    """Return the report, and the languages in which there is one."""
+    administration = administration_or_404(request.permissions, pk)
+    school = school_or_404(request.permissions, administration, school_pk)
+    languages = published_survey(administration.published_id).languages
+    language = request.GET.get("language") or language_to_read(languages)
+    if language not in languages:
+        raise Http404
+    with translation.override(frame_language_for(language)):
+        report = school_report(request.permissions, administration, school, language)
+    return report, languages

@@ -1,0 +1,384 @@
+"""Put together a school's report in one language, from what may be shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from django.conf import settings
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from accounts.models import School
+from accounts.permissions import Permissions
+from reports.models import Calibration
+from reports.rate_lines import SchoolRateLine
+from reports.results.access import capability_for, is_shared, results_for
+from reports.results.reading import LEVELS
+from reports.results.visible import Place
+from reports.scores.scale import BANDS, HIGHEST, PEOPLE
+from reports.scores.visible import (
+    Scores,
+    VisibleScore,
+    earlier_waves,
+    scores_of_waves,
+)
+from reports.scores.words import band_ranges, band_tone, band_words, change_words
+from reports.suppression import HIDDEN
+from reports.visible_rates import lines_of_school
+from survey.definitions.measures import measures_of
+from survey.definitions.schema import Texts
+from survey.models import Administration
+from survey.taking import messages
+from survey.taking.published import published_survey
+from survey.taking.rendering import Localizer, Text, html_of
+
+# Units of a strip in a score.
+STRIP = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreLine:
+    """The score of one place or wave: a row of a table, with a strip as a chart."""
+
+    name: str
+    score: VisibleScore | None
+    is_positive: bool = True
+    # The change since the wave before.
+    change: str = ""
+
+    @property
+    def text(self) -> str:
+        return str(self.score.score) if self.score else HIDDEN
+
+    @property
+    def error(self) -> str:
+        if self.score is None or self.score.error is None:
+            return ""
+        return f"±{self.score.error:.1f}"
+
+    @property
+    def words(self) -> str:
+        if self.score is None:
+            return ""
+        return band_words(self.score.band, is_positive=self.is_positive)
+
+    @property
+    def tone(self) -> int:
+        if self.score is None:
+            return 0
+        return band_tone(self.score.band, is_positive=self.is_positive)
+
+    @property
+    def position(self) -> int:
+        return STRIP * self.score.score if self.score else 0
+
+    @property
+    def span(self) -> tuple[str, str]:
+        """Where the line of the standard error begins and ends."""
+        error = (self.score.error or 0.0) if self.score else 0.0
+        low, high = self.position - STRIP * error, self.position + STRIP * error
+        return f"{max(low, 0):.1f}", f"{min(high, STRIP * (HIGHEST + 1)):.1f}"
+
+    @property
+    def areas(self) -> list[tuple[int, int, int]]:
+        """Return colour, start and width of each band in the strip."""
+        ends = [*BANDS[1:], HIGHEST + 1]
+        starts = [0, *BANDS[1:]]
+        return [
+            (
+                band_tone(number, is_positive=self.is_positive),
+                STRIP * start,
+                STRIP * (end - start),
+            )
+            for number, (start, end) in enumerate(zip(starts, ends, strict=True), 1)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportPart:
+    """An essential or a measure."""
+
+    name: str
+    label: Text
+    description: Text
+    # The school first, then its district and the state.
+    places: Sequence[ScoreLine]
+    # Waves from the first to this one; empty without an earlier one.
+    trend: Sequence[ScoreLine] = ()
+    # Items, and whether they count the other way round.
+    items: Sequence[tuple[Text, bool]] = ()
+    people: str = ""
+    is_positive: bool = True
+
+    @property
+    def own(self) -> ScoreLine:
+        return self.places[0]
+
+    @property
+    def sentence(self) -> str:
+        if self.own.score is None:
+            return _("Hidden, because too few people answered.")
+        others = ", ".join(
+            f"{line.name}: {line.text}" for line in self.places[1:] if line.score
+        )
+        found = _("%(score)s points of 99: %(words)s.") % {
+            "score": self.own.text,
+            "words": self.own.words,
+        }
+        return f"{found} {others}." if others else found
+
+
+@dataclass(frozen=True)
+class SchoolReport:
+    """What a school's page and file show. Without parts, `reason` says why."""
+
+    administration: Administration
+    school: School
+    # The survey's language of labels, and the language of all other texts.
+    language: str
+    frame_language: str
+    line: SchoolRateLine | None
+    reason: str
+    essentials: Sequence[tuple[ReportPart, Sequence[ReportPart]]] = ()
+    # Measures without an essential.
+    others: Sequence[ReportPart] = ()
+    # Titles of the administrations whose people have the mean 50, and whether
+    # 20 points are a deviation of people instead of schools.
+    benchmarks: Sequence[str] = ()
+    is_of_people: bool = False
+
+    @property
+    def has_figures(self) -> bool:
+        return bool(self.essentials or self.others)
+
+    @property
+    def place_names(self) -> list[str]:
+        parts = [part for part, _ in self.essentials] or list(self.others)
+        return [line.name for line in parts[0].places] if parts else []
+
+    @cached_property
+    def bands(self) -> list[tuple[int, str, str]]:
+        return band_ranges()
+
+    @property
+    def rate_sentence(self) -> str:
+        """The response rate, and the threshold that allows the report."""
+        line = self.line
+        if line is None or line.finished is None or not line.needed:
+            return ""
+        words = _(
+            "%(finished)s of %(eligible)s finished (%(rate)s); a report needs"
+            " %(needed)s."
+        )
+        return words % {
+            "finished": f"{line.finished:,}",
+            "eligible": line.eligible_words,
+            "rate": line.rate_words,
+            "needed": f"{line.needed:,}",
+        }
+
+
+def frame_language_for(language: str) -> str:
+    """Return the console's language that fits a survey's, or English."""
+    base = language.lower().split("-")[0]
+    return base if base in dict(settings.LANGUAGES) else "en"
+
+
+def school_report(
+    permissions: Permissions,
+    administration: Administration,
+    school: School,
+    language: str,
+) -> SchoolReport:
+    """Read a school's report in a language of the survey. 11 statements.
+
+    To be called with the language of `frame_language_for` active. Raises KeyError
+    for a language that the survey does not have.
+    """
+    earlier = earlier_waves(administration)
+    visible = results_for(permissions).filter(pk__in=[one.pk for one in earlier])
+    seen = {
+        one.pk
+        for one in visible.select_related("results_roll_up")
+        if permissions.places(capability_for(one)).has_school(school)
+    }
+    waves = [*(one for one in earlier if one.pk in seen), administration]
+    lines = {
+        line.administration.pk: line
+        for line in lines_of_school(permissions, school, waves)
+    }
+    line = lines.get(administration.pk)
+    frame = frame_language_for(language)
+    about = (administration, school, language, frame, line)
+    if line is None:
+        return SchoolReport(*about, _("This school does not take part."))
+    if not line.is_reached:
+        words = _("There is no report for this school: %(words)s.")
+        return SchoolReport(*about, words % {"words": line.words})
+    waves = [one for one in waves if one.pk in lines and lines[one.pk].is_reached]
+    places = _places(permissions, administration, school)
+    found = scores_of_waves(waves, places.values())
+    own = found[administration.pk].get(_of_school(school))
+    if not own:
+        return SchoolReport(*about, _("The scores have not been calculated yet."))
+    if not any(own.values()):
+        return SchoolReport(
+            *about,
+            _(
+                "There is no report for this school: with so few answers it would"
+                " show what somebody answered, or would let it be calculated."
+            ),
+        )
+    parts = ReportParts(administration, language, frame, places, waves, found)
+    essentials, others = parts.read()
+    calibrations = Calibration.objects.filter(
+        pk__in=frozenset().union(*(one.benchmarks for one in own.values() if one))
+    ).select_related("administration__published__survey")
+    benchmarks = list(
+        calibrations.defer(
+            "items",
+            "administration__published__definition",
+            "administration__published__survey__source",
+        )
+    )
+    return SchoolReport(
+        *about,
+        "",
+        essentials,
+        others,
+        sorted({one.administration.title for one in benchmarks}),
+        any(one.scale_unit == PEOPLE for one in benchmarks),
+    )
+
+
+def _of_school(school: School) -> Place:
+    return LEVELS.SCHOOL.value, school.pk
+
+
+def _places(
+    permissions: Permissions, administration: Administration, school: School
+) -> dict[str, Place]:
+    """Return the school, and the places around it whose results the user may see."""
+    own = permissions.places(capability_for(administration))
+    is_for_all = is_shared(administration)
+    places = {school.name: _of_school(school)}
+    if is_for_all or own.has_district(school.district_id):
+        places[school.district.name] = (LEVELS.DISTRICT.value, school.district_id)
+    if is_for_all or own.state:
+        places[_("All schools")] = (LEVELS.STATE.value, 0)
+    return places
+
+
+@dataclass(frozen=True)
+class ReportParts:
+    """Makes the parts of a report from scores."""
+
+    administration: Administration
+    language: str
+    frame_language: str
+    places: Mapping[str, Place]
+    waves: Sequence[Administration]
+    scores: Mapping[int, Mapping[Place, Scores]]
+
+    def read(
+        self,
+    ) -> tuple[list[tuple[ReportPart, list[ReportPart]]], list[ReportPart]]:
+        """Return essentials with their measures, and measures without one.
+
+        1 statement, and those of the published survey.
+        """
+        published = published_survey(self.administration.published_id)
+        definition = published.definition
+        localizer = Localizer.of(definition, self.language)
+        content = measures_of(self.administration.published.survey)
+        content = content or {"essentials": [], "measures": []}
+
+        def text(texts: Texts | None, otherwise: str = "") -> Text:
+            found, code = localizer.find(texts)
+            if not found:
+                return Text(html_of(otherwise))
+            html = html_of(found, dict.fromkeys(definition["items"], "…"))
+            if code.lower().split("-")[0] == self.frame_language:
+                return Text(html)
+            return Text(html, _language_attributes(code))
+
+        measures: dict[str, list[ReportPart]] = {}
+        for measure in content["measures"]:
+            name = measure["name"]
+            if not self._is_scored(name):
+                continue
+            is_positive = measure["direction"] == "positive"
+            own = self._own_scores.get(name)
+            part = ReportPart(
+                name,
+                text(measure["label"], name),
+                text(measure["description"]),
+                self._lines(name, is_positive=is_positive),
+                self._trend(name, is_positive=is_positive),
+                [
+                    (
+                        text(definition["items"][item["name"]].get("label")),
+                        item["reversed"],
+                    )
+                    for item in measure["items"]
+                    if item["name"] in definition["items"]
+                ],
+                f"{own.people:,}" if own else "",
+                is_positive,
+            )
+            measures.setdefault(measure["essential"], []).append(part)
+        essentials = [
+            (
+                ReportPart(
+                    essential["name"],
+                    text(essential["label"], essential["name"]),
+                    text(essential["description"]),
+                    self._lines(essential["name"]),
+                    self._trend(essential["name"]),
+                ),
+                measures.pop(essential["name"]),
+            )
+            for essential in content["essentials"]
+            if essential["name"] in measures
+        ]
+        return essentials, [part for rest in measures.values() for part in rest]
+
+    @cached_property
+    def _own_scores(self) -> Scores:
+        [school, *_others] = self.places.values()
+        return self.scores[self.administration.pk][school]
+
+    def _is_scored(self, name: str) -> bool:
+        return name in self._own_scores
+
+    def _lines(self, name: str, *, is_positive: bool = True) -> list[ScoreLine]:
+        found = self.scores[self.administration.pk]
+        return [
+            ScoreLine(place, found.get(key, {}).get(name), is_positive)
+            for place, key in self.places.items()
+        ]
+
+    def _trend(self, name: str, *, is_positive: bool = True) -> list[ScoreLine]:
+        """Return the waves whose scores can be compared with this one's."""
+        now = self._own_scores.get(name)
+        if now is None:
+            return []
+        [school, *_others] = self.places.values()
+        lines: list[ScoreLine] = []
+        before: VisibleScore | None = None
+        for wave in self.waves:
+            scores = self.scores[wave.pk].get(school, {})
+            score = scores.get(name)
+            if name not in scores or (score and score.benchmarks != now.benchmarks):
+                continue
+            change = change_words(score, before) if score and before else ""
+            lines.append(ScoreLine(wave.title, score, is_positive, change))
+            before = score
+        return lines if len(lines) > 1 else []
+
+
+def _language_attributes(code: str) -> SafeString:
+    return format_html(' lang="{}" dir="{}"', code, messages.direction(code))

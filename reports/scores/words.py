@@ -1,0 +1,59 @@
+"""Say what a score means, in the active language."""
+
+from __future__ import annotations
+
+import math
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from reports.scores.scale import BANDS, HIGHEST
+from reports.scores.visible import VisibleScore
+
+# From the lowest band to the highest. Of a negative measure such as noise, much is
+# not strong.
+STRENGTHS = (
+    gettext_lazy("very weak"),
+    gettext_lazy("weak"),
+    gettext_lazy("neutral"),
+    gettext_lazy("strong"),
+    gettext_lazy("very strong"),
+)
+AMOUNTS = (
+    gettext_lazy("very low"),
+    gettext_lazy("low"),
+    gettext_lazy("average"),
+    gettext_lazy("high"),
+    gettext_lazy("very high"),
+)
+# Of an estimate, 95 % of the errors are within so many standard errors.
+CERTAIN = 1.96
+
+
+def band_words(band: int, *, is_positive: bool = True) -> str:
+    return str((STRENGTHS if is_positive else AMOUNTS)[band - 1])
+
+
+def band_tone(band: int, *, is_positive: bool = True) -> int:
+    """Return the colour of a band: 1 where a school is worst off, 5 at best."""
+    return band if is_positive else len(BANDS) + 1 - band
+
+
+def band_ranges() -> list[tuple[int, str, str]]:
+    """Return each band with its scores and its words."""
+    ends = [first - 1 for first in BANDS[1:]] + [HIGHEST]
+    return [
+        (number, f"{first}–{end}", band_words(number))
+        for number, (first, end) in enumerate(zip(BANDS, ends, strict=True), 1)
+    ]
+
+
+def change_words(now: VisibleScore, before: VisibleScore) -> str:
+    """Return the change between two waves, and whether it exceeds its error."""
+    change = now.score - before.score
+    points = f"{change:+d}".replace("-", "−") if change else "±0"
+    if now.error is None or before.error is None:
+        return points
+    if abs(change) > CERTAIN * math.hypot(now.error, before.error):
+        return _("%(points)s, more than chance") % {"points": points}
+    return _("%(points)s, within its error") % {"points": points}

@@ -1,0 +1,91 @@
+"""A survey with measures in two languages, and two waves with scores."""
+
+from __future__ import annotations
+
+import pytest
+
+from reports.results.hiding import hide_small_groups
+from reports.results.rollup import roll_up_results
+from reports.rollup import roll_up
+from reports.scores.scoring import score_administration
+from reports.tests.scores.conftest import closed, simulated, take_part
+from survey.definitions.publishing import publish_survey
+from survey.models import Respondent
+from survey.tests.conftest import empty_caches  # noqa: F401
+from survey.tests.workbooks import workbook
+from survey.xlsform import import_survey, read_xlsform
+
+ENGLISH, SPANISH = "label::English (en)", "label::Spanish (es)"
+MEASURES = [
+    ["type", "name", ENGLISH, SPANISH, "essential", "direction", "items", "missing"],
+    ["essential", "safe", "Safe school", "Escuela segura", "", "", "", ""],
+    ["measure", "trust", "Trust", "Confianza", "safe", "", "q1 q2 -q3 q4", "dk"],
+    ["measure", "noise", "Noise", "Ruido", "safe", "negative", "q5 q6 q7", "dk"],
+]
+
+
+def published_in_two_languages():
+    rows = [["type", "name", ENGLISH, SPANISH, "appearance"]]
+    for page, items in (("one", range(1, 5)), ("two", range(5, 8))):
+        rows.append(["begin group", page, "", "", "field-list"])
+        rows += [
+            [
+                "select_one agree",
+                f"q{n}",
+                f"Question <{n}>",
+                f"Pregunta <{n}>",
+                "",
+            ]
+            for n in items
+        ]
+        rows.append(["end group", "", "", "", ""])
+    choices = [["list_name", "name", ENGLISH, SPANISH]]
+    choices += [["agree", str(n), f"Level {n}", f"Nivel {n}"] for n in range(1, 5)]
+    choices.append(["agree", "dk", "I don't know", "No sé"])
+    content = workbook(
+        {
+            "survey": rows,
+            "choices": choices,
+            "measures": MEASURES,
+            "settings": [
+                ["form_title", "form_id", "version", "default_language"],
+                ["School climate", "climate", "1", "English (en)"],
+            ],
+        }
+    )
+    reading = read_xlsform(content)
+    assert reading.draft, [str(problem) for problem in reading.problems]
+    return publish_survey(
+        survey=import_survey(draft=reading.draft, source=content, district=None)
+    )
+
+
+def answered(administration, school, people, seed, finished=None, **options):
+    """Enrol people who answer; all have finished unless a number is given."""
+    found = take_part(administration, school, simulated(people, seed, **options))
+    keys = [person.pk for person in found[:finished]]
+    respondents = Respondent.objects.filter(pk__in=keys)
+    respondents.update(completed_at=administration.opens_at)
+
+
+def scored(administration):
+    roll_up()
+    roll_up_results(administration)
+    hide_small_groups(administration)
+    score_administration(administration)
+    return administration
+
+
+@pytest.fixture
+def survey(db):
+    return published_in_two_languages()
+
+
+@pytest.fixture
+def fall(staff, survey):
+    """Washington has answers, and too few who finished for a report."""
+    administration = closed(survey, "fall-2026")
+    answered(administration, staff.lincoln, 60, 1, shift=0.5)
+    answered(administration, staff.washington, 40, 2, finished=15)
+    answered(administration, staff.roosevelt, 40, 3, shift=-0.5)
+    return scored(administration)

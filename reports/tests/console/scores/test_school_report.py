@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.utils import timezone
+
+from accounts.models import AuditEntry
+from accounts.tests.logging_in import log_in
+from reports.models import GroupResults, ResultsRollUp, SchoolRate
+from reports.school_report import pdf
+from reports.scores.visible import visible_scores
+from reports.tests.console.scores.conftest import answered, scored
+from reports.tests.scores.conftest import closed
+
+pytestmark = pytest.mark.django_db
+
+
+def report(client, administration, school, query=""):
+    return client.get(
+        f"/console/results/{administration.pk}/schools/{school.pk}/{query}"
+    )
+
+
+def text_of(response):
+    assert response.status_code == 200, response.status_code
+    bare = re.sub(r"<svg.*?</svg>|<[^>]+>", " ", response.content.decode(), flags=re.S)
+    return re.sub(r"\s+", " ", bare)
+
+
+def hide(administration, level, key, **fields):
+    GroupResults.objects.filter(
+        administration=administration, level=level, place_id=key, attribute=""
+    ).update(**fields)
+
+
+def test_a_report_compares_a_school_with_its_district_and_the_state(
+    client, staff, fall
+):
+    log_in(client, staff.state)
+    page = text_of(report(client, fall, staff.lincoln))
+    places = [
+        ("school", staff.lincoln.pk),
+        ("district", staff.riverside.pk),
+        ("state", 0),
+    ]
+    found = visible_scores(fall, places)
+    school, district, state = (found[place] for place in places)
+    assert "60 of 60 finished (100 %); a report needs 30." in page
+    assert (
+        f"{school['trust'].score} points of 99: neutral."
+        f" Riverside: {district['trust'].score}, All schools: {state['trust'].score}."
+    ) in page
+    assert f"{school['safe'].score}, neutral" in page
+    assert f"±{school['trust'].error:.1f}" in page
+    assert "Question &lt;3&gt; (counts the other way round)" in page
+    assert "Less is better." in page
+    assert "Benchmark: School climate" in page
+    assert "How to read this report" in page
+    assert "Change over time" not in page
+
+
+def test_a_report_is_in_a_language_of_the_survey(client, staff, fall):
+    log_in(client, staff.dana)
+    page = report(client, fall, staff.lincoln, "?language=es")
+    text = text_of(page)
+    assert "Confianza" in text
+    assert "Pregunta &lt;1&gt;" in text
+    assert "How to read this report" not in text
+    assert 'class="school-report" lang="es"' in page.content.decode()
+    assert "Trust" in text_of(report(client, fall, staff.lincoln, "?language=en"))
+    response = report(client, fall, staff.lincoln, "?language=fr")
+    assert response.status_code == 404
+
+
+def test_below_the_threshold_there_is_no_figure(client, staff, fall):
+    log_in(client, staff.dana)
+    page = text_of(report(client, fall, staff.washington))
+    assert "There is no report for this school: 5 more students to reach 50 %." in page
+    assert "points of 99" not in page
+    response = report(client, fall, staff.washington, "report.pdf")
+    assert response.status_code == 404
+    # It is the threshold that hides them.
+    SchoolRate.objects.filter(school=staff.washington).update(finished=20)
+    assert "points of 99" in text_of(report(client, fall, staff.washington))
+
+
+def test_a_hidden_school_has_no_report(client, staff, fall):
+    log_in(client, staff.dana)
+    hide(fall, "school", staff.lincoln.pk, is_hidden=True)
+    page = text_of(report(client, fall, staff.lincoln))
+    assert "with so few answers" in page
+    assert "points of 99" not in page
+    response = report(client, fall, staff.lincoln, "report.pdf")
+    assert response.status_code == 404
+
+
+def test_a_hidden_item_hides_its_measure_alone(client, staff, fall):
+    log_in(client, staff.dana)
+    hide(fall, "school", staff.lincoln.pk, hidden_items=["q5"])
+    found = visible_scores(fall, [("school", staff.lincoln.pk)])
+    [scores] = found.values()
+    page = text_of(report(client, fall, staff.lincoln))
+    assert f"{scores['trust'].score} points of 99" in page
+    assert page.count("points of 99") == 1
+    assert page.count("Hidden, because too few people answered.") == 2
+
+
+def test_a_hidden_district_is_not_compared(client, staff, fall):
+    log_in(client, staff.dana)
+    hide(fall, "district", staff.riverside.pk, is_hidden=True)
+    page = text_of(report(client, fall, staff.lincoln))
+    assert "Riverside:" not in page
+    assert "Riverside *" in page
+
+
+def test_waves_are_compared(client, staff, survey, fall):
+    spring = closed(survey, "spring-2027")
+    answered(spring, staff.lincoln, 60, 7, shift=1.5)
+    answered(spring, staff.washington, 40, 8)
+    scored(spring)
+    log_in(client, staff.dana)
+    place = ("school", staff.lincoln.pk)
+    before = visible_scores(fall, [place])[place]["trust"].score
+    now = visible_scores(spring, [place])[place]["trust"].score
+    page = text_of(report(client, spring, staff.lincoln))
+    assert "Change over time" in page
+    assert f"+{now - before}, more than chance" in page
+    # Washington had no report in fall.
+    assert "Change over time" not in text_of(report(client, spring, staff.washington))
+    hide(fall, "school", staff.lincoln.pk, is_hidden=True)
+    page = text_of(report(client, spring, staff.lincoln))
+    assert f"+{now - before}" not in page
+
+
+def test_reports_of_other_places_are_not_found(client, staff, fall):
+    log_in(client, staff.dana)
+    for suffix in ("", "report.pdf"):
+        assert report(client, fall, staff.roosevelt, suffix).status_code == 404
+    log_in(client, staff.state)
+    assert report(client, fall, staff.roosevelt).status_code == 200
+    for person in ("chen", "sam"):
+        log_in(client, getattr(staff, person))
+        assert report(client, fall, staff.lincoln).status_code == 404
+
+
+def test_a_coordinator_sees_the_shared_report_of_the_own_school(client, staff, fall):
+    log_in(client, staff.dana)
+    # The state's scores are for those who see the state, until they are shared.
+    assert "All schools" not in text_of(report(client, fall, staff.lincoln))
+    ResultsRollUp.objects.update(shared_at=timezone.now())
+    assert "All schools" in text_of(report(client, fall, staff.lincoln))
+    log_in(client, staff.chen)
+    page = text_of(report(client, fall, staff.lincoln))
+    for text in ("points of 99", "Riverside", "All schools"):
+        assert text in page
+    for school in (staff.washington, staff.roosevelt):
+        assert report(client, fall, school).status_code == 404
+
+
+def test_a_trend_has_only_waves_that_the_user_may_see(client, staff, survey, fall):
+    spring = closed(survey, "spring-2027")
+    answered(spring, staff.lincoln, 60, 7, shift=1.5)
+    scored(spring)
+    ResultsRollUp.objects.filter(pk=spring.pk).update(shared_at=timezone.now())
+    log_in(client, staff.chen)
+    assert "Change over time" not in text_of(report(client, spring, staff.lincoln))
+    ResultsRollUp.objects.update(shared_at=timezone.now())
+    assert "Change over time" in text_of(report(client, spring, staff.lincoln))
+
+
+def test_a_report_takes_as_many_statements(
+    client, staff, fall, django_assert_num_queries
+):
+    log_in(client, staff.dana)
+    report(client, fall, staff.lincoln)
+    with django_assert_num_queries(13):
+        report(client, fall, staff.lincoln)
+
+
+def test_the_file_is_the_same_report_and_recorded(client, staff, fall):
+    log_in(client, staff.dana)
+    response = report(client, fall, staff.lincoln, "report.pdf?language=es")
+    assert response["Content-Type"] == "application/pdf"
+    name = "report-fall-2026-lincoln-es.pdf"
+    assert name in response["Content-Disposition"]
+    assert response.content.startswith(b"%PDF-1.7")
+    entry = AuditEntry.objects.get(action="download school report")
+    assert entry.user_id == staff.dana.pk
+
+
+def test_without_the_program_a_page_says_so(client, staff, fall, monkeypatch):
+    def fail(*arguments):
+        raise pdf.NoPdf
+
+    monkeypatch.setattr("reports.console.scores.views.pdf_files", fail)
+    log_in(client, staff.dana)
+    response = report(client, fall, staff.lincoln, "report.pdf")
+    assert response.status_code == 503
+    assert "The PDF could not be made" in response.content.decode()

@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import csv
+import io
+import re
+
+import pytest
+from django.utils import timezone
+
+from accounts.models import AuditEntry, District, School
+from accounts.tests.logging_in import log_in
+from reports.models import GroupResults, ResultsRollUp, SchoolRate, ScoreRow, Scoring
+from reports.scores.visible import visible_scores
+
+pytestmark = pytest.mark.django_db
+
+
+def table(client, administration, query="", htmx=False):
+    headers = {"HX-Request": "true"} if htmx else None
+    return client.get(
+        f"/console/results/{administration.pk}/scores/{query}", headers=headers
+    )
+
+
+def rows_of(response):
+    """Return the cells of each row of the body as text."""
+    assert response.status_code == 200, response.status_code
+    body = response.content.decode().partition("<tbody>")[2].partition("</tbody>")[0]
+    return [
+        [
+            re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", cell)).strip()
+            for cell in re.findall(r"<t[hd].*?</t[hd]>", row, re.S)
+        ]
+        for row in body.split("</tr>")
+        if "<t" in row
+    ]
+
+
+def csv_of(client, administration, query=""):
+    response = client.get(f"/console/results/{administration.pk}/scores.csv{query}")
+    return list(csv.DictReader(io.StringIO(response.content.decode("utf-8-sig"))))
+
+
+def test_schools_are_compared_with_their_rates(client, staff, fall):
+    log_in(client, staff.state)
+    rows = {row[0]: row[1:] for row in rows_of(table(client, fall))}
+    found = visible_scores(fall, [("school", staff.lincoln.pk), ("state", 0)])
+    lincoln = found["school", staff.lincoln.pk]
+    assert rows["Lincoln"] == [
+        "100 %",
+        *(str(lincoln[name].score) for name in ("safe", "trust", "noise")),
+    ]
+    assert rows["All schools"][1:] == ["50", "50", "50"]
+    # Enough answers for scores, but not for a report.
+    assert visible_scores(fall, [("school", staff.washington.pk)])
+    assert rows["Washington"] == [
+        "37 %",
+        "No scores: 5 more students to reach 50 %",
+    ]
+
+
+def test_noise_is_coloured_the_other_way_round(client, staff, fall):
+    rows = ScoreRow.objects.filter(administration=fall, level="school", attribute="")
+    row = rows.get(place_id=staff.lincoln.pk)
+    row.measures["trust"][3] = row.measures["noise"][3] = 85
+    row.save()
+    log_in(client, staff.state)
+    page = re.sub(r"\s+", " ", table(client, fall).content.decode())
+    assert '<td class="number band-5" title="very strong">85</td>' in page
+    assert '<td class="number band-1" title="very high">85</td>' in page
+
+
+def test_hidden_scores_are_on_no_page_and_in_no_file(client, staff, fall):
+    log_in(client, staff.state)
+    [before] = [row for row in rows_of(table(client, fall)) if row[0] == "Lincoln"]
+    assert before[2].isdigit()
+    lincoln = GroupResults.objects.filter(
+        administration=fall, level="school", place_id=staff.lincoln.pk
+    )
+    lincoln.update(is_hidden=True)
+    [after] = [row for row in rows_of(table(client, fall)) if row[0] == "Lincoln"]
+    assert after[2:] == ["*"] * 3
+    [line] = [row for row in csv_of(client, fall) if row["school"] == "Lincoln"]
+    assert (line["trust"], line["trust standard error"]) == ("*", "*")
+    # Not even its place in a sorted list tells anything.
+    names = [row[0] for row in rows_of(table(client, fall, "?sort=-score-trust"))]
+    assert names[1] == "Roosevelt"
+
+
+def test_schools_are_sorted_by_a_measure_and_searched(client, staff, fall):
+    log_in(client, staff.state)
+
+    def names(query):
+        return [row[0] for row in rows_of(table(client, fall, query))][1:]
+
+    assert names("?sort=-score-trust") == ["Lincoln", "Roosevelt", "Washington"]
+    assert names("?sort=score-trust") == ["Roosevelt", "Lincoln", "Washington"]
+    assert names("?sort=score-safe")[2] == "Washington"
+    assert names("?sort=-rate")[2] == "Washington"
+    assert names("?q=linc") == ["Lincoln"]
+    assert names("?sort=score-nothing") == names("")
+    assert [row["school"] for row in csv_of(client, fall, "?q=linc")] == ["Lincoln"]
+
+
+def test_columns_can_be_chosen(client, staff, fall):
+    log_in(client, staff.state)
+    for show, columns in (("", 3), ("essentials", 1), ("safe", 3), ("x", 3)):
+        [first, *_others] = rows_of(table(client, fall, f"?show={show}"))
+        assert len(first) == 2 + columns
+
+
+def test_users_see_schools_of_their_places(client, staff, fall):
+    log_in(client, staff.dana)
+    page = table(client, fall).content.decode()
+    assert "Lincoln" in page
+    assert "Roosevelt" not in page
+    assert "Riverside" in page
+    assert "Roosevelt" not in str(csv_of(client, fall))
+    assert table(client, fall, f"?district={staff.lakeside.pk}").status_code == 404
+    log_in(client, staff.state)
+    assert "Roosevelt" in table(client, fall).content.decode()
+    page = table(client, fall, f"?district={staff.riverside.pk}").content.decode()
+    assert "Roosevelt" not in page
+
+
+@pytest.mark.parametrize("person", ["chen", "sam"])
+def test_coordinators_find_no_scores(client, staff, fall, person):
+    log_in(client, getattr(staff, person))
+    assert table(client, fall).status_code == 404
+    path = f"/console/results/{fall.pk}/scores.csv"
+    assert client.get(path).status_code == 404
+
+
+def test_coordinators_see_shared_scores_of_their_school(client, staff, fall):
+    ResultsRollUp.objects.update(shared_at=timezone.now())
+    log_in(client, staff.chen)
+    page = table(client, fall).content.decode()
+    assert "Lincoln" in page
+    assert "Washington" not in page
+    assert [row["school"] for row in csv_of(client, fall)] == ["Lincoln"]
+
+
+@pytest.mark.parametrize("district", ["0", "x", "-1", "9" * 40])
+def test_unknown_districts_are_not_found(client, staff, fall, district):
+    log_in(client, staff.state)
+    assert table(client, fall, f"?district={district}").status_code == 404
+
+
+def test_a_file_has_all_schools_and_is_recorded(client, staff, fall):
+    log_in(client, staff.dana)
+    lines = csv_of(client, fall)
+    assert [line["school"] for line in lines] == ["Lincoln", "Washington"]
+    assert lines[0]["rate (%)"] == "100"
+    assert lines[0]["safe"].isdigit()
+    assert 0 < float(lines[0]["trust standard error"]) < 10
+    assert lines[1]["trust"] == ""
+    entry = AuditEntry.objects.get(action="download scores")
+    assert entry.user_id == staff.dana.pk
+
+
+def test_an_administration_without_scores_says_so(client, staff, fall):
+    log_in(client, staff.state)
+    Scoring.objects.all().delete()
+    assert "No scores yet" in table(client, fall).content.decode()
+
+
+def test_the_list_alone_answers_htmx(client, staff, fall):
+    log_in(client, staff.state)
+    page = table(client, fall, htmx=True).content.decode()
+    assert "Lincoln" in page
+    assert "<html" not in page
+
+
+def test_many_schools_take_as_many_statements(
+    client, staff, fall, django_assert_num_queries
+):
+    log_in(client, staff.state)
+    table(client, fall)
+    with django_assert_num_queries(13):
+        table(client, fall)
+    with django_assert_num_queries(14):
+        table(client, fall, "?sort=score-trust")
+    more = District.objects.create(code="more", name="More")
+    schools = School.objects.bulk_create(
+        School(district=more, code=f"s{n}", name=f"School {n}") for n in range(30)
+    )
+    rate = SchoolRate.objects.get(administration=fall, school=staff.lincoln)
+    for school in schools:
+        rate.pk, rate.school, rate.district = None, school, more
+        rate.save()
+    with django_assert_num_queries(13):
+        assert "School 29" in table(client, fall).content.decode()

@@ -1,0 +1,164 @@
+"""The file of a report can be read by a screen reader, and reads nothing else."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import zlib
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from PIL import Image
+from weasyprint.urls import FatalURLFetchingError
+
+from reports.school_report.pdf import NoPdf, pdf_files
+from reports.school_report.pdf_process import BASE, StaticFileFetcher
+
+PAGE = """<!doctype html><html lang="es"><head><title>Informe de Lincoln</title>
+<link rel="stylesheet" href="css/school_report_print.css">{head}</head>
+<body><h1>Lincoln</h1><h2>Confianza</h2>{body}</body></html>"""
+TABLE = """<table><thead><tr><th scope="col">Lugar</th><th scope="col">Puntos</th></tr>
+</thead><tbody><tr><th scope="row">Lincoln</th><td>62</td></tr></tbody></table>"""
+
+
+def objects(content: bytes) -> str:
+    """Return the objects of a PDF as text, with those of its object streams."""
+    parts = []
+    for stream in re.finditer(rb"stream\r?\n(.*?)endstream", content, re.S):
+        try:
+            parts.append(zlib.decompress(stream[1]))
+        except zlib.error:
+            parts.append(stream[1])
+    bare = re.sub(rb"stream\r?\n.*?endstream", b"", content, flags=re.S)
+    return (bare + b"\n".join(parts)).decode("latin-1")
+
+
+def strip(title: str) -> str:
+    return (
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 200 16" width="200"'
+        f' height="16"><title>{title}</title><rect width="40" height="12"/></svg>'
+    )
+
+
+def test_a_file_is_tagged_titled_and_has_bookmarks():
+    html = PAGE.format(head="", body=TABLE + strip("Lincoln: 62, strong"))
+    found = objects(pdf_files({"a": html})["a"])
+    assert "/MarkInfo" in found and "/Marked true" in found
+    assert "/StructTreeRoot" in found
+    assert "/Lang (es)" in found
+    assert "/DisplayDocTitle true" in found
+    assert "(Informe de Lincoln)" in found
+    assert "pdfuaid:part" in found
+    for tag in ("H1", "H2", "Table", "THead", "TH", "TD", "Figure"):
+        assert re.search(rf"/S /{tag}\b", found), tag
+    assert "/Alt (Lincoln: 62, strong)" in found
+    assert re.search(r"/Headers \[\(.*?\) ?\(.*?\)", found)
+    assert "/Outlines" in found and "/Title (Confianza)" in found
+    # The product's font, as a part of the file.
+    assert "+Report" in found and "/FontFile" in found
+
+
+def test_a_figure_without_a_text_has_none():
+    """Shows that the test above would notice."""
+    svg = strip("x").replace("<title>x</title>", "")
+    found = objects(pdf_files({"a": PAGE.format(head="", body=svg)})["a"])
+    assert "/S /Figure" in found and "/Alt" not in found
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://example.org/x.png",
+        "http://169.254.169.254/latest/meta-data",
+        "file:///etc/passwd",
+        f"file://{settings.BASE_DIR}/static/img/mark.svg",
+        "data:text/plain,x",
+        "ftp://example.org/x",
+        f"{BASE}../manage.py",
+        f"{BASE}css/../../manage.py",
+        f"{BASE}%2e%2e/manage.py",
+        f"{BASE}/etc/passwd",
+        f"{BASE}img/mark.svg",
+        "https://static.invalid.example.org/css/base.css",
+    ],
+)
+def test_only_static_files_are_read(address):
+    fetcher = StaticFileFetcher(settings.BASE_DIR / "static")
+    for ask in (fetcher.fetch, fetcher, fetcher.open):
+        with pytest.raises(FatalURLFetchingError):
+            ask(address)
+    css = fetcher.fetch(f"{BASE}css/school_report_print.css")
+    assert b"@page" in css.read()
+    assert css.content_type == "text/css"
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        '<img alt="x" src="{}">',
+        '<link rel="stylesheet" href="{}">',
+        '<style>@import url("{}");</style>',
+        '<style>body {{ background: url("{}") }}</style>',
+        '<style>@font-face {{ font-family: x; src: url("{}") }} p {{ font-family: x }}'
+        "</style><p>x</p>",
+        '<object data="{}"></object>',
+        '<link rel="attachment" href="{}">',
+    ],
+)
+def test_no_document_reaches_a_file(part, tmp_path):
+    secret = tmp_path / "secret.txt"
+    secret.write_text("secret")
+    html = PAGE.format(head="", body=part.format(secret.as_uri()))
+    with pytest.raises(NoPdf):
+        pdf_files({"a": html})
+
+
+def test_without_the_protection_a_file_is_read(tmp_path):
+    from weasyprint import HTML
+
+    secret = tmp_path / "secret.txt"
+    secret.write_text("secret")
+    html = f'<link rel="attachment" href="{secret.as_uri()}"><p>x</p>'
+    content = HTML(string=html).write_pdf()
+    assert "secret" in objects(content)
+
+
+def test_no_drawing_shows_an_image(tmp_path):
+    from weasyprint import HTML
+
+    image = tmp_path / "image.png"
+    Image.new("RGB", (9, 9)).save(image)
+    svg = (
+        '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9">'
+        f'<image href="{image.as_uri()}" width="9" height="9"/></svg>'
+    )
+    found = objects(pdf_files({"a": PAGE.format(head="", body=svg)})["a"])
+    assert "/Subtype /Image" not in found
+    # Without the protection, it does.
+    assert "/Subtype /Image" in objects(HTML(string=svg).write_pdf())
+
+
+def test_the_process_has_no_secrets(monkeypatch):
+    seen = {}
+
+    def run(command, **options):
+        seen.update(options["env"])
+        raise subprocess.TimeoutExpired(command, 1)
+
+    monkeypatch.setenv("GROUNDSWELL_SECRET_KEY", "secret")
+    monkeypatch.setattr("reports.school_report.pdf.subprocess.run", run)
+    with pytest.raises(NoPdf):
+        pdf_files({"a": ""})
+    assert set(seen) == {"PATH", "LANG"}
+
+
+def test_a_document_that_takes_too_long_is_given_up():
+    with pytest.raises(NoPdf):
+        pdf_files({"a": PAGE.format(head="", body="")}, seconds=0.05)
+
+
+def test_the_template_names_only_static_files():
+    source = Path(settings.BASE_DIR, "templates/reports/school_report_print.html")
+    [address] = re.findall(r'(?:href|src)="([^"]*)"', source.read_text())
+    assert Path(settings.BASE_DIR, "static", address).exists()
