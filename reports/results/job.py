@@ -10,8 +10,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from accounts.models import User
+from reports.models import Scoring
 from reports.results.hiding import hide_small_groups
 from reports.results.rollup import due, roll_up_results
+from reports.scores.job import request_scores
+from survey.definitions.measures import measures_of
 from survey.jobs import Progress, job, start
 from survey.models import Administration, Job
 
@@ -27,11 +30,22 @@ def count_results(job: Job, progress: Progress) -> None:
     outcome = roll_up_results(administration, progress)
     progress.begin_step(_("Hiding small groups."))
     hide_small_groups(administration)
+    _request_first_scores(administration)
     progress.message = ngettext(
         "Ready: the answers of %(schools)s school were counted.",
         "Ready: the answers of %(schools)s schools were counted.",
         outcome.schools,
     ) % {"schools": f"{outcome.schools:,}"}
+
+
+def _request_first_scores(administration: Administration) -> None:
+    """Start calculating the scores of a closed administration that has none yet."""
+    if (
+        administration.state == Administration.State.CLOSED
+        and not Scoring.objects.filter(pk=administration.pk).exists()
+        and measures_of(administration.published.survey)
+    ):
+        request_scores(administration)
 
 
 def request_results(administration: Administration, *, by: User | None = None) -> Job:

@@ -149,4 +149,4 @@ def due(now: datetime | None = None) -> list[Administration]:
     if last_roster:
         condition |= Q(results_roll_up__as_of__lte=last_roster)
     closed = Administration.objects.filter(closes_at__lte=now - AFTER_CLOSING)
-    return list(closed.filter(condition).order_by("pk"))
+    return list(closed.filter(condition).order_by("closes_at", "pk"))
