@@ -28,6 +28,8 @@ class Capability(Enum):
     SEE_RESPONSES = auto()
     # How groups answered, without what is hidden, once this is shared.
     SEE_RESULTS = auto()
+    # Show results to everybody, or withdraw them.
+    PUBLISH_RESULTS = auto()
     # Names, student numbers, access codes.
     SEE_IDENTITIES = auto()
     MANAGE_ROSTERS = auto()
@@ -43,7 +45,7 @@ C = Capability
 _ADMINISTRATOR = frozenset(Capability)
 CAPABILITIES: Mapping[str, frozenset[Capability]] = {
     Role.STATE: _ADMINISTRATOR,
-    Role.DISTRICT: _ADMINISTRATOR,
+    Role.DISTRICT: _ADMINISTRATOR - {C.PUBLISH_RESULTS},
     # Progress, login cards and people of their own school, but no answers of persons.
     Role.COORDINATOR: frozenset(
         (C.SEE_RATES, C.SEE_RESULTS, C.SEE_IDENTITIES, C.MANAGE_ROSTERS)
@@ -52,7 +54,10 @@ CAPABILITIES: Mapping[str, frozenset[Capability]] = {
 }
 # Capabilities that require a second factor.
 SECOND_FACTOR = frozenset(
-    (C.SEE_IDENTITIES, C.SEE_RESPONSES, C.MANAGE_FEEDS, C.MANAGE_STAFF)
+    (
+        *(C.SEE_IDENTITIES, C.SEE_RESPONSES, C.PUBLISH_RESULTS),
+        *(C.MANAGE_FEEDS, C.MANAGE_STAFF),
+    )
 )
 # Roles that a role may appoint and dismiss, in its own places.
 APPOINTS: Mapping[str, frozenset[str]] = {

@@ -6,12 +6,14 @@ from celery import shared_task
 
 from reports import rollup
 from reports.exports import job, requests
+from reports.publishing import publications as publishing_job
 from reports.results import job as results_job
 from reports.scores import job as scores_job
 
 __all__ = [
     "delete_old_exports",
     "job",
+    "publishing_job",
     "results_job",
     "roll_up_rates",
     "scores_job",

@@ -6,6 +6,7 @@ from django.urls import path
 
 from reports.console.exports import views as exports
 from reports.console.home import console_home
+from reports.console.publishing import views as publishing
 from reports.console.rates import views as rates
 from reports.console.results import views as results
 from reports.console.scores import views as scores
@@ -32,6 +33,17 @@ urlpatterns = [
     path("results/<int:pk>/", results.results_page, name="results_page"),
     path("results/<int:pk>/results.csv", results.results_csv, name="results_csv"),
     path("results/<int:pk>/share/", results.results_share, name="results_share"),
+    path("results/<int:pk>/publish/", publishing.publishing, name="publishing"),
+    path(
+        "results/<int:pk>/publish/preview/",
+        publishing.publishing_preview,
+        name="publishing_preview",
+    ),
+    path(
+        "results/<int:pk>/publish/<int:publication>/withdraw/",
+        publishing.publishing_withdraw,
+        name="publishing_withdraw",
+    ),
     path("results/<int:pk>/scores/", scores.scores_table, name="scores_table"),
     path("results/<int:pk>/scores.csv", scores.scores_csv, name="scores_csv"),
     path(

@@ -17,6 +17,7 @@ urlpatterns = [
     path("console/", include("accounts.urls")),
     path("console/", include("survey.console.urls")),
     path("console/", include("reports.urls")),
+    path("results/", include("reports.publishing.urls")),
     path("unsubscribe/<str:token>/", unsubscribe, name="unsubscribe"),
     path("email-events/", email_events, name="email_events"),
     path("", include(under(ANYONE, respondents.urlpatterns))),

@@ -25,7 +25,9 @@ def names(schools) -> set[str]:
 # Who, and in how many of the three schools each capability is theirs.
 TABLE = {
     "state": dict.fromkeys(Capability, EVERYWHERE),
-    "dana": dict.fromkeys(Capability, {"Lincoln", "Washington"}),
+    "dana": dict.fromkeys(
+        set(Capability) - {C.PUBLISH_RESULTS}, {"Lincoln", "Washington"}
+    ),
     "chen": {
         C.SEE_RATES: {"Lincoln"},
         C.SEE_RESULTS: {"Lincoln"},

@@ -29,6 +29,12 @@ def register() -> None:
             "stop sharing results": gettext_noop(
                 "{who} stopped sharing results with schools: {subject}"
             ),
+            "publish results": gettext_noop(
+                "{who} published results for everybody: {subject}"
+            ),
+            "withdraw published results": gettext_noop(
+                "{who} withdrew published results: {subject}"
+            ),
             "download export": gettext_noop("{who} downloaded an export: {subject}"),
             "release item of measure": gettext_noop(
                 "{who} released an item from comparisons between waves: {subject}"

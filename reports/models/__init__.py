@@ -1,5 +1,6 @@
 from reports.models.exports import Export
 from reports.models.panels import PanelProject
+from reports.models.publications import Publication, PublishedPlace
 from reports.models.rates import Curve, GradeRate, RollUp, SchoolRate
 from reports.models.results import CountedSchool, GroupResults, ResultsRollUp
 from reports.models.scores import Calibration, ReleasedItem, ScoreRow, Scoring
@@ -12,6 +13,8 @@ __all__ = [
     "GradeRate",
     "GroupResults",
     "PanelProject",
+    "Publication",
+    "PublishedPlace",
     "ReleasedItem",
     "ResultsRollUp",
     "RollUp",

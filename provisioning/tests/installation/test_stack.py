@@ -397,6 +397,27 @@ def test_an_edited_school_is_seen_within_thirty_seconds_and_old_pages_survive_a_
     assert (status, b"Beforetown" in page) == (200, True)
 
 
+def test_published_results_are_kept_by_language_and_not_sent_after_an_error(stack):
+    status, headers, first = stack.ask("GET", "/results/", Accept_Language="en")
+    assert (status, headers["Set-Cookie"]) == (200, None)
+    assert headers["Cache-Control"] == "no-cache"
+    assert headers["ETag"]
+    stack.supervisor.calls.stopProcessGroup("console")
+    try:
+        asked = {"Accept_Language": "en", "Cookie": "sessionid=mine"}
+        status, headers, again = stack.ask("GET", "/results/?utm=1", **asked)
+        assert (status, headers["Set-Cookie"], again) == (200, None, first)
+        # The twins: another language is another page, and nothing else is kept.
+        assert stack.ask("GET", "/results/?language=es")[0] >= 500
+        assert stack.ask("GET", "/results/0/")[0] >= 500
+        # Longer than it is fresh: what was withdrawn meanwhile would come back.
+        time.sleep(31)
+        assert stack.ask("GET", "/results/", **asked)[0] >= 500
+    finally:
+        stack.supervisor.calls.startProcessGroup("console")
+        until(lambda: stack.ask("GET", "/results/")[0] == 200)
+
+
 def test_bad_addresses_of_the_school_finder_are_refused_and_not_kept(
     stack, without_taking
 ):

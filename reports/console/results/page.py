@@ -76,6 +76,7 @@ class ResultsPage:
     # Since when; None if nobody counted the answers, or shared the results.
     shared_at: datetime | None
     may_share: bool
+    may_publish: bool
 
     @classmethod
     def of(cls, request: StaffRequest, pk: int) -> ResultsPage:
@@ -149,6 +150,7 @@ class ResultsPage:
             not sees_all and not is_reached,
             roll_up.shared_at if roll_up else None,
             roll_up is not None and may_manage(permissions, administration),
+            permissions.has(Capability.PUBLISH_RESULTS),
         )
 
     @property

@@ -12,6 +12,7 @@ from playwright.sync_api import Page
 from accounts.models import User
 from accounts.staff_cookies import PREFIX
 from accounts.tests.logging_in import log_in
+from reports.tests.publishing.conftest import publish  # noqa: F401
 from survey.tests.browser.conftest import (  # noqa: F401
     LAPTOP,
     device,

@@ -186,6 +186,11 @@ ROUTE_PARAMETERS = (
     RouteParameter("administration_* pk", pk_of("administration"), shared=True),
     RouteParameter("count_* pk", pk_of("parents")),
     RouteParameter("people_* pk", pk_of("administration"), shared=True),
+    # Only administrators of the state publish; reports/tests holds what pages show.
+    RouteParameter("publishing* pk", lambda place, route: 0, owned=False),
+    RouteParameter("publishing* publication", lambda place, route: 0, owned=False),
+    # Published results are for everybody. Here they only have to change nothing.
+    RouteParameter("published_* *", lambda place, route: 0, owned=False),
     RouteParameter("results_* pk", pk_of("administration"), shared=True),
     RouteParameter(
         "people_listed_remove listed",

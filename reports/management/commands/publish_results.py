@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from reports.models import Publication
+from reports.publishing.freezing import basis_of
+from reports.publishing.publications import (
+    PublicationRefused,
+    administration_to_publish,
+    request_publication,
+)
+from reports.results.hiding import hide_small_groups
+from reports.results.rollup import roll_up_results
+from reports.rollup import roll_up
+from reports.scores.scoring import score_administration
+from survey import jobs
+from survey.administrations import AdministrationNotFound, get_administration
+from survey.jobs import JobRefused
+from survey.models import Administration
+
+
+class Command(BaseCommand):
+    help = (
+        "Publish the results of a closed administration, for a demonstration: counts"
+        " and scores first what is missing. Does nothing if they are published."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("name", help="name of the administration")
+        parser.add_argument(
+            "--benchmark", help="an earlier administration to count and score before"
+        )
+
+    def handle(self, **options: Any) -> None:
+        try:
+            administration = get_administration(options["name"])
+            benchmark = options["benchmark"]
+            earlier = [get_administration(benchmark)] if benchmark else []
+        except AdministrationNotFound as error:
+            raise CommandError(str(error)) from error
+        if administration.publications.filter(published_at__isnull=False).exists():
+            self.stdout.write("Published already.")
+            return
+        roll_up()
+        try:
+            for each in (*earlier, administration):
+                count_and_score(each)
+            publication = published(administration.pk)
+        except (JobRefused, PublicationRefused) as refused:
+            raise CommandError(str(refused)) from refused
+        if publication.published_at is None:
+            raise CommandError(publication.job.message if publication.job else "")
+        self.stdout.write(f"Published: {publication.digest}")
+
+
+def count_and_score(administration: Administration) -> None:
+    if not hasattr(administration, "results_roll_up"):
+        roll_up_results(administration)
+        hide_small_groups(administration)
+    score_administration(administration)
+
+
+def published(pk: int) -> Publication:
+    administration = administration_to_publish(pk)
+    publication = request_publication(
+        administration=administration,
+        basis=basis_of(administration),
+        embargo_until=None,
+        by=None,
+    )
+    if publication.job:
+        jobs.run(publication.job.pk)
+    return Publication.objects.select_related("job").get(pk=publication.pk)

@@ -1,0 +1,1 @@
+"""Publish results: frozen, for everybody, until they are withdrawn."""

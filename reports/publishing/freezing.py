@@ -1,0 +1,320 @@
+"""Make the content of a publication: what everybody may read of each place.
+
+Figures come from `reports.results.visible`, `reports.scores.visible` and
+`lines_for_everybody` only, which leave out what is hidden. A school is published if it
+has reached its threshold, shows so itself, and is not hidden in the results; a
+district, if one of its schools is; and the state.
+
+The response rate of a district or the state is that of the published schools together:
+it tells nothing that their own rates do not. With other schools in it, the number of
+a hidden one could be calculated.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any, TypedDict
+
+from django.db import connection, transaction
+from django.utils import translation
+
+from accounts.models import School
+from reports.models import Calibration, Publication, Scoring
+from reports.rate_lines import percent
+from reports.results.reading import LEVELS
+from reports.results.visible import Place, VisibleGroup, visible_groups
+from reports.school_report.report import frame_language_for
+from reports.scores.scale import PEOPLE
+from reports.scores.visible import Scores, visible_scores
+from reports.visible_rates import lines_for_everybody
+from survey.definitions.measures import measures_of
+from survey.definitions.schema import Measures
+from survey.models import Administration
+from survey.taking.published import published_survey
+
+STATE: Place = (LEVELS.STATE.value, 0)
+# Places whose figures are read at a time.
+BATCH = 500
+FORMAT = 1
+
+
+class Frame(TypedDict):
+    """What all pages of a publication share. Titles are by language."""
+
+    format: int
+    titles: dict[str, str]
+    languages: list[str]
+    survey_digest: str
+    measures: Measures | None
+    minimum_group: int
+    opened: str
+    closed: str
+    # ISO times; of the scores "" without any.
+    counted_at: str
+    scored_at: str
+    # Titles of the administrations whose people have the mean 50, by language.
+    benchmarks: dict[str, list[str]]
+    # Whether 20 points are a deviation of people instead of schools.
+    is_of_people: bool
+    software: list[str]
+    schools: int
+    # With people, but without a report.
+    other_schools: int
+
+
+class Rate(TypedDict):
+    eligible: int
+    finished: int
+    # In percent, rounded down.
+    rate: int | None
+
+
+class Summary(TypedDict):
+    # Of a school, or of all published schools in a place.
+    rate: Rate
+    # How many of them.
+    schools: int
+    # By measure or essential: score and standard error in points; null is hidden.
+    scores: dict[str, tuple[int, float | None] | None]
+
+
+class Answers(TypedDict):
+    """The distributions of a place, as in `VisibleGroup`."""
+
+    people: int
+    items: dict[str, ItemAnswers]
+    hidden_items: list[str]
+    hidden_options: dict[str, list[str]]
+
+
+class ItemAnswers(TypedDict):
+    measured: str
+    width: str
+    answered: int
+    skipped: int
+    not_applicable: int
+    not_reached: int
+    values: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenPlace:
+    """The columns of a `PublishedPlace`, except for searches."""
+
+    level: str
+    place_id: int
+    district_id: int
+    name: str
+    code: str
+    summary: Summary
+    answers: Answers
+
+    @property
+    def digest(self) -> str:
+        return digest_of(asdict(self))
+
+
+def canonical(content: object) -> bytes:
+    """Return JSON in the form of which a digest is made."""
+    text = json.dumps(
+        content, sort_keys=True, separators=(",", ":"), ensure_ascii=False
+    )
+    return text.encode()
+
+
+def digest_of(content: object) -> str:
+    return hashlib.sha256(canonical(content)).hexdigest()
+
+
+def publication_digest(frame: Frame, places: Sequence[tuple[str, int, str]]) -> str:
+    """Return the digest over all; `places` are level, key and digest."""
+    return digest_of([frame, sorted(places)])
+
+
+def recomputed_digest(publication: Publication) -> str:
+    """Return the digest of what is stored. 1 statement, for all places."""
+    places = []
+    for row in publication.places.order_by("pk").iterator(BATCH):
+        names = ("level", "place_id", "district_id", "name", "code")
+        content: dict[str, Any] = {name: getattr(row, name) for name in names}
+        content |= {"summary": row.summary, "answers": row.answers}
+        places.append((row.level, row.place_id, digest_of(content)))
+    return publication_digest(publication.frame, places)
+
+
+@contextmanager
+def one_moment() -> Iterator[None]:
+    """Let all statements see the same moment. On SQLite, each transaction does."""
+    # A test may have opened a transaction already.
+    nested = connection.in_atomic_block
+    with transaction.atomic():
+        if connection.vendor == "postgresql" and not nested:
+            with connection.cursor() as cursor:
+                cursor.execute(
+                    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+                )
+        yield
+
+
+def basis_of(administration: Administration) -> str:
+    """Return which figures would be published now; "" if there are none.
+
+    2 statements.
+    """
+    roll_up = getattr(administration, "results_roll_up", None)
+    if roll_up is None or roll_up.hidden_as_of != roll_up.as_of:
+        return ""
+    scoring = Scoring.objects.filter(pk=administration.pk).first()
+    return digest_of(
+        [
+            administration.published_id,
+            roll_up.as_of.isoformat(),
+            scoring.calculated_at.isoformat() if scoring else "",
+        ]
+    )
+
+
+@dataclass
+class Freezer:
+    """Reads the content of a publication, in one language-independent form."""
+
+    administration: Administration
+
+    def __post_init__(self) -> None:
+        # The schools whose report the threshold allows, and nothing hides.
+        self.reached = {
+            line.school.pk: line
+            for line in lines_for_everybody(self.administration)
+            if line.is_reached
+        }
+
+    def places(self) -> Iterator[FrozenPlace]:
+        """Yield schools, districts and the state. Nothing if the state is hidden."""
+        state = visible_groups(self.administration, [STATE]).get(STATE)
+        if state is None:
+            return
+        rates: dict[Place, list[Rate]] = {}
+        districts: dict[int, School] = {}
+        schools = [(LEVELS.SCHOOL.value, key) for key in sorted(self.reached)]
+        for place, group, scores in self._figures(schools):
+            line = self.reached[place[1]]
+            school = line.school
+            rate = Rate(
+                eligible=line.eligible, finished=line.finished or 0, rate=line.rate
+            )
+            around = (LEVELS.DISTRICT.value, school.district_id)
+            districts[school.district_id] = school
+            for whole in (around, STATE):
+                rates.setdefault(whole, []).append(rate)
+            yield FrozenPlace(
+                *place,
+                school.district_id,
+                school.name,
+                school.code,
+                _summary([rate], scores),
+                _answers(group),
+            )
+        wholes = [(LEVELS.DISTRICT.value, key) for key in sorted(districts)]
+        for place, group, scores in self._figures([*wholes, STATE]):
+            name = code = ""
+            if place != STATE:
+                district = districts[place[1]].district
+                name, code = district.name, district.code
+            summary = _summary(rates.get(place, []), scores)
+            yield FrozenPlace(*place, 0, name, code, summary, _answers(group))
+
+    def _figures(
+        self, places: Sequence[Place]
+    ) -> Iterator[tuple[Place, VisibleGroup, Scores]]:
+        """Yield the places that are shown. 5 statements for each batch."""
+        for start in range(0, len(places), BATCH):
+            batch = places[start : start + BATCH]
+            groups = visible_groups(self.administration, batch)
+            scores = visible_scores(self.administration, batch)
+            for place in batch:
+                group = groups.get(place)
+                if group is not None:
+                    yield place, group, scores.get(place, {})
+
+    def frame(self, schools: int) -> Frame:
+        """Return the frame of a publication with so many schools."""
+        administration = self.administration
+        roll_up = administration.results_roll_up
+        scoring = Scoring.objects.filter(pk=administration.pk).first()
+        languages = published_survey(administration.published_id).languages
+        calibrations = list(
+            Calibration.objects.filter(administration=administration)
+            .select_related("anchored_to__administration__published__survey")
+            .select_related("administration__published__survey")
+            .exclude(scale_deviation=None)
+        )
+        benchmarks = [one.anchored_to or one for one in calibrations]
+        titles, of_benchmarks = {}, {}
+        for code in languages:
+            with translation.override(frame_language_for(code)):
+                titles[code] = administration.title
+                found = {one.administration.title for one in benchmarks}
+                of_benchmarks[code] = sorted(found)
+        rated = self.administration.rates.filter(eligible__gt=0).count()
+        return Frame(
+            format=FORMAT,
+            titles=titles,
+            languages=languages,
+            survey_digest=administration.published_id,
+            measures=measures_of(administration.published.survey),
+            minimum_group=administration.minimum_group,
+            opened=administration.opens_at.isoformat(),
+            closed=administration.closes_at.isoformat(),
+            counted_at=roll_up.as_of.isoformat(),
+            scored_at=scoring.as_of.isoformat() if scoring else "",
+            benchmarks=of_benchmarks,
+            is_of_people=any(one.scale_unit == PEOPLE for one in benchmarks),
+            software=sorted({one.software for one in calibrations}),
+            schools=schools,
+            other_schools=max(rated - schools, 0),
+        )
+
+
+def _summary(rates: Sequence[Rate], scores: Scores) -> Summary:
+    eligible = sum(rate["eligible"] for rate in rates)
+    finished = sum(rate["finished"] for rate in rates)
+    return Summary(
+        rate=Rate(
+            eligible=eligible, finished=finished, rate=percent(finished, eligible)
+        ),
+        schools=len(rates),
+        scores={
+            name: (
+                (score.score, None if score.error is None else round(score.error, 1))
+                if score
+                else None
+            )
+            for name, score in scores.items()
+        },
+    )
+
+
+def _answers(group: VisibleGroup) -> Answers:
+    return Answers(
+        people=group.people,
+        items={
+            name: ItemAnswers(
+                measured=item.measured,
+                width=item.width,
+                answered=item.answered,
+                skipped=item.skipped,
+                not_applicable=item.not_applicable,
+                not_reached=item.not_reached,
+                values=dict(item.values),
+            )
+            for name, item in group.items.items()
+        },
+        hidden_items=sorted(group.hidden_items),
+        hidden_options={
+            item: sorted(options) for item, options in group.hidden_options.items()
+        },
+    )

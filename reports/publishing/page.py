@@ -1,0 +1,283 @@
+"""Put together a public page in one language, from frozen content.
+
+Nothing here reads results: only what was published, or what a preview would publish.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Protocol, cast
+
+from django.utils.html import format_html
+from django.utils.timezone import localtime
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from reports.console.results.charts import ChartPage, chart_pages
+from reports.publishing.freezing import Answers, Frame, Summary
+from reports.results.layout import Measured
+from reports.results.reading import LEVELS, ItemDistribution
+from reports.results.visible import VisibleGroup
+from reports.school_report.report import ReportPart, ScoreLine, frame_language_for
+from reports.scores.visible import VisibleScore
+from reports.scores.words import band_ranges
+from survey.definitions.schema import MeasureDefinition, Texts
+from survey.taking import messages
+from survey.taking.published import published_survey
+from survey.taking.rendering import Localizer, Text, html_of
+
+
+class Content(Protocol):
+    """A `PublishedPlace` or a `FrozenPlace`."""
+
+    @property
+    def level(self) -> str: ...
+    @property
+    def place_id(self) -> int: ...
+    @property
+    def district_id(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def code(self) -> str: ...
+    @property
+    def summary(self) -> Summary: ...
+    @property
+    def answers(self) -> Answers: ...
+
+
+def group_of(answers: Answers, as_of: datetime) -> VisibleGroup:
+    """Return frozen distributions in the form that charts are made from."""
+    items = {
+        name: ItemDistribution(
+            cast("Measured", item["measured"]),
+            item["answered"],
+            item["skipped"],
+            item["not_applicable"],
+            item["not_reached"],
+            item["values"],
+            item["width"],
+        )
+        for name, item in answers["items"].items()
+    }
+    options = {item: set(found) for item, found in answers["hidden_options"].items()}
+    return VisibleGroup(
+        as_of, answers["people"], 0, items, answers["hidden_items"], options
+    )
+
+
+@dataclass(frozen=True)
+class PublicPage:
+    """The results of one place, beside those of the places around it.
+
+    To be used with the language of `frame_language` active.
+    """
+
+    frame: Frame
+    language: str
+    # The place itself first, then its district and the state.
+    places: Sequence[Content]
+
+    @property
+    def own(self) -> Content:
+        return self.places[0]
+
+    @property
+    def frame_language(self) -> str:
+        return frame_language_for(self.language)
+
+    @property
+    def title(self) -> str:
+        return self.frame["titles"].get(self.language, "")
+
+    @property
+    def name(self) -> str:
+        return name_of(self.own)
+
+    @property
+    def is_school(self) -> bool:
+        return self.own.level == LEVELS.SCHOOL.value
+
+    @property
+    def is_state(self) -> bool:
+        return self.own.level == LEVELS.STATE.value
+
+    @property
+    def district(self) -> Content | None:
+        around = (
+            place for place in self.places if place.level == LEVELS.DISTRICT.value
+        )
+        return next(around, None)
+
+    @property
+    def counted_at(self) -> datetime:
+        return localtime(datetime.fromisoformat(self.frame["counted_at"]))
+
+    @property
+    def people(self) -> str:
+        people = self.own.answers["people"]
+        return ngettext(
+            "%(people)s person answered at least one question.",
+            "%(people)s people answered at least one question.",
+            people,
+        ) % {"people": f"{people:,}"}
+
+    @property
+    def rate(self) -> str:
+        """Say how many finished: of the school, or of all schools with a report."""
+        rate, schools = self.own.summary["rate"], self.own.summary["schools"]
+        if not rate["eligible"] or rate["rate"] is None:
+            return ""
+        figures = {
+            "finished": f"{rate['finished']:,}",
+            "eligible": f"{rate['eligible']:,}",
+            "rate": rate["rate"],
+            "schools": f"{schools:,}",
+        }
+        if self.is_school:
+            words = _(
+                "%(finished)s of %(eligible)s finished the survey: the response rate is"
+                " %(rate)s %%."
+            )
+        else:
+            words = ngettext(
+                "In the %(schools)s school that has a report, %(finished)s of"
+                " %(eligible)s finished the survey: the response rate is %(rate)s %%.",
+                "In the %(schools)s schools that have a report, %(finished)s of"
+                " %(eligible)s finished the survey: the response rate is %(rate)s %%.",
+                schools,
+            )
+        return words % figures
+
+    @property
+    def without_report(self) -> str:
+        """Say how many schools are not here, on the page of the state."""
+        others = self.frame["other_schools"]
+        if not others or not self.is_state:
+            return ""
+        return ngettext(
+            "%(n)s school has no report, because too few people took part.",
+            "%(n)s schools have no report, because too few people took part.",
+            others,
+        ) % {"n": f"{others:,}"}
+
+    @cached_property
+    def essentials(self) -> list[tuple[ReportPart, list[ReportPart]]]:
+        """Return essentials with their measures."""
+        return self._parts[0]
+
+    @property
+    def other_measures(self) -> list[ReportPart]:
+        return self._parts[1]
+
+    @cached_property
+    def charts(self) -> list[ChartPage]:
+        return list(
+            chart_pages(
+                published_survey(self.frame["survey_digest"]).definition,
+                self.language,
+                self.frame["measures"],
+                {
+                    name_of(place): group_of(place.answers, self.counted_at)
+                    for place in self.places
+                },
+                {},
+            )
+        )
+
+    @property
+    def bands(self) -> list[tuple[int, str, str]]:
+        return band_ranges()
+
+    @property
+    def benchmarks(self) -> str:
+        return "; ".join(self.frame["benchmarks"].get(self.language, []))
+
+    @cached_property
+    def _parts(
+        self,
+    ) -> tuple[list[tuple[ReportPart, list[ReportPart]]], list[ReportPart]]:
+        content = self.frame["measures"] or {"essentials": [], "measures": []}
+        scored = self.own.summary["scores"]
+        measures: dict[str, list[ReportPart]] = {}
+        for measure in content["measures"]:
+            if measure["name"] in scored:
+                part = self._measure(measure)
+                measures.setdefault(measure["essential"], []).append(part)
+        essentials = [
+            (
+                ReportPart(
+                    essential["name"],
+                    self._text(essential["label"], essential["name"]),
+                    self._text(essential["description"]),
+                    self._lines(essential["name"]),
+                ),
+                measures.pop(essential["name"]),
+            )
+            for essential in content["essentials"]
+            if essential["name"] in measures
+        ]
+        return essentials, [part for rest in measures.values() for part in rest]
+
+    def _measure(self, measure: MeasureDefinition) -> ReportPart:
+        is_positive = measure["direction"] == "positive"
+        return ReportPart(
+            measure["name"],
+            self._text(measure["label"], measure["name"]),
+            self._text(measure["description"]),
+            self._lines(measure["name"], is_positive=is_positive),
+            is_positive=is_positive,
+        )
+
+    def _lines(self, name: str, *, is_positive: bool = True) -> list[ScoreLine]:
+        lines = []
+        for place in self.places:
+            score = place.summary["scores"].get(name)
+            shown = VisibleScore(score[0], frozenset()) if score else None
+            lines.append(ScoreLine(name_of(place), shown, is_positive))
+        return lines
+
+    @cached_property
+    def _localizer(self) -> Localizer:
+        definition = published_survey(self.frame["survey_digest"]).definition
+        values = dict.fromkeys(definition["items"], "…")
+        return Localizer.of(definition, self.language, values)
+
+    def _text(self, texts: Texts | None, otherwise: str = "") -> Text:
+        found, code = self._localizer.find(texts)
+        if not found:
+            return Text(html_of(otherwise))
+        html = html_of(found, self._localizer.values)
+        if messages.base_of(code) == self.frame_language:
+            return Text(html)
+        direction = messages.direction(code)
+        return Text(html, format_html(' lang="{}" dir="{}"', code, direction))
+
+
+def name_of(place: Content) -> str:
+    return place.name or _("All schools")
+
+
+def labels_of(frame: Frame) -> Iterator[tuple[str, str, Mapping[str, str]]]:
+    """Yield kind, name and label in each language: of measures, items and options.
+
+    An option has the name "item option".
+    """
+    content = frame["measures"] or {"essentials": [], "measures": []}
+    definition = published_survey(frame["survey_digest"]).definition
+    localizers = {code: Localizer.of(definition, code) for code in frame["languages"]}
+
+    def label(texts: Texts | None) -> dict[str, str]:
+        return {code: each.plain(texts) for code, each in localizers.items()}
+
+    for essential in content["essentials"]:
+        yield "essential", essential["name"], label(essential["label"])
+    for measure in content["measures"]:
+        yield "measure", measure["name"], label(measure["label"])
+    for name, item in definition["items"].items():
+        yield "item", name, label(item.get("label"))
+        for option in definition["option_sets"].get(item.get("option_set", ""), []):
+            yield "answer", f"{name} {option['value']}", label(option["label"])

@@ -1,0 +1,338 @@
+"""Public pages and files of published results.
+
+The same for everyone, so nginx may keep them for some seconds: they neither read nor
+set cookies, and depend on the address and the language alone. What is embargoed does
+not exist; what was withdrawn is gone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from typing import Concatenate, NoReturn, ParamSpec
+
+from babel import Locale, UnknownLocaleError
+from django.db.models import Q, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.template.loader import render_to_string
+from django.utils import translation
+from django.utils.cache import get_conditional_response, patch_vary_headers
+from django.views.decorators.http import require_safe
+
+from accounts.access import anyone
+from accounts.folded_text import fold
+from accounts.http import csv_response
+from accounts.language import language_to_read
+from reports.models import Publication, PublishedPlace
+from reports.models.publications import public_condition
+from reports.publishing.csv_files import answer_rows, dictionary_rows, score_rows
+from reports.publishing.freezing import STATE
+from reports.publishing.page import PublicPage
+from reports.results.reading import LEVELS
+from reports.results.visible import Place
+from reports.school_report.report import frame_language_for
+from survey.taking import messages
+
+P = ParamSpec("P")
+
+# Seconds for which nginx keeps a page, and may send it while it fetches a new one:
+# together, after so many at most a withdrawal is seen.
+FRESH, REFRESHING = 20, 10
+MOST_FOUND = 50
+LONGEST_TEXT = 100
+LARGEST_KEY = 2**63 - 1
+# Of all texts that are not the survey's.
+FRAME_LANGUAGES = ["en", "es"]
+
+PublicView = Callable[Concatenate[HttpRequest, P], HttpResponse]
+
+
+class Gone(Exception):
+    """What was asked for has been withdrawn."""
+
+
+def public(view: PublicView[P]) -> PublicView[P]:
+    """Admit everyone, and answer what is not there with a page of its own."""
+
+    @wraps(view)
+    def wrapper(
+        request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs
+    ) -> HttpResponse:
+        try:
+            return view(request, *args, **kwargs)
+        except Gone:
+            return _page(request, "gone", {}, status=410)
+        except Http404:
+            return _page(request, "unknown", {}, status=404)
+
+    return anyone(require_safe(wrapper))
+
+
+@public
+def published_list(request: HttpRequest) -> HttpResponse:
+    """List what is published. 1 statement."""
+    found = Publication.objects.public().order_by("-administration__closes_at", "-pk")
+    rows = list(found.values_list("administration_id", "frame__titles"))
+    offered = _languages_of(titles for _, titles in rows)
+    language = _language(request, offered or FRAME_LANGUAGES)
+    listed = [(pk, _title_in(titles, language)) for pk, titles in rows]
+    context = {"publications": listed}
+    return _page(request, "list", context, language=language, languages=offered)
+
+
+@public
+def published_of_school(request: HttpRequest, pk: int) -> HttpResponse:
+    """List what is published of one school. 1 statement."""
+    rows = list(
+        PublishedPlace.objects.filter(
+            public_condition("publication__"), place_id=_key(pk), level=LEVELS.SCHOOL
+        )
+        .order_by("-publication__administration__closes_at", "-pk")
+        .values_list(
+            "publication__administration_id", "publication__frame__titles", "name"
+        )
+    )
+    offered = _languages_of(titles for _, titles, _ in rows)
+    language = _language(request, offered or FRAME_LANGUAGES)
+    context = {
+        "publications": [(key, _title_in(titles, language)) for key, titles, _ in rows],
+        "name": rows[0][2] if rows else "",
+        "school": pk,
+    }
+    return _page(request, "of_school", context, language=language, languages=offered)
+
+
+def _languages_of(titles: Iterable[Mapping[str, str]]) -> list[str]:
+    return list(dict.fromkeys(code for each in titles for code in each))
+
+
+def _title_in(titles: Mapping[str, str], language: str) -> str:
+    return titles.get(language) or next(iter(titles.values()), "")
+
+
+@public
+def published_state(request: HttpRequest, pk: int) -> HttpResponse:
+    """Show all schools together, and find a school. 2 statements, or 3 to find."""
+    publication, places = _places(pk, *STATE)
+    districts = publication.places.filter(level=LEVELS.DISTRICT).order_by("name", "pk")
+    text = " ".join(request.GET.get("q", "").replace("\x00", " ").split())
+    text = text[:LONGEST_TEXT]
+    found = None
+    if text:
+        schools = publication.places.filter(level=LEVELS.SCHOOL)
+        for word in (fold(text) or "").split():
+            schools = schools.filter(search__contains=word)
+        found = schools.order_by("name", "pk").values("name", "place_id")
+        found = found[: MOST_FOUND + 1]
+    context = {
+        "districts": districts.values("name", "place_id"),
+        "text": text,
+        "found": list(found)[:MOST_FOUND] if found is not None else None,
+        "has_more": found is not None and len(found) > MOST_FOUND,
+    }
+    return _place_page(request, publication, places, context)
+
+
+@public
+def published_district(request: HttpRequest, pk: int, district: int) -> HttpResponse:
+    """Show a district, and its schools that have a report. 2 statements."""
+    publication, places = _places(pk, LEVELS.DISTRICT.value, district)
+    schools = publication.places.filter(district_id=district, level=LEVELS.SCHOOL)
+    context = {"schools": schools.order_by("name", "pk").values("name", "place_id")}
+    return _place_page(request, publication, places, context)
+
+
+@public
+def published_school(request: HttpRequest, pk: int, school: int) -> HttpResponse:
+    """Show a school beside its district and all schools. 1 statement."""
+    publication, places = _places(pk, LEVELS.SCHOOL.value, school)
+    return _place_page(request, publication, places, {})
+
+
+@public
+def published_scores(request: HttpRequest, pk: int) -> HttpResponse:
+    """Return rates and scores of all places as a file. 2 statements."""
+    publication = _publication(pk)
+    order = [LEVELS.STATE.value, LEVELS.DISTRICT.value, LEVELS.SCHOOL.value]
+    rows = list(
+        publication.places.order_by("name", "pk").values_list(
+            "level", "place_id", "district_id", "code", "name", "summary"
+        )
+    )
+    codes = {key: code for level, key, _, code, *_rest in rows if level == order[1]}
+    places = (
+        (level, codes.get(key if level == order[1] else district, ""), *rest)
+        for level, key, district, *rest in sorted(
+            rows, key=lambda row: order.index(row[0])
+        )
+    )
+    response = csv_response(
+        score_rows(publication.frame, places), filename=f"scores-{pk}.csv"
+    )
+    return _cached(request, response, publication)
+
+
+@public
+def published_dictionary(request: HttpRequest, pk: int) -> HttpResponse:
+    """Return what the columns of the other files mean. 1 statement."""
+    publication = _publication(pk)
+    response = csv_response(
+        dictionary_rows(publication.frame), filename=f"dictionary-{pk}.csv"
+    )
+    return _cached(request, response, publication)
+
+
+@public
+def published_answers(
+    request: HttpRequest, pk: int, district: int = 0, school: int = 0
+) -> HttpResponse:
+    """Return the answers of one place as a file. 1 statement."""
+    level, key = STATE
+    if school:
+        level, key = LEVELS.SCHOOL.value, school
+    elif district:
+        level, key = LEVELS.DISTRICT.value, district
+    publication, places = _places(pk, level, key)
+    code = places[0].code or "all"
+    response = csv_response(
+        answer_rows(places[0]), filename=f"answers-{pk}-{_ascii(code)}.csv"
+    )
+    return _cached(request, response, publication)
+
+
+def _ascii(code: str) -> str:
+    return "".join(letter for letter in code if letter.isascii() and letter.isalnum())
+
+
+def _key(key: int) -> int:
+    return min(key, LARGEST_KEY)
+
+
+def _publication(pk: int) -> Publication:
+    found = Publication.objects.public().filter(administration=_key(pk)).first()
+    if found is None:
+        _raise_missing(pk)
+    return found
+
+
+def _raise_missing(pk: int) -> NoReturn:
+    """Raise Gone if it was public before, and Http404 otherwise. 1 statement."""
+    # The results as a whole: a school without a report was never public.
+    last = Publication.objects.filter(administration=_key(pk)).order_by("-pk").first()
+    if last is not None and last.withdrawn_at and last.was_public:
+        raise Gone
+    raise Http404
+
+
+def _places(pk: int, level: str, key: int) -> tuple[Publication, list[PublishedPlace]]:
+    """Return a place and those around it. 1 statement, or 2 without such a place."""
+    rows: QuerySet[PublishedPlace] = PublishedPlace.objects.filter(
+        public_condition("publication__"), publication__administration=_key(pk)
+    )
+    own: Place = (level, _key(key))
+    chosen = Q(level=level, place_id=own[1])
+    if level == LEVELS.SCHOOL.value:
+        district = rows.filter(chosen).values("district_id")
+        chosen |= Q(level=LEVELS.DISTRICT, place_id__in=district)
+    chosen |= Q(level=STATE[0], place_id=STATE[1])
+    found = list(rows.filter(chosen).select_related("publication"))
+    order = [LEVELS.SCHOOL.value, LEVELS.DISTRICT.value, LEVELS.STATE.value]
+    found.sort(key=lambda place: order.index(place.level))
+    if not found or (found[0].level, found[0].place_id) != own:
+        _raise_missing(pk)
+    return found[0].publication, found
+
+
+def _place_page(
+    request: HttpRequest,
+    publication: Publication,
+    places: list[PublishedPlace],
+    context: Mapping[str, object],
+) -> HttpResponse:
+    language = _language(request, publication.frame["languages"])
+    page = PublicPage(publication.frame, language, places)
+    return _page(
+        request,
+        "place",
+        {**context, "page": page, "pk": publication.administration_id},
+        publication,
+        language=language,
+        languages=publication.frame["languages"],
+    )
+
+
+def _language(request: HttpRequest, offered: list[str]) -> str:
+    """Return the language that the address or else the browser asks for."""
+    chosen = request.GET.get("language", "")
+    if chosen in offered:
+        return chosen
+    base = messages.base_of(chosen)
+    alike = [code for code in offered if messages.base_of(code) == base]
+    if alike:
+        return alike[0]
+    accepted = messages.language_accepted(request.headers.get("Accept-Language", ""))
+    with translation.override(accepted):
+        return language_to_read(offered)
+
+
+def own_name(code: str) -> str:
+    """Return the name of a language in this language."""
+    try:
+        name = Locale.parse(code, sep="-").get_display_name() or code
+    except (ValueError, UnknownLocaleError):
+        name = code
+    return name[:1].upper() + name[1:]
+
+
+def _page(
+    request: HttpRequest,
+    template: str,
+    context: Mapping[str, object],
+    publication: Publication | None = None,
+    *,
+    language: str = "",
+    languages: list[str] | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    language = language or _language(request, FRAME_LANGUAGES)
+    chosen = request.GET.get("language", "")
+    frame_language = frame_language_for(language)
+    with translation.override(frame_language):
+        # Without the request: no context processor reads a cookie.
+        html = render_to_string(
+            f"reports/public/{template}.html",
+            {
+                **context,
+                "language": language,
+                "frame_language": frame_language,
+                "languages": [(code, own_name(code)) for code in languages or []],
+                "chosen": f"?language={chosen}" if chosen else "",
+            },
+        )
+    response = HttpResponse(html, status=status)
+    response.headers["Content-Language"] = language
+    if chosen not in (languages or []):
+        patch_vary_headers(response, ["Accept-Language"])
+    return _cached(request, response, publication)
+
+
+def _cached(
+    request: HttpRequest, response: HttpResponse, publication: Publication | None
+) -> HttpResponse:
+    """Say for how long nginx keeps a response, and what tells whether it changed."""
+    if response.status_code != 200:
+        response.headers["Cache-Control"] = "no-cache"
+        return response
+    # nginx does not pass it on.
+    response.headers["Cache-Control"] = (
+        f"s-maxage={FRESH}, max-age=0, stale-while-revalidate={REFRESHING}"
+    )
+    # The software may show the same content in another way.
+    shown = hashlib.sha256(response.content).hexdigest()[:16]
+    digest = publication.digest if publication else "list"
+    response.headers["ETag"] = f'"{digest}-{shown}"'
+    conditional = get_conditional_response(
+        request, etag=response.headers["ETag"], response=response
+    )
+    return conditional or response

@@ -1,0 +1,99 @@
+"""An administrator publishes results, and a parent opens the page of a school."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from reports.models import Publication
+from reports.tests.console.scores.conftest import (  # noqa: F401
+    answered,
+    published_in_two_languages,
+    scored,
+)
+from reports.tests.scores.conftest import closed
+from survey import jobs
+from survey.tests.browser.accessibility import scrolls_sideways, violations
+
+pytestmark = pytest.mark.django_db(transaction=True)
+PHONE = {"viewport": {"width": 390, "height": 844}}
+
+
+@pytest.fixture
+def fall(transactional_db, staff):
+    administration = closed(published_in_two_languages(), "fall-2026")
+    answered(administration, staff.lincoln, 60, 1, shift=0.5)
+    answered(administration, staff.washington, 40, 2, finished=15)
+    answered(administration, staff.roosevelt, 40, 3, shift=-0.5)
+    return scored(administration)
+
+
+def open_everything(page):
+    for part in page.locator("details").all():
+        part.evaluate("one => one.open = true")
+
+
+def test_an_administrator_publishes_and_a_parent_reads(at_screen, device, staff, fall):
+    page = at_screen(staff.state)
+    page.goto(f"/console/results/{fall.pk}/")
+    page.get_by_role("link", name="Publish results").click()
+    assert violations(page) == []
+    page.get_by_label("School").select_option(label="Lincoln")
+    page.get_by_role("button", name="Preview this school").click()
+    expect(page.get_by_text("Nobody else can see this page")).to_be_visible()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Lincoln")
+    open_everything(page)
+    assert violations(page) == []
+    page.get_by_role("link", name="Back to publishing").click()
+    with page.expect_navigation():
+        page.get_by_role("button", name="Publish for everybody").click()
+    jobs.run(Publication.objects.get().job_id)
+    page.reload()
+    expect(page.get_by_text("public", exact=True)).to_be_visible()
+    assert violations(page) == []
+
+    # A parent's phone, in the dark and without JavaScript.
+    phone = device(**PHONE, color_scheme="dark", java_script_enabled=False).new_page()
+    phone.goto("/results/")
+    phone.get_by_role("link", name="School climate").click()
+    phone.get_by_label("Find a school by its name").fill("lincoln")
+    phone.get_by_role("button", name="Search").click()
+    phone.get_by_role("link", name="Lincoln").click()
+    expect(phone.get_by_role("heading", level=1)).to_have_text("Lincoln")
+    expect(phone.get_by_text("60 of 60 finished the survey")).to_be_visible()
+    phone.get_by_role("link", name="Español").click()
+    expect(phone.get_by_role("heading", name="Escuela segura")).to_be_visible()
+    assert phone.context.cookies() == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_public_pages_are_accessible(device, server, staff, fall, publish, scheme):
+    publish(fall)
+    page = device(**PHONE, color_scheme=scheme).new_page()
+    for address in (
+        "/results/",
+        f"/results/{fall.pk}/",
+        f"/results/{fall.pk}/?q=lin",
+        f"/results/{fall.pk}/districts/{staff.riverside.pk}/",
+        f"/results/{fall.pk}/schools/{staff.lincoln.pk}/?language=es",
+        f"/results/{fall.pk}/schools/{staff.washington.pk}/",
+        f"/results/schools/{staff.lincoln.pk}/",
+    ):
+        page.goto(address)
+        open_everything(page)
+        assert violations(page) == [], address
+        assert not scrolls_sideways(page), address
+
+
+def test_publishing_fits_a_phone(at_screen, staff, fall, publish):
+    publish(fall)
+    page = at_screen(staff.state, **PHONE, color_scheme="dark")
+    page.goto(f"/console/results/{fall.pk}/publish/")
+    assert violations(page) == []
+    assert not scrolls_sideways(page)
+    page.get_by_role("link", name="Withdraw").click()
+    assert violations(page) == []
+    assert not scrolls_sideways(page)
+    page.get_by_label("Reason").fill("Wrong wave.")
+    page.get_by_role("button", name="Withdraw results").click()
+    expect(page.get_by_text("Within a minute")).to_be_visible()

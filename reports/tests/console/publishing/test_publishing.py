@@ -1,0 +1,162 @@
+"""Publish results in the console: preview, embargo, the record and withdrawal."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.timezone import localtime
+
+from accounts.models import AuditEntry
+from accounts.tests.logging_in import log_in
+from reports.models import Publication
+from survey import jobs
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def state(client, staff):
+    log_in(client, staff.state)
+    return client
+
+
+def basis(client, administration):
+    page = client.get(reverse("publishing", args=[administration.pk]))
+    return page.context["form"]["basis"].value()
+
+
+def post(client, administration, **data):
+    return client.post(reverse("publishing", args=[administration.pk]), data)
+
+
+class TestPublishing:
+    def test_an_administrator_previews_publishes_and_withdraws(
+        self, state, staff, fall, django_capture_on_commit_callbacks
+    ):
+        address = reverse("publishing", args=[fall.pk])
+        results = state.get(reverse("results_page", args=[fall.pk]))
+        assert address in results.text
+        text = state.get(address).text
+        assert "2 schools have reached their threshold" in text
+        preview = state.get(
+            reverse("publishing_preview", args=[fall.pk]),
+            {"school": staff.lincoln.pk},
+        )
+        assert "Nobody else can see this page" in preview.text
+        assert not Publication.objects.exists()
+
+        with django_capture_on_commit_callbacks():
+            assert post(state, fall, basis=basis(state, fall)).status_code == 302
+        publication = Publication.objects.get()
+        assert Client().get(f"/results/{fall.pk}/").status_code == 404
+        jobs.run(publication.job_id)
+        assert Client().get(f"/results/{fall.pk}/").status_code == 200
+        assert f'href="/results/{fall.pk}/"' in state.get(address).text
+
+        withdrawal = reverse("publishing_withdraw", args=[fall.pk, publication.pk])
+        assert "Within a minute" in state.get(withdrawal).text
+        refused = state.post(withdrawal, {"because": ""})
+        assert "Say why these are withdrawn." in refused.text
+        state.post(withdrawal, {"because": "Wrong wave."})
+        assert Client().get(f"/results/{fall.pk}/").status_code == 410
+        assert "Wrong wave." in state.get(address).text
+        assert state.get(withdrawal).status_code == 404
+        actions = set(AuditEntry.objects.values_list("action", flat=True))
+        assert {"publish results", "withdraw published results"} <= actions
+
+    def test_the_preview_shows_what_is_published(self, state, staff, fall, publish):
+        addresses = (
+            ({}, f"/results/{fall.pk}/"),
+            (
+                {"school": staff.lincoln.pk},
+                f"/results/{fall.pk}/schools/{staff.lincoln.pk}/",
+            ),
+        )
+        preview = reverse("publishing_preview", args=[fall.pk])
+        shown = [state.get(preview, query).context["page"] for query, _ in addresses]
+        publish(fall)
+        for page, (_, address) in zip(shown, addresses, strict=True):
+            public = Client().get(address).context["page"]
+            assert public.own.summary["rate"] == page.own.summary["rate"]
+            assert public.own.answers == page.own.answers
+            assert [part.sentence for part, _ in public.essentials] == [
+                part.sentence for part, _ in page.essentials
+            ]
+
+    def test_no_preview_of_a_school_without_a_report(self, state, staff, fall):
+        preview = reverse("publishing_preview", args=[fall.pk])
+        found = state.get(preview, {"school": staff.washington.pk})
+        assert found.status_code == 404
+
+    def test_figures_that_changed_since_the_page_are_refused(self, state, fall):
+        refused = post(state, fall, basis="0" * 64)
+        assert "have changed since the preview" in refused.text
+        assert not Publication.objects.exists()
+
+    def test_an_embargo_lies_ahead(self, state, fall):
+        yesterday = localtime(timezone.now() - timedelta(days=1))
+        refused = post(
+            state,
+            fall,
+            basis=basis(state, fall),
+            embargo_until=f"{yesterday:%Y-%m-%dT%H:%M}",
+        )
+        assert "This time is over" in refused.text
+        tomorrow = localtime(timezone.now() + timedelta(days=1))
+        post(
+            state,
+            fall,
+            basis=basis(state, fall),
+            embargo_until=f"{tomorrow:%Y-%m-%dT%H:%M}",
+        )
+        publication = Publication.objects.get()
+        jobs.run(publication.job_id)
+        assert "embargoed" in state.get(reverse("publishing", args=[fall.pk])).text
+        assert Client().get(f"/results/{fall.pk}/").status_code == 404
+
+    def test_what_is_open_cannot_be_published(self, state, fall):
+        fall.closes_at = timezone.now() + timedelta(days=1)
+        fall.save()
+        fall.results_roll_up.shared_at = timezone.now()
+        fall.results_roll_up.save()
+        text = state.get(reverse("publishing", args=[fall.pk])).text
+        assert "once the administration has closed" in text
+        assert "Publish for everybody" not in text
+        preview = reverse("publishing_preview", args=[fall.pk])
+        assert state.get(preview).status_code == 404
+
+    def test_a_failed_publication_can_be_repeated(self, state, fall, staff):
+        post(state, fall, basis=basis(state, fall))
+        publication = Publication.objects.get()
+        assert "already" in post(state, fall, basis=basis(state, fall) or "x").text
+        publication.job.state = "failed"
+        publication.job.ended_at = timezone.now()
+        publication.job.save()
+        post(state, fall, basis=basis(state, fall))
+        jobs.run(Publication.objects.get().job_id)
+        assert Publication.objects.get().published_at
+
+
+class TestPermissions:
+    @pytest.mark.parametrize("who", ["dana", "analyst", "chen", "sam"])
+    def test_only_administrators_of_the_state_publish(
+        self, client, staff, fall, publish, who
+    ):
+        publication = publish(fall)
+        log_in(client, getattr(staff, who))
+        for name, *args in (
+            ("publishing",),
+            ("publishing_preview",),
+            ("publishing_withdraw", publication.pk),
+        ):
+            address = reverse(name, args=[fall.pk, *args])
+            assert client.get(address).status_code == 404
+            assert client.post(address, {"because": "x"}).status_code in (404, 405)
+        results = client.get(reverse("results_page", args=[fall.pk]))
+        assert "Publish results" not in results.text
+        publication.refresh_from_db()
+        assert publication.withdrawn_at is None

@@ -1,0 +1,276 @@
+"""What everybody sees of published results: pages, files, embargo and withdrawal."""
+
+from __future__ import annotations
+
+import csv
+import io
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from reports import visible_rates
+from reports.models import GroupResults, Publication
+from reports.publishing.publications import withdraw
+from reports.tests.console.scores.conftest import answered, scored
+
+pytestmark = pytest.mark.django_db
+
+
+def page(name, *args, **query):
+    # A new browser each time: nothing is remembered.
+    return Client().get(reverse(name, args=args), query)
+
+
+def rows_of(response):
+    return list(csv.DictReader(io.StringIO(response.content.decode("utf-8-sig"))))
+
+
+ADDRESSES = {
+    "published_state": lambda staff: (),
+    "published_district": lambda staff: (staff.riverside.pk,),
+    "published_school": lambda staff: (staff.lincoln.pk,),
+    "published_scores": lambda staff: (),
+    "published_dictionary": lambda staff: (),
+    "published_answers": lambda staff: (),
+    "published_answers_of_district": lambda staff: (staff.riverside.pk,),
+    "published_answers_of_school": lambda staff: (staff.lincoln.pk,),
+}
+
+
+def responses(staff, fall):
+    return {name: page(name, fall.pk, *args(staff)) for name, args in ADDRESSES.items()}
+
+
+class TestPages:
+    def test_a_parent_finds_the_page_of_a_school(self, staff, fall, publish):
+        publish(fall)
+        listed = page("published_list")
+        assert reverse("published_state", args=[fall.pk]) in listed.text
+        found = page("published_state", fall.pk, q="linc")
+        address = reverse("published_school", args=[fall.pk, staff.lincoln.pk])
+        assert address in found.text
+        text = page("published_school", fall.pk, staff.lincoln.pk).text
+        assert "60 of 60 finished the survey: the response rate is 100 %." in text
+        assert "Safe school" in text
+        assert "points of 99" in text
+        assert "Riverside" in text
+        assert "Question &lt;1&gt;" in text
+
+    def test_a_page_is_in_the_languages_of_the_survey(self, staff, fall, publish):
+        publish(fall)
+        text = page("published_school", fall.pk, staff.lincoln.pk, language="es").text
+        assert "Escuela segura" in text
+        assert 'lang="es"' in text
+        accepted = Client().get(
+            reverse("published_school", args=[fall.pk, staff.lincoln.pk]),
+            headers={"accept-language": "es-MX,en;q=0.5"},
+        )
+        assert "Escuela segura" in accepted.text
+        assert accepted.headers["Vary"] == "Accept-Language"
+
+    def test_a_school_without_a_report_has_a_clear_page(self, staff, fall, publish):
+        publish(fall)
+        found = page("published_school", fall.pk, staff.washington.pk)
+        assert found.status_code == 404
+        assert "only if enough people took part" in found.text
+        assert "Washington" not in found.text
+        state = page("published_state", fall.pk, q="washington").text
+        assert "No school with a report has this name" in state
+        assert "1 school has no report" in state
+
+    def test_all_that_is_published_of_a_school_is_listed(self, staff, fall, publish):
+        assert (
+            "no published results" in page("published_of_school", staff.lincoln.pk).text
+        )
+        publish(fall)
+        text = page("published_of_school", staff.lincoln.pk).text
+        assert reverse("published_school", args=[fall.pk, staff.lincoln.pk]) in text
+
+    def test_no_cookies_and_no_scripts(self, staff, fall, publish):
+        publish(fall)
+        client = Client()
+        client.force_login(staff.state)
+        for name, args in ADDRESSES.items():
+            response = client.get(reverse(name, args=[fall.pk, *args(staff)]))
+            assert response.status_code == 200
+            assert not response.cookies
+            assert "Cookie" not in response.headers.get("Vary", "")
+            assert "<script" not in response.text
+            assert "csrf" not in response.text
+            assert response.headers["Cache-Control"].startswith("s-maxage=20")
+
+    def test_the_digest_is_the_etag(self, staff, fall, publish):
+        publication = publish(fall)
+        for name, response in responses(staff, fall).items():
+            etag = response.headers["ETag"]
+            assert publication.digest in etag, name
+            again = Client().get(
+                response.wsgi_request.path, headers={"if-none-match": etag}
+            )
+            assert again.status_code == 304
+
+    def test_a_page_costs_one_statement(
+        self, staff, fall, publish, django_assert_num_queries
+    ):
+        publish(fall)
+        # The survey's texts stay in memory.
+        page("published_state", fall.pk)
+        for count, address in (
+            (1, ("published_list",)),
+            (2, ("published_state", fall.pk)),
+            (2, ("published_district", fall.pk, staff.riverside.pk)),
+            (1, ("published_school", fall.pk, staff.lincoln.pk)),
+            (1, ("published_answers_of_school", fall.pk, staff.lincoln.pk)),
+            (2, ("published_scores", fall.pk)),
+            (1, ("published_of_school", staff.lincoln.pk)),
+        ):
+            with django_assert_num_queries(count):
+                page(*address)
+
+    @pytest.mark.parametrize("key", [0, 2**63 - 1, 2**70])
+    def test_keys_of_nothing_are_unknown(self, staff, fall, publish, key):
+        publish(fall)
+        assert page("published_state", key).status_code == 404
+        assert page("published_school", fall.pk, key).status_code == 404
+        assert page("published_answers_of_school", key, 1).status_code == 404
+
+
+class TestFiles:
+    def test_scores_of_all_places(self, staff, fall, publish):
+        publish(fall)
+        rows = rows_of(page("published_scores", fall.pk))
+        assert [row["level"] for row in rows] == [
+            *("state", "district", "district", "school", "school")
+        ]
+        lincoln = next(row for row in rows if row["name"] == staff.lincoln.name)
+        assert lincoln["finished"] == "60"
+        assert lincoln["district"] == staff.riverside.code
+        assert 1 <= int(lincoln["trust"]) <= 99
+        assert float(lincoln["trust standard error"]) > 0
+
+    def test_answers_of_a_school(self, staff, fall, publish):
+        publish(fall)
+        rows = rows_of(page("published_answers_of_school", fall.pk, staff.lincoln.pk))
+        q1 = [row for row in rows if row["item"] == "q1"]
+        assert [row["answer"] for row in q1] == ["1", "2", "3", "4", "dk"]
+        assert sum(int(row["people"]) for row in q1) == int(q1[0]["answered"])
+
+    def test_the_dictionary_names_every_column_and_value(self, staff, fall, publish):
+        publish(fall)
+        names = {row["name"] for row in rows_of(page("published_dictionary", fall.pk))}
+        header = page("published_scores", fall.pk).content.decode("utf-8-sig")
+        columns = header.splitlines()[0].split(",")
+        assert {one.removesuffix(" standard error") for one in columns} <= names
+        answers = rows_of(page("published_answers", fall.pk))
+        assert set(answers[0]) <= names
+        assert {row["item"] for row in answers} <= names
+        assert {f"{row['item']} {row['answer']}" for row in answers} <= names
+
+
+class TestProtection:
+    def hide(self, staff, fall):
+        rows = GroupResults.objects.filter(administration=fall, level="school")
+        rows.filter(place_id=staff.lincoln.pk).update(hidden_items=["q2"])
+
+    def test_hidden_cells_are_stars_in_pages_and_files(self, staff, fall, publish):
+        self.hide(staff, fall)
+        publish(fall)
+        rows = rows_of(page("published_answers_of_school", fall.pk, staff.lincoln.pk))
+        [hidden] = [row for row in rows if row["item"] == "q2"]
+        assert set(hidden.values()) == {"q2", "*"}
+        scores = rows_of(page("published_scores", fall.pk))
+        lincoln = next(row for row in scores if row["name"] == staff.lincoln.name)
+        assert lincoln["trust"] == lincoln["safe"] == "*"
+        assert lincoln["trust standard error"] == "*"
+        text = page("published_school", fall.pk, staff.lincoln.pk).text
+        assert "Hidden, because too few people answered." in text
+
+    def test_unhidden_there_would_be_figures(self, staff, fall, publish):
+        publish(fall)
+        rows = rows_of(page("published_answers_of_school", fall.pk, staff.lincoln.pk))
+        assert len([row for row in rows if row["item"] == "q2"]) == 5
+
+    def test_schools_without_a_report_are_in_no_file(self, staff, fall, publish):
+        publish(fall)
+        for name, response in responses(staff, fall).items():
+            assert "Washington" not in response.text, name
+        answers = page("published_answers_of_school", fall.pk, staff.washington.pk)
+        assert answers.status_code == 404
+
+    def test_without_the_threshold_they_would_be(
+        self, staff, fall, publish, monkeypatch
+    ):
+        is_reached = property(lambda line: True)
+        monkeypatch.setattr(visible_rates.SchoolRateLine, "is_reached", is_reached)
+        publish(fall)
+        assert "Washington" in page("published_scores", fall.pk).text
+
+    def test_a_recount_changes_no_page(self, staff, fall, publish):
+        publish(fall)
+        before = responses(staff, fall)
+        answered(fall, staff.lincoln, 30, 9, shift=2.0)
+        scored(fall)
+        after = responses(staff, fall)
+        for name in ADDRESSES:
+            assert after[name].content == before[name].content
+            assert after[name].headers["ETag"] == before[name].headers["ETag"]
+
+
+class TestEmbargo:
+    def test_nothing_tells_of_embargoed_results(self, staff, fall, publish):
+        publish(fall, timezone.now() + timedelta(hours=1))
+        nothing = Publication.objects.count() and responses(staff, fall)
+        listed = page("published_list").text
+        assert "No results have been published yet" in listed
+        assert fall.title not in listed
+        assert (
+            "no published results" in page("published_of_school", staff.lincoln.pk).text
+        )
+        for name, response in nothing.items():
+            assert response.status_code == 404, name
+            assert "ETag" not in response.headers
+            assert response.headers["Cache-Control"] == "no-cache"
+            # The same as for what never was.
+            never = page(name, 10**6, *ADDRESSES[name](staff))
+            assert never.content == response.content
+
+    def test_after_the_embargo_everybody_reads_them(self, staff, fall, publish):
+        publication = publish(fall, timezone.now() + timedelta(hours=1))
+        Publication.objects.filter(pk=publication.pk).update(
+            embargo_until=timezone.now() - timedelta(seconds=1)
+        )
+        for response in responses(staff, fall).values():
+            assert response.status_code == 200
+
+
+class TestWithdrawal:
+    def test_withdrawn_results_are_gone_at_once(self, staff, fall, publish):
+        publication = publish(fall)
+        etag = page("published_state", fall.pk).headers["ETag"]
+        withdraw(publication, because="Wrong wave.", by=staff.state)
+        for name, response in responses(staff, fall).items():
+            assert response.status_code == 410, name
+            assert "These results were withdrawn" in response.text
+            assert "Wrong wave" not in response.text
+            assert response.headers["Cache-Control"] == "no-cache"
+        again = Client().get(
+            reverse("published_state", args=[fall.pk]),
+            headers={"if-none-match": etag},
+        )
+        assert again.status_code == 410
+        assert fall.title not in page("published_list").text
+
+    def test_what_was_withdrawn_before_its_embargo_never_was(
+        self, staff, fall, publish
+    ):
+        publication = publish(fall, timezone.now() + timedelta(hours=1))
+        withdraw(publication, because="Too early.", by=staff.state)
+        assert page("published_state", fall.pk).status_code == 404
+
+    def test_published_again_the_same_address_works(self, staff, fall, publish):
+        withdraw(publish(fall), because="Wrong.", by=staff.state)
+        publish(fall)
+        assert page("published_state", fall.pk).status_code == 200
