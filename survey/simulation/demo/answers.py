@@ -12,7 +12,7 @@ import csv
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from survey.definitions.schema import Measures, SurveyDefinition
@@ -160,8 +160,15 @@ def leaning(person: DemoPerson, name: str, scale: Scale) -> float:
     return (
         USUAL_OF.get(name, USUAL)
         + (PER_GRADE * (grade - 8) if person.role == Role.STUDENT else 0)
-        + sum(seeded_random(*parts).gauss(0, sd) for parts, sd in spreads.items())
+        + sum(sd * deviation(*parts) for parts, sd in spreads.items())
     )
+
+
+# Large enough for all items of a person, who answers them one after another.
+@lru_cache(2000)
+def deviation(*parts: str) -> float:
+    """Return a draw from the standard normal distribution, the same each time."""
+    return seeded_random(*parts).gauss(0, 1)
 
 
 @cache
