@@ -48,10 +48,14 @@ class ScoreLine:
     is_positive: bool = True
     # The change since the wave before.
     change: str = ""
+    # Without a score: whether there is one.
+    is_hidden: bool = False
 
     @property
     def text(self) -> str:
-        return str(self.score.score) if self.score else HIDDEN
+        if self.score:
+            return str(self.score.score)
+        return HIDDEN if self.is_hidden else "–"
 
     @property
     def error(self) -> str:
@@ -119,8 +123,10 @@ class ReportPart:
 
     @property
     def sentence(self) -> str:
-        if self.own.score is None:
+        if self.own.is_hidden:
             return _("Hidden, because too few people answered.")
+        if self.own.score is None:
+            return _("No score, because one of the measures has none.")
         others = ", ".join(
             f"{line.name}: {line.text}" for line in self.places[1:] if line.score
         )
@@ -356,10 +362,13 @@ class ReportParts:
 
     def _lines(self, name: str, *, is_positive: bool = True) -> list[ScoreLine]:
         found = self.scores[self.administration.pk]
-        return [
-            ScoreLine(place, found.get(key, {}).get(name), is_positive)
-            for place, key in self.places.items()
-        ]
+        lines = []
+        for place, key in self.places.items():
+            scores = found.get(key, {})
+            score = scores.get(name)
+            is_hidden = name in scores and score is None or key not in found
+            lines.append(ScoreLine(place, score, is_positive, is_hidden=is_hidden))
+        return lines
 
     def _trend(self, name: str, *, is_positive: bool = True) -> list[ScoreLine]:
         """Return the waves whose scores can be compared with this one's."""
@@ -375,7 +384,11 @@ class ReportParts:
             if name not in scores or (score and score.benchmarks != now.benchmarks):
                 continue
             change = change_words(score, before) if score and before else ""
-            lines.append(ScoreLine(wave.title, score, is_positive, change))
+            lines.append(
+                ScoreLine(
+                    wave.title, score, is_positive, change, is_hidden=score is None
+                )
+            )
             before = score
         return lines if len(lines) > 1 else []
 

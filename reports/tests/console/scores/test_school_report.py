@@ -7,7 +7,13 @@ from django.utils import timezone
 
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
-from reports.models import GroupResults, ResultsRollUp, SchoolRate
+from reports.models import (
+    Calibration,
+    GroupResults,
+    ResultsRollUp,
+    SchoolRate,
+    ScoreRow,
+)
 from reports.school_report import pdf
 from reports.scores.visible import visible_scores
 from reports.tests.console.scores.conftest import answered, scored
@@ -104,6 +110,15 @@ def test_a_hidden_item_hides_its_measure_alone(client, staff, fall):
     assert f"{scores['trust'].score} points of 99" in page
     assert page.count("points of 99") == 1
     assert page.count("Hidden, because too few people answered.") == 2
+
+
+def test_a_measure_without_scores_is_not_called_hidden(client, staff, fall):
+    Calibration.objects.filter(measure="noise").update(scale_deviation=None)
+    ScoreRow.objects.update(essentials={})
+    log_in(client, staff.dana)
+    page = text_of(report(client, fall, staff.lincoln))
+    assert "No score, because one of the measures has none." in page
+    assert "Hidden, because too few" not in page
 
 
 def test_a_hidden_district_is_not_compared(client, staff, fall):
