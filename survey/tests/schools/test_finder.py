@@ -76,6 +76,7 @@ def test_a_school_without_open_surveys_shows_only_name_and_place(
     moment = timezone.now() - timedelta(days=2)
     Administration.objects.update(opens_at=moment, closes_at=moment + timedelta(days=1))
     page = get(f"/schools/{lincoln.pk}/")
+    assert f'href="/results/schools/{lincoln.pk}/"' in page.text
     assert "Lincoln" in page.text and "Springfield, IL" in page.text
     assert "Our school" not in page.text and "access code" not in page.text
 

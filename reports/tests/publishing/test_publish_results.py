@@ -1,0 +1,38 @@
+"""The command that publishes results for a demonstration."""
+
+from __future__ import annotations
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import Client
+
+from reports.models import Publication
+from reports.tests.console.scores.conftest import answered
+from reports.tests.scores.conftest import closed
+
+pytestmark = pytest.mark.django_db
+
+
+def test_it_counts_scores_and_publishes_once(staff, survey, capsys):
+    administration = closed(survey, "fall-2026")
+    answered(administration, staff.lincoln, 60, 1)
+    answered(administration, staff.roosevelt, 40, 3)
+    call_command("publish_results", "fall-2026")
+    publication = Publication.objects.get()
+    assert publication.digest in capsys.readouterr().out
+    assert publication.published_by is None
+    lincoln = publication.places.get(level="school", place_id=staff.lincoln.pk)
+    assert lincoln.summary["scores"]["trust"]
+    assert Client().get(f"/results/{administration.pk}/").status_code == 200
+    call_command("publish_results", "fall-2026")
+    assert "Published already" in capsys.readouterr().out
+
+
+def test_what_cannot_be_published_is_an_error(staff, survey):
+    with pytest.raises(CommandError):
+        call_command("publish_results", "nothing")
+    # Nobody has answered.
+    closed(survey, "fall-2026")
+    with pytest.raises(CommandError):
+        call_command("publish_results", "fall-2026")
+    assert not Publication.objects.exclude(digest="").exists()
