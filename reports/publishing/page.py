@@ -235,9 +235,13 @@ class PublicPage:
     def _lines(self, name: str, *, is_positive: bool = True) -> list[ScoreLine]:
         lines = []
         for place in self.places:
-            score = place.summary["scores"].get(name)
+            scores = place.summary["scores"]
+            score = scores.get(name)
             shown = VisibleScore(score[0], frozenset()) if score else None
-            lines.append(ScoreLine(name_of(place), shown, is_positive))
+            is_hidden = name in scores and score is None
+            lines.append(
+                ScoreLine(name_of(place), shown, is_positive, is_hidden=is_hidden)
+            )
         return lines
 
     @cached_property
