@@ -9,6 +9,7 @@ from reports.console.home import console_home
 from reports.console.publishing import views as publishing
 from reports.console.rates import views as rates
 from reports.console.results import views as results
+from reports.console.results.comments import results_comments
 from reports.console.scores import views as scores
 
 urlpatterns = [
@@ -32,6 +33,11 @@ urlpatterns = [
     path("results/", results.results_list, name="results_list"),
     path("results/<int:pk>/", results.results_page, name="results_page"),
     path("results/<int:pk>/results.csv", results.results_csv, name="results_csv"),
+    path(
+        "results/<int:pk>/comments/",
+        results_comments,
+        name="results_comments",
+    ),
     path("results/<int:pk>/share/", results.results_share, name="results_share"),
     path("results/<int:pk>/publish/", publishing.publishing, name="publishing"),
     path(

@@ -26,6 +26,10 @@ def register() -> None:
             "share results": gettext_noop(
                 "{who} shared results with schools: {subject}"
             ),
+            "release sentence": gettext_noop("{who} released a sentence: {subject}"),
+            "withdraw sentence": gettext_noop(
+                "{who} withdrew a released sentence: {subject}"
+            ),
             "stop sharing results": gettext_noop(
                 "{who} stopped sharing results with schools: {subject}"
             ),

@@ -1,3 +1,4 @@
+from reports.models.comments import ReleasedSentence
 from reports.models.exports import Export
 from reports.models.panels import PanelProject
 from reports.models.publications import Publication, PublishedPlace
@@ -16,6 +17,7 @@ __all__ = [
     "Publication",
     "PublishedPlace",
     "ReleasedItem",
+    "ReleasedSentence",
     "ResultsRollUp",
     "RollUp",
     "SchoolRate",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
+from types import MappingProxyType
 from typing import Literal, cast
 
 from django.utils.translation import gettext as _
@@ -74,6 +75,8 @@ class ItemChart:
     columns: Sequence[str]
     rows: Sequence[ChartRow]
     sentence: str
+    # Sentences of free text that were released.
+    comments: Sequence[str] = ()
 
     @property
     def has_bars(self) -> bool:
@@ -124,12 +127,13 @@ def chart_pages(
     measures: Measures | None,
     places: Mapping[str, VisibleGroup | None],
     earlier: Mapping[str, VisibleGroup | None],
+    comments: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Iterator[ChartPage]:
     """Yield the pages of the survey with their charts.
 
     `places` are the figures to compare, by the name of the place; None is hidden.
     `earlier` are those of an earlier administration. There, items with other answers
-    are left out.
+    are left out. `comments` are released sentences by item.
     """
     localizer = Localizer.of(
         definition, language, dict.fromkeys(definition["items"], "…")
@@ -195,6 +199,7 @@ def chart_pages(
             list(options.values()),
             rows,
             sentence(kind, rows, on_scale),
+            comments.get(name, ()),
         )
 
     for page in definition["pages"]:

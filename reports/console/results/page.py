@@ -27,6 +27,7 @@ from reports.results.access import (
     results_for,
     threshold_of,
 )
+from reports.results.comments import may_review
 from reports.results.counting import GRADE
 from reports.results.reading import LEVELS
 from reports.results.visible import Place, VisibleGroup, visible_groups
@@ -77,6 +78,7 @@ class ResultsPage:
     shared_at: datetime | None
     may_share: bool
     may_publish: bool
+    may_review: bool
 
     @classmethod
     def of(cls, request: StaffRequest, pk: int) -> ResultsPage:
@@ -130,6 +132,7 @@ class ResultsPage:
                         if place in found
                     },
                     _figures_before(request, compared, level_and_key, school, group),
+                    _released(administration),
                 )
             )
         return cls(
@@ -151,6 +154,7 @@ class ResultsPage:
             roll_up.shared_at if roll_up else None,
             roll_up is not None and may_manage(permissions, administration),
             permissions.has(Capability.PUBLISH_RESULTS),
+            may_review(permissions, administration),
         )
 
     @property
@@ -282,6 +286,15 @@ def _figures_before(
     if place not in found:
         return {}
     return {date_format(localtime(compared.opens_at), "F Y"): found[place]}
+
+
+def _released(administration: Administration) -> dict[str, list[str]]:
+    """Return the released sentences by question. 1 statement."""
+    found: dict[str, list[str]] = {}
+    rows = administration.released_sentences.order_by("text")
+    for item, text in rows.values_list("item", "text"):
+        found.setdefault(item, []).append(text)
+    return found
 
 
 def _groups(administration: Administration, place: Place) -> list[GroupChoice]:

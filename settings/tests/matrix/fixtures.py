@@ -191,6 +191,8 @@ ROUTE_PARAMETERS = (
     RouteParameter("publishing* publication", lambda place, route: 0, owned=False),
     # Published results are for everybody. Here they only have to change nothing.
     RouteParameter("published_* *", lambda place, route: 0, owned=False),
+    # For users who see all responses; a district sees some of a shared one.
+    RouteParameter("results_comments pk", pk_of("administration")),
     RouteParameter("results_* pk", pk_of("administration"), shared=True),
     RouteParameter(
         "people_listed_remove listed",

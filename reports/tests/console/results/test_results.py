@@ -69,7 +69,7 @@ def test_an_analyst_sees_a_closed_administration(
 ):
     # The published survey is cached since.
     page(client, staff.analyst, closed)
-    with django_assert_num_queries(10):
+    with django_assert_num_queries(11):
         found = client.get(reverse("results_page", args=[closed.pk]))
     assert found.status_code == 200
     assert found.context["page"].place_name == "Riverside"

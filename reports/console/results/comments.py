@@ -1,0 +1,111 @@
+"""Review what people wrote, and release single sentences."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from accounts.access import needs
+from accounts.http import StaffRequest
+from accounts.language import language_to_read
+from accounts.permissions import Capability
+from reports.results.access import administration_or_404
+from reports.results.comments import (
+    may_review,
+    read_comments,
+    release_sentences,
+    text_items,
+    withdraw_sentence,
+)
+from survey.taking.published import published_survey
+from survey.taking.rendering import Localizer
+
+
+@needs(Capability.SEE_RESPONSES)
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def results_comments(request: StaffRequest, pk: int) -> HttpResponse:
+    """Show what people wrote, release sentences and withdraw them.
+
+    Only for users who see all responses of the administration.
+    """
+    administration = administration_or_404(request.permissions, pk)
+    if not may_review(request.permissions, administration):
+        raise Http404
+    published = published_survey(administration.published_id)
+    definition = published.definition
+    localizer = Localizer.of(
+        definition,
+        language_to_read(published.languages),
+        dict.fromkeys(definition["items"], "…"),
+    )
+    questions = {
+        name: localizer.plain(definition["items"][name].get("label")) or name
+        for name in text_items(definition)
+    }
+    given = request.POST if request.method == "POST" else request.GET
+    name = given.get("question") or next(iter(questions), "")
+    start = given.get("start", "")
+    if questions and name not in questions:
+        raise Http404
+    page = None
+    if questions:
+        try:
+            item_id = definition["items"][name]["id"]
+            page = read_comments(administration, name, item_id, start)
+        except ValueError:
+            raise Http404 from None
+    if request.method == "POST" and page is not None:
+        if "withdraw" in given:
+            sentence = administration.released_sentences.filter(
+                item=name, pk=given["withdraw"] if given["withdraw"].isdigit() else 0
+            ).first()
+            if sentence is not None:
+                withdraw_sentence(sentence, by=request.user, request=request)
+                messages.success(request, _("The sentence is not shown any more."))
+        else:
+            asked = set(given.getlist("sentence"))
+            # Only what somebody wrote: nobody can put words into their mouths.
+            chosen = [
+                sentence.text
+                for comment in page.comments
+                for sentence in comment
+                if sentence.text in asked and not sentence.is_too_long
+            ]
+            n = release_sentences(
+                administration, name, chosen, by=request.user, request=request
+            )
+            if n:
+                words = ngettext(
+                    "%(n)s sentence is released. Everyone who sees these results can"
+                    " read it now.",
+                    "%(n)s sentences are released. Everyone who sees these results can"
+                    " read them now.",
+                    n,
+                )
+                messages.success(request, words % {"n": n})
+            else:
+                messages.error(request, _("Choose the sentences to release first."))
+        query = urlencode({"question": name, **({"start": start} if start else {})})
+        return redirect(f"{reverse('results_comments', args=[pk])}?{query}")
+    return render(
+        request,
+        "reports/results_comments.html",
+        {
+            "administration": administration,
+            "questions": questions,
+            "question": name,
+            "start": start,
+            "page": page,
+            "released": administration.released_sentences.filter(item=name)
+            .select_related("released_by")
+            .order_by("-released_at", "-pk"),
+        },
+    )

@@ -1,0 +1,166 @@
+"""Free text: reviewers release sentences, and nothing else is shown."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+
+from accounts.models import AuditEntry
+from accounts.permissions import Role
+from accounts.tests.conftest import member
+from accounts.tests.logging_in import log_in
+from reports.models import ReleasedSentence, ResultsRollUp
+from reports.results import comments
+from reports.results.comments import highlight, sentences_of
+from reports.results.hiding import hide_small_groups
+from reports.results.rollup import roll_up_results
+from reports.tests.exports.conftest import answer
+from survey.models import Identity, Respondent
+
+pytestmark = pytest.mark.django_db
+
+TEXT = "I like it here. Our teacher Daniel Ortiz helps me, room 12!"
+
+
+@pytest.fixture
+def closed(staff, fall, enrol):
+    for n in range(12):
+        person = enrol(fall, staff.lincoln)
+        answers = {"safe": "1"} | ({"comment": TEXT} if n == 0 else {})
+        answer(person, answers | ({"comment": "<b>More</b> trees"} if n == 1 else {}))
+        if n < 2:
+            Identity.objects.update_or_create(
+                respondent=person,
+                defaults={
+                    "administration": fall,
+                    "district": staff.lincoln.district,
+                    "external_id": f"x{n}",
+                    "given_name": ("Rosa", "Daniel")[n],
+                    "family_name": ("Trees", "Ortiz")[n],
+                },
+            )
+    fall.minimum_group = 3
+    fall.closes_at = timezone.now() - timedelta(hours=1)
+    fall.save()
+    roll_up_results(fall)
+    hide_small_groups(fall)
+    return fall
+
+
+@pytest.fixture
+def reviewer(staff):
+    return member("reviewer@example.org", Role.ANALYST)
+
+
+def address(administration) -> str:
+    return reverse("results_comments", args=[administration.pk])
+
+
+def release(client, administration, *texts):
+    form = {"question": "comment", "sentence": texts}
+    return client.post(address(administration), form, follow=True)
+
+
+def test_a_reviewer_releases_one_sentence(
+    client, reviewer, closed, django_assert_num_queries
+):
+    log_in(client, reviewer)
+    results = reverse("results_page", args=[closed.pk])
+    assert "I like it here." not in client.get(results).text
+    with django_assert_num_queries(9):
+        found = client.get(address(closed))
+    assert "Our teacher <mark>Daniel</mark> <mark>Ortiz</mark> helps" in found.text
+    assert "room <mark>12</mark>" in found.text
+    assert "&lt;b&gt;" in found.text and "<b>More" not in found.text
+    assert "<mark>trees</mark>" in found.text, "a family name"
+    done = release(client, closed, "I like it here.")
+    assert "1 sentence is released" in done.text
+    shown = client.get(results).text
+    assert "I like it here." in shown and "Ortiz" not in shown
+    entry = AuditEntry.objects.get(action="release sentence")
+    assert entry.after == {"question": "comment", "sentence": "I like it here."}
+    # Again: nothing is doubled.
+    release(client, closed, "I like it here.")
+    released = ReleasedSentence.objects.get()
+    client.post(address(closed), {"question": "comment", "withdraw": released.pk})
+    assert "I like it here." not in client.get(results).text
+    assert AuditEntry.objects.filter(action="withdraw sentence").count() == 1
+
+
+def test_only_what_somebody_wrote_is_released(client, reviewer, closed):
+    log_in(client, reviewer)
+    done = release(client, closed, "Nobody wrote this.")
+    assert "Choose the sentences" in done.text
+    assert not ReleasedSentence.objects.exists()
+
+
+def test_people_who_opted_out_are_not_quoted(client, reviewer, closed):
+    log_in(client, reviewer)
+    Respondent.objects.filter(identity__external_id="x0").update(
+        withdrawn_at=timezone.now(), opted_out_at=timezone.now()
+    )
+    assert "I like it here." not in client.get(address(closed)).text
+    release(client, closed, "I like it here.")
+    assert not ReleasedSentence.objects.exists()
+
+
+def test_others_do_not_read_comments(client, staff, closed):
+    ResultsRollUp.objects.update(shared_at=timezone.now())
+    for user in (staff.analyst, staff.chen):
+        log_in(client, user)
+        assert client.get(address(closed)).status_code == 404, user
+
+
+def test_running_administrations_and_unknown_questions_are_not_there(
+    client, reviewer, closed
+):
+    log_in(client, reviewer)
+    for query in ({"question": "safe"}, {"question": "nothing"}, {"start": "12"}):
+        assert client.get(address(closed), query).status_code == 404
+    closed.closes_at = timezone.now() + timedelta(hours=1)
+    closed.save()
+    assert client.get(address(closed)).status_code == 404
+
+
+def test_comments_come_in_parts_without_the_key_of_a_person(
+    client, reviewer, closed, monkeypatch
+):
+    monkeypatch.setattr(comments, "COMMENTS_ON_A_PAGE", 1)
+    log_in(client, reviewer)
+    first = client.get(address(closed))
+    following = first.context["page"].following
+    assert following and not following.isdigit()
+    query = {"question": "comment", "start": following}
+    second = client.get(address(closed), query)
+    assert "I like it here." in first.text and "I like it here." not in second.text
+    assert second.context["page"].following == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("One. Two!  Three? Four", ["One.", "Two!", "Three?", "Four"]),
+        ("First line\nsecond  line", ["First line", "second line"]),
+        ("At 3.5 points", ["At 3.5 points"]),
+        ("  ", []),
+    ],
+)
+def test_comments_are_split_into_sentences(text, sentences):
+    assert sentences_of(text) == sentences
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("maria helps", "<mark>maria</mark> helps"),
+        ("Maria helps", "<mark>Maria</mark> helps"),
+        ("Then Bob & I", "Then <mark>Bob</mark> &amp; I"),
+        ("ask me@example.org", "ask <mark>me@example.org</mark>"),
+        ("<script>", "&lt;script&gt;"),
+    ],
+)
+def test_names_numbers_and_addresses_are_marked(text, html):
+    assert highlight(text, {"maria"}) == html
