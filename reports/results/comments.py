@@ -72,7 +72,7 @@ def text_items(definition: SurveyDefinition) -> list[str]:
 def read_comments(
     administration: Administration, name: str, item_id: int, start: str
 ) -> CommentPage:
-    """Return comments of people who count in results, from `start` on. 4 statements.
+    """Return different comments of people who count, from `start` on. 4 statements.
 
     `start` is `following` of another page, or "". Raises ValueError for others.
     """
@@ -95,7 +95,7 @@ def read_comments(
             withdrawn_at=None,
         ).values_list("pk", "school")
     )
-    texts = sorted(text for person, text in page if person in people and text)
+    texts = sorted({text for person, text in page if person in people and text})
     names = _names_in(texts, administration, set(people.values()))
     released = set(
         administration.released_sentences.filter(item=name).values_list(
