@@ -6,7 +6,6 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from accounts.models import User
-from reports.scores.scoring import score_administration
 from survey.jobs import Progress, job, start
 from survey.models import Administration, Job
 
@@ -22,6 +21,9 @@ def recalculate_scores(job: Job, progress: Progress) -> None:
 
 
 def _calculate(job: Job, progress: Progress, *, again: bool) -> None:
+    # It needs SciPy, which takes 0.5 s and 40 MB: not in each web server and command.
+    from reports.scores.scoring import score_administration
+
     administration = Administration.objects.select_related("published__survey").get(
         pk=job.subject_id or 0
     )

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from reports.rasch.responses import Floats
+Floats = NDArray[np.float64]
 
 MIDDLE, POINTS = 50, 20
 LOWEST, HIGHEST = 1, 99
