@@ -8,11 +8,11 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import IO
 
 from provisioning.commands import ROOT, Stopped, run_command, step
@@ -33,8 +33,9 @@ MOST_REPEATED = 10
 # What needs neither Chromium, nor servers, nor a long time.
 FAST = "not browser and not alone and not slow"
 # More than cores: tests often wait for browsers, servers and processes. But each
-# process costs a minute of processor time for its servers and its own start.
-WORKERS = min(6, 2 * (os.cpu_count() or 1))
+# process costs a minute of processor time for its servers and its own start, and
+# two more run the tests of the stack and of SQLite.
+WORKERS = min(6, (os.cpu_count() or 1) + 1)
 
 
 def main() -> int:
@@ -42,8 +43,8 @@ def main() -> int:
         prog="provisioning/test",
         description="Runs the tests on private instances of PostgreSQL (with a"
         " replica), pgbouncer, Redis and Memcached, which it starts and stops, in"
-        " several processes; then the tests marked 'alone' one after another, and"
-        " beside them the tests marked 'sqlite' on SQLite. Up to"
+        " several processes; beside them the tests marked 'alone', and the tests marked"
+        " 'sqlite' on SQLite. Up to"
         f" {MOST_REPEATED} tests that failed are repeated by themselves.",
         epilog="Further arguments go to pytest, and then there is one process:"
         " provisioning/test survey/tests/taking/test_save_page.py -k late",
@@ -84,43 +85,40 @@ def main() -> int:
     adopt_orphans()
     try:
         workers = options.workers or (1 if chosen else WORKERS)
-        if options.fast:
-            return run_pytest(chosen, select=FAST, workers=options.workers or WORKERS)
-        if options.only == "sqlite":
-            return run_pytest(chosen, workers=workers)
+        if options.fast or options.only == "sqlite":
+            count = options.workers or (WORKERS if options.fast else workers)
+            select = FAST if options.fast else ""
+            with PytestRun(chosen, select, count, count) as run:
+                return run.finish()
         return run_everything(chosen, workers, postgres_only=bool(options.only))
     finally:
         end_orphans()
 
 
 def run_everything(chosen: Sequence[str], workers: int, *, postgres_only: bool) -> int:
-    """Run each group of tests, and return the first failure's status."""
+    """Run three groups of tests side by side, and return the first failure's status."""
     with ExitStack() as stack:
         with step("Starting PostgreSQL, pgbouncer, Redis and Memcached"):
             servers = start_servers(workers, stack)
-        print("Tests on PostgreSQL", flush=True)
-        statuses = [
-            run_twice(chosen, select="not alone", workers=workers, servers=servers)
-        ]
-        # It needs none of the servers, and the tests of the stack mostly wait.
-        # Its output would be mixed into theirs.
-        output = stack.enter_context(tempfile.TemporaryFile())
-        on_sqlite = None
+        # The tests of the stack mostly wait, and those on SQLite need no server.
+        groups = {"Tests of the whole stack": "alone"}
         if not postgres_only:
-            on_sqlite = start_pytest(
-                chosen or files_marked("sqlite"), select="sqlite", output=output
+            groups["Tests on SQLite of what has its own SQL for it"] = "sqlite"
+        processes = workers + len(groups)
+        beside = {
+            title: stack.enter_context(
+                PytestRun(chosen or files_marked(mark), mark, processes, quiet=True)
             )
-        print("Tests that run alone", flush=True)
-        statuses.append(
-            run_twice(
-                chosen, among=files_marked("alone"), select="alone", servers=servers
-            )
+            for title, mark in groups.items()
+        }
+        print("Tests on PostgreSQL", flush=True)
+        main = stack.enter_context(
+            PytestRun(chosen, "not alone", processes, workers, servers)
         )
-        if on_sqlite:
-            print("Tests on SQLite of what has its own SQL for it", flush=True)
-            statuses.append(wait_for_pytest(on_sqlite))
-            output.seek(0)
-            print(output.read().decode(errors="replace"), end="", flush=True)
+        statuses = [main.finish()]
+        for title, run in beside.items():
+            print(title, flush=True)
+            statuses.append(run.finish())
     return next(filter(is_failure, statuses), min(statuses))
 
 
@@ -149,64 +147,72 @@ def is_failure(status: int) -> bool:
     return status not in (0, NO_TESTS_COLLECTED)
 
 
-def run_twice(
-    chosen: Sequence[str],
-    *,
-    among: Sequence[str] = (),
-    select: str,
-    servers: Sequence[Path],
-    workers: int = 1,
-) -> int:
-    """Run a group of tests, and a few that failed once more, by themselves."""
-    with tempfile.TemporaryDirectory() as cache:
-        options = [*(chosen or among), "-o", f"cache_dir={cache}"]
-        status = run_pytest(options, select=select, workers=workers, servers=servers)
-        if status != TESTS_FAILED or chosen:
-            return status
-        found = Path(cache, "v/cache/lastfailed")
-        failed = list(json.loads(found.read_text())) if found.exists() else []
-    if not 0 < len(failed) <= MOST_REPEATED:
-        return status
-    print("Repeated by themselves, because they failed:", *failed, sep="\n  ")
-    sys.stdout.flush()
-    return run_pytest(failed, servers=servers)
+class PytestRun:
+    """A running pytest. A few tests that fail are repeated by themselves."""
 
-
-def run_pytest(
-    chosen: Sequence[str],
-    *,
-    select: str = "",
-    workers: int = 1,
-    servers: Sequence[Path] = (),
-) -> int:
-    return wait_for_pytest(
-        start_pytest(chosen, select=select, workers=workers, servers=servers)
-    )
-
-
-def start_pytest(
-    chosen: Sequence[str],
-    *,
-    select: str = "",
-    workers: int = 1,
-    servers: Sequence[Path] = (),
-    output: IO[bytes] | None = None,
-) -> subprocess.Popen[bytes]:
-    options = ["-m", select] if select else []
-    if workers > 1:
-        # By file, because servers and browsers are started once for a file.
-        options += ["-n", str(workers), "--dist=loadfile", "--no-loadscope-reorder"]
-    return subprocess.Popen(
-        [PYTHON, "-m", "pytest", *options, *chosen],
-        cwd=ROOT,
-        env={
+    def __init__(
+        self,
+        chosen: Sequence[str],
+        select: str,
+        processes: int = 1,
+        workers: int = 1,
+        servers: Sequence[Path] = (),
+        *,
+        quiet: bool = False,
+    ) -> None:
+        self.is_chosen = bool(chosen) and not quiet
+        self.environment = {
             **os.environ,
             "GROUNDSWELL_TEST_SERVERS": ":".join(map(str, servers)),
-        },
-        stdout=output,
-        stderr=output,
-        preexec_fn=end_with_parent(signal.SIGINT),
-    )
+            "GROUNDSWELL_TEST_PROCESSES": str(processes),
+        }
+        self.stack = ExitStack()
+        # What runs beside others prints its lines when it is asked for them.
+        self.output: IO[bytes] | None = None
+        if quiet:
+            output = TemporaryFile()  # noqa: SIM115
+            self.output = self.stack.enter_context(output)
+        self.cache = Path(self.stack.enter_context(TemporaryDirectory()))
+        options = ["-m", select, "-o", f"cache_dir={self.cache}"]
+        if workers > 1:
+            # By file, because servers and browsers are started once for a file.
+            options += ["-n", str(workers), "--dist=loadfile", "--no-loadscope-reorder"]
+        self.process = self.start([*options, *chosen])
+
+    def __enter__(self) -> PytestRun:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        end_pytest(self.process, signal.SIGINT)
+        self.stack.close()
+
+    def start(self, options: Sequence[str]) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [PYTHON, "-m", "pytest", *options],
+            cwd=ROOT,
+            env=self.environment,
+            stdout=self.output,
+            stderr=self.output,
+            preexec_fn=end_with_parent(signal.SIGINT),
+        )
+
+    def finish(self) -> int:
+        """Return the exit status, of the repetition if there was one."""
+        status = wait_for_pytest(self.process)
+        if self.output:
+            self.output.seek(0)
+            print(self.output.read().decode(errors="replace"), end="", flush=True)
+            self.output = None
+        failed = []
+        if status == TESTS_FAILED and not self.is_chosen:
+            found = self.cache / "v/cache/lastfailed"
+            failed = list(json.loads(found.read_text())) if found.exists() else []
+        if not 0 < len(failed) <= MOST_REPEATED:
+            return status
+        print("Repeated by themselves, because they failed:", *failed, sep="\n  ")
+        sys.stdout.flush()
+        self.process = self.start(failed)
+        return wait_for_pytest(self.process)
 
 
 def wait_for_pytest(process: subprocess.Popen[bytes]) -> int:
@@ -214,19 +220,24 @@ def wait_for_pytest(process: subprocess.Popen[bytes]) -> int:
     try:
         status = process.wait()
     except Stopped as stopped:
-        # Pytest closes its browsers and says where it was. The terminal sends
-        # its Ctrl-C to pytest too, and a second one would cut that short.
-        for seconds in [5, 10] if stopped.number == signal.SIGINT else [0, 10]:
-            try:
-                process.wait(timeout=seconds)
-            except subprocess.TimeoutExpired:
-                process.send_signal(signal.SIGINT)
-            else:
-                raise
-        process.kill()
-        process.wait()
+        end_pytest(process, stopped.number)
         raise
     return status if status >= 0 else 128 - status
+
+
+def end_pytest(process: subprocess.Popen[bytes], number: int) -> None:
+    """Let pytest close its browsers and say where it was, and end it if it does not."""
+    # The terminal sends its Ctrl-C to pytest too, and a second one would cut
+    # that short.
+    for seconds in [5, 10] if number == signal.SIGINT else [0, 10]:
+        try:
+            process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGINT)
+        else:
+            return
+    process.kill()
+    process.wait()
 
 
 def hold_servers() -> int:

@@ -12,6 +12,8 @@ import pytest
 from provisioning import run_checks, run_tests
 from provisioning.run_tests import FAST, NO_TESTS_COLLECTED
 
+BOTH = "/servers/0:/servers/1"
+
 
 @pytest.fixture
 def calls(monkeypatch):
@@ -21,18 +23,19 @@ def calls(monkeypatch):
     failures: dict[str, list[str]] = {}
     numbers = count()
 
-    def start_pytest(chosen, *, select="", workers=1, servers=(), output=None):
-        tests = [each for each in chosen if "::" in each]
-        group = " ".join(tests) or select
-        calls.append({"group": group, "workers": workers, "servers": sorted(servers)})
-        for option in chosen:
-            if option.startswith("cache_dir=") and group in failures:
-                cache = Path(option.removeprefix("cache_dir="), "v/cache")
-                cache.mkdir(parents=True)
-                found = json.dumps(dict.fromkeys(failures[group], True))
-                (cache / "lastfailed").write_text(found)
-        if output:
-            output.write(f"the output of {select}\n".encode())
+    def start(run, options):
+        tests = [each for each in options if "::" in each]
+        group = " ".join(tests) or options[options.index("-m") + 1]
+        workers = options[options.index("-n") + 1] if "-n" in options else "1"
+        servers = run.environment["GROUNDSWELL_TEST_SERVERS"]
+        calls.append({"group": group, "workers": workers, "servers": servers})
+        if group in failures:
+            cache = run.cache / "v/cache"
+            cache.mkdir(parents=True, exist_ok=True)
+            found = json.dumps(dict.fromkeys(failures[group], True))
+            (cache / "lastfailed").write_text(found)
+        if run.output:
+            run.output.write(f"the output of {group}\n".encode())
         return group
 
     @contextmanager
@@ -43,8 +46,9 @@ def calls(monkeypatch):
     def fail(group: str, *tests: str, status: int = 1) -> None:
         statuses[group], failures[group] = status, list(tests)
 
-    monkeypatch.setattr(run_tests, "start_pytest", start_pytest)
+    monkeypatch.setattr(run_tests.PytestRun, "start", start)
     monkeypatch.setattr(run_tests, "wait_for_pytest", lambda of: statuses.get(of, 0))
+    monkeypatch.setattr(run_tests, "end_pytest", lambda of, number: None)
     monkeypatch.setattr(run_tests, "private_servers", private_servers)
     return calls, fail
 
@@ -52,13 +56,13 @@ def calls(monkeypatch):
 def test_each_test_runs_once_and_some_also_on_sqlite(calls, capsys):
     made, _ = calls
     assert run_tests.run_everything([], 2, postgres_only=False) == 0
-    both = [Path("/servers/0"), Path("/servers/1")]
     assert made == [
-        {"group": "not alone", "workers": 2, "servers": both},
-        {"group": "sqlite", "workers": 1, "servers": []},
-        {"group": "alone", "workers": 1, "servers": both},
+        {"group": "alone", "workers": "1", "servers": ""},
+        {"group": "sqlite", "workers": "1", "servers": ""},
+        {"group": "not alone", "workers": "2", "servers": BOTH},
     ]
-    assert "the output of sqlite" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "the output of alone" in printed and "the output of sqlite" in printed
 
 
 @pytest.mark.parametrize("group", ["not alone", "sqlite", "alone"])
@@ -70,15 +74,16 @@ def test_a_failure_of_one_group_fails_the_run_and_the_others_run(calls, group):
     assert {"not alone", "sqlite", "alone"} <= {call["group"] for call in made}
 
 
-@pytest.mark.parametrize("group", ["not alone", "alone"])
-def test_a_few_failed_tests_are_repeated_by_themselves(calls, capsys, group):
+@pytest.mark.parametrize(
+    ("group", "servers"), [("not alone", BOTH), ("alone", ""), ("sqlite", "")]
+)
+def test_a_few_failed_tests_are_repeated_by_themselves(calls, capsys, group, servers):
     made, fail = calls
     fail(group, "a.py::test_one", "b.py::test_two")
     assert run_tests.run_everything([], 2, postgres_only=False) == 0
     repeated = [call for call in made if "::" in call["group"]]
-    both = [Path("/servers/0"), Path("/servers/1")]
     assert repeated == [
-        {"group": "a.py::test_one b.py::test_two", "workers": 1, "servers": both}
+        {"group": "a.py::test_one b.py::test_two", "workers": "1", "servers": servers}
     ]
     assert "because they failed:\n  a.py::test_one\n" in capsys.readouterr().out
 
@@ -112,7 +117,7 @@ def test_choosing_no_test_at_all_is_an_error(calls):
 def test_one_database_alone_can_be_chosen(calls):
     made, _ = calls
     run_tests.run_everything([], 1, postgres_only=True)
-    assert [call["group"] for call in made] == ["not alone", "alone"]
+    assert [call["group"] for call in made] == ["alone", "not alone"]
 
 
 def test_fast_tests_need_no_browser(request):

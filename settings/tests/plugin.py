@@ -47,10 +47,10 @@ def calibrate() -> float:
 def pytest_configure(config: pytest.Config) -> None:
     # Worker processes and the programs that tests start inherit it.
     if "GROUNDSWELL_TEST_PATIENCE" not in os.environ:
-        # Two at least, as the tests on SQLite run beside those that run alone.
-        workers = max(2, getattr(config.option, "numprocesses", None) or 1)
+        # `provisioning/test` says how many run side by side.
+        processes = int(os.environ.get("GROUNDSWELL_TEST_PROCESSES", "2"))
         os.environ["GROUNDSWELL_TEST_PATIENCE"] = (
-            f"{max(1.0, calibrate()) * workers:.1f}"
+            f"{max(1.0, calibrate()) * processes:.1f}"
         )
 
     # A slow machine is no defect of the code under test.
