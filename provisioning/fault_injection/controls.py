@@ -57,6 +57,10 @@ ALTER TABLE survey_response DROP CONSTRAINT IF EXISTS {KEY};
 ALTER TABLE survey_response ADD CONSTRAINT {KEY}
     PRIMARY KEY (administration_id, respondent_id, item_id);
 """
+CHANGED_SETTINGS = """
+SELECT count(*)::text FROM pg_file_settings
+WHERE sourcefile LIKE '%postgresql.auto.conf'
+"""
 DELETE_ONE_ROW = """
 DELETE FROM survey_response WHERE (respondent_id, item_id) IN (
     SELECT respondent_id, item_id FROM survey_response ORDER BY random() LIMIT 1
@@ -317,12 +321,13 @@ def run_controls(seed: int, controls: Sequence[Control]) -> Iterator[ControlResu
 
 
 def _run(stack: RunningStack, control: Control, seed: int) -> Verdict:
-    stack.query("ALTER SYSTEM RESET ALL")
-    for name, value in control.settings.items():
-        stack.query(f"ALTER SYSTEM SET {name} = '{value}'")
-    stack.stop("primary")
-    stack.start("primary")
-    stack.wait_for_database()
+    if stack.query(CHANGED_SETTINGS) != str(len(control.settings)):
+        stack.query("ALTER SYSTEM RESET ALL")
+        for name, value in control.settings.items():
+            stack.query(f"ALTER SYSTEM SET {name} = '{value}'")
+        stack.stop("primary")
+        stack.start("primary")
+        stack.wait_for_database()
     stack.query(RESTORE + control.before)
     # Otherwise the next crash would lose these changes too.
     stack.query("CHECKPOINT")
