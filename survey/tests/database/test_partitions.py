@@ -1,4 +1,4 @@
-"""Which roles may create an administration's partition, and what waits for it."""
+"""Which roles may create and drop an administration's partition, and what waits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from settings.tests.patience import patience
 from survey.administrations import DatabaseBusy, open_administration
-from survey.models import Administration, Role
+from survey.models import Administration, Response, Role
 from survey.taking.storage import Outcome
 from survey.tests.taking.test_storage_races import elsewhere, save
 
@@ -212,3 +212,77 @@ def test_an_opening_that_times_out_leaves_nothing_and_says_why(administration):
     assert "Try again in a minute" in said
     assert partitions() == before
     assert not Administration.objects.filter(name="second").exists()
+
+
+DROP = "SELECT survey_drop_partition(%s)"
+DELETE = "DELETE FROM survey_administration WHERE id = %s"
+
+
+def test_the_console_role_drops_the_partition_of_a_removed_administration(
+    administration, granted
+):
+    other = opening(administration.published, "second")
+    before = partitions()
+    with session("console") as console:
+        console.execute("BEGIN")
+        console.execute(DELETE, [other.pk])
+        console.execute(DROP, [other.pk])
+        console.execute("COMMIT")
+    assert before - partitions() == {f"survey_response_{other.pk}"}
+
+
+def test_the_console_role_drops_no_other_table(administration, granted, maya):
+    with session("console") as console:
+        statement = f"DROP TABLE survey_response_{administration.pk}"
+        assert refused(console, statement) == "InsufficientPrivilege"
+        # One that is still there, and those that never were.
+        assert refused(console, DROP, administration.pk) == "RestrictViolation"
+        for number in (0, -1, 2**62, None):
+            assert refused(console, DROP, number) == "UndefinedTable"
+    assert f"survey_response_{administration.pk}" in partitions()
+    assert save(maya, "later", 7).outcome is Outcome.SAVED
+
+
+@pytest.mark.parametrize("role", ["taking", "worker", "reports"])
+def test_no_other_role_drops_a_partition(administration, granted, role):
+    with session(role) as cursor:
+        assert refused(cursor, DROP, administration.pk) == "InsufficientPrivilege"
+
+
+def test_a_partition_with_responses_is_not_dropped(administration, granted, maya):
+    """Whatever the caller has deleted."""
+    save(maya, "kept", 7)
+    with session("console") as console:
+        console.execute("BEGIN")
+        console.execute(DELETE, [administration.pk])
+        console.execute("SAVEPOINT people")
+        # maya is still on the roster.
+        assert refused(console, DROP, administration.pk) == "RestrictViolation"
+        console.execute("ROLLBACK TO people")
+        console.execute("DELETE FROM survey_respondent")
+        assert refused(console, DROP, administration.pk) == "RestrictViolation"
+        console.execute("ROLLBACK")
+    assert Response.objects.count() == 3
+
+
+def test_an_older_snapshot_does_not_hide_responses(administration, granted, maya):
+    """In READ COMMITTED, each look in the function sees what was committed."""
+    with session("console") as console:
+        console.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        console.execute("SELECT 1 FROM survey_administration")
+        save(maya, "kept", 7)
+        assert refused(console, DROP, administration.pk) == "InvalidTransactionState"
+        console.execute("ROLLBACK")
+    assert Response.objects.count() == 3
+
+
+def test_temporary_tables_of_the_caller_do_not_drop_a_partition(
+    administration, granted
+):
+    with session("console") as console:
+        console.execute("CREATE TEMP TABLE survey_administration (id bigint)")
+        console.execute("CREATE TEMP TABLE pg_inherits (inhrelid oid, inhparent oid)")
+        console.execute("SET search_path = pg_temp, public")
+        assert refused(console, "SELECT public.survey_drop_partition(%s)",
+                       administration.pk) == "RestrictViolation"  # fmt: skip
+    assert f"survey_response_{administration.pk}" in partitions()
