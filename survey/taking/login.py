@@ -105,6 +105,11 @@ def log_in_respondent(typed: str, device: str = "") -> Login:
             with connection.cursor() as cursor:
                 at = connection.ops.adapt_datetimefield_value(now)
                 cursor.execute(FIRST_START, [at, respondent_id])
+                # The person started elsewhere a moment ago, or was deleted.
+                if not cursor.rowcount:
+                    cursor.execute(query, [device, *candidates])
+                    if cursor.fetchone() is None:
+                        raise LoginRefused("code_wrong")
     if device and not is_known:
         # At the very time of the first start, if this is it.
         store_device_login(
