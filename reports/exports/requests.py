@@ -17,6 +17,8 @@ from reports.exports.job import FOLDER, make_export
 from reports.models.exports import FILE_NAMES, Export
 from reports.models.panels import PanelProject
 from survey import jobs
+from survey.administrations import ChangeBlocked
+from survey.administrations.removal import before_removal
 from survey.files import delete_orphans, path_of
 from survey.models import Administration
 
@@ -147,6 +149,27 @@ def delete_file(
     # After the commit, because a row must never name a file that is gone.
     for name in names:
         path_of(name).unlink(missing_ok=True)
+
+
+@before_removal
+def delete_exports_of(administration: Administration) -> None:
+    """Delete exports of an administration that is removed, and of no other one."""
+    through = Export.administrations.through.objects
+    others = through.exclude(administration=administration).values("export")
+    exports = administration.exports.using(DEFAULT_DB_ALIAS)
+    if exports.filter(job__isnull=False, job__ended_at=None).exists():
+        raise ChangeBlocked(
+            _("An export of it is being made. Try again when that has ended.")
+        )
+    alone = exports.exclude(pk__in=others)
+    names = [name for row in alone.values_list(*FILE_NAMES) for name in row if name]
+    alone.delete()
+
+    def delete_files() -> None:
+        for name in names:
+            path_of(name).unlink(missing_ok=True)
+
+    transaction.on_commit(delete_files)
 
 
 def delete_old_exports() -> None:

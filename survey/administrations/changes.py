@@ -156,7 +156,7 @@ def change_administration(
     ConfirmationRequired, EditConflict, DatabaseBusy and ValidationError.
     """
     with checks.refuse_lock_timeouts(), transaction.atomic():
-        current = _lock(administration, by=by, seen=seen)
+        current = lock_administration(administration, by=by, seen=seen)
         before = plan_of(current)
         # Nothing to save, and no audit entry.
         if to == before:
@@ -182,7 +182,7 @@ def close_administration(
 ) -> Administration:
     """Close it now. Pages already started can be submitted for ten more minutes."""
     with checks.refuse_lock_timeouts(), transaction.atomic():
-        current = _lock(administration, by=by, seen=seen)
+        current = lock_administration(administration, by=by, seen=seen)
         now = timezone.now()
         state = current.state_at(now)
         if state == Administration.State.PLANNED:
@@ -215,7 +215,7 @@ def reopen_administration(
 ) -> Administration:
     """Accept answers again until `closes_at`, from people who have not finished."""
     with checks.refuse_lock_timeouts(), transaction.atomic():
-        current = _lock(administration, by=by, seen=seen)
+        current = lock_administration(administration, by=by, seen=seen)
         now = timezone.now()
         if current.state_at(now) != Administration.State.CLOSED:
             raise ChangeBlocked(
@@ -233,17 +233,22 @@ def reopen_administration(
     return current
 
 
-def _lock(
-    administration: Administration, *, by: User | str, seen: int | None
+def lock_administration(
+    administration: Administration,
+    *,
+    by: User | str,
+    seen: int | None,
+    no_key: bool = True,
 ) -> Administration:
     """Return the row as it is now, locked against other changes.
 
-    Page saves and rosters read the row without this lock, and do not wait.
+    Page saves and rosters read the row without this lock, and do not wait. With
+    `no_key=False`, new rows that refer to it wait.
     """
     administrations = Administration.objects.select_related(
         "published__survey", "wave", "district"
     ).defer("published__definition", "published__survey__source")
-    current = administrations.select_for_update(of=("self",), no_key=True).get(
+    current = administrations.select_for_update(of=("self",), no_key=no_key).get(
         pk=administration.pk
     )
     # Checked with the locked row, because its owner decides.

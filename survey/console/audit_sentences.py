@@ -14,6 +14,7 @@ from accounts.console.audit_sentences import (
     add_subjects,
     add_words,
 )
+from accounts.models import AuditEntry
 from accounts.permissions import Capability, Permissions
 from survey.models import Administration, Respondent
 
@@ -103,6 +104,7 @@ SURVEYS = {
     "change administration": gettext_noop("{who} changed {subject}"),
     "close administration": gettext_noop("{who} closed {subject}"),
     "reopen administration": gettext_noop("{who} reopened {subject}"),
+    "remove administration": gettext_noop("{who} removed {subject}"),
     "correct texts of administration": gettext_noop(
         "{who} corrected texts of {subject}"
     ),
@@ -258,6 +260,7 @@ WORDS = {
     "survey": gettext_lazy("survey"),
     "teacher": gettext_lazy("teachers"),
     "texts": gettext_lazy("texts"),
+    "title": gettext_lazy("title"),
     "unchanged": gettext_lazy("unchanged"),
     "version": gettext_lazy("version"),
     "wave": gettext_lazy("wave"),
@@ -302,7 +305,22 @@ def people_labels(permissions: Permissions, ids: Collection[int]) -> dict[int, L
 def administration_labels(
     permissions: Permissions, ids: Collection[int]
 ) -> dict[int, Label]:
-    """Return titles, which readers of the entries may know. 1 statement."""
+    """Return titles, which readers of the entries may know. 1 statement.
+
+    1 more if some were removed: the entry about that has the title.
+    """
     rows = Administration.objects.filter(pk__in=ids).select_related("published__survey")
     some = rows.defer("published__definition", "published__survey__source")
-    return {one.pk: Label(one.title) for one in some}
+    labels = {one.pk: Label(one.title) for one in some}
+    if removed := set(ids) - labels.keys():
+        entries = AuditEntry.objects.filter(
+            kind="survey.administration",
+            subject_id__in=removed,
+            action="remove administration",
+        )
+        labels |= {
+            entry.subject_id: Label(entry.before["title"])
+            for entry in entries
+            if entry.subject_id
+        }
+    return labels

@@ -245,6 +245,11 @@ urlpatterns = [
         edit_views.administration_reopen,
         name="administration_reopen",
     ),
+    path(
+        "administrations/<int:pk>/remove/",
+        edit_views.administration_remove,
+        name="administration_remove",
+    ),
     path("platforms/", platforms.platform_list, name="platform_list"),
     path("platforms/new/", platforms.platform_create, name="platform_create"),
     path("platforms/<int:pk>/", platforms.platform_detail, name="platform_detail"),

@@ -102,6 +102,11 @@ def administration_changed(administration: Administration) -> None:
     transaction.on_commit(partial(_write_window, administration.pk))
 
 
+def administration_removed(administration_id: int) -> None:
+    """Delete an administration's window, after the commit."""
+    transaction.on_commit(partial(_delete_window, administration_id))
+
+
 def platforms_changed() -> None:
     transaction.on_commit(_write_platforms)
 
@@ -122,6 +127,12 @@ def _write_window(pk: int) -> None:
     store = message_store()
     if store is not None:
         _attempt(partial(write_windows, store, [pk]))
+
+
+def _delete_window(pk: int) -> None:
+    store = message_store()
+    if store is not None:
+        _attempt(partial(store.command, "DEL", key_of_administration(pk)))
 
 
 def _write_platforms() -> None:

@@ -1,4 +1,4 @@
-"""The pages to open, change, close and reopen an administration."""
+"""The pages to open, change, close, reopen and remove an administration."""
 
 from __future__ import annotations
 
@@ -25,10 +25,16 @@ from survey.administrations import (
     reopen_administration,
     surveys_to_offer,
 )
+from survey.administrations.removal import (
+    count_removed,
+    reason_not_to_remove,
+    remove_administration,
+)
 from survey.console.administrations.forms import (
     ChangeAdministrationForm,
     CloseAdministrationForm,
     OpenAdministrationForm,
+    RemoveAdministrationForm,
     ReopenAdministrationForm,
     show_errors,
 )
@@ -248,6 +254,39 @@ def administration_reopen(request: StaffRequest, pk: int) -> HttpResponse:
         "progress": count_progress(administration),
     }
     return render(request, "survey/console/administration_reopen.html", context)
+
+
+@needs(C.MANAGE_SURVEYS)
+@require_http_methods(["GET", "HEAD", "POST"])
+def administration_remove(request: StaffRequest, pk: int) -> HttpResponse:
+    administration = own_administration_or_404(request.permissions, pk)
+    form = RemoveAdministrationForm(request.POST or None, administration=administration)
+    if form.is_bound and form.is_valid():
+        try:
+            remove_administration(
+                administration=administration,
+                seen=form.cleaned_data["seen"],
+                confirmed=form.cleaned_data["confirmed"],
+                by=request.user,
+                request=request,
+            )
+        except ValidationError as error:
+            show_errors(form, error)
+        except Administration.DoesNotExist:
+            raise Http404 from None
+        else:
+            messages.success(
+                request, _("%(title)s was removed.") % {"title": administration.title}
+            )
+            return redirect("administration_list")
+    reason = reason_not_to_remove(administration)
+    context = {
+        "form": form,
+        "administration": administration,
+        "reason": reason,
+        "removed": None if reason else count_removed(administration),
+    }
+    return render(request, "survey/console/administration_remove.html", context)
 
 
 def own_administration_or_404(permissions: Permissions, pk: int) -> Administration:

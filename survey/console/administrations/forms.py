@@ -1,4 +1,4 @@
-"""Forms to open, change, close and reopen an administration."""
+"""Forms to open, change, close, reopen and remove an administration."""
 
 from __future__ import annotations
 
@@ -566,3 +566,19 @@ class ReopenAdministrationForm(CloseAdministrationForm):
         label=_("Closes"),
         required_message=_("Enter when the survey closes."),
     )
+
+
+class RemoveAdministrationForm(CloseAdministrationForm):
+    confirmed = forms.CharField(
+        label=_("Short name, to confirm"),
+        max_length=MAX_NAME_LENGTH,
+        widget=forms.TextInput(attrs={"autocomplete": "off", "autocapitalize": "none"}),
+        error_messages={"required": _("Type the short name to confirm.")},
+    )
+
+    def __init__(
+        self, data: QueryDict | None, *, administration: Administration
+    ) -> None:
+        super().__init__(data, initial={"seen": administration.changes})
+        hint = gettext("Type %(name)s") % {"name": administration.name}
+        self.fields["confirmed"].help_text = hint

@@ -15,7 +15,8 @@ from playwright.sync_api import BrowserContext, Page, Route, expect
 from accounts.models import User
 from accounts.staff_cookies import PREFIX
 from accounts.tests.logging_in import log_in
-from survey.models import Administration, Respondent, Response, Wave
+from survey.administrations import open_administration
+from survey.models import Administration, Respondent, Response, Role, Wave
 from survey.tests.browser.accessibility import scrolls_sideways, violations
 from survey.tests.browser.conftest import LAPTOP
 from survey.tests.browser.live_server import Server
@@ -223,3 +224,34 @@ def test_a_refused_form_leads_to_each_error_and_keeps_what_was_typed(
     assert violations(page) == []
     page.set_viewport_size(SMALL)
     assert not scrolls_sideways(page)
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
+def test_removing_an_administration_on_a_phone(desk, staff, publish, scripts):
+    now = timezone.now()
+    one = open_administration(
+        name="mistake",
+        published=publish(),
+        role=Role.STUDENT,
+        opens_at=now + timedelta(days=1),
+        closes_at=now + timedelta(days=9),
+        district=staff.riverside,
+    )
+    enrol(one, staff.lincoln)
+    page = desk(staff.dana, viewport=SMALL, java_script_enabled=scripts)
+    page.goto(f"/console/administrations/{one.pk}/")
+    choose_action(page, "Remove")
+    expect(heading(page)).to_have_text(f"Remove {one.title}?")
+    expect(page.get_by_text("1 invited person")).to_be_visible()
+    assert not scrolls_sideways(page)
+    if scripts:
+        assert violations(page) == []
+    page.get_by_role("button", name="Remove administration").click()
+    expect(page.get_by_text("Type the short name").first).to_be_visible()
+    if scripts:
+        assert violations(page) == []
+    page.get_by_label("Short name").fill("mistake")
+    page.get_by_role("button", name="Remove administration").click()
+    page.wait_for_url("**/administrations/")
+    expect(page.get_by_text(f"{one.title} was removed.")).to_be_visible()
+    assert not Administration.objects.exists()

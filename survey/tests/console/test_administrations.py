@@ -575,6 +575,84 @@ def test_mentioning_printed_cards_takes_one_statement(
         client.get(reverse("administration_change", args=[one.pk]))
 
 
+# Removing
+
+
+def test_removing_says_what_is_lost_and_asks_for_the_short_name(client, staff, opened):
+    one = opened("spring")
+    enrol(one, staff.lincoln)
+    enrol(one, staff.lincoln, issue=2)
+    cards_made(one, staff.state, school=staff.lincoln)
+    log_in(client, staff.state)
+    detail = client.get(reverse("administration_detail", args=[one.pk]))
+    address = reverse("administration_remove", args=[one.pk])
+    assert address in detail.content.decode()
+    page = client.get(address).content.decode()
+    assert "2 invited people" in page
+    assert "2 login cards were made" in page
+    # Asking changes nothing, and neither does a name that is another one.
+    seen = {"seen": one.changes}
+    assert "Type the short name" in errors(client.post(address, seen))
+    wrong = errors(client.post(address, {**seen, "confirmed": "fall"}))
+    assert "type its short name: spring" in wrong
+    assert Administration.objects.exists()
+    reply = client.post(address, {**seen, "confirmed": " spring "}, follow=True)
+    assert f"{one.title} was removed." in reply.content.decode()
+    assert not Administration.objects.exists()
+    assert client.get(address).status_code == 404
+    assert client.post(address, seen).status_code == 404
+
+
+def test_an_administration_with_a_start_offers_no_removal(client, staff, opened):
+    one = opened("spring")
+    enrol(one, staff.lincoln, started_at=timezone.now())
+    log_in(client, staff.state)
+    address = reverse("administration_remove", args=[one.pk])
+    page = client.get(address).content.decode()
+    assert "People have started, so it can&#x27;t be removed" in page
+    assert "<form class" not in page
+    sent = {"seen": one.changes, "confirmed": "spring"}
+    assert "People have started" in errors(client.post(address, sent))
+
+
+def test_a_district_removes_its_own_administrations_only(client, staff, opened):
+    states, own = opened("states"), opened("own", district=staff.riverside)
+    others = opened("others", district=staff.lakeside)
+    log_in(client, staff.dana)
+    for one, status in ((states, 404), (others, 404), (own, 302)):
+        address = reverse("administration_remove", args=[one.pk])
+        sent = {"seen": one.changes, "confirmed": one.name}
+        assert client.post(address, sent).status_code == status
+    log_in(client, staff.chen)
+    address = reverse("administration_remove", args=[states.pk])
+    assert client.post(address, {"confirmed": "states"}).status_code in (403, 404)
+    assert Administration.objects.count() == 2
+
+
+def test_the_audit_log_keeps_the_title_of_a_removed_administration(
+    client, staff, opened
+):
+    one = opened("spring", by=staff.state)
+    log_in(client, staff.state)
+    address = reverse("administration_remove", args=[one.pk])
+    client.post(address, {"seen": one.changes, "confirmed": "spring"})
+    page = client.get("/console/audit/").content.decode()
+    for act in ("planned", "removed"):
+        assert f"{act} {one.title}" in re.sub(r"<[^>]+>", "", page)
+
+
+@pytest.mark.parametrize("people", [1, 3])
+def test_the_page_that_asks_takes_a_fixed_number_of_statements(
+    client, staff, opened, people, django_assert_num_queries
+):
+    one = opened("spring")
+    for number in range(people):
+        enrol(one, staff.lincoln, issue=number + 1)
+    log_in(client, staff.state)
+    with django_assert_num_queries(16):
+        client.get(reverse("administration_remove", args=[one.pk]))
+
+
 # Waves
 
 
