@@ -21,6 +21,7 @@ from reports.exports.panel_people import (
 )
 from reports.exports.selection import Selection
 from reports.exports.snapshot import snapshot
+from survey.administrations.removal import remove_administration
 from survey.models import Administration, Identity
 from survey.tests.database.test_partitions import (
     ADD,
@@ -28,6 +29,7 @@ from survey.tests.database.test_partitions import (
     refused,
     session,
 )
+from survey.tests.open_codes.cast import open_code
 from survey.tests.taking.test_storage_races import save
 
 pytestmark = [
@@ -168,6 +170,25 @@ def test_the_console_and_worker_roles_can_list_people(administration, maya) -> N
     for role in ("console", "worker"):
         with connected_as(role):
             assert Identity.objects.get().family_name == "Okafor"
+
+
+@pytest.mark.parametrize("denominator", ["roster", "count"])
+def test_the_console_role_can_remove_an_administration(
+    administration, maya, denominator
+) -> None:
+    lincoln = maya.school
+    if denominator == "count":
+        Administration.objects.update(denominator=denominator)
+        open_code(administration, lincoln, limit=3)
+    with connected_as("console"):
+        administration.refresh_from_db()
+        remove_administration(
+            administration=administration,
+            seen=None,
+            confirmed=administration.name,
+            by="a test",
+        )
+    assert not Administration.objects.exists()
 
 
 def test_the_console_role_can_show_the_size_of_an_export(administration, maya) -> None:

@@ -24,6 +24,8 @@ from reports.tests.exports.conftest import answer, identify, made, requested
 from reports.tests.exports.test_formats import content, rows_of
 from settings.tests.patience import patience
 from survey import jobs
+from survey.administrations import ChangeBlocked
+from survey.administrations.removal import remove_administration
 from survey.files import ORPHANED_AFTER, path_of
 from survey.models import Job, Respondent, Response
 
@@ -312,6 +314,29 @@ def test_expired_files_are_deleted_and_records_stay(staff, fall, people):
     assert not any(path_of(name).exists() for name in names)
     assert path_of(new.file_name).exists()
     assert AuditEntry.objects.filter(action="delete export").count() == 1
+
+
+@pytest.mark.django_db
+def test_exports_of_a_removed_administration_are_deleted(
+    staff, fall, spring, django_capture_on_commit_callbacks
+):
+    alone, both = made(staff.state, fall), made(staff.state, fall, spring)
+    waiting = requested(staff.state, fall)
+    job = Job.objects.create(kind="export.make", subject_id=waiting.pk)
+    Export.objects.filter(pk=waiting.pk).update(job=job)
+    removal = {
+        "administration": fall, "seen": None, "confirmed": fall.name, "by": "a test",
+    }  # fmt: skip
+    with pytest.raises(ChangeBlocked, match="export of it is being made"):
+        remove_administration(**removal)
+    assert path_of(alone.file_name).exists()
+    waiting.delete()
+    with django_capture_on_commit_callbacks(execute=True):
+        remove_administration(**removal)
+    assert list(Export.objects.all()) == [both]
+    assert list(both.administrations.all()) == [spring]
+    assert not path_of(alone.file_name).exists()
+    assert path_of(both.file_name).exists()
 
 
 @pytest.mark.django_db
