@@ -17,9 +17,9 @@ its table into the block `list`, which is all that a request by htmx gets.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from django.core.paginator import Page, Paginator
 from django.db.models import Model, Q, QuerySet
@@ -32,6 +32,7 @@ from accounts.http import StaffRequest
 PER_PAGE = 50
 LONGEST_SEARCH = 200
 M = TypeVar("M", bound=Model)
+R = TypeVar("R")
 
 
 class BoundedPaginator(Paginator):
@@ -56,54 +57,24 @@ class BoundedPaginator(Paginator):
         return self._counted > self.most
 
 
-class Listing(Generic[M]):
-    """One page of a list. 2 statements: a count and the rows of the page."""
+class BaseListing(Generic[R]):
+    """Search, order and page in the query string."""
 
-    def __init__(
-        self,
-        request: StaffRequest,
-        rows: QuerySet[M],
-        *,
-        search: Sequence[str] = (),
-        sorts: Mapping[str, Sequence[str]] | None = None,
-        per_page: int = PER_PAGE,
-        most: int | None = None,
-    ) -> None:
-        """Read the query string and the page.
+    page: Page[R]
 
-        `search` are field lookups; each word must be in one of them. The first
-        of `sorts` is the default order. `most` limits the count, and with it
-        the number of pages, of lists with millions of rows.
-        """
+    def __init__(self, request: StaffRequest, sorts: Mapping[str, object]) -> None:
         self.request = request
-        self.sorts = dict(sorts or {})
-        self.searched = bool(search)
         # PostgreSQL refuses a text that contains a zero byte.
         self.query = request.GET.get("q", "")[:LONGEST_SEARCH].replace("\x00", "")
         wanted = request.GET.get("sort", "")
         self.sort, self.descending = wanted.removeprefix("-"), wanted.startswith("-")
-        if self.sort not in self.sorts:
-            self.sort, self.descending = next(iter(self.sorts), ""), False
+        if self.sort not in sorts:
+            self.sort, self.descending = next(iter(sorts), ""), False
+
+    @property
+    def words(self) -> list[str]:
         # Names are often copied with a comma: "Sorensen, Andre".
-        for word in self.query.replace(",", " ").split() if search else ():
-            anywhere = Q()
-            for lookup in search:
-                anywhere |= Q(**{f"{lookup}__icontains": word})
-            rows = rows.filter(anywhere)
-        if self.sorts:
-            # The key comes last, so that equal rows do not move between pages.
-            columns = [*self.sorts[self.sort], "pk"]
-            if self.descending:
-                columns = [
-                    name[1:] if name.startswith("-") else f"-{name}" for name in columns
-                ]
-            rows = rows.order_by(*columns)
-        pages: Paginator = (
-            Paginator(rows, per_page)
-            if most is None
-            else BoundedPaginator(rows, per_page, most)
-        )
-        self.page: Page[M] = pages.get_page(request.GET.get("page"))
+        return self.query.replace(",", " ").split()
 
     def render(self, template: str, context: Mapping[str, object]) -> HttpResponse:
         """Render the whole page, or only its list for a request by htmx."""
@@ -139,8 +110,7 @@ class Listing(Generic[M]):
     @property
     def order(self) -> str:
         """Return the value of `aria-sort` for what the rows show."""
-        downwards = self.sorts[self.sort][0].startswith("-")
-        return "ascending" if downwards == self.descending else "descending"
+        return "descending" if self.descending else "ascending"
 
     @property
     def pages(self) -> list[int | str]:
@@ -150,3 +120,76 @@ class Listing(Generic[M]):
                 self.page.number, on_each_side=2, on_ends=1
             )
         )
+
+
+class Listing(BaseListing[M]):
+    """One page of a list. 2 statements: a count and the rows of the page."""
+
+    def __init__(
+        self,
+        request: StaffRequest,
+        rows: QuerySet[M],
+        *,
+        search: Sequence[str] = (),
+        sorts: Mapping[str, Sequence[str]] | None = None,
+        per_page: int = PER_PAGE,
+        most: int | None = None,
+    ) -> None:
+        """Read the query string and the page.
+
+        `search` are field lookups; each word must be in one of them. The first
+        of `sorts` is the default order. `most` limits the count, and with it
+        the number of pages, of lists with millions of rows.
+        """
+        super().__init__(request, sorts or {})
+        for word in self.words if search else ():
+            anywhere = Q()
+            for lookup in search:
+                anywhere |= Q(**{f"{lookup}__icontains": word})
+            rows = rows.filter(anywhere)
+        self._is_reversed = False
+        if self.sort:
+            first = (sorts or {})[self.sort][0]
+            self._is_reversed = first.startswith("-")
+            # The key comes last, so that equal rows do not move between pages.
+            columns = [*(sorts or {})[self.sort], "pk"]
+            if self.descending:
+                columns = [
+                    name[1:] if name.startswith("-") else f"-{name}" for name in columns
+                ]
+            rows = rows.order_by(*columns)
+        pages: Paginator = (
+            Paginator(rows, per_page)
+            if most is None
+            else BoundedPaginator(rows, per_page, most)
+        )
+        self.page = pages.get_page(request.GET.get("page"))
+
+    @property
+    def order(self) -> str:
+        """Return the value of `aria-sort` for what the rows show."""
+        return "ascending" if self._is_reversed == self.descending else "descending"
+
+
+class ComputedListing(BaseListing[R]):
+    """One page of rows that are in memory, because the database cannot sort them."""
+
+    def __init__(
+        self,
+        request: StaffRequest,
+        rows: Sequence[R],
+        *,
+        text: Callable[[R], str],
+        sorts: Mapping[str, Callable[[R], Any]],
+        per_page: int = PER_PAGE,
+    ) -> None:
+        """Search in what `text` returns; `rows` are in the order of equal ones."""
+        super().__init__(request, sorts)
+        words = [word.casefold() for word in self.words]
+        found = []
+        for row in rows:
+            searched = text(row).casefold() if words else ""
+            if all(word in searched for word in words):
+                found.append(row)
+        self.rows = sorted(found, key=sorts[self.sort], reverse=self.descending)
+        self.page = Paginator(self.rows, per_page).get_page(request.GET.get("page"))

@@ -25,7 +25,7 @@ from django.utils.translation import gettext as _
 if TYPE_CHECKING:
     from django.forms import BoundField
 
-    from accounts.console.listing import Listing
+    from accounts.console.listing import BaseListing
     from accounts.console.navigation import NavigationEntry
     from accounts.http import StaffRequest
 
@@ -91,7 +91,7 @@ def help_page(context: template.Context) -> object:
 
 
 @register.simple_tag
-def column(listing: Listing, name: str, title: str, kind: str = "") -> SafeString:
+def column(listing: BaseListing, name: str, title: str, kind: str = "") -> SafeString:
     """Render a column header that sorts. `kind` is "number", "seldom", both or ""."""
     if name != listing.sort:
         order = SafeString("")
@@ -116,7 +116,7 @@ def other_parameters(context: template.Context) -> list[tuple[str, str]]:
 
 
 @register.simple_tag
-def address(listing: Listing, **changed: object) -> str:
+def address(listing: BaseListing, **changed: object) -> str:
     return listing.address(**changed)
 
 

@@ -13,7 +13,12 @@ from django.test import RequestFactory
 from django.test.utils import CaptureQueriesContext
 from django_htmx.middleware import HtmxDetails
 
-from accounts.console.listing import LONGEST_SEARCH, PER_PAGE, Listing
+from accounts.console.listing import (
+    LONGEST_SEARCH,
+    PER_PAGE,
+    ComputedListing,
+    Listing,
+)
 from accounts.models import District, School
 
 pytestmark = pytest.mark.django_db
@@ -280,3 +285,35 @@ def test_a_search_replaces_its_parameters_and_keeps_the_others(schools, template
     form = page[page.index('<form class="search"') :]
     fields = re.findall(r'name="(\w+)" value="([^"]*)"', form[: form.index("</form>")])
     assert sorted(fields) == [("q", "lincoln"), ("school", "7"), ("sort", "-name")]
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("", ["Lincoln", "Roosevelt", "Adams"]),
+        ("?sort=-length", ["Roosevelt", "Lincoln", "Adams"]),
+        ("?sort=nothing", ["Lincoln", "Roosevelt", "Adams"]),
+        ("?q=ROOS,+high", ["Roosevelt"]),
+        ("?q=%00x", []),
+    ],
+)
+def test_rows_in_memory_are_searched_and_sorted_alike(template, query, names):
+    shown = ComputedListing(
+        asked(query),
+        ["Lincoln", "Roosevelt", "Adams"],
+        text=lambda name: f"{name} High",
+        sorts={"as given": lambda name: 0, "length": len},
+    )
+    assert shown.rows == list(shown.page.object_list) == names
+    assert shown.order == ("descending" if "-" in query else "ascending")
+
+
+def test_rows_in_memory_have_pages():
+    shown = ComputedListing(
+        asked("?page=2&sort=-number"),
+        range(60),
+        text=str,
+        sorts={"number": lambda number: number},
+    )
+    assert list(shown.page.object_list) == list(range(9, -1, -1))
+    assert shown.address_sorted_by("number") == "?sort=number"
