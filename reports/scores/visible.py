@@ -8,6 +8,7 @@ and of essentials with a hidden measure.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -33,6 +34,9 @@ from reports.scores.scale import POINTS, band
 from survey.definitions.schema import MeasureDefinition, Measures
 from survey.models import Administration, SurveyMeasures
 
+# The standard error of the difference of two numbers that are rounded.
+ROUNDING = math.sqrt(1 / 6)
+
 
 @dataclass(frozen=True, slots=True)
 class VisibleScore:
@@ -49,6 +53,15 @@ class VisibleScore:
     def band(self) -> int:
         """1 for the lowest to 5 for the highest."""
         return band(self.score)
+
+    def error_of_change(self, before: VisibleScore) -> float | None:
+        """Return the standard error of the change since `before`, in points.
+
+        Never 0, although all people may have the same measure: scores are rounded.
+        """
+        if self.error is None or before.error is None:
+            return None
+        return math.hypot(self.error, before.error, ROUNDING)
 
 
 # By name of the measure or essential; None is hidden.
@@ -67,9 +80,13 @@ def visible_scores(
 
 
 def scores_of_waves(
-    administrations: Sequence[Administration], places: Iterable[Place]
+    administrations: Sequence[Administration], places: Iterable[Place], name: str = ""
 ) -> dict[int, dict[Place, Scores]]:
-    """Return the scores of each place by administration. 4 statements."""
+    """Return the scores of each place by administration. 4 statements.
+
+    Of one measure or essential, if its name is given: an essential comes with its
+    measures.
+    """
     found: dict[int, dict[Place, Scores]] = {one.pk: {} for one in administrations}
     chosen = _chosen(places)
     if chosen is None:
@@ -94,6 +111,8 @@ def scores_of_waves(
     ):
         administration = by_key[key]
         content = contents.get(administration.published.survey_id)
+        if content and name:
+            content = _only(content, name)
         if content:
             found[key][level, place] = _scores(
                 content,
@@ -104,6 +123,11 @@ def scores_of_waves(
                 administration.minimum_group,
             )
     return found
+
+
+def _only(content: Measures, name: str) -> Measures:
+    essentials = [one for one in content["essentials"] if one["name"] == name]
+    return {"essentials": essentials, "measures": measures_in(content, name)}
 
 
 def _chosen(places: Iterable[Place]) -> Q | None:
@@ -236,6 +260,21 @@ def score_to_sort_by(
         default=Value(without),
         output_field=IntegerField(),
     )
+
+
+def benchmarks_of(
+    administrations: Iterable[Administration], measure: str
+) -> dict[int, int]:
+    """Return the benchmark of a measure by administration. 1 statement.
+
+    Scores can be compared where it is the same. Without a scale, there is none.
+    """
+    rows = Calibration.objects.filter(
+        administration__in=administrations,
+        measure=measure,
+        scale_deviation__isnull=False,
+    ).values_list("administration", "pk", "anchored_to")
+    return {key: anchored_to or pk for key, pk, anchored_to in rows}
 
 
 def earlier_waves(administration: Administration) -> list[Administration]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -48,12 +46,17 @@ def band_ranges() -> list[tuple[int, str, str]]:
     ]
 
 
+def signed(points: int) -> str:
+    return f"{points:+d}".replace("-", "−") if points else "±0"
+
+
 def change_words(now: VisibleScore, before: VisibleScore) -> str:
     """Return the change between two waves, and whether it exceeds its error."""
     change = now.score - before.score
-    points = f"{change:+d}".replace("-", "−") if change else "±0"
-    if now.error is None or before.error is None:
+    points = signed(change)
+    error = now.error_of_change(before)
+    if error is None:
         return points
-    if abs(change) > CERTAIN * math.hypot(now.error, before.error):
+    if abs(change) > CERTAIN * error:
         return _("%(points)s, more than chance") % {"points": points}
     return _("%(points)s, within its error") % {"points": points}
