@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import sqrt
+from itertools import pairwise
+from math import hypot, sqrt
 from types import MappingProxyType
 from typing import Literal, cast
 
@@ -14,6 +15,7 @@ from django.utils.translation import ngettext
 from reports.results.layout import Measured
 from reports.results.reading import ItemDistribution
 from reports.results.visible import VisibleGroup
+from reports.scores.words import CERTAIN, signed
 from reports.suppression import HIDDEN
 from survey.definitions.schema import Measures, SurveyDefinition
 from survey.taking.rendering import Localizer, Text
@@ -34,6 +36,11 @@ class Segment:
     width: float
     shade: int
 
+    @property
+    def share(self) -> float:
+        """Return the length of a bar of its own, in percent."""
+        return self.width / 2
+
 
 @dataclass(frozen=True, slots=True)
 class ChartRow:
@@ -45,6 +52,9 @@ class ChartRow:
     skipped: str = ""
     not_applicable: str = ""
     not_reached: str = ""
+    # Of numbers: the mean and its standard error.
+    mean: float | None = None
+    error: float = 0.0
     # Of the same place in an earlier administration.
     is_earlier: bool = False
 
@@ -67,6 +77,19 @@ class ChartRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Bin:
+    """A bar of a histogram; start and height in percent."""
+
+    start: float
+    height: float
+    figures: Segment
+
+    @property
+    def top(self) -> float:
+        return round(100 - self.height, 2)
+
+
+@dataclass(frozen=True, slots=True)
 class ItemChart:
     name: str
     label: Text
@@ -77,10 +100,61 @@ class ItemChart:
     sentence: str
     # Sentences of free text that were released.
     comments: Sequence[str] = ()
+    # Of numbers: the lower ends of their bins, and the width of all; 0 for none.
+    starts: Sequence[float] = ()
+    bin_width: float = 0.0
 
     @property
     def has_bars(self) -> bool:
+        """Test that each place has one bar, in which every answer has a colour."""
+        if self.kind == "choice" and len(self.columns) > SHADES:
+            return False
         return self.kind in ("scale", "choice") and bool(self.columns)
+
+    @property
+    def has_bar_per_answer(self) -> bool:
+        if self.has_bars or not self.columns:
+            return False
+        return self.kind in ("choice", "multiple")
+
+    @property
+    def has_histograms(self) -> bool:
+        return self.kind == "number" and bool(self.columns)
+
+    @property
+    def histograms(self) -> list[tuple[ChartRow, list[Bin]]]:
+        """Return the bins of each place; all places have the same scale."""
+        highest = max(
+            (one.width for row in self.rows for one in row.segments), default=0.0
+        )
+        low, length = self.starts[0], self.starts[-1] + self.step - self.starts[0]
+        return [
+            (
+                row,
+                [
+                    Bin(
+                        round(100 * (start - low) / length, 2),
+                        round(100 * segment.width / (highest or 1), 2),
+                        segment,
+                    )
+                    for start, segment in zip(self.starts, row.segments, strict=False)
+                ],
+            )
+            for row in self.rows
+        ]
+
+    @property
+    def step(self) -> float:
+        """Return the width of bins, or the smallest difference of two numbers."""
+        gaps = (later - first for first, later in pairwise(self.starts))
+        return self.bin_width or min(gaps, default=1.0)
+
+    @property
+    def bar_width(self) -> float:
+        """Return the width of a histogram's bars, in percent."""
+        return round(
+            100 * self.step / (self.starts[-1] + self.step - self.starts[0]), 2
+        )
 
     @property
     def legend(self) -> list[tuple[int, str]]:
@@ -165,11 +239,15 @@ def chart_pages(
             kind = "scale" if name in scales else "choice"
         elif measured in ("multiple", "number"):
             kind = cast("ChartKind", measured)
+        before = next((one for one in found if one), None)
+        values: list[str] = []
+        width = before.width if before else ""
         if kind == "number":
+            compared = [group.items.get(name) for group in earlier.values() if group]
+            found += [one for one in compared if are_comparable(before, one)]
             values = sorted(
                 {value for one in found if one for value in one.values}, key=float
             )
-            width = next((one.width for one in found if one), "")
             options = {value: _bin_label(value, width) for value in values}
         if kind == "scale":
             # After the others, as they are not in the bar.
@@ -181,7 +259,6 @@ def chart_pages(
             chart_row(place, group, name, options, kind, on_scale)
             for place, group in places.items()
         ]
-        before = next((one for one in found if one), None)
         rows[1:1] = [
             replace(
                 chart_row(place, group, name, options, kind, on_scale), is_earlier=True
@@ -200,14 +277,18 @@ def chart_pages(
             rows,
             sentence(kind, rows, on_scale),
             comments.get(name, ()),
+            [float(value) for value in values],
+            float(width or 0),
         )
 
     for page in definition["pages"]:
-        blocks = [
-            (localizer.text(block["label"]), charts)
-            for block in page["blocks"]
-            if (charts := [chart(name) for name in block["items"] if name in counted])
-        ]
+        blocks = []
+        for block in page["blocks"]:
+            charts = [chart(name) for name in block["items"] if name in counted]
+            # Not calculated texts, which have neither a question nor answers.
+            charts = [one for one in charts if one.plain_label or one.columns]
+            if charts:
+                blocks.append((localizer.text(block["label"]), charts))
         if blocks:
             yield ChartPage(localizer.text(page["title"]), blocks)
 
@@ -236,6 +317,7 @@ def chart_row(
     if group is None or distribution is None:
         return ChartRow(place, [], HIDDEN)
     segments = list(_segments(distribution, options, kind, on_scale))
+    mean, error = _mean(distribution) if kind == "number" else (None, 0.0)
     return ChartRow(
         place,
         segments,
@@ -243,7 +325,21 @@ def chart_row(
         f"{distribution.skipped:,}",
         f"{distribution.not_applicable:,}",
         f"{distribution.not_reached:,}",
+        mean,
+        error,
     )
+
+
+def _mean(distribution: ItemDistribution) -> tuple[float | None, float]:
+    """Return the mean and its standard error; in a bin, all have its middle."""
+    middle = float(distribution.width or 0) / 2
+    counts = [(float(value) + middle, n) for value, n in distribution.values.items()]
+    people = sum(n for _value, n in counts)
+    if not people:
+        return None, 0.0
+    mean = sum(value * n for value, n in counts) / people
+    squares = sum(n * (value - mean) ** 2 for value, n in counts)
+    return mean, sqrt(squares / max(people - 1, 1) / people)
 
 
 def _segments(
@@ -299,8 +395,10 @@ def _bin_label(value: str, width: str) -> str:
 def sentence(kind: ChartKind, rows: Sequence[ChartRow], on_scale: int) -> str:
     """Say what the first place answered, and the others to compare."""
     shown = [row for row in rows if row.segments and not row.is_hidden]
-    if not shown or shown[0] is not rows[0] or kind in ("text", "number"):
+    if not shown or shown[0] is not rows[0] or kind == "text":
         return ""
+    if kind == "number":
+        return _number_sentence(shown)
     say: Callable[[ChartRow], float]
     if kind == "scale":
         upper = slice(on_scale - on_scale // 2, on_scale)
@@ -315,14 +413,23 @@ def sentence(kind: ChartKind, rows: Sequence[ChartRow], on_scale: int) -> str:
             "answers": said,
         }
     else:
-        most = max(
-            range(len(rows[0].segments)), key=lambda n: rows[0].segments[n].width
-        )
+        counted = [n for n, one in enumerate(rows[0].segments) if one.people != HIDDEN]
+        if not counted:
+            return ""
+        most = max(counted, key=lambda n: rows[0].segments[n].width)
+        # Of a multiple choice, single answers can be hidden.
+        shown = [row for row in shown if row.segments[most].people != HIDDEN]
 
         def say(row: ChartRow) -> float:
             return row.segments[most].width / 2
 
-        first = _("The most frequent answer is “%(answer)s” (%(percent)s %%)") % {
+        first = _("The most frequent answer is “%(answer)s” (%(percent)s %%)")
+        if len(counted) < len(rows[0].segments):
+            first = _(
+                "The most frequent answer of those shown is “%(answer)s”"
+                " (%(percent)s %%)"
+            )
+        first %= {
             "answer": rows[0].segments[most].label,
             "percent": f"{say(rows[0]):.0f}",
         }
@@ -349,14 +456,40 @@ def change(now: ChartRow, before: ChartRow, say: Callable[[ChartRow], float]) ->
         share = (say(row) / 100 * answered + 1) / (answered + 2)
         parts.append((share, share * (1 - share) / (answered + 2)))
     (share, error), (earlier, earlier_error) = parts
-    is_more_than_chance = abs(share - earlier) > 1.96 * sqrt(error + earlier_error)
-    if is_more_than_chance:
-        why = _("more than chance alone explains")
-    else:
-        why = _("which can be chance")
+    why = chance_words(abs(share - earlier), sqrt(error + earlier_error))
     words = ngettext(
         "%(points)s percentage point compared with %(before)s, %(why)s.",
         "%(points)s percentage points compared with %(before)s, %(why)s.",
         abs(points),
     )
-    return words % {"points": f"{points:+d}", "before": before.place, "why": why}
+    return words % {"points": signed(points), "before": before.place, "why": why}
+
+
+def chance_words(difference: float, error: float) -> str:
+    if difference > CERTAIN * error:
+        return _("more than chance alone explains")
+    return _("which can be chance")
+
+
+def _number_sentence(shown: Sequence[ChartRow]) -> str:
+    """Say the mean of the first place, and those of the others to compare."""
+    first, *others = shown
+    if first.mean is None:
+        return ""
+    words = _("The mean is %(mean)s") % {"mean": f"{first.mean:,.1f}"}
+    means = [
+        f"{row.place}: {row.mean:,.1f}"
+        for row in others
+        if row.mean is not None and not row.is_earlier
+    ]
+    words = f"{words}; {', '.join(means)}." if means else f"{words}."
+    for row in others:
+        if row.is_earlier and row.mean is not None:
+            difference = first.mean - row.mean
+            said = _("%(difference)s compared with %(before)s, %(why)s.") % {
+                "difference": f"{difference:+,.1f}".replace("-", "−"),
+                "before": row.place,
+                "why": chance_words(abs(difference), hypot(first.error, row.error)),
+            }
+            words += f" {said}"
+    return words

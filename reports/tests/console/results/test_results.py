@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
-from reports.console.results.charts import ChartRow, Segment, change
+from reports.console.results.charts import ChartRow, Segment, change, sentence
 from reports.models import ResultsRollUp, SchoolRate
 from reports.results.hiding import hide_small_groups
 from reports.results.rollup import roll_up_results
@@ -197,7 +197,7 @@ def test_an_earlier_administration_can_be_compared(client, staff, closed, earlie
     assert safe.rows[1].answered == "12"
     assert [one.people for one in safe.rows[1].segments] == ["8", "4", "0"]
     # From 67 to 33 %, of 12 and 24 people.
-    assert "-34 percentage points compared with" in safe.sentence
+    assert "−34 percentage points compared with" in safe.sentence
     assert safe.sentence.endswith("which can be chance.")
     # It was a text then.
     assert [row.is_earlier for row in chart_of(found, "far").rows] == [False, False]
@@ -225,6 +225,48 @@ def test_a_change_of_many_people_is_more_than_chance():
     # A few people who all agree.
     assert change(row("Here", "2", 100.0), row("May", "2", 0.0), say).endswith(
         "can be chance."
+    )
+
+
+def test_numbers_have_histograms_and_means(client, staff, fall, spring, enrol):
+    for administration, ages in ((fall, "9 9 11"), (spring, "9 11 12")):
+        for n in range(30):
+            person = enrol(administration, staff.lincoln, grade="07")
+            answer(person, {"age": ages.split()[n % 3]})
+        days = 1 if administration == fall else 180
+        administration.opens_at = timezone.now() - timedelta(days=days + 1)
+        administration.closes_at = timezone.now() - timedelta(days=days)
+        administration.save()
+        roll_up_results(administration)
+        hide_small_groups(administration)
+    found = page(client, staff.state, fall, compare=spring.pk)
+    age = chart_of(found, "age")
+    [(_place, now), (_earlier, before)] = age.histograms
+    # A bin for each year from 9 to 12, with the same scale in both waves.
+    assert [one.start for one in now] == [0, 50, 75]
+    assert age.bar_width == 25
+    assert [one.height for one in now] == [100, 50, 0]
+    assert [one.height for one in before] == [50, 50, 50]
+    assert age.sentence.startswith("The mean is 9.7. −1.0 compared with ")
+    assert age.sentence.endswith("more than chance alone explains.")
+    assert '<rect x="50.0" y="50.0" width="25.0" height="50.0">' in found.text
+
+
+def test_a_hidden_answer_of_a_multiple_choice_is_in_no_sentence():
+    def row(place, percent, hidden="*"):
+        first = Segment("Cat", "*", "*", 0, 0.0, 1)
+        if hidden != "*":
+            first = Segment("Cat", "9", "90 %", 0, 180.0, 1)
+        return ChartRow(
+            place, [first, Segment("Dog", "5", "", 0, 2 * percent, 2)], "10"
+        )
+
+    assert sentence("multiple", [row("Lincoln", 50)], 2) == (
+        "The most frequent answer of those shown is “Dog” (50 %)."
+    )
+    # A hidden number is not 0 %.
+    assert sentence("multiple", [row("Here", 50, "9"), row("District", 40)], 2) == (
+        "The most frequent answer is “Cat” (90 %)."
     )
 
 
