@@ -10,6 +10,7 @@ from reports.console.publishing import views as publishing
 from reports.console.rates import views as rates
 from reports.console.results import views as results
 from reports.console.results.comments import results_comments
+from reports.console.scores import comparison_views as comparisons
 from reports.console.scores import views as scores
 
 urlpatterns = [
@@ -52,6 +53,26 @@ urlpatterns = [
     ),
     path("results/<int:pk>/scores/", scores.scores_table, name="scores_table"),
     path("results/<int:pk>/scores.csv", scores.scores_csv, name="scores_csv"),
+    path(
+        "results/<int:pk>/scores/rates/",
+        comparisons.scores_rates,
+        name="scores_rates",
+    ),
+    path(
+        "results/<int:pk>/scores/rates.csv",
+        comparisons.scores_rates_csv,
+        name="scores_rates_csv",
+    ),
+    path(
+        "results/<int:pk>/scores/changes/",
+        comparisons.scores_changes,
+        name="scores_changes",
+    ),
+    path(
+        "results/<int:pk>/scores/changes.csv",
+        comparisons.scores_changes_csv,
+        name="scores_changes_csv",
+    ),
     path(
         "results/<int:pk>/schools/<int:school>/",
         scores.school_report_page,

@@ -64,7 +64,8 @@ function goalOfKey(key, target, field) {
   if (key === "/") return target.closest("input, select, textarea") ? null : field;
   if (key !== "ArrowDown" && key !== "ArrowUp") return null;
   if (target === field) {
-    return key === "ArrowDown" ? mainLink(document.querySelector("#list .list tbody tr")) : null;
+    const links = [...document.querySelectorAll("#list .list tbody tr")].map(mainLink);
+    return key === "ArrowDown" ? (links.find(Boolean) ?? null) : null;
   }
   const row = target.closest(".list tbody tr");
   if (!row || target !== mainLink(row)) return null;

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from django.db.models import QuerySet
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db.models import Q, QuerySet
 from django.http import Http404
 from django.shortcuts import get_object_or_404
+from django.utils.translation import gettext as _
 
+from accounts.http import StaffRequest
 from accounts.models import District, School
 from accounts.permissions import Permissions, Places
-from reports.results.access import capability_for
+from reports.models import SchoolRate
+from reports.results.access import administration_or_404, capability_for
+from reports.visible_rates import rates_for
 from survey.models import Administration
 
 MAX_KEY = 2**63
@@ -20,11 +27,59 @@ def places_with_scores(
     return permissions.places(capability_for(administration))
 
 
-def districts_with_scores(
+def schools_with_scores(
     permissions: Permissions, administration: Administration
-) -> QuerySet[District]:
-    """Return the districts that the user sees as a whole."""
-    return permissions.districts(capability_for(administration))
+) -> QuerySet[SchoolRate]:
+    """Return rows of `rates_for` of the schools whose scores the user may see."""
+    rows = rates_for(permissions, administration)
+    own = places_with_scores(permissions, administration)
+    if own.state:
+        return rows
+    return rows.filter(Q(district_id__in=own.districts) | Q(school_id__in=own.schools))
+
+
+@dataclass(frozen=True)
+class ScoresScope:
+    """What a page about scores is about, of what the user may see."""
+
+    administration: Administration
+    # Whether the user sees all districts.
+    is_whole_state: bool
+    # Those that the user sees as a whole, and the chosen one.
+    districts: Sequence[District]
+    district: District | None
+    # Of `rates_for`.
+    schools: QuerySet[SchoolRate]
+
+    @classmethod
+    def of(cls, request: StaffRequest, pk: int) -> ScoresScope:
+        """Read what the address asks for; Http404 for places of others.
+
+        2 statements.
+        """
+        administration = administration_or_404(request.permissions, pk)
+        capability = capability_for(administration)
+        districts = list(request.permissions.districts(capability).order_by("name"))
+        asked = request.GET.get("district", "")
+        district = next((one for one in districts if str(one.pk) == asked), None)
+        if asked and district is None:
+            raise Http404
+        schools = schools_with_scores(request.permissions, administration)
+        if district is not None:
+            schools = schools.filter(district=district)
+        own = places_with_scores(request.permissions, administration)
+        return cls(administration, own.state, districts, district, schools)
+
+    @property
+    def has_districts(self) -> bool:
+        """Test that schools are of several districts, and may share their names."""
+        return len(self.districts) > 1 and self.district is None
+
+    @property
+    def place_name(self) -> str:
+        if self.district:
+            return str(self.district)
+        return str(self.districts[0]) if len(self.districts) == 1 else _("All schools")
 
 
 def school_or_404(

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from django import forms
-from django.db.models import Case, F, Q, QuerySet, Value, When
-from django.http import Http404
+from django.db.models import Case, F, QuerySet, Value, When
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -16,10 +15,10 @@ from accounts.console.listing import Listing
 from accounts.http import Cell, StaffRequest
 from accounts.language import language_to_read
 from accounts.models import District
-from reports.console.scores.access import districts_with_scores, places_with_scores
+from reports.console.scores.access import ScoresScope
 from reports.models import SchoolRate, Scoring
 from reports.rate_lines import SchoolRateLine
-from reports.results.access import administration_or_404, is_shared
+from reports.results.access import is_shared
 from reports.results.reading import LEVELS
 from reports.results.visible import Place
 from reports.scores.visible import (
@@ -31,7 +30,7 @@ from reports.scores.visible import (
 )
 from reports.scores.words import band_tone, band_words
 from reports.suppression import HIDDEN
-from reports.visible_rates import rates_for, school_line
+from reports.visible_rates import school_line
 from survey.definitions.measures import measures_of
 from survey.definitions.schema import MeasureDefinition, Measures, Texts
 from survey.models import Administration
@@ -114,12 +113,8 @@ class SchoolRow:
 
 @dataclass(frozen=True)
 class ScoresTable:
-    administration: Administration
-    # Whether the user sees all districts.
-    is_whole_state: bool
+    scope: ScoresScope
     scoring: Scoring | None
-    districts: Sequence[District]
-    district: District | None
     columns: Sequence[ScoreColumn]
     form: ScoresFilter
     listing: Listing[SchoolRate]
@@ -130,49 +125,29 @@ class ScoresTable:
 
         6 statements, and 1 more where a score sorts the schools.
         """
-        administration = administration_or_404(request.permissions, pk)
-        own = places_with_scores(request.permissions, administration)
-        districts = list(
-            districts_with_scores(request.permissions, administration).order_by("name")
-        )
-        asked = request.GET.get("district", "")
-        district = next((one for one in districts if str(one.pk) == asked), None)
-        if asked and district is None:
-            raise Http404
-        content = measures_of(administration.published.survey)
-        content = content or {"essentials": [], "measures": []}
-        columns = _columns(administration, content)
-        form = _filter_form(request, districts, columns)
-        rows = rates_for(request.permissions, administration)
-        if not own.state:
-            rows = rows.filter(
-                Q(district_id__in=own.districts) | Q(school_id__in=own.schools)
-            )
-        if district is not None:
-            rows = rows.filter(district=district)
+        scope = ScoresScope.of(request, pk)
+        administration = scope.administration
+        content = measures_in_survey(administration)
+        columns = score_columns(administration, content)
         return cls(
-            administration,
-            own.state,
+            scope,
             Scoring.objects.filter(pk=administration.pk).first(),
-            districts,
-            district,
             _columns_to_show(columns, content, request.GET.get("show", "")),
-            form,
-            _listing(request, administration, content, columns, rows),
+            _filter_form(request, scope.districts, columns),
+            _listing(request, administration, content, columns, scope.schools),
         )
 
     @property
-    def place_name(self) -> str:
-        if self.district:
-            return str(self.district)
-        return str(self.districts[0]) if len(self.districts) == 1 else _("All schools")
+    def administration(self) -> Administration:
+        return self.scope.administration
 
     def rows(self) -> tuple[list[PlaceRow], list[SchoolRow]]:
         """Return the rows of one page, and those to compare with. 4 statements."""
         around = {}
-        if self.is_whole_state or is_shared(self.administration):
+        scope = self.scope
+        if scope.is_whole_state or is_shared(self.administration):
             around[_("All schools")] = STATE
-        compared = [self.district] if self.district else self.districts
+        compared = [scope.district] if scope.district else scope.districts
         if len(compared) == 1 and compared[0]:
             around[str(compared[0])] = (LEVELS.DISTRICT.value, compared[0].pk)
         lines = self._lines(self.listing.page.object_list)
@@ -198,24 +173,32 @@ class ScoresTable:
     def _scores(
         self, lines: Sequence[SchoolRateLine], around: Sequence[Place]
     ) -> dict[Place, Scores]:
-        places = [_place(line) for line in lines if line.is_reached]
+        places = [school_place(line) for line in lines if line.is_reached]
         return visible_scores(self.administration, [*around, *places])
 
     def _school_rows(
         self, lines: Sequence[SchoolRateLine], scores: dict[Place, Scores]
     ) -> Iterator[SchoolRow]:
         for line in lines:
-            yield SchoolRow(line, self._cells(scores.get(_place(line), {})))
+            yield SchoolRow(line, self._cells(scores.get(school_place(line), {})))
 
     def _cells(self, scores: Scores) -> list[ScoreCell]:
         return [ScoreCell.of(column, scores) for column in self.columns]
 
 
-def _place(line: SchoolRateLine) -> Place:
+def school_place(line: SchoolRateLine) -> Place:
     return LEVELS.SCHOOL.value, line.school.pk
 
 
-def _columns(administration: Administration, content: Measures) -> list[ScoreColumn]:
+def measures_in_survey(administration: Administration) -> Measures:
+    """Return the survey's measures. 1 statement."""
+    content = measures_of(administration.published.survey)
+    return content or {"essentials": [], "measures": []}
+
+
+def score_columns(
+    administration: Administration, content: Measures
+) -> list[ScoreColumn]:
     """Return each essential with its measures, then measures without one."""
     published = published_survey(administration.published_id)
     localizer = Localizer.of(

@@ -52,7 +52,7 @@ def scores_csv(request: StaffRequest, pk: int) -> HttpResponse:
         by=request.user,
         request=request,
         subject=table.administration,
-        district=table.district,
+        district=table.scope.district,
     )
     filename = f"scores-{table.administration.name}.csv"
     return csv_response(csv_rows(table), filename=filename)

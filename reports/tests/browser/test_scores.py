@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+import pypdfium2
 import pytest
+from django.utils import timezone
 from playwright.sync_api import expect
 
-from reports.tests.console.scores.conftest import fall, survey  # noqa: F401
+from reports.models import ResultsRollUp
+from reports.tests.console.scores.conftest import (  # noqa: F401
+    answered,
+    fall,
+    scored,
+    survey,
+)
+from reports.tests.scores.conftest import closed
 from survey.tests.browser.accessibility import scrolls_sideways, violations
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PHONE = {"viewport": {"width": 390, "height": 844}, "color_scheme": "dark"}
+# A line without length has no box that could be clicked.
+MIDDLE_OF_POINT = """one => {
+  one.scrollIntoView({ block: "center" });
+  const { x, y } = one.getPointAtLength(0).matrixTransform(one.getScreenCTM());
+  return [x, y];
+}"""
 
 
 def test_a_school_is_found_and_its_report_read(at_screen, staff, fall):  # noqa: F811
@@ -32,3 +47,57 @@ def test_a_school_is_found_and_its_report_read(at_screen, staff, fall):  # noqa:
         phone.goto(f"/console/results/{fall.pk}/{path}")
         assert violations(phone) == []
         assert not scrolls_sideways(phone)
+
+
+def test_a_coordinator_reads_and_prints_the_report(at_screen, staff, fall):  # noqa: F811
+    ResultsRollUp.objects.update(shared_at=timezone.now())
+    page = at_screen(staff.chen)
+    page.goto("/console/results/")
+    page.get_by_role("link", name=fall.title).click()
+    page.get_by_role("link", name="School report").click()
+    expect(page.get_by_text("60 of 60 finished")).to_be_visible()
+    document = pypdfium2.PdfDocument(page.pdf(format="Letter"))
+    printed = "".join(one.get_textpage().get_text_bounded() for one in document)
+    for text in ("Lincoln", "Safe school", "points of 99", "standard error"):
+        assert text in printed
+    # Buttons, menus and links to other languages are no part of a report.
+    for text in ("Download PDF", "Response rates", "Español", "Spanish"):
+        assert text not in printed
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download PDF").click()
+    assert download.value.path().read_bytes().startswith(b"%PDF")
+
+
+def test_an_analyst_compares_two_waves_and_downloads_the_table(
+    at_screen,
+    staff,
+    survey,  # noqa: F811
+    fall,  # noqa: F811
+):
+    spring = closed(survey, "spring-2027")
+    answered(spring, staff.lincoln, 60, 7, shift=1.5)
+    scored(spring)
+    page = at_screen(staff.analyst)
+    page.goto(f"/console/results/{spring.pk}/scores/")
+    page.get_by_role("link", name="Changes since an earlier wave").click()
+    page.get_by_label("Measure").select_option("Trust")
+    expect(page.get_by_text("1 of 1 school changed more than chance")).to_be_visible()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download as CSV").click()
+    text = download.value.path().read_text(encoding="utf-8-sig")
+    assert "Riverside,Lincoln,lincoln,trust" in text
+    assert violations(page) == []
+    page.get_by_role("link", name="1 school from").click()
+    expect(page.get_by_role("link", name="Show schools of all bands")).to_be_visible()
+    # Small and dark.
+    page.set_viewport_size(PHONE["viewport"])
+    page.emulate_media(color_scheme="dark")
+    assert violations(page) == []
+    assert not scrolls_sideways(page)
+    page.get_by_role("link", name="Response rate and score").click()
+    expect(page.locator(".scatter a")).to_have_count(1)
+    assert violations(page) == []
+    assert not scrolls_sideways(page)
+    # Each point leads to the report of its school.
+    page.mouse.click(*page.locator(".scatter a path").evaluate(MIDDLE_OF_POINT))
+    expect(page.get_by_role("heading", level=1)).to_have_text("Lincoln")

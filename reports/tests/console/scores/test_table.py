@@ -47,14 +47,14 @@ def test_schools_are_compared_with_their_rates(client, staff, fall):
     found = visible_scores(fall, [("school", staff.lincoln.pk), ("state", 0)])
     lincoln = found["school", staff.lincoln.pk]
     assert rows["Lincoln"] == [
-        "100 %",
+        *("Riverside", "100 %"),
         *(str(lincoln[name].score) for name in ("safe", "trust", "noise")),
     ]
-    assert rows["All schools"][1:] == ["50", "50", "50"]
+    assert rows["All schools"][2:] == ["50", "50", "50"]
     # Enough answers for scores, but not for a report.
     assert visible_scores(fall, [("school", staff.washington.pk)])
     assert rows["Washington"] == [
-        "37 %",
+        *("Riverside", "37 %"),
         "No scores: 5 more students to reach 50 %",
     ]
 
@@ -73,13 +73,13 @@ def test_noise_is_coloured_the_other_way_round(client, staff, fall):
 def test_hidden_scores_are_on_no_page_and_in_no_file(client, staff, fall):
     log_in(client, staff.state)
     [before] = [row for row in rows_of(table(client, fall)) if row[0] == "Lincoln"]
-    assert before[2].isdigit()
+    assert before[3].isdigit()
     lincoln = GroupResults.objects.filter(
         administration=fall, level="school", place_id=staff.lincoln.pk
     )
     lincoln.update(is_hidden=True)
     [after] = [row for row in rows_of(table(client, fall)) if row[0] == "Lincoln"]
-    assert after[2:] == ["*"] * 3
+    assert after[3:] == ["*"] * 3
     [line] = [row for row in csv_of(client, fall) if row["school"] == "Lincoln"]
     assert (line["trust"], line["trust standard error"]) == ("*", "*")
     # Not even its place in a sorted list tells anything.
@@ -96,6 +96,7 @@ def test_schools_are_sorted_by_a_measure_and_searched(client, staff, fall):
     assert names("?sort=-score-trust") == ["Lincoln", "Roosevelt", "Washington"]
     assert names("?sort=score-trust") == ["Roosevelt", "Lincoln", "Washington"]
     assert names("?sort=score-safe")[2] == "Washington"
+    assert names("?sort=district") == ["Roosevelt", "Lincoln", "Washington"]
     assert names("?sort=-rate")[2] == "Washington"
     assert names("?q=linc") == ["Lincoln"]
     assert names("?sort=score-nothing") == names("")
@@ -106,7 +107,7 @@ def test_columns_can_be_chosen(client, staff, fall):
     log_in(client, staff.state)
     for show, columns in (("", 3), ("essentials", 1), ("safe", 3), ("x", 3)):
         [first, *_others] = rows_of(table(client, fall, f"?show={show}"))
-        assert len(first) == 2 + columns
+        assert len(first) == 3 + columns
 
 
 def test_users_see_schools_of_their_places(client, staff, fall):
@@ -119,8 +120,11 @@ def test_users_see_schools_of_their_places(client, staff, fall):
     assert table(client, fall, f"?district={staff.lakeside.pk}").status_code == 404
     log_in(client, staff.state)
     assert "Roosevelt" in table(client, fall).content.decode()
-    page = table(client, fall, f"?district={staff.riverside.pk}").content.decode()
-    assert "Roosevelt" not in page
+    response = table(client, fall, f"?district={staff.riverside.pk}")
+    assert "Roosevelt" not in response.text
+    # All rows are of one district.
+    [lincoln] = [row for row in rows_of(response) if row[0] == "Lincoln"]
+    assert lincoln[1] == "100 %"
 
 
 @pytest.mark.parametrize("person", ["chen", "sam"])

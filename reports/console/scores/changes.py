@@ -1,0 +1,378 @@
+"""Show which schools changed most since an earlier wave, and which bands they left."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from django import forms
+from django.http import Http404
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from accounts.console.listing import ComputedListing
+from accounts.http import Cell, StaffRequest
+from accounts.permissions import Permissions
+from reports.console.scores.access import ScoresScope, schools_with_scores
+from reports.console.scores.measure_choice import MeasureFilter, chosen_measure
+from reports.console.scores.rates import no_scores
+from reports.console.scores.table import (
+    ScoreCell,
+    ScoreColumn,
+    measures_in_survey,
+    school_place,
+    score_columns,
+)
+from reports.rate_lines import SchoolRateLine
+from reports.results.access import results_for
+from reports.scores.comparisons import likely_changes
+from reports.scores.scale import BANDS
+from reports.scores.visible import (
+    VisibleScore,
+    benchmarks_of,
+    earlier_waves,
+    scores_of_waves,
+)
+from reports.scores.words import CERTAIN, band_words, signed
+from reports.visible_rates import school_line
+from survey.models import Administration
+
+# One in so many schools changes "more than chance" without a change.
+BY_CHANCE = 0.05
+NUMBERS = range(1, len(BANDS) + 1)
+
+
+class ChangesFilter(MeasureFilter):
+    compare = forms.ChoiceField(label=gettext_lazy("Compare with"), required=False)
+    show = forms.ChoiceField(label=gettext_lazy("Show"), required=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedSchool:
+    """A school that shows a score of the same measure in both waves."""
+
+    line: SchoolRateLine
+    column: ScoreColumn
+    before: VisibleScore
+    now: VisibleScore
+    error: float
+    # The change without the part that its error explains best.
+    likely: float
+
+    @property
+    def change(self) -> int:
+        return self.now.score - self.before.score
+
+    @property
+    def change_words(self) -> str:
+        return signed(self.change)
+
+    @property
+    def error_words(self) -> str:
+        return f"±{self.error:.1f}"
+
+    @property
+    def likely_words(self) -> str:
+        return signed(round(self.likely))
+
+    @property
+    def is_certain(self) -> bool:
+        return abs(self.change) > CERTAIN * self.error
+
+    @property
+    def cells(self) -> tuple[ScoreCell, ScoreCell]:
+        return (
+            ScoreCell(self.column, str(self.before.score), self.before),
+            ScoreCell(self.column, str(self.now.score), self.now),
+        )
+
+    @property
+    def bands(self) -> tuple[int, int]:
+        return self.before.band, self.now.band
+
+    @property
+    def moved(self) -> int:
+        """1 for a higher band than before, -1 for a lower one."""
+        before, now = self.bands
+        return (now > before) - (now < before)
+
+    @property
+    def search_text(self) -> str:
+        school = self.line.school
+        return f"{school.name} {school.code} {school.district.name}"
+
+
+# Values of the filter "Show": label and condition. The keys are in addresses.
+SHOW: Mapping[str, tuple[Promise, Callable[[ChangedSchool], bool]]] = {
+    "certain": (gettext_lazy("More than chance"), lambda one: one.is_certain),
+    "higher": (gettext_lazy("Higher scores"), lambda one: one.change > 0),
+    "lower": (gettext_lazy("Lower scores"), lambda one: one.change < 0),
+    "moved": (gettext_lazy("Another band"), lambda one: one.moved != 0),
+}
+
+
+@dataclass(frozen=True)
+class ChangesPage:
+    scope: ScoresScope
+    # Why there are no changes; "" if there are some.
+    reason: str
+    form: ChangesFilter
+    column: ScoreColumn | None
+    compared: Administration | None
+    # Of all schools of the place.
+    changed: Sequence[ChangedSchool]
+    # The bands that the listed schools came from and are in, if these are chosen.
+    crossing: tuple[int, int] | None
+    listing: ComputedListing[ChangedSchool]
+
+    @classmethod
+    def of(cls, request: StaffRequest, pk: int) -> ChangesPage:
+        """Read what the address asks for; Http404 for places of others.
+
+        12 statements.
+        """
+        scope = ScoresScope.of(request, pk)
+        administration = scope.administration
+        content = measures_in_survey(administration)
+        # The error of an essential is not known: its measures go together.
+        columns = [
+            column
+            for column in score_columns(administration, content)
+            if not column.is_essential
+        ]
+        column = chosen_measure(request, columns)
+        waves = _waves_before(request.permissions, administration)
+        comparable: list[Administration] = []
+        if column and waves:
+            benchmarks = benchmarks_of([*waves, administration], column.name)
+            own = benchmarks.get(administration.pk)
+            comparable = [one for one in waves if own and benchmarks.get(one.pk) == own]
+        compared = comparable[-1] if comparable else None
+        if asked := request.GET.get("compare", ""):
+            if not any(str(one.pk) == asked for one in waves):
+                raise Http404
+            compared = next((one for one in comparable if str(one.pk) == asked), None)
+        changed: list[ChangedSchool] = []
+        if column and compared:
+            changed = _changed(request.permissions, scope, compared, column)
+        data = request.GET.copy()
+        if compared:
+            data["compare"] = str(compared.pk)
+        crossing = _crossing(request)
+        show = request.GET.get("show", "")
+        return cls(
+            scope,
+            no_scores(administration, column)
+            or _no_changes(column, waves, compared, changed),
+            ChangesFilter.of(
+                data,
+                scope,
+                columns,
+                compare=[(str(one.pk), one.title) for one in reversed(waves)],
+                show=[
+                    ("", _("All changes")),
+                    *((key, str(label)) for key, (label, _test) in SHOW.items()),
+                ],
+            ),
+            column,
+            compared,
+            changed,
+            crossing,
+            ComputedListing(
+                request,
+                [
+                    one
+                    for one in changed
+                    if (show not in SHOW or SHOW[show][1](one))
+                    and crossing in (None, one.bands)
+                ],
+                text=lambda one: one.search_text,
+                sorts={
+                    "largest": lambda one: -abs(one.likely),
+                    "name": lambda one: one.line.name,
+                    "district": lambda one: one.line.school.district.name,
+                    "before": lambda one: one.before.score,
+                    "now": lambda one: one.now.score,
+                    "change": lambda one: one.change,
+                    "likely": lambda one: one.likely,
+                },
+            ),
+        )
+
+    @property
+    def administration(self) -> Administration:
+        return self.scope.administration
+
+    @property
+    def sentence(self) -> str:
+        schools = len(self.changed)
+        certain = sum(one.is_certain for one in self.changed)
+        words = ngettext(
+            "%(certain)s of %(n)s school changed more than chance alone explains;"
+            " chance alone would do that to about %(expected)s.",
+            "%(certain)s of %(n)s schools changed more than chance alone explains;"
+            " chance alone would do that to about %(expected)s.",
+            schools,
+        )
+        return words % {
+            "certain": f"{certain:,}",
+            "n": f"{schools:,}",
+            "expected": f"{round(BY_CHANCE * schools):,}",
+        }
+
+    @property
+    def bands_sentence(self) -> str:
+        moves = Counter(one.moved for one in self.changed)
+        return _(
+            "%(up)s moved to a higher band, %(down)s to a lower one;"
+            " %(stayed)s stayed in their band."
+        ) % {
+            "up": f"{moves[1]:,}",
+            "down": f"{moves[-1]:,}",
+            "stayed": f"{moves[0]:,}",
+        }
+
+    @property
+    def crossing_words(self) -> str:
+        if self.crossing is None:
+            return ""
+        before, now = map(self._words, self.crossing)
+        return _("From “%(before)s” to “%(now)s”") % {"before": before, "now": now}
+
+    @property
+    def band_names(self) -> list[str]:
+        return [self._words(number) for number in NUMBERS]
+
+    @property
+    def crossings(self) -> list[tuple[str, list[tuple[int, int, str]], str]]:
+        """Return how many schools came from each band, and to which.
+
+        From the lowest band to the highest: its words; for each band the number of
+        schools, this band and its words; and the sum. Only schools that show both
+        scores count, so that no sum tells the band of another one.
+        """
+        found = Counter(one.bands for one in self.changed)
+        return [
+            (
+                self._words(before),
+                [(found[before, now], now, self._words(now)) for now in NUMBERS],
+                f"{sum(found[before, now] for now in NUMBERS):,}",
+            )
+            for before in NUMBERS
+        ]
+
+    @property
+    def sums(self) -> list[str]:
+        """Return how many schools are in each band now, and the sum."""
+        found = Counter(one.now.band for one in self.changed)
+        return [*(f"{found[now]:,}" for now in NUMBERS), f"{len(self.changed):,}"]
+
+    def _words(self, band: int) -> str:
+        is_positive = self.column is None or self.column.is_positive
+        return band_words(band, is_positive=is_positive)
+
+
+def _waves_before(
+    permissions: Permissions, administration: Administration
+) -> list[Administration]:
+    """Return earlier waves whose results the user may see, oldest first.
+
+    2 statements.
+    """
+    earlier = [one.pk for one in earlier_waves(administration)]
+    found = results_for(permissions).filter(pk__in=earlier)
+    return list(
+        found.select_related("published__survey", "wave", "results_roll_up")
+        .defer("published__definition", "published__survey__source")
+        .order_by("closes_at", "pk")
+    )
+
+
+def _changed(
+    permissions: Permissions,
+    scope: ScoresScope,
+    compared: Administration,
+    column: ScoreColumn,
+) -> list[ChangedSchool]:
+    """Return the schools that show comparable scores in both waves, by name.
+
+    In each wave they have reached their threshold and are among the user's own.
+    6 statements.
+    """
+    administration = scope.administration
+    rows = scope.schools.select_related("school__district").order_by("school__name")
+    lines = [
+        line for row in rows if (line := school_line(row, administration)).is_reached
+    ]
+    earlier = schools_with_scores(permissions, compared).select_related("school")
+    reached = {
+        row.school_id for row in earlier if school_line(row, compared).is_reached
+    }
+    lines = [line for line in lines if line.school.pk in reached]
+    found = scores_of_waves(
+        [compared, administration], map(school_place, lines), column.name
+    )
+    pairs = []
+    for line in lines:
+        place = school_place(line)
+        before = found[compared.pk].get(place, {}).get(column.name)
+        now = found[administration.pk].get(place, {}).get(column.name)
+        if before and now and before.benchmarks == now.benchmarks:
+            error = now.error_of_change(before)
+            if error is not None:
+                pairs.append((line, before, now, error))
+    likely = likely_changes(
+        [now.score - before.score for _line, before, now, _error in pairs],
+        [error for *_others, error in pairs],
+    )
+    return [
+        ChangedSchool(line, column, before, now, error, change)
+        for (line, before, now, error), change in zip(pairs, likely, strict=True)
+    ]
+
+
+def _crossing(request: StaffRequest) -> tuple[int, int] | None:
+    bands = {str(number): number for number in NUMBERS}
+    before, now = (bands.get(request.GET.get(name, "")) for name in ("from", "to"))
+    return (before, now) if before and now else None
+
+
+def _no_changes(
+    column: ScoreColumn | None,
+    waves: Sequence[Administration],
+    compared: Administration | None,
+    changed: Sequence[ChangedSchool],
+) -> str:
+    label = column.label if column else ""
+    if not waves:
+        return _("You see no earlier administration of this survey with scores.")
+    if compared is None:
+        words = _(
+            "“%(measure)s” cannot be compared: its questions or their answers are"
+            " others than before, so the scores are on another scale."
+        )
+        return words % {"measure": label}
+    if not changed:
+        words = _("No school shows a score of “%(measure)s” in both administrations.")
+        return words % {"measure": label}
+    return ""
+
+
+def csv_rows(page: ChangesPage) -> Iterator[Sequence[Cell]]:
+    """Yield the header and a row for each school, of all pages."""
+    yield (
+        *("district", "school", "code", "measure", "before", "now", "change"),
+        *("standard error", "likely change", "more than chance"),
+        *("band before", "band now"),
+    )
+    for one in page.listing.rows:
+        school = one.line.school
+        yield (
+            *(school.district.name, school.name, school.code, one.column.name),
+            *(one.before.score, one.now.score, one.change),
+            *(round(one.error, 1), round(one.likely, 1)),
+            "yes" if one.is_certain else "no",
+            *one.bands,
+        )

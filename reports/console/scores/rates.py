@@ -1,0 +1,266 @@
+"""Compare response rates with scores: a point for each school that shows both."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from accounts.console.listing import ComputedListing
+from accounts.http import Cell, StaffRequest
+from reports.console.scores.access import ScoresScope
+from reports.console.scores.measure_choice import MeasureFilter, chosen_measure
+from reports.console.scores.table import (
+    ScoreCell,
+    ScoreColumn,
+    measures_in_survey,
+    school_place,
+    score_columns,
+)
+from reports.rate_lines import SchoolRateLine
+from reports.scores.comparisons import correlation, is_more_than_chance
+from reports.scores.visible import VisibleScore, scores_of_waves
+from reports.visible_rates import school_line
+from survey.models import Administration
+
+# More points have no names: they would be most of the page's size.
+MOST_NAMED = 500
+# Rates in the chart and its table are in groups of so many percent.
+STEP = 10
+
+
+@dataclass(frozen=True, slots=True)
+class RatedSchool:
+    """A school that shows its response rate and a score."""
+
+    line: SchoolRateLine
+    column: ScoreColumn
+    score: VisibleScore
+
+    @property
+    def rate(self) -> float:
+        """Not rounded, so that fewer points of a chart lie upon each other."""
+        line = self.line
+        return 100 * (line.finished or 0) / line.eligible if line.eligible else 0.0
+
+    @property
+    def cell(self) -> ScoreCell:
+        return ScoreCell(self.column, str(self.score.score), self.score)
+
+    @property
+    def name(self) -> str:
+        return f"{self.line.name}, {self.line.school.district.name}"
+
+    @property
+    def search_text(self) -> str:
+        return f"{self.name} {self.line.school.code}"
+
+
+@dataclass(frozen=True)
+class RatesPage:
+    scope: ScoresScope
+    # Why there is no list at all; "" if there is one.
+    reason: str
+    form: MeasureFilter
+    column: ScoreColumn | None
+    listing: ComputedListing[RatedSchool]
+    # Schools without a rate or score to show.
+    left_out: int
+
+    @classmethod
+    def of(cls, request: StaffRequest, pk: int) -> RatesPage:
+        """Read what the address asks for; Http404 for places of others.
+
+        8 statements.
+        """
+        scope = ScoresScope.of(request, pk)
+        administration = scope.administration
+        columns = score_columns(administration, measures_in_survey(administration))
+        column = chosen_measure(request, columns)
+        schools: list[RatedSchool] = []
+        lines: list[SchoolRateLine] = []
+        reason = no_scores(administration, column)
+        if column and not reason:
+            rows = scope.schools.select_related("school__district")
+            lines = [school_line(row, administration) for row in rows]
+            schools = _rated(administration, lines, column)
+        listing = ComputedListing(
+            request,
+            sorted(schools, key=lambda one: one.name),
+            text=lambda one: one.search_text,
+            sorts={
+                "name": lambda one: one.line.name,
+                "district": lambda one: one.line.school.district.name,
+                "rate": lambda one: one.rate,
+                "score": lambda one: one.score.score,
+            },
+        )
+        form = MeasureFilter.of(request.GET, scope, columns)
+        return cls(scope, reason, form, column, listing, len(lines) - len(schools))
+
+    @property
+    def administration(self) -> Administration:
+        return self.scope.administration
+
+    @property
+    def sentence(self) -> str:
+        schools = self.listing.rows
+        rates = [one.rate for one in schools]
+        found = correlation(rates, [one.score.score for one in schools])
+        if found is None:
+            return _(
+                "Too few schools with different numbers to say whether response rates"
+                " and scores go together."
+            )
+        numbers = {"r": f"{found:+.2f}".replace("-", "−"), "n": f"{len(schools):,}"}
+        if not is_more_than_chance(found, len(schools)):
+            words = _(
+                "Response rates and scores go together no more than by chance"
+                " (correlation %(r)s, schools: %(n)s)."
+            )
+        elif found > 0:
+            words = _(
+                "Where more people answered, scores tend to be higher (correlation"
+                " %(r)s, schools: %(n)s). That does not say that one is the cause of"
+                " the other."
+            )
+        else:
+            words = _(
+                "Where more people answered, scores tend to be lower (correlation"
+                " %(r)s, schools: %(n)s). That does not say that one is the cause of"
+                " the other."
+            )
+        return words % numbers
+
+    @property
+    def chart(self) -> Scatter:
+        return Scatter(self.listing.rows)
+
+    @property
+    def groups(self) -> list[tuple[str, str, str]]:
+        """Return ranges of rates, with the number of schools and their mean score."""
+        found: dict[int, list[int]] = {}
+        for one in self.listing.rows:
+            start = min(int(one.rate // STEP) * STEP, 100 - STEP)
+            found.setdefault(start, []).append(one.score.score)
+        return [
+            (
+                _("%(start)s %% or more") % {"start": start}
+                if start == 100 - STEP
+                else f"{start}–{start + STEP - 1} %",
+                f"{len(scores):,}",
+                f"{fmean(scores):.0f}",
+            )
+            for start, scores in sorted(found.items())
+        ]
+
+
+def no_scores(administration: Administration, column: ScoreColumn | None) -> str:
+    """Say why an administration has no scores, or return ""."""
+    if column is None:
+        return _("The survey has no measures, so it has no scores.")
+    if not hasattr(administration, "scoring"):
+        return _(
+            "No scores yet. They are calculated after an administration has closed."
+        )
+    return ""
+
+
+def _rated(
+    administration: Administration,
+    lines: Sequence[SchoolRateLine],
+    column: ScoreColumn,
+) -> list[RatedSchool]:
+    """Return the schools that have reached their threshold and show this score."""
+    reached = [line for line in lines if line.is_reached]
+    places = [school_place(line) for line in reached]
+    found = scores_of_waves([administration], places, column.name)[administration.pk]
+    return [
+        RatedSchool(line, column, score)
+        for line, place in zip(reached, places, strict=True)
+        if (score := found.get(place, {}).get(column.name))
+    ]
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """A chart of rates (from `low` to 100 %) and scores (from 0 to 100)."""
+
+    schools: Sequence[RatedSchool]
+
+    @property
+    def low(self) -> int:
+        lowest = min((one.rate for one in self.schools), default=0)
+        return min(math.floor(lowest / STEP) * STEP, 100 - 2 * STEP)
+
+    @property
+    def width(self) -> int:
+        return 100 - self.low
+
+    @property
+    def rates(self) -> list[int]:
+        return list(range(self.low, 101, STEP if self.width <= 50 else 2 * STEP))
+
+    @property
+    def grid(self) -> str:
+        """Return the lines between the bands and at the rates, as a path."""
+        across = (f"M{self.low} {y}H100" for y in range(0, 101, 20))
+        down = (f"M{x} 0V100" for x in self.rates)
+        return "".join((*across, *down))
+
+    @property
+    def has_names(self) -> bool:
+        return len(self.schools) <= MOST_NAMED
+
+    @property
+    def has_high_rates(self) -> bool:
+        return any(one.rate > 100 for one in self.schools)
+
+    @property
+    def points(self) -> SafeString:
+        """Render a link to the report of each school.
+
+        Points are lines without length: with round ends they stay round however the
+        chart is stretched. Not in the order of the keyboard, which has the table.
+        """
+
+        def title(one: RatedSchool) -> str | SafeString:
+            if not self.has_names:
+                return ""
+            words = f"{one.line.name}: {one.line.rate_words}, {one.score.score}"
+            return format_html("<title>{}</title>", words)
+
+        return format_html_join(
+            "",
+            '<a href="../../schools/{}/" tabindex="-1"><path d="M{} {}h0"/>{}</a>',
+            (
+                (
+                    str(one.line.school.pk),
+                    f"{min(one.rate, 100):.1f}".removesuffix(".0"),
+                    str(100 - one.score.score),
+                    title(one),
+                )
+                for one in self.schools
+            ),
+        )
+
+
+def csv_rows(page: RatesPage) -> Iterator[Sequence[Cell]]:
+    """Yield the header and a row for each school, of all pages."""
+    yield (
+        *("district", "school", "code", "eligible", "finished", "rate (%)"),
+        *("measure", "score", "standard error"),
+    )
+    for one in page.listing.rows:
+        line, error = one.line, one.score.error
+        yield (
+            *(line.school.district.name, line.name, line.school.code),
+            *(line.eligible, line.finished, line.rate),
+            *(one.column.name, one.score.score),
+            None if error is None else round(error, 1),
+        )
