@@ -12,8 +12,8 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, closing
 from functools import partial
 from itertools import cycle
 from multiprocessing import Process
@@ -24,10 +24,10 @@ from typing import Any, NamedTuple
 from provisioning import processes
 from provisioning.benchmarks.phases import Size, rehearsal_of, save_pages
 from provisioning.benchmarks.stack import Stack, running_stack
+from provisioning.benchmarks.timed_requests import served
 from provisioning.commands import (
     ROOT,
     Refusal,
-    listen,
     positive_integer,
     print_table,
     run_command,
@@ -35,10 +35,11 @@ from provisioning.commands import (
     wait_until,
 )
 from provisioning.installation.stack_folder import environment_of
-from provisioning.load.engine import Engine, Exchange, clock, schedule_arrivals
+from provisioning.load.crowd import Crowd
+from provisioning.load.engine import Engine
+from provisioning.load.respondent import Request, check_status
 from provisioning.load.tally import Tally
-from provisioning.load.target import Target, target_of
-from provisioning.processes import start_process, stop_process
+from provisioning.load.target import Target
 
 USERS = (500, 5_000, 10_000, 15_000)
 # This step is offered REQUIRED_RATE requests a second, or two thirds of what the
@@ -81,79 +82,53 @@ class Rung(NamedTuple):
     errors: int
 
 
-class Requests:
+class Requests(NamedTuple):
     """Requests about people in turn, with an API key."""
 
-    def __init__(self, addresses: Sequence[str], api_key: str, folder: str) -> None:
-        self.addresses = [
-            address.replace("/messages/", f"/{folder}/", 1) for address in addresses
-        ]
-        self.api_key = api_key
+    addresses: Sequence[str]
+    api_key: str
+    folder: str = "messages"
 
     def send(
-        self,
-        target: Target,
-        *,
-        seconds: float,
-        rate: float = 0.0,
-        together: int = 256,
+        self, target: Target, *, seconds: float, rate: float = 0.0, together: int = 256
     ) -> Tally:
         """Send at a rate, or with 0 one after the other on each connection."""
-        engine, tally = Engine(target, connections=together, timeout=10), Tally()
         head = f"Host: {target.host}\r\nAuthorization: Bearer {self.api_key}\r\n\r\n"
-        texts = cycle(
-            f"GET {address} HTTP/1.1\r\n{head}".encode() for address in self.addresses
-        )
-        began = clock()
-        tally.began, tally.ended = began + WARM, began + WARM + seconds
-
-        def ask(due: float | None = None) -> None:
-            engine.ask(next(texts), done, scheduled=due)
-
-        def done(exchange: Exchange) -> None:
-            status = exchange.reply.status if exchange.reply else 0
-            failure = exchange.failure or ("" if status == 200 else f"status {status}")
-            if exchange.scheduled >= tally.began:
-                tally.add("message", exchange.answered - exchange.scheduled, failure)
-                if not failure and exchange.answered <= tally.ended:
-                    tally.in_time["message"] += 1
-            if not rate and clock() < tally.ended:
-                ask()
-
-        if rate:
-            schedule_arrivals(
-                engine, ask, rate=rate, begin=began, seconds=WARM + seconds
+        requests = [
+            Request(
+                "message",
+                f"GET {address} HTTP/1.1\r\n{head}".replace(
+                    "/messages/", f"/{self.folder}/", 1
+                ).encode(),
+                lambda reply: check_status(reply, 200),
             )
-        else:
-            for _ in range(together):
-                ask()
-        # Ten seconds more for the last replies, if they need them.
-        engine.run(until=tally.ended + 10, idle=lambda: clock() >= tally.ended)
-        engine.close()
-        return tally
+            for address in self.addresses
+        ]
+        with closing(Engine(target, connections=together, timeout=10)) as engine:
+            crowd = Crowd(engine, (iter((each,)) for each in cycle(requests)))
+            if rate:
+                return crowd.run_open(rate=rate, seconds=seconds, warm=WARM)
+            return crowd.run_closed(together=together, seconds=seconds, warm=WARM)
 
     def answers(self, target: Target) -> bool:
         return self.send(target, seconds=0.1, together=1).answered() > 0
 
 
-@contextmanager
-def served(stack: Stack, variant: Variant, workers: int) -> Iterator[Target]:
-    with listen(0) as listener:
-        port = listener.getsockname()[1]
-        environment = {**environment_of(stack.folder, "taking"), **variant.variables}
-        server = start_process(
-            [str(stack.python), "-m", "gunicorn", variant.application, "--preload"]
-            + ["--worker-class=settings.infrastructure.gunicorn_workers.PromptWorker"]
-            + [f"--workers={workers}", "--log-level=warning", "--no-control-socket"]
-            + ["--backlog=2048", f"--bind=fd://{listener.fileno()}"],
-            cwd=ROOT,
-            env={**environment, "PYTHONPATH": str(ROOT)},
-            pass_fds=(listener.fileno(),),
-        )
-    try:
-        yield target_of(f"http://127.0.0.1:{port}")
-    finally:
-        stop_process(server, seconds=20)
+def served_variant(
+    stack: Stack, variant: Variant, workers: int
+) -> AbstractContextManager[Target]:
+    return served(
+        stack,
+        "--preload",
+        "--worker-class=settings.infrastructure.gunicorn_workers.PromptWorker",
+        *("--threads=1", f"--workers={workers}", "--backlog=2048"),
+        wsgi=variant.application,
+        environment={
+            **environment_of(stack.folder, "taking"),
+            **variant.variables,
+            "PYTHONPATH": str(ROOT),
+        },
+    )
 
 
 def main() -> int:
@@ -166,7 +141,7 @@ def main() -> int:
         made = json.loads(stack.manage("open_message_rehearsal", *words))
         addresses = file.read_text().split()
     rungs, scale = climb(stack, addresses, made["api_key"], options)
-    requests = Requests(addresses, made["api_key"], "messages")
+    requests = Requests(addresses, made["api_key"])
     rate = scale * REFERENCE_USERS
     print_table(Rung._fields, rungs)
     draw(rungs)
@@ -190,7 +165,7 @@ def climb(
     scale = 0.0
     for name, variant in VARIANTS.items():
         requests = Requests(addresses, api_key, variant.folder)
-        with served(stack, variant, options.workers) as target:
+        with served_variant(stack, variant, options.workers) as target:
             if not wait_until(partial(requests.answers, target), seconds=30):
                 raise Refusal(f"The {name} does not answer")
             seconds = min(options.seconds, LONGEST_AT_MOST)

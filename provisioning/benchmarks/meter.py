@@ -47,11 +47,7 @@ class Meter:
 
     def __init__(self, stack: Stack) -> None:
         with closing(Supervisor(stack.folder)) as supervisor:
-            programs = [each for each in supervisor.programs() if each["pid"]]
-        pids = {
-            server: [each["pid"] for each in programs if each["group"] == group]
-            for server, group in GROUPS.items()
-        }
+            pids = {server: supervisor.pids(group) for server, group in GROUPS.items()}
         self.groups = {server: found for server, found in pids.items() if found}
         self.used: dict[str, float] = {}
         self.used_by_all = 0.0

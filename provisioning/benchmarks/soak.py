@@ -114,11 +114,7 @@ def start_of_a_worker(stack: Stack) -> float:
     Ends one worker, which finishes its requests and is replaced.
     """
     with closing(Supervisor(stack.folder)) as supervisor:
-        masters = [
-            program
-            for program in supervisor.programs()
-            if program["group"] == "taking" and program["pid"]
-        ]
+        masters = [each for each in supervisor.programs("taking") if each["pid"]]
     if not masters:
         raise Refusal("The taking pool does not run; see provisioning/stack status")
     master, name = masters[0]["pid"], masters[0]["name"]

@@ -27,16 +27,21 @@ from provisioning.processes import start_process, stop_process
 
 
 @contextmanager
-def served(application: Application, *options: str) -> Iterator[Target]:
+def served(
+    application: Application,
+    *options: str,
+    wsgi: str = "settings.wsgi",
+    environment: Mapping[str, str] | None = None,
+) -> Iterator[Target]:
     """Serve the application with gunicorn, and yield its address."""
     with listen(0) as listener:
         port = listener.getsockname()[1]
         server = start_process(
-            [str(application.python), "-m", "gunicorn", "settings.wsgi"]
+            [str(application.python), "-m", "gunicorn", wsgi]
             + ["--worker-class=gthread", "--threads=8", "--log-level=warning"]
             + ["--no-control-socket", f"--bind=fd://{listener.fileno()}", *options],
             cwd=ROOT,
-            env=application.environment,
+            env=environment or application.environment,
             pass_fds=(listener.fileno(),),
         )
     try:

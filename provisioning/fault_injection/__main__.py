@@ -16,7 +16,6 @@ from pathlib import Path
 from random import Random
 
 from provisioning.commands import ROOT, Refusal, output_of, run_command, step
-from provisioning.fault_injection.arguments import arguments
 from provisioning.fault_injection.controls import CONTROLS, run_controls
 from provisioning.fault_injection.disk_full import MARK, LogDisk
 from provisioning.fault_injection.failover import PrimaryLoss
@@ -26,6 +25,7 @@ from provisioning.fault_injection.overload import RESPONDENTS, OverloadRun
 from provisioning.fault_injection.report import Report, RunOptions
 from provisioning.fault_injection.run import FaultRun, TooSlow
 from provisioning.fault_injection.stack import RunningStack
+from provisioning.fault_injection.start import arguments
 from provisioning.load.target import refuse_real_respondents
 
 

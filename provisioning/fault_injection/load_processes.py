@@ -8,52 +8,33 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import random
 import signal
 import sys
 import time
-from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
-from provisioning.fault_injection.answers import AnswerSource
-from provisioning.fault_injection.attempts import LAST_LINE, LogReader
+from provisioning.fault_injection.attempts import LogReader
 from provisioning.fault_injection.recovery import Timeline
 from provisioning.fault_injection.retrying_respondent import (
-    LoadContext,
-    RetryingRespondent,
+    PATIENCE,
+    LoadShare,
+    Rehearsal,
+    RespondentPool,
 )
 from provisioning.fault_injection.stack import RunningStack
-from provisioning.load.engine import Connection, Engine, Exchange
-from provisioning.load.engine import clock as engine_clock
-from provisioning.load.replies import Reply
-from provisioning.load.respondent import RehearsalSurvey
-from provisioning.load.target import target_of
 from provisioning.processes import end_with_parent, send_signal
 
 # Eight choices of five tell 390,000 pages apart.
 PAGES, ITEMS = 6, 8
-# Longer than any server takes to come back.
-PATIENCE = 60.0
-CHECK_INTERVAL = 0.2
 # Share of replies that are lost, where some are.
 LOST = 0.3
 # In the order of their IDs, as their codes are written.
 RESPONDENTS = """
 SELECT json_agg(id ORDER BY id) FROM survey_respondent WHERE administration_id = {}
 """
-
-
-@dataclass(frozen=True)
-class Rehearsal:
-    administration: int
-    # As `manage.py open_rehearsal --json` prints it.
-    described: dict[str, Any]
-    # Each respondent's ID and access code.
-    people: list[tuple[int, str]]
 
 
 def open_rehearsal(stack: RunningStack, folder: Path, respondents: int) -> Rehearsal:
@@ -69,16 +50,6 @@ def open_rehearsal(stack: RunningStack, folder: Path, respondents: int) -> Rehea
     numbers = stack.query(RESPONDENTS.format(administration))[:respondents]
     people = list(zip(numbers, codes.read_text().split(), strict=True))
     return Rehearsal(administration, described, people)
-
-
-@dataclass(frozen=True)
-class LoadShare:
-    """One process's part of the load."""
-
-    url: str
-    # Respondents at work at a time, and saves a second of all of them.
-    seats: int
-    rate: float
 
 
 class LoadProcesses:
@@ -135,84 +106,6 @@ class LoadProcesses:
         for process in self.processes:
             process.kill()
             process.join()
-
-
-class LossyEngine(Engine):
-    """Lose replies after their requests passed."""
-
-    share_lost = 0.0
-
-    def answer(self, connection: Connection, exchange: Exchange, reply: Reply) -> None:
-        if random.random() < self.share_lost:  # noqa: S311
-            self.lose(connection, "cut")
-        else:
-            super().answer(connection, exchange, reply)
-
-
-class RespondentPool:
-    """Keep a number of respondents at work, and replace those that leave."""
-
-    def __init__(
-        self, share: LoadShare, rehearsal: Rehearsal, seed: int, log: Path
-    ) -> None:
-        self.seats = share.seats
-        self.people = deque(rehearsal.people)
-        self.present: set[RetryingRespondent] = set()
-        # Each line is one write that appends.
-        self.log = log.open("a", buffering=1)
-        self.engine = LossyEngine(target_of(share.url), connections=2 * self.seats)
-        self.context = LoadContext(
-            engine=self.engine,
-            log=self.log,
-            survey=RehearsalSurvey.of(rehearsal.described),
-            source=AnswerSource.of(seed, rehearsal.described),
-            thinking=self.seats / share.rate,
-            offset=time.time() - engine_clock(),
-        )
-        self.deadline = 0.0
-        self.is_closing = False
-
-    def run(self) -> bool:
-        """Run until closed; return whether all respondents saved what they had."""
-        for number in range(self.seats):
-            # Not in the same moment: a class takes a while to sit down.
-            wait = self.context.thinking * number / self.seats
-            self.engine.later(wait, self._admit_next)
-        self._check_end()
-        self.engine.run()
-        for exchange in list(self.context.open):
-            self.engine.abandon(exchange)
-        self.engine.close()
-        if not self.present:
-            self.log.write(LAST_LINE)
-            self.log.close()
-        return not self.present
-
-    def _admit_next(self) -> None:
-        if self.is_closing or not self.people:
-            return
-
-        def leave(respondent: RetryingRespondent) -> None:
-            self.present.discard(respondent)
-            # Those who did not finish come again after all others.
-            if not respondent.is_finishing:
-                self.people.append((respondent.number, respondent.code))
-            self._admit_next()
-
-        respondent = RetryingRespondent(self.context, *self.people.popleft(), leave)
-        self.present.add(respondent)
-        respondent.log_in()
-
-    def _check_end(self) -> None:
-        if self.is_closing:
-            self.deadline = self.deadline or engine_clock() + PATIENCE
-            for respondent in self.present:
-                respondent.hurry()
-            is_done = not self.present and not self.context.open
-            if is_done or engine_clock() > self.deadline:
-                self.engine.stop()
-                return
-        self.engine.later(CHECK_INTERVAL, self._check_end)
 
 
 def run_share(share: LoadShare, rehearsal: Rehearsal, seed: int, log: Path) -> None:

@@ -8,15 +8,19 @@ same to the byte.
 from __future__ import annotations
 
 import json
+import random
+import time
+from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from random import Random
-from typing import TextIO
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from provisioning.fault_injection.answers import AnswerSource, fingerprint
-from provisioning.fault_injection.attempts import FINISHING, Attempt
+from provisioning.fault_injection.attempts import FINISHING, LAST_LINE, Attempt
 from provisioning.fault_injection.saves import PendingSave, SaveQueue
-from provisioning.load.engine import Engine, Exchange
+from provisioning.load.engine import Connection, Engine, Exchange, clock
+from provisioning.load.replies import Reply
 from provisioning.load.respondent import (
     ACKED,
     JSON,
@@ -28,6 +32,7 @@ from provisioning.load.respondent import (
     json_object,
     read_receipt,
 )
+from provisioning.load.target import target_of
 
 FIRST_WAIT = 0.5
 # A browser waits up to a minute. Here no one does, so that a run measures when
@@ -44,38 +49,44 @@ TABS = 2**20
 # Share of respondents who finish.
 FINISHES = 0.3
 ROUNDS = 3
+# Longer than any server takes to come back.
+PATIENCE = 60.0
+CHECK_INTERVAL = 0.2
 
 
 @dataclass(frozen=True)
-class LoadContext:
-    """State shared by all respondents of one process."""
+class Rehearsal:
+    administration: int
+    # As `manage.py open_rehearsal --json` prints it.
+    described: dict[str, Any]
+    # Each respondent's ID and access code.
+    people: list[tuple[int, str]]
 
-    engine: Engine
-    log: TextIO
-    survey: RehearsalSurvey
-    source: AnswerSource
-    # Seconds between two pages of one respondent, on average.
-    thinking: float
-    # From the engine's clock to the wall clock, which all processes share.
-    offset: float
-    # Saves without a reply: at the end they are abandoned, and so logged.
-    open: set[Exchange] = field(default_factory=set)
+
+@dataclass(frozen=True)
+class LoadShare:
+    """One process's part of the load."""
+
+    url: str
+    # Respondents at work at a time, and saves a second of all of them.
+    seats: int
+    rate: float
 
 
 class RetryingRespondent:
     def __init__(
         self,
-        context: LoadContext,
+        pool: RespondentPool,
         number: int,
         code: str,
         leave: Callable[[RetryingRespondent], None],
     ) -> None:
-        self.context = context
-        self.engine = context.engine
+        self.pool = pool
+        self.engine = pool.engine
         self.number = number
         self.code = code
         self.leave = leave
-        self.random = Random(f"{context.source.seed}:{number}")  # noqa: S311
+        self.random = random.Random(f"{pool.source.seed}:{number}")  # noqa: S311
         self.queue = SaveQueue()
         # The next save's revision, on whatever device; and the tab's first.
         self.next_revision = self.base = 0
@@ -87,7 +98,7 @@ class RetryingRespondent:
         self._change_device()
         # The pages in the order in which they are answered; some a second time.
         self.plan: list[int] = []
-        for page in [*context.source.pages] * ROUNDS:
+        for page in [*pool.source.pages] * ROUNDS:
             self.plan.append(page)
             if self.random.random() < CHANGED:
                 self.plan.append(self.random.randint(1, page))
@@ -96,7 +107,7 @@ class RetryingRespondent:
         """Go on in another browser, which shows nothing yet."""
         self.tab = self.random.randrange(TABS)
         target = self.engine.target
-        self.browser = Respondent(self.code, self.context.survey, target, accept=JSON)
+        self.browser = Respondent(self.code, self.pool.survey, target, accept=JSON)
         # What the server had when this tab last opened the survey, by page, and
         # what the tab was told to be saved since.
         self.seen: list[int] = []
@@ -150,7 +161,7 @@ class RetryingRespondent:
 
     def _pause(self) -> None:
         self.is_pausing = True
-        thinking = self.context.thinking
+        thinking = self.pool.thinking
         pause = min(self.random.expovariate(1 / thinking), 5 * thinking)
         self.engine.later(pause, self._turn_page)
 
@@ -162,7 +173,7 @@ class RetryingRespondent:
             self._finish_or_leave()
             return
         # A page is answered offline, but not in a tab that is still empty.
-        if self.seen and len(self.queue.waiting) < len(self.context.source.pages):
+        if self.seen and len(self.queue.waiting) < len(self.pool.source.pages):
             self._answer(self.plan.pop(0))
         self._pause()
 
@@ -170,14 +181,14 @@ class RetryingRespondent:
         is_idle = self.is_inside and self.queue.is_empty
         if self.random.random() < OTHER_DEVICE and is_idle:
             # A last packet of the old device is under way meanwhile.
-            self._send_late(page, 2 * self.context.thinking)
+            self._send_late(page, 2 * self.pool.thinking)
             self._change_device()
             self.plan.insert(0, page)
             self.log_in()
             return
         if self.random.random() < LATE and is_idle:
             # A packet of this tab arrives after its own successor.
-            self._send_late(page, self.context.thinking)
+            self._send_late(page, self.pool.thinking)
             self.plan.append(page)
         self.queue.put(self._new_save(page))
         self._save_next()
@@ -191,7 +202,7 @@ class RetryingRespondent:
         # The next number that is this tab's.
         revision = self.next_revision + (self.tab - self.next_revision) % TABS
         self.next_revision = revision + 1
-        answers = self.context.source.answers(self.number, page, revision)
+        answers = self.pool.source.answers(self.number, page, revision)
         seen = max(self.seen[page - 1], self.acknowledged.get(page, 0))
         content = {
             "revision": revision,
@@ -227,7 +238,7 @@ class RetryingRespondent:
                 self._note_acknowledged(save)
 
         data = browser.post_save(save.page, save.body)
-        self.context.open.add(self.engine.ask(data, receive))
+        self.pool.open.add(self.engine.ask(data, receive))
 
     def _note_acknowledged(self, save: PendingSave) -> None:
         known = self.acknowledged.get(save.page, 0)
@@ -297,7 +308,7 @@ class RetryingRespondent:
                 self._retry_later(self._open_survey)
 
         data = self.browser.finish().data
-        self.context.open.add(self.engine.ask(data, receive))
+        self.pool.open.add(self.engine.ask(data, receive))
 
     def _leave(self) -> None:
         if not self.is_gone:
@@ -321,7 +332,85 @@ class RetryingRespondent:
     def _log(
         self, save: PendingSave, receipt: Receipt, exchange: Exchange, kind: str
     ) -> None:
-        self.context.open.discard(exchange)
-        offset = self.context.offset
+        self.pool.open.discard(exchange)
+        offset = self.pool.offset
         times = (exchange.scheduled + offset, exchange.answered + offset)
-        self.context.log.write(Attempt.of(save, receipt, kind, times).line())
+        self.pool.log.write(Attempt.of(save, receipt, kind, times).line())
+
+
+class LossyEngine(Engine):
+    """Lose replies after their requests passed."""
+
+    share_lost = 0.0
+
+    def answer(self, connection: Connection, exchange: Exchange, reply: Reply) -> None:
+        if random.random() < self.share_lost:  # noqa: S311
+            self.lose(connection, "cut")
+        else:
+            super().answer(connection, exchange, reply)
+
+
+class RespondentPool:
+    """Keep a number of respondents at work, and replace those that leave."""
+
+    def __init__(
+        self, share: LoadShare, rehearsal: Rehearsal, seed: int, log: Path
+    ) -> None:
+        self.seats = share.seats
+        self.people = deque(rehearsal.people)
+        self.present: set[RetryingRespondent] = set()
+        # Each line is one write that appends.
+        self.log = log.open("a", buffering=1)
+        self.engine = LossyEngine(target_of(share.url), connections=2 * self.seats)
+        self.survey = RehearsalSurvey.of(rehearsal.described)
+        self.source = AnswerSource.of(seed, rehearsal.described)
+        # Seconds between two pages of one respondent, on average.
+        self.thinking = self.seats / share.rate
+        # From the engine's clock to the wall clock, which all processes share.
+        self.offset = time.time() - clock()
+        # Saves without a reply: at the end they are abandoned, and so logged.
+        self.open: set[Exchange] = set()
+        self.deadline = 0.0
+        self.is_closing = False
+
+    def run(self) -> bool:
+        """Run until closed; return whether all respondents saved what they had."""
+        for number in range(self.seats):
+            # Not in the same moment: a class takes a while to sit down.
+            wait = self.thinking * number / self.seats
+            self.engine.later(wait, self._admit_next)
+        self._check_end()
+        self.engine.run()
+        for exchange in list(self.open):
+            self.engine.abandon(exchange)
+        self.engine.close()
+        if not self.present:
+            self.log.write(LAST_LINE)
+            self.log.close()
+        return not self.present
+
+    def _admit_next(self) -> None:
+        if self.is_closing or not self.people:
+            return
+
+        def leave(respondent: RetryingRespondent) -> None:
+            self.present.discard(respondent)
+            # Those who did not finish come again after all others.
+            if not respondent.is_finishing:
+                self.people.append((respondent.number, respondent.code))
+            self._admit_next()
+
+        respondent = RetryingRespondent(self, *self.people.popleft(), leave)
+        self.present.add(respondent)
+        respondent.log_in()
+
+    def _check_end(self) -> None:
+        if self.is_closing:
+            self.deadline = self.deadline or clock() + PATIENCE
+            for respondent in self.present:
+                respondent.hurry()
+            is_done = not self.present and not self.open
+            if is_done or clock() > self.deadline:
+                self.engine.stop()
+                return
+        self.engine.later(CHECK_INTERVAL, self._check_end)

@@ -17,27 +17,22 @@ from provisioning.commands import Refusal, reason, wait_until
 from provisioning.environment import manage
 from provisioning.installation.promotion import PRIMARY
 from provisioning.installation.stack_folder import addresses_of, environment_of
-from provisioning.installation.supervisor import Program, Supervisor
+from provisioning.installation.supervisor import Supervisor
 from provisioning.postgresql import DATABASE
 
 START_SECONDS = 30.0
 
 
-class RunningStack:
-    def __init__(self, folder: Path, *, run: Path | None = None) -> None:
-        """Connect to the supervisor. Raises Refusal where no stack runs.
+class RunningStack(Supervisor):
+    """Raises Refusal where no stack runs."""
 
-        `run` is the folder of the sockets, where it is not the stack's own.
-        """
+    def __init__(self, folder: Path, *, run: Path | None = None) -> None:
         self.folder = folder.resolve()
         self.run = run or self.folder / "run"
-        supervisor = Supervisor(self.folder, run=self.run)
-        if not supervisor.is_running():
+        super().__init__(self.folder, run=self.run)
+        if not self.is_running():
             raise Refusal(f"No stack runs in {self.folder}")
-        # Its methods: http://supervisord.org/api.html
-        self.supervisor = supervisor.calls
-        self.close = supervisor.close
-        self.supervisor_pid: int = self.supervisor.getPID()
+        self.supervisor_pid: int = self.calls.getPID()
         if str(self.folder) not in processes.command_line(self.supervisor_pid):
             raise Refusal(f"The supervisor of {self.folder} is another stack's")
 
@@ -46,13 +41,6 @@ class RunningStack:
         return addresses_of(self.folder)["address"].rstrip("/")
 
     # Programs, by the supervisor's name of a program or of a group
-
-    def programs(self, name: str) -> list[Program]:
-        found: list[Program] = self.supervisor.getAllProcessInfo()
-        return [each for each in found if name in (each["group"], each["name"])]
-
-    def pids(self, name: str) -> list[int]:
-        return [program["pid"] for program in self.programs(name) if program["pid"]]
 
     def tree(self, name: str) -> list[int]:
         """Return a program's processes and all below them."""
@@ -63,11 +51,11 @@ class RunningStack:
         ]
 
     def stop(self, name: str) -> None:
-        self.supervisor.stopProcessGroup(name, True)
+        self.calls.stopProcessGroup(name, True)
 
     def start(self, name: str) -> None:
         """Start a program, even if the supervisor has given it up."""
-        self.supervisor.startProcessGroup(name, False)
+        self.calls.startProcessGroup(name, False)
 
     def has_given_up(self, name: str) -> bool:
         return any(program["statename"] == "FATAL" for program in self.programs(name))

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import subprocess
 import sys
 
-from provisioning.commands import run_command
+from provisioning.commands import port_number, run_command
 from provisioning.environment import PRODUCTION, PYTHON, STACK, prepare_environment
-from provisioning.fault_injection.arguments import arguments
 from provisioning.fault_injection.disk_full import MARK
-from provisioning.fault_injection.faults import FAULTS
+from provisioning.fault_injection.faults import BY_NAME, FAULTS
+
+DESCRIPTION = """\
+Breaks a whole stack on purpose while hundreds of simulated people answer a
+survey on it, then proves from the database that nothing which was reported as
+saved is lost, duplicated, mixed up or undone. It starts a stack of its own and
+removes it afterwards. Then negative controls remove the protections, one at a
+time: the same comparison has to object.
+"""
+
+EPILOG = """\
+provisioning/fault_injection/README.md lists what is injected and counted.
+
+The last line is one JSON object. Exit status: 0 if every requirement holds,
+1 if one does not, 2 if the run proves nothing (no final read, a load process
+that died, or fewer than 90 % of the planned faults could be injected).
+"""
 
 OWN_MOUNTS = ("unshare", "--mount", "--propagation=private")
 
@@ -30,6 +46,42 @@ def main() -> int:
         os.environ[MARK] = "yes"
         command = [*OWN_MOUNTS, *command]
     os.execvp(command[0], command)  # noqa: S606
+
+
+def arguments(command: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="provisioning/faults",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    quick = "5,000 saves and the ten fastest faults, in about three minutes"
+    add("--quick", action="store_true", help=quick)
+    add("--seed", type=int, metavar="N", help="repeat the draws of an earlier run")
+    only = "inject this fault only; may be given several times"
+    add("--only", action="append", choices=list(BY_NAME), metavar="NAME", help=only)
+    add("--list", action="store_true", help="list the faults, and stop")
+    add("--faults", type=int, metavar="K", help="number (60; with --quick 10)")
+    add("--saves", type=int, metavar="N", help="at least (200,000; with --quick 5,000)")
+    add("--minutes", type=float, metavar="M", help="at most; then it is void (30)")
+    add("--rate", type=float, metavar="R", help="saves a second to offer (350)")
+    add(
+        "--promise",
+        choices=["A1", "A2", "none"],
+        help="lose the primary for good at the end, with commits that wait for the"
+        " replica (A2) or without (A1); A2 without --quick and --only",
+    )
+    overload = "instead of faults, offer up to ten times the load that can be served"
+    add("--overload", action="store_true", help=overload)
+    add("--controls-only", action="store_true", help="run the negative controls alone")
+    home = "break the stack in this folder; refused while real people may answer there"
+    add("--home", metavar="FOLDER", help=home)
+    port = "port of the new stack's nginx (8480)"
+    add("--port", type=port_number, default=8480, help=port)
+    add("--keep", action="store_true", help="keep the logs, and the stack running")
+    return parser.parse_args(command)
 
 
 if __name__ == "__main__":

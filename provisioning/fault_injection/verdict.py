@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import dropwhile
 from typing import Any, NamedTuple
 
 from provisioning.fault_injection.answers import ANSWERED, AnswerSource, fingerprint
@@ -100,37 +102,20 @@ Key = tuple[int, int]
 StoredRows = dict[int, StoredAnswer]
 
 
-@dataclass
 class SentPage:
     """The attempts to save one page of one respondent, by revision."""
 
-    outcomes: dict[int, set[str]] = field(default_factory=dict)
-    receipts: dict[int, set[str]] = field(default_factory=dict)
-    acknowledged: dict[int, float] = field(default_factory=dict)
-    first_sent: dict[int, float] = field(default_factory=dict)
-    # Fingerprints.
-    answers: dict[int, str] = field(default_factory=dict)
-    # The tab, and the newest revision that it had shown.
-    origins: dict[int, tuple[str, int]] = field(default_factory=dict)
-    # Revisions that were refused for good, and when.
-    rejections: list[tuple[int, float]] = field(default_factory=list)
-    found_by_retries: set[int] = field(default_factory=set)
+    def __init__(self) -> None:
+        self.attempts: defaultdict[int, list[Attempt]] = defaultdict(list)
 
-    def add(self, attempt: Attempt) -> None:
-        revision = attempt.revision
-        outcomes = self.outcomes.setdefault(revision, set())
-        if UNKNOWN in outcomes and attempt.found_stored:
-            self.found_by_retries.add(revision)
-        outcomes.add(attempt.outcome)
-        self.answers[revision] = attempt.answers
-        self.origins[revision] = (attempt.tab, attempt.seen)
-        first = self.first_sent.get(revision, attempt.sent)
-        self.first_sent[revision] = min(first, attempt.sent)
-        if attempt.outcome == ACKED:
-            self.receipts.setdefault(revision, set()).add(attempt.at)
-            self.acknowledged[revision] = attempt.answered
-        elif attempt.reply.startswith("409"):
-            self.rejections.append((revision, attempt.answered))
+    @cached_property
+    def acknowledged(self) -> dict[int, float]:
+        return {
+            revision: attempt.answered
+            for revision, attempts in self.attempts.items()
+            for attempt in attempts
+            if attempt.outcome == ACKED
+        }
 
     @property
     def newest(self) -> int:
@@ -142,26 +127,35 @@ class SentPage:
 
         A save covers what its tab had shown, and what its tab had sent before.
         """
+        saves = [attempts[-1] for attempts in self.attempts.values()]
         for revision in self.acknowledged:
-            tab = self.origins[revision][0]
-            for later, (other, seen) in self.origins.items():
-                was_stored = later in self.acknowledged or later in stored
-                if later > revision and was_stored and tab != other and seen < revision:
-                    yield revision
-                    break
+            tab = self.attempts[revision][-1].tab
+            if any(
+                save.revision > revision > save.seen
+                and (save.revision in self.acknowledged or save.revision in stored)
+                and save.tab != tab
+                for save in saves
+            ):
+                yield revision
 
     def false_rejections(self, stored: set[int]) -> int:
         """Count replies of 409 for saves that were stored, and not yet replaced."""
+        every = [each for attempts in self.attempts.values() for each in attempts]
 
-        def is_false(revision: int, answered: float) -> bool:
+        def is_false(rejected: Attempt) -> bool:
+            revision = rejected.revision
             if revision in stored and revision >= self.newest:
                 return True
             return revision in self.acknowledged and not any(
-                other > revision and sent < answered
-                for other, sent in self.first_sent.items()
+                other.revision > revision and other.sent < rejected.answered
+                for other in every
             )
 
-        return sum(is_false(*rejection) for rejection in self.rejections)
+        return sum(
+            is_false(attempt)
+            for attempt in every
+            if attempt.reply.startswith("409") and attempt.outcome != ACKED
+        )
 
 
 class Judge:
@@ -205,7 +199,7 @@ class Judge:
                 self.finishing[attempt.respondent] = known or attempt.answered
             return
         key = (attempt.respondent, attempt.page)
-        self.sent[key].add(attempt)
+        self.sent[key].attempts[attempt.revision].append(attempt)
         self.senders[attempt.page, attempt.revision].add(attempt.respondent)
         if is_acked and attempt.receipt != attempt.revision:
             self.findings.append(Finding("false_saved", *key))
@@ -227,11 +221,12 @@ class Judge:
         if sent is None:
             yield Finding(self._classify_foreign(key, stored), *key)
             return
-        for receipts in sent.receipts.values():
-            if len(receipts) > 1:
+        for attempts in sent.attempts.values():
+            if len({each.at for each in attempts if each.outcome == ACKED}) > 1:
                 yield Finding("duplicated", *key)
-        for _ in sent.found_by_retries:
-            yield Finding("recovered", *key)
+            since_unknown = dropwhile(lambda each: each.outcome != UNKNOWN, attempts)
+            if any(each.found_stored for each in since_unknown):
+                yield Finding("recovered", *key)
         revisions = {row.revision for row in stored.values()}
         for revision in sent.lost_updates(revisions):
             yield Finding("lost_updates", *key, sent.acknowledged[revision])
@@ -254,21 +249,21 @@ class Judge:
         # A page is saved whole: all its rows have one revision.
         if len(revisions) > 1 or is_missing:
             yield Finding("corrupt", *key)
-        elif sent.outcomes[max(revisions)] == {UNKNOWN}:
+        elif {each.outcome for each in sent.attempts[max(revisions)]} == {UNKNOWN}:
             yield Finding("recovered", *key)
 
     def _classify_wrong_rows(self, key: Key, sent: SentPage, stored: StoredRows) -> str:
         """Return the worst that is wrong with these rows, or ""."""
         found = set()
         for revision, rows in _by_revision(stored).items():
-            if revision not in sent.outcomes:
+            if revision not in sent.attempts:
                 found.add(self._classify_foreign(key, rows))
             elif not self._is_as_sent(key, revision, rows):
                 foreign = self._classify_foreign(key, rows)
                 found.add("crossed" if foreign == "crossed" else "corrupt")
             else:
-                answers = self.source.answers(*key, revision)
-                if fingerprint(answers) != sent.answers[revision]:
+                answers = fingerprint(self.source.answers(*key, revision))
+                if answers != sent.attempts[revision][-1].answers:
                     found.add("corrupt")
         worst_first = ("crossed", "corrupt", "unexpected")
         return next((name for name in worst_first if name in found), "")

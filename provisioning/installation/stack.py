@@ -150,11 +150,7 @@ def reload(folder: Path) -> int:
     """
     supervisor = Supervisor(folder)
     supervisor.refuse_unless_running()
-    masters = [
-        program
-        for program in supervisor.programs()
-        if program["group"] in ("taking", "console")
-    ]
+    masters = [*supervisor.programs("taking"), *supervisor.programs("console")]
     for master in masters:
         name = f"{master['group']}:{master['name']}"
         # Each worker writes this file when it is ready.

@@ -50,9 +50,13 @@ class Supervisor:
         if not self.is_running():
             raise Refusal("Nothing is running; start it with provisioning/stack up")
 
-    def programs(self) -> list[Program]:
-        programs: list[Program] = self.calls.getAllProcessInfo()
-        return programs
+    def programs(self, name: str = "") -> list[Program]:
+        """Return all programs, or those of this group or name."""
+        found: list[Program] = self.calls.getAllProcessInfo()
+        return [each for each in found if name in ("", each["group"], each["name"])]
+
+    def pids(self, name: str) -> list[int]:
+        return [program["pid"] for program in self.programs(name) if program["pid"]]
 
     def not_running(self) -> list[str]:
         programs = self.programs()

@@ -19,9 +19,8 @@ class FakeSupervisor:
     def __init__(self, folder):
         pass
 
-    def programs(self):
-        pids = {"nginx": 1, "redis": 2, "memcached": 0, "beat": 3}
-        return [{"group": group, "pid": pid} for group, pid in pids.items()]
+    def pids(self, name):
+        return {"nginx": [1], "redis": [2], "beat": [3]}.get(name, [])
 
     def close(self):
         pass

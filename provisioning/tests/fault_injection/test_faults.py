@@ -15,7 +15,6 @@ import pytest
 from provisioning import processes
 from provisioning.commands import Refusal
 from provisioning.fault_injection.__main__ import run_options
-from provisioning.fault_injection.arguments import arguments
 from provisioning.fault_injection.disk_full import LogDisk
 from provisioning.fault_injection.faults import (
     BY_NAME,
@@ -24,6 +23,7 @@ from provisioning.fault_injection.faults import (
     draw_faults,
 )
 from provisioning.fault_injection.stack import RunningStack
+from provisioning.fault_injection.start import arguments
 from provisioning.installation.promotion import promote
 from provisioning.installation.servers import private_servers
 from provisioning.installation.supervisor import Supervisor

@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 
 from provisioning.fault_injection import __main__ as command
-from provisioning.fault_injection.arguments import arguments
 from provisioning.fault_injection.controls import ControlResult
 from provisioning.fault_injection.failover import PrimaryLoss
 from provisioning.fault_injection.faults import Fault
 from provisioning.fault_injection.report import InjectedFault, Report, RunOptions
 from provisioning.fault_injection.run import TooSlow
+from provisioning.fault_injection.start import arguments
 from provisioning.fault_injection.verdict import FORBIDDEN, Finding, Verdict
 
 OPTIONS = RunOptions(

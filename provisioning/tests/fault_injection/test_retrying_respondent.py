@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
 from provisioning.fault_injection import retrying_respondent
 from provisioning.fault_injection.answers import AnswerSource, fingerprint
 from provisioning.fault_injection.attempts import Attempt
-from provisioning.fault_injection.load_processes import (
+from provisioning.fault_injection.retrying_respondent import (
+    TABS,
     LoadShare,
     Rehearsal,
     RespondentPool,
-)
-from provisioning.fault_injection.retrying_respondent import (
-    TABS,
-    LoadContext,
     RetryingRespondent,
 )
 from provisioning.load.engine import Exchange
@@ -81,16 +79,17 @@ class Load:
         self.engine = FakeEngine()
         self.attempts = []
         self.left = []
-        context = LoadContext(
+        pool = SimpleNamespace(
             engine=self.engine,
             log=self,
             survey=RehearsalSurvey.of(DESCRIBED),
             source=AnswerSource.of(SEED, DESCRIBED),
             thinking=1.0,
             offset=1000.0,
+            open=set(),
         )
-        self.context = context
-        self.respondent = RetryingRespondent(context, 41, "CODE", self.left.append)
+        self.pool = pool
+        self.respondent = RetryingRespondent(pool, 41, "CODE", self.left.append)
         self.respondent.plan = [1, 2]
         # The first number of this tab is the one that the server proposes.
         self.respondent.tab = 40
@@ -174,7 +173,7 @@ def test_a_respondent_who_has_finished_leaves(load):
 
 def test_a_save_names_what_the_respondent_has_seen(saving):
     sent = saving.sent()
-    answers = saving.context.source.answers(41, 1, 40)
+    answers = saving.pool.source.answers(41, 1, 40)
     assert sent == {"revision": 40, "seen": 0, "base": 40, "answers": answers}
 
 
@@ -189,7 +188,7 @@ def test_an_acknowledged_save_is_logged_with_its_receipt(saving):
     assert (attempt.outcome, attempt.kind, attempt.reply) == (ACKED, "first", "200")
     assert saving.respondent.queue.waiting == {}
     assert saving.respondent.acknowledged == {1: 40}
-    assert saving.context.open == set()
+    assert saving.pool.open == set()
 
 
 def test_a_retry_is_the_same_to_the_byte_and_logged_again(saving):
@@ -370,7 +369,6 @@ def test_a_pool_replaces_those_who_leave_and_marks_its_log_as_complete(tmp_path)
     pool = RespondentPool(share, rehearsal, SEED, log)
     pool.engine.close()
     pool.engine = FakeEngine()
-    object.__setattr__(pool.context, "engine", pool.engine)
     pool._admit_next()
     (first,) = pool.present
     assert first.number == 1

@@ -19,6 +19,7 @@ from provisioning.fault_injection.load_processes import (
     Rehearsal,
 )
 from provisioning.fault_injection.recovery import Baseline, Timeline
+from provisioning.fault_injection.retrying_respondent import LossyEngine
 from provisioning.fault_injection.run import FaultRun, TooSlow
 from provisioning.load.target import target_of
 from provisioning.tests.fault_injection.test_recovery import attempt, load
@@ -235,7 +236,7 @@ def test_only_the_last_process_loses_replies(processes, monkeypatch):
 
 def test_an_engine_loses_the_reply_and_not_the_request():
     server = Server()
-    engine = load_processes.LossyEngine(target_of(server.address))
+    engine = LossyEngine(target_of(server.address))
     failures = []
     for share in (0.0, 1.0):
         engine.share_lost = share

@@ -37,7 +37,7 @@ class FakeSupervisor:
 def stack(tmp_path):
     stack = RunningStack.__new__(RunningStack)
     stack.folder = tmp_path
-    stack.supervisor = FakeSupervisor()
+    stack.calls = FakeSupervisor()
     return stack
 
 
@@ -50,7 +50,7 @@ def test_a_group_stands_for_all_its_programs(stack):
 def test_all_programs_of_a_group_are_stopped_and_started(stack):
     stack.stop("redis")
     stack.start("taking")
-    assert stack.supervisor.calls == [("stop", "redis"), ("start", "taking")]
+    assert stack.calls.calls == [("stop", "redis"), ("start", "taking")]
 
 
 def test_a_program_that_the_supervisor_gave_up_is_found(stack):
