@@ -7,6 +7,7 @@ standard library only.
 from __future__ import annotations
 
 import argparse
+import csv
 import errno
 import http.client
 import signal
@@ -104,6 +105,20 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None
         print("  ".join(row).rstrip(), flush=True)
 
 
+def print_figures(figures: Mapping[str, object], indent: str = "  ") -> None:
+    """Print a figure in each line, and those of an object below its name."""
+    for name, value in figures.items():
+        label = f"{indent}{str(name).replace('_', ' ')}"
+        print(f"{label:<40}{'' if isinstance(value, Mapping) else value}", flush=True)
+        if isinstance(value, Mapping):
+            print_figures(value, f"{indent}  ")
+
+
+def write_csv(path: Path, rows: Iterable[Sequence[object]]) -> None:
+    with path.open("w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(rows)
+
+
 def output_of(
     command: Sequence[str | Path],
     *,
@@ -180,7 +195,6 @@ def fetch(address: str) -> tuple[int, bytes]:
 
 
 def refuse_unless_served(address: str) -> None:
-    """Raise Refusal unless the login page is at this address."""
     if (status := fetch(address)[0]) != 200:
         raise Refusal(f"The login page is not served; its status is {status or None}")
 

@@ -81,7 +81,6 @@ def language_code(text: str) -> str:
 
 @contextmanager
 def running_demo(data: Path) -> Iterator[str]:
-    """Run the demonstration on this data folder and a free port."""
     with listen(0) as free:
         port = free.getsockname()[1]
     address = f"http://127.0.0.1:{port}/"
@@ -122,7 +121,6 @@ def environment_of(data: Path) -> dict[str, str]:
 
 
 def set_language(data: Path, language: str) -> None:
-    """Choose the language in which the console is shown to the coordinator."""
     if language == "en":
         return
     manage(

@@ -49,7 +49,6 @@ def log_in(page: Page, email: str, password: str) -> None:
 
 
 def addresses(page: Page) -> dict[str, str]:
-    """Return the page of each image, found from the home page."""
     cards = link(page, r"/administrations/\d+/cards/$")
     administration = cards.removesuffix("cards/")
     found = {

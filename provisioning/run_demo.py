@@ -42,8 +42,6 @@ OWN_FILES = (
 
 
 class DemoPeople(TypedDict):
-    """The JSON that `load_demo --json` prints."""
-
     cards: list[dict[str, str]]  # role, code, name and school
     staff: list[dict[str, str]]  # email and role
     open_codes: list[dict[str, str | int | None]]  # code, school, label and limit
@@ -189,7 +187,6 @@ def _start_worker(
 
 
 def _serve_feed(data: Path, port: int) -> subprocess.Popen[bytes]:
-    """Serve the ZIP files of the demonstration's feed on loopback."""
     folder = data / "feed"
     folder.mkdir(mode=0o700, exist_ok=True)
     command: list[str | Path] = [

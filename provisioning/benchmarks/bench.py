@@ -25,6 +25,7 @@ from provisioning.commands import (
     ROOT,
     Refusal,
     positive_integer,
+    print_figures,
     print_table,
     run_command,
 )
@@ -62,7 +63,8 @@ def main() -> int:
         held = _measure_soak(stack, size, options.soak, result)
     elif options.open_code:
         result |= open_codes.measure(stack, size)
-        open_codes.print_figures(result)
+        print_figures({key: result[key] for key in open_codes.SHOWN})
+        print("; ".join(result["missed"]) or "held")
         held = not result["missed"]
     else:
         held = _measure_capacity(stack, size, result)
@@ -181,30 +183,20 @@ def _measure_capacity(stack: Stack, size: Size, result: dict[str, Any]) -> bool:
         "saves": saves,
         "mix": mixed,
     }
-    title = f"page saves ({saves['together']} at a time)"
     print()
     _print_latencies(
         {
-            title: {**saves, "per_second": saves["saves_per_s"]},
+            f"page saves ({saves['together']} at a time)": {
+                **saves,
+                "per_second": saves["saves_per_s"],
+            },
             "mix, half page saves": {**mixed, "per_second": mixed["mix_per_s"]},
             **mixed["views"],
         }
     )
-    _print_cpu("CPU, µs a save", saves["cpu_us_per_save"])
-    _print_cpu("CPU, µs a request of the mix", mixed["cpu_us_per_request"])
-    print_table(
-        ("Limits, by themselves", "per second"),
-        [
-            (name.removesuffix("_per_s").replace("_", " "), f"{rate:,.0f}")
-            for name, rate in alone.items()
-        ],
-    )
-    print(
-        f"{saves['statements_per_save']} statements a save,"
-        f" {saves['commits_per_fsync']} commits a flush,"
-        f" {saves['inserted_share']:.0%} of the rows were new,"
-        f" {result['failed']} failed {saves['failures'] or mixed['failures'] or ''}"
-    )
+    shown = ("cpu_us_per_save", "cpu_us_per_request", "limits", "statements_per_save")
+    print_figures({key: result[key] for key in (*shown, "commits_per_fsync", "failed")})
+    print_figures({"failures": saves["failures"] or mixed["failures"]})
     return not result["failed"]
 
 
@@ -218,7 +210,7 @@ def _measure_rate(
     keys = ("mix_per_s", "views", "non_2xx", "cpu_us_per_request")
     result |= {"rate": offered, **{key: offered[key] for key in keys}}
     _print_latencies(offered["views"])
-    _print_cpu("CPU, µs a request", offered["cpu_us_per_request"])
+    print_figures({"cpu_us_per_request": offered["cpu_us_per_request"]})
     print(
         f"{'held' if offered['held'] else 'MISSED'}: offered {rate:,.0f}/s, answered"
         f" {offered['mix_per_s']:,.0f}/s, p99 {offered['p99']:.1f} ms"
@@ -324,11 +316,6 @@ def _print_latencies(views: Mapping[str, Any]) -> None:
             if view
         ],
     )
-
-
-def _print_cpu(title: str, cpu: Mapping[str, float]) -> None:
-    busiest = sorted(cpu.items(), key=lambda item: -item[1])
-    print_table((title, ""), [(name, f"{used:,.0f}") for name, used in busiest])
 
 
 def keep_result(result: Mapping[str, Any], options: argparse.Namespace) -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from provisioning.benchmarks.capacity_model import (
     capacity_sheet,
     inventory_of,
 )
-from provisioning.commands import ROOT, Refusal, run_command
+from provisioning.commands import ROOT, Refusal, run_command, write_csv
 
 LATEST = ROOT / ".bench" / "latest.json"
 KEPT = ROOT / "provisioning" / "measured" / "bench.json"
@@ -53,7 +52,8 @@ def main() -> int:
     for name, sheet in sheets.items():
         print_sheet(name, sheet)
     if options.csv:
-        write_csv(options.csv, sheets)
+        rows = [(name, *row) for name, sheet in sheets.items() for row in sheet.rows()]
+        write_csv(options.csv, [("target", "what", "value", "unit"), *rows])
     return 0
 
 
@@ -129,17 +129,6 @@ def with_digits(value: float) -> str:
     if value == int(value) or value >= 100:
         return f"{value:,.0f}"
     return f"{value:,.2f}" if value < 10 else f"{value:,.1f}"
-
-
-def write_csv(path: Path, sheets: Mapping[str, CapacitySheet]) -> None:
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["target", "what", "value", "unit"])
-        for name, sheet in sheets.items():
-            for need in sheet.needs:
-                writer.writerow([name, need.name, round(need.value, 3), need.unit])
-            for resource, multiple in sheet.multiples.items():
-                writer.writerow([name, f"{resource} fit", round(multiple, 2), "times"])
 
 
 def inventory_lines(name: str, sheet: CapacitySheet) -> list[str]:

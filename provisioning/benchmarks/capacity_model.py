@@ -8,7 +8,7 @@ free: classes start together, and a server may be missing.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -101,6 +101,12 @@ class CapacitySheet(NamedTuple):
 
     def value(self, name: str) -> float:
         return next(need.value for need in self.needs if need.name == name)
+
+    def rows(self) -> Iterator[tuple[str, float, str]]:
+        for need in self.needs:
+            yield need.name, round(need.value, 3), need.unit
+        for resource, multiple in self.multiples.items():
+            yield f"{resource} fit", round(multiple, 2), "times"
 
     @property
     def first_to_run_out(self) -> tuple[str, float]:

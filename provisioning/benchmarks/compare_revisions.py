@@ -97,7 +97,6 @@ def packages_of(checkout: Path) -> dict[str, bytes]:
 
 @contextmanager
 def _second_stack(stack: Stack, checkout: Path) -> Iterator[Stack]:
-    """Run the revision's stack with a folder and ports of its own, then delete it."""
     if not stack.port:
         raise Refusal("--against needs the address of nginx")
     folder = stack.folder.with_name(f"{stack.folder.name}-{checkout.name}")

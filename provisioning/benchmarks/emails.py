@@ -17,7 +17,13 @@ import subprocess
 import sys
 
 from provisioning.benchmarks.stack import Application, private_application
-from provisioning.commands import ROOT, positive_integer, run_command, step
+from provisioning.commands import (
+    ROOT,
+    positive_integer,
+    print_figures,
+    run_command,
+    step,
+)
 
 REQUIRED_PER_S = 150
 # Of the worker, from the first tenth of the run to its end.
@@ -41,8 +47,7 @@ def main() -> int:
             figures["memory_growth_mb"] <= MOST_GROWTH_MB,
         )
     )
-    for name, value in figures.items():
-        print(f"{name.replace('_', ' '):24}{value}")
+    print_figures(figures)
     print(json.dumps(figures))
     return 0 if figures["passed"] else 1
 
@@ -92,7 +97,6 @@ def send(application: Application, administration: str, faults: bool) -> dict:
 
 
 def figures_of(sent: dict, received: dict) -> dict:
-    """Compare the ledger with what the mail server received."""
     doubled = sum(n for times, n in received["times"].items() if int(times) > 1)
     # A person is accounted for whose e-mail arrived, or whose row says why not.
     known = received["received"] + sent["bounced"] + sent["failed_unreceived"]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import shutil
+import zipfile
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.db import connection, models, transaction
@@ -16,7 +19,6 @@ from django.db.models.fields.reverse_related import ManyToOneRel
 from django.utils import timezone
 
 from accounts.models import District, Membership, User
-from provisioning.benchmarks.feed_truth import Person, compare_people, people_of
 from provisioning.commands import wait_until
 from survey.files import path_of
 from survey.jobs import DEAD_AFTER
@@ -35,6 +37,52 @@ from survey.rosters.feeds.scans import start_scan
 from survey.rosters.feeds.schedule import KINDS
 from survey.rosters.retention import delete_files
 from survey.simulation.load_survey import NotARehearsal, find_or_open, is_rehearsal
+
+# The generator's roles, and the administration's role that takes them in.
+TAKEN_IN_AS = {"student": "student", "teacher": "teacher", "administrator": "teacher"}
+
+
+class Person(NamedTuple):
+    name: str
+    email: str
+    is_withdrawn: bool = False
+
+
+def people_of(archive: Path) -> dict[tuple[str, str], Person]:
+    """Return the students and teachers of a file, by role and ID.
+
+    Reads the generator's file without the product's reader.
+    """
+    found = {}
+    with zipfile.ZipFile(archive) as zipped, zipped.open("users.csv") as binary:
+        for row in csv.DictReader(io.TextIOWrapper(binary, "utf-8", newline="")):
+            if role := TAKEN_IN_AS.get(row["role"]):
+                name = f"{row['givenName']} {row['familyName']}"
+                found[role, row["sourcedId"]] = Person(name, row["email"])
+    return found
+
+
+def compare_people(
+    truth: Mapping[tuple[str, str], Person],
+    stored: Sequence[tuple[tuple[str, str], Person]],
+) -> Counter[str]:
+    """Count the differences of one district; all have to be zero.
+
+    A person who was added under another ID exists twice by name.
+    """
+    counts: Counter[str] = Counter()
+    invited = [(key, person) for key, person in stored if not person.is_withdrawn]
+    names = Counter((key[0], person.name) for key, person in invited)
+    names -= Counter((key[0], person.name) for key, person in truth.items())
+    counts["duplicates"] = names.total()
+    known, active = {key for key, _ in stored}, dict(invited)
+    for key, person in truth.items():
+        if key not in active:
+            counts["wrong_withdrawals" if key in known else "missing"] += 1
+        elif active[key].email != person.email:
+            counts["outdated"] += 1
+    return counts
+
 
 CODE = "rehearsal-feeds-"
 ROLES = ("student", "teacher")
@@ -120,7 +168,6 @@ def scan(
 
 
 def stages_of(found: QuerySet[FeedScan]) -> dict[str, dict[str, Any]]:
-    """Return the seconds of all scans together, rows, bytes and repetitions."""
     stages = FeedStage.objects.filter(scan__in=found, ended_at__isnull=False)
     rows = stages.values("stage").annotate(
         seconds=Sum(F("ended_at") - F("started_at")),
@@ -174,7 +221,6 @@ def verify(*, offered: Mapping[str, str]) -> dict[str, Any]:
 
 
 def remove() -> dict[str, Any]:
-    """Delete everything that `prepare` and the scans have added."""
     jobs = Job.objects.filter(kind__in=KINDS, subject_id__in=scans().values("pk"))
     stop_scans(jobs)
     delete_private_files()

@@ -108,7 +108,6 @@ class DistrictServers:
         return BadServers(frozenset(chosen[:count]), frozenset(chosen[count:]))
 
     def smallest(self, count: int) -> list[int]:
-        """Return the numbers of the districts with the smallest files."""
         return sorted(
             self.numbers, key=lambda number: len(self.districts[f"{number}"].archive)
         )[:count]
@@ -123,7 +122,6 @@ def login_page(_: bytes) -> bytes:
 
 
 def without_users(archive: bytes) -> bytes:
-    """Leave out the file of users, which the manifest still announces."""
     result = io.BytesIO()
     with (
         zipfile.ZipFile(io.BytesIO(archive)) as old,

@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from provisioning.benchmarks.feed_saves import saves_beside_scans
 from provisioning.benchmarks.feed_servers import (
     SLOW,
     USUAL,
@@ -27,6 +26,7 @@ from provisioning.benchmarks.feed_servers import (
 from provisioning.benchmarks.feed_workers import (
     kill_workers,
     peak_memory,
+    saves_beside_scans,
     stopped_workers,
 )
 from provisioning.benchmarks.machine import processor
@@ -85,7 +85,6 @@ class Feeds:
         self.call("feed_rows.prepare", numbers=list(numbers), address=self._address)
 
     def _scan(self, numbers: Sequence[int], window_s: float) -> dict[str, Any]:
-        """Scan these feeds as in one night."""
         self._nights += 1
         return self.call(
             "feed_rows.scan",
@@ -205,7 +204,6 @@ def measure(feeds: Feeds, saving_s: float) -> dict[str, Any]:
 
 
 def rows_per_s(night: Mapping[str, Any]) -> float:
-    """Return the rows that one worker compares in a second."""
     compare = night["stages"].get("compare")
     if not compare:
         return 0.0
@@ -333,7 +331,6 @@ def print_night(name: str, result: Mapping[str, Any]) -> None:
 
 
 def missed(figures: Mapping[str, Any]) -> list[str]:
-    """Say which requirements the figures miss."""
     least = {
         "applied": figures["feeds"],
         "named_bad": figures["bad"],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import os
 import sys
 from collections.abc import Sequence
@@ -21,6 +20,7 @@ from provisioning.commands import (
     print_table,
     run_command,
     step,
+    write_csv,
 )
 
 CLIENTS = (1, 8, 16, 32, 64)
@@ -80,7 +80,7 @@ def main() -> int:
         ],
     )
     if options.csv:
-        write_csv(options.csv, rows)
+        write_csv(options.csv, [DelayResult._fields, *rows])
     delay, clients = best_delay(rows, options.pool)
     print(
         f"commit_delay = {delay} for a pool of {options.pool} connections"
@@ -129,13 +129,6 @@ def best_delay(rows: Sequence[DelayResult], pool: int) -> tuple[int, int]:
     fastest = max(speeds, key=lambda delay: speeds[delay])
     clear = speeds[fastest] >= CLEARLY * speeds[0]
     return (fastest if clear else 0), clients
-
-
-def write_csv(path: Path, rows: Sequence[DelayResult]) -> None:
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(DelayResult._fields)
-        writer.writerows(rows)
 
 
 if __name__ == "__main__":

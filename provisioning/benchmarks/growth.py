@@ -23,7 +23,6 @@ PEOPLE_AT_ONCE = 1000
 def fill_with_others(
     stack: Stack, shape: Sequence[str], rows: int, *, measured: int
 ) -> None:
-    """Fill a rehearsal of this shape, and leave so many people to measure with."""
     details, _ = stack.open_rehearsal(*shape, "--respondents=1")
     items = [item["id"] for page in details["pages"] for item in page["items"]]
     administration = details["administration_id"]

@@ -7,13 +7,12 @@ Redis, from PostgreSQL alone, as a plain Django view, and an empty view beside t
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import os
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, closing
+from contextlib import closing
 from functools import partial
 from itertools import cycle
 from multiprocessing import Process
@@ -33,6 +32,7 @@ from provisioning.commands import (
     run_command,
     step,
     wait_until,
+    write_csv,
 )
 from provisioning.installation.stack_folder import environment_of
 from provisioning.load.crowd import Crowd
@@ -114,23 +114,6 @@ class Requests(NamedTuple):
         return self.send(target, seconds=0.1, together=1).answered() > 0
 
 
-def served_variant(
-    stack: Stack, variant: Variant, workers: int
-) -> AbstractContextManager[Target]:
-    return served(
-        stack,
-        "--preload",
-        "--worker-class=settings.infrastructure.gunicorn_workers.PromptWorker",
-        *("--threads=1", f"--workers={workers}", "--backlog=2048"),
-        wsgi=variant.application,
-        environment={
-            **environment_of(stack.folder, "taking"),
-            **variant.variables,
-            "PYTHONPATH": str(ROOT),
-        },
-    )
-
-
 def main() -> int:
     options = parse_options()
     stack = running_stack()
@@ -144,10 +127,8 @@ def main() -> int:
     requests = Requests(addresses, made["api_key"])
     rate = scale * REFERENCE_USERS
     print_table(Rung._fields, rungs)
-    draw(rungs)
     if options.csv:
-        with options.csv.open("w", newline="") as text:
-            csv.writer(text, lineterminator="\n").writerows([Rung._fields, *rungs])
+        write_csv(options.csv, [Rung._fields, *rungs])
     with step("Saving pages alone, then beside messages"):
         alongside = saves_alongside(
             stack, requests, min(options.seconds, LONGEST_AT_MOST), rate
@@ -165,7 +146,15 @@ def climb(
     scale = 0.0
     for name, variant in VARIANTS.items():
         requests = Requests(addresses, api_key, variant.folder)
-        with served_variant(stack, variant, options.workers) as target:
+        environment = {**environment_of(stack.folder, "taking"), **variant.variables}
+        with served(
+            stack,
+            "--preload",
+            "--worker-class=settings.infrastructure.gunicorn_workers.PromptWorker",
+            *("--threads=1", f"--workers={options.workers}", "--backlog=2048"),
+            wsgi=variant.application,
+            environment={**environment, "PYTHONPATH": str(ROOT)},
+        ) as target:
             if not wait_until(partial(requests.answers, target), seconds=30):
                 raise Refusal(f"The {name} does not answer")
             seconds = min(options.seconds, LONGEST_AT_MOST)
@@ -246,17 +235,6 @@ def verdict(
         and not errors
         and alongside["saves_lost"] <= MOST_LOSS,
     }
-
-
-def draw(rungs: Sequence[Rung]) -> None:
-    """Print a chart of the requests answered in a second."""
-    longest = max(rung.answered_per_s for rung in rungs) or 1.0
-    print()
-    for rung in rungs:
-        name = f"{rung.variant}, {rung.users or 'most'}"
-        bar = "█" * round(40 * rung.answered_per_s / longest)
-        print(f"{name:>26} {bar} {rung.answered_per_s:,.0f}/s")
-    print()
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:

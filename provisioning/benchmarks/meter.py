@@ -23,8 +23,6 @@ GROUPS = {
 
 
 class Counters(NamedTuple):
-    """PostgreSQL's counters of the application's database."""
-
     statements: int
     saves: int
     commits: int

@@ -22,7 +22,7 @@ from typing import Any
 from provisioning.benchmarks import growth
 from provisioning.benchmarks.phases import Size
 from provisioning.benchmarks.stack import Stack, sql_file
-from provisioning.commands import Refusal, print_table
+from provisioning.commands import Refusal
 from provisioning.load.crowd import Crowd
 from provisioning.load.driver import OUT_OF_PEOPLE
 from provisioning.load.engine import TIMEOUT, Engine
@@ -59,6 +59,10 @@ VARIANTS = {
     "counter": "not in the product: one conditional counter of seats",
     "naive": "not in the product: each start writes the code's row",
 }
+SHOWN = (
+    *(f"{name}_per_s" for name in VARIANTS),
+    *("statements", "ratios", "offered_per_s", "scale", "p95_ms", "failed"),
+)
 CODE_IDS = "SELECT id FROM survey_opencode WHERE administration_id = {} ORDER BY id"
 STATEMENTS = """
 SELECT coalesce(sum(s.calls), 0) FROM pg_stat_statements s
@@ -209,7 +213,6 @@ def ratio_of(rounds: dict[str, list[float]], one: str, other: str) -> float:
 
 
 def missed(figures: dict[str, Any]) -> list[str]:
-    """Say which requirements the figures miss."""
     found = [
         f"{one} are {ratio:.2f} × {other}, below {least}"
         for one, other, least in REQUIRED
@@ -223,25 +226,6 @@ def missed(figures: dict[str, Any]) -> list[str]:
     return found
 
 
-def print_figures(figures: dict[str, Any]) -> None:
-    print_table(
-        (f"Median of {ROUNDS} rounds", "per second", "statements"),
-        [
-            (title, f"{figures[f'{name}_per_s']:,.0f}", figures["statements"][name])
-            for name, title in VARIANTS.items()
-        ],
-    )
-    print_table(("Ratio, median of the rounds", ""), list(figures["ratios"].items()))
-    print(
-        f"Offered {figures['offered_per_s']:,.0f} starts a second, open loop:"
-        f" {figures['scale']} × {WANTED_PER_S:.0f}, as this machine, which also runs"
-        f" the browsers, begins at most {figures['starts_per_s']:,.0f}. p95"
-        f" {figures['p95_ms']} ms (at most {P95_LIMIT_MS:.0f}), {figures['failed']}"
-        " told to come again"
-    )
-    print("; ".join(figures["missed"]) or "held")
-
-
 def _send(stack: Stack, people: Sequence[Iterator[Request]]) -> float:
     """Send all requests of these people; return the number of people a second."""
     with closing(Engine(stack.target)) as engine:
@@ -252,5 +236,4 @@ def _send(stack: Stack, people: Sequence[Iterator[Request]]) -> float:
 
 
 def _statements(stack: Stack) -> int:
-    """Return how many statements the respondents' pool has sent to the primary."""
     return int(stack.sql(STATEMENTS)[0][0])

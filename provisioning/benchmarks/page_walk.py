@@ -127,7 +127,6 @@ def body_of(reply: Any) -> bytes:
 
 
 def links_of(path: str, reply: Any, body: bytes) -> list[str]:
-    """Return the addresses that a page links to, or redirects to."""
     if "Location" in reply:
         return [urljoin(path, reply["Location"])]
     if not reply.get("Content-Type", "").startswith("text/html"):

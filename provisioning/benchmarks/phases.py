@@ -31,8 +31,6 @@ P99_LIMIT_MS = 250.0
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """People, pages and seconds of a run."""
-
     respondents: int = 20_000
     pages: int = 45
     items: int = 5
@@ -136,14 +134,12 @@ def ratio(value: float, divisor: float) -> float | None:
 
 
 def find_knee(rehearsal: Rehearsal) -> dict[str, Any]:
-    """Save as fast as possible, at each number of concurrent requests."""
     steps = [save_pages(rehearsal, each) for each in rehearsal.size.connections]
     best = max(steps, key=lambda step: step["saves_per_s"])
     return {**best, "steps": steps}
 
 
 def save_pages(rehearsal: Rehearsal, together: int) -> dict[str, Any]:
-    """Save as fast as possible, and print the speed."""
     size = rehearsal.size
     saves = (size.warm + size.seconds) * MOST_SAVES
     rehearsal.drivers.do("enter", rehearsal.share(saves))

@@ -151,8 +151,6 @@ def running_servers(run: Path) -> list[Server]:
 
 
 class ServerLog(NamedTuple):
-    """A server's log, and its size before the run."""
-
     path: str
     prefix: str
     size: int
@@ -217,7 +215,6 @@ def print_statements(servers: Sequence[Server], most: int) -> dict[str, int]:
 
 
 def shortened(query: str) -> str:
-    """Return a statement on one line, cut at WIDTH."""
     return re.sub(r"\s+", " ", query).strip()[:WIDTH]
 
 

@@ -190,7 +190,6 @@ def _time_saves(
 
 
 def _timed_roll_up(application: Application) -> tuple[float, float]:
-    """Return when a roll-up began and ended."""
     seconds = _roll_up(application)["seconds"]
     # Without the command's start: in production a worker is running.
     ended = time.monotonic()

@@ -117,7 +117,6 @@ def rows_per_second(result: UploadResult) -> float:
 
 
 def print_results(results: Mapping[str, tuple[int, UploadResult]]) -> bool:
-    """Print the table; return whether the promised rate and memory were held."""
     rows = []
     names = ("added", "changed", "moved", "withdrawn", "unchanged", "rejected")
     for name, (size, result) in results.items():

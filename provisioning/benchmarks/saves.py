@@ -75,7 +75,6 @@ def _time_saves(
 
 
 def time_flushes(count: int) -> list[float]:
-    """Return the milliseconds of each flush."""
     times = []
     with tempfile.TemporaryFile(dir=ROOT, buffering=0) as file:
         for _ in range(count):

@@ -53,7 +53,6 @@ def main() -> None:
 
 
 def timed(name: str, calls: Sequence[Callable[[], object]]) -> tuple[str, list[float]]:
-    """Return the milliseconds of each call."""
     took = []
     for call in calls:
         began = time.perf_counter()

@@ -48,7 +48,6 @@ class Application:
         return self.checkout / ".venv" / "bin" / "python"
 
     def manage(self, *arguments: str) -> str:
-        """Run a management command, and return what it prints."""
         return self.run_python(
             self.checkout / "manage.py",
             *arguments,
@@ -85,7 +84,6 @@ class Application:
             return json.loads(printed), codes.read_text().split()
 
     def collect_static(self) -> None:
-        """Collect the style sheets and scripts, which pages need."""
         folder = Path(self.environment["GROUNDSWELL_STATIC_ROOT"])
         collect_static(folder, self.environment)
 

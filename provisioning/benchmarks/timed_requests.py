@@ -33,7 +33,6 @@ def served(
     wsgi: str = "settings.wsgi",
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[Target]:
-    """Serve the application with gunicorn, and yield its address."""
     with listen(0) as listener:
         port = listener.getsockname()[1]
         server = start_process(
@@ -107,7 +106,6 @@ def fetch_requests(
 
 
 def figures_of(times: Sequence[float], digits: int = 2) -> tuple[str, str, str]:
-    """Return median, 95th percentile and maximum, for a table."""
     figures = statistics.median(times), percentile(times, 95), max(times)
     median, p95, most = (f"{figure:.{digits}f}" for figure in figures)
     return median, p95, most

@@ -15,7 +15,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-from provisioning.commands import ROOT, Refusal, output_of, run_command, step
+from provisioning.commands import (
+    ROOT,
+    Refusal,
+    output_of,
+    print_figures,
+    run_command,
+    step,
+)
 from provisioning.fault_injection.controls import CONTROLS, run_controls
 from provisioning.fault_injection.disk_full import MARK, LogDisk
 from provisioning.fault_injection.failover import PrimaryLoss
@@ -114,11 +121,13 @@ def run_overload(stack: RunningStack, folder: Path, seed: int) -> int:
     rehearsal = open_rehearsal(stack, folder, RESPONDENTS)
     result = OverloadRun(stack, rehearsal, seed).run()
     shortcomings, void = result.shortcomings(), result.why_void()
+    described = result.described()
+    print_figures({name: value for name, value in described.items() if name != "steps"})
     for shortcoming in shortcomings:
         print(f"Not as required: {shortcoming}")
     verdict = "NOT as required" if shortcomings else "Every requirement holds"
     print(f"Void: {void}" if void else verdict)
-    print(json.dumps({"seed": seed, **result.described(), "missed": shortcomings}))
+    print(json.dumps({"seed": seed, **described, "missed": shortcomings}))
     return 2 if void else 1 if shortcomings else 0
 
 

@@ -33,8 +33,6 @@ Pages = Mapping[int, Sequence[Item]]
 
 @dataclass(frozen=True, slots=True)
 class AnswerSource:
-    """The answers that each respondent of a run gives."""
-
     seed: int
     pages: Pages
 

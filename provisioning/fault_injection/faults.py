@@ -31,8 +31,6 @@ class NotInjected(Exception):
 
 @dataclass
 class FaultContext:
-    """The stack that faults are injected into."""
-
     stack: RunningStack
     random: Random
     # The file system of PostgreSQL's log, where this run may mount one.

@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator
 from random import Random
 
-from provisioning.commands import Refusal
+from provisioning.commands import Refusal, print_figures
 from provisioning.fault_injection.load_processes import Rehearsal
 from provisioning.fault_injection.overload_result import (
     FINISH,
@@ -165,13 +165,12 @@ class OverloadRun:
         print(f"Knee: {knee:.0f} saves a second in a closed loop", flush=True)
         result = OverloadResult()
         before = self._offer("before", CALM, knee, SECONDS)
-        print(before.line(), flush=True)
+        print_figures(before.figures())
         for times in TIMES:
             step = self._offer(f"{times}x", times, knee, SECONDS)
             result.steps.append(step)
-            print(step.line(), flush=True)
+            print_figures(step.figures())
         result.back = self._wait_for_recovery(before, knee)
-        print(result.line(), flush=True)
         self.engine.close()
         return result
 

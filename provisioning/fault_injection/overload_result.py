@@ -63,7 +63,6 @@ class OverloadStep:
         return round(refused / max(1, refused + len(self.served[name])), 3)
 
     def figures(self) -> dict[str, object]:
-        """Return the figures for JSON, with latencies in milliseconds."""
         return {
             "name": self.name,
             "people": self.people,
@@ -79,17 +78,6 @@ class OverloadStep:
             "own_cpu": round(self.own_cpu, 2),
             "others_cpu": round(self.others_cpu, 2),
         }
-
-    def line(self) -> str:
-        shares = " ".join(f"{name} {self.share_refused(name):.0%}" for name in CLASSES)
-        finish_p95, refused_p95 = p95_ms(self.served[FINISH]), p95_ms(self.refusals)
-        return (
-            f"  {self.name:<7} {self.people:>6} people  saved {self.saved:>6.0f}/s"
-            f" (p95 {self.p95:.0f} ms, to finish {finish_p95:.0f} ms)"
-            f"  refused {len(self.refusals) / self.seconds:>6.0f}/s"
-            f" (p95 {refused_p95:.0f} ms): {shares}"
-            f"  CPU of the load {self.own_cpu:.2f}, of others {self.others_cpu:.2f}"
-        )
 
     def shortcomings(self, peak: float) -> Iterator[str]:
         if self.saved / peak < REQUIRED_GOODPUT:
@@ -155,17 +143,6 @@ class OverloadResult:
             "back_after_seconds": self.back,
             "void": self.why_void(),
         }
-
-    def line(self) -> str:
-        kept, per_core = (
-            ", ".join(f"{name} {share:.0%}" for name, share in shares.items())
-            for shares in (self.kept(), self.kept_per_core())
-        )
-        back = "never" if self.back is None else f"{self.back:.0f} s"
-        return (
-            f"Of the best goodput: {kept} (per core that the load left: {per_core})."
-            f" As before after {back}"
-        )
 
 
 def p95_ms(seconds: list[float]) -> float:

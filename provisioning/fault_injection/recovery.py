@@ -54,8 +54,6 @@ class Baseline:
 
 @dataclass
 class Timeline:
-    """Attempts in the order in which they were answered."""
-
     attempts: list[Attempt] = field(default_factory=list)
 
     def add(self, attempts: Iterable[Attempt]) -> None:

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 
-from provisioning.commands import print_table
+from provisioning.commands import print_figures
 from provisioning.fault_injection.controls import ControlResult
 from provisioning.fault_injection.failover import PrimaryLoss
 from provisioning.fault_injection.faults import Fault
@@ -185,70 +185,43 @@ class Report:
         print(json.dumps(self._described()), flush=True)
 
     def print_run(self) -> None:
-        if self.options is not None:
-            self._print_faults(self.options.prevented)
-        if self.verdict is not None:
-            self._print_verdict(self.verdict)
+        print_figures(self._described())
+        for finding in (self.verdict or Verdict()).forbidden()[:5]:
+            print(f"  {finding}")
         for shortcoming in self.shortcomings():
             print(f"Not as required: {shortcoming}")
         verdict = "NOT as required" if self.status else "Every requirement holds"
         void = self.why_void()
         print(f"Void: {void}" if void else verdict, flush=True)
 
-    def _print_faults(self, prevented: dict[str, str]) -> None:
-        failed: Counter[str] = Counter()
-        for injected in self._happened():
-            failed[injected.fault.name] += injected.failed
-        rows = []
-        for name, seconds in sorted(self._recoveries().items()):
-            known = _known(seconds)
-            most = max(known, default=0.0)
-            worst = f"{most:.1f}" if len(known) == len(seconds) else "never"
-            rows.append(
-                (name, len(seconds), f"{_median(known):.1f}", worst, failed[name])
-            )
-        print()
-        print_table(("fault", "times", "median s", "max s", "failed"), rows)
-        for name, why in prevented.items():
-            print(f"{name:<20} not planned: {why}")
-
-    def _print_verdict(self, verdict: Verdict) -> None:
-        print(f"\nN {verdict.acknowledged:,} acknowledged saves,", end=" ")
-        print(f"K {len(self._happened())} faults, in {self.seconds:.0f} s")
-        counts = verdict.counts()
-        print(", ".join(f"{name} {count:,}" for name, count in counts.items()))
-        for finding in verdict.forbidden()[:5]:
-            print(f"  {finding}")
-        loss = self.primary_loss
-        if loss is not None:
-            print(
-                f"Primary lost for good under {loss.promise}: recovered in"
-                f" {seconds_or_never(loss.recovered)}, {loss.lost} of"
-                f" {loss.acknowledged:,} saves lost"
-            )
-
     def _described(self) -> dict[str, object]:
         described: dict[str, object] = {"seed": self.seed}
         if self.options is not None:
             described |= self._described_run(self.options, self.verdict or Verdict())
-        described["controls"] = {
-            control.name: {
-                "count": control.count,
-                "found": control.found,
-                "with_protection": control.twin,
-            }
-            for control in self.controls
+        return described | {
+            "controls": {
+                control.name: {
+                    "count": control.count,
+                    "found": control.found,
+                    "with_protection": control.twin,
+                }
+                for control in self.controls
+            },
+            "void": self.why_void(),
+            "not_as_required": self.shortcomings(),
+            "repeated": self.is_repeated,
         }
-        described["void"] = self.why_void()
-        described["not_as_required"] = self.shortcomings()
-        described["repeated"] = self.is_repeated
-        return described
 
     def _described_run(
         self, options: RunOptions, verdict: Verdict
     ) -> dict[str, object]:
         recoveries = self._recoveries()
-        known = _known([seconds for each in recoveries.values() for seconds in each])
+        known = [
+            seconds
+            for each in recoveries.values()
+            for seconds in each
+            if seconds is not None
+        ]
         harmed: Counter[str] = Counter()
         for injected in self._happened():
             if injected.fault.unharmed:
@@ -264,7 +237,7 @@ class Report:
             "baseline": asdict(self.baseline) if self.baseline else None,
             "window_seconds": options.window,
             "recovery": {
-                "median": _median(known),
+                "median": round(statistics.median(known), 2) if known else 0.0,
                 "max": max(known, default=None),
                 "each": recoveries,
             },
@@ -273,11 +246,3 @@ class Report:
             "median_save_without_helper": self._ratios(),
             "primary_lost": asdict(self.primary_loss) if self.primary_loss else None,
         }
-
-
-def _known(seconds: Sequence[float | None]) -> list[float]:
-    return [each for each in seconds if each is not None]
-
-
-def _median(values: Sequence[float]) -> float:
-    return round(statistics.median(values), 2) if values else 0.0

@@ -43,7 +43,6 @@ class RunningStack(Supervisor):
     # Programs, by the supervisor's name of a program or of a group
 
     def tree(self, name: str) -> list[int]:
-        """Return a program's processes and all below them."""
         return [
             each
             for pid in self.pids(name)

@@ -56,7 +56,6 @@ class StoredAnswer(NamedTuple):
 def read_back(
     connection: Any, administration: int
 ) -> tuple[list[StoredAnswer], frozenset[int]]:
-    """Read all answers, and the respondents who have finished."""
     with connection.cursor() as cursor:
         cursor.execute(WITHOUT_INDEXES)
         cursor.execute(STORED, [administration])
@@ -119,7 +118,6 @@ class SentPage:
 
     @property
     def newest(self) -> int:
-        """Return the newest acknowledged revision, or 0."""
         return max(self.acknowledged, default=0)
 
     def lost_updates(self, stored: set[int]) -> Iterator[int]:

@@ -81,7 +81,6 @@ def run_playbook(
 
 
 def why_failed(lines: Sequence[str]) -> str:
-    """Return the task that failed, and its reason in one line."""
     task = "Ansible"
     for line in lines:
         if line.startswith(("TASK [", "RUNNING HANDLER [")):

@@ -109,7 +109,6 @@ def refuse_lag(run: Path, data: Path, although_it_lags: bool) -> None:
 
 
 def _last_write(data: Path) -> float | None:
-    """Return when the primary last wrote to its log, None without its data."""
     try:
         return max(file.stat().st_mtime for file in (data / "pg_wal").iterdir())
     except (OSError, ValueError):

@@ -68,6 +68,5 @@ def environment_of(folder: Path, program: str) -> dict[str, str]:
 
 
 def addresses_of(folder: Path) -> dict[str, str]:
-    """Return `address`, for people, and `monitoring`."""
     addresses: dict[str, str] = json.loads((folder / "etc/stack.json").read_text())
     return addresses

@@ -58,7 +58,6 @@ def collect_static(
 
 
 def collect_files(environment: Mapping[str, str]) -> None:
-    """Collect, join and compress into the environment's static root."""
     output_of(
         [PYTHON, "-c", COLLECT],
         failing="The static files can't be collected",

@@ -21,15 +21,12 @@ class Check(TypedDict):
 
 
 class Readiness(TypedDict, total=False):
-    """The reply of /readyz."""
-
     checks: dict[str, Check]
     # Sentences about what the installation does without.
     degraded: list[str]
 
 
 def print_status(folder: Path) -> int:
-    """Print the status; return 1 where a program doesn't run."""
     supervisor = Supervisor(folder)
     if not supervisor.is_running():
         print("Nothing is running; start it with provisioning/stack up")
@@ -56,7 +53,6 @@ def print_status(folder: Path) -> int:
 
 
 def pool_line(pool: str, workers: Sequence[float]) -> str:
-    """Return the memory of a pool's workers: a worker's should not grow."""
     if not workers:
         return f"{pool}: no workers"
     return (

@@ -80,7 +80,6 @@ class _Transport(xmlrpc.client.Transport):
 
 
 def workers_of(programs: Iterable[Program], pool: str) -> dict[int, float]:
-    """Return the workers of all of a pool's gunicorns, and their memory in MB."""
     memory = {
         worker: memory_mb(worker)
         for master in programs

@@ -48,7 +48,6 @@ def main() -> int:
 
 
 def prepare_jmeter() -> Path:
-    """Return JMeter's folder, after downloading what is missing."""
     home = cache_folder() / NAME
     stamp = home / "artifacts.sha256"
     digest = hashlib.sha256(ARTIFACTS.read_bytes()).hexdigest()
@@ -91,14 +90,12 @@ def _assemble(home: Path, digest: str) -> None:
 
 
 def read_artifacts() -> dict[str, str]:
-    """Return paths in a Maven repository, and the SHA-256 of each file."""
     lines = ARTIFACTS.read_text().splitlines()
     pairs = [line.split() for line in lines if not line.startswith("#")]
     return {path: digest for digest, path in pairs}
 
 
 def place_of(path: str) -> str:
-    """Return the path of an artifact in JMeter's folder."""
     name = path.rsplit("/", 1)[1]
     if name.startswith("ApacheJMeter-"):
         return "bin/ApacheJMeter.jar"

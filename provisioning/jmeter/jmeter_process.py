@@ -144,7 +144,6 @@ def rmi_options(keystore: Path | None, *, address: str) -> list[str]:
 
 
 def own_keystore() -> Path:
-    """Return the key of load servers on this machine, made when first used."""
     path = cache_folder() / "load-servers.p12"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -19,7 +19,6 @@ STACK_MANAGE = f"{ROOT / 'provisioning' / 'stack'} manage"
 def run_parser(
     name: str, description: str, epilog: str = ""
 ) -> argparse.ArgumentParser:
-    """Return a parser with the options that `jmeter/run` and `jmeter/ladder` share."""
     parser = argparse.ArgumentParser(prog=name, description=description, epilog=epilog)
     add = parser.add_argument
     add("--host", default="127.0.0.1", help="the target; %(default)s")

@@ -99,7 +99,6 @@ def describe(log: AccessLog) -> None:
 def replay(
     log: AccessLog, target: Target, options: argparse.Namespace, output: Path
 ) -> dict[str, Any]:
-    """Print the table and the JSON line; return what is in it."""
     levels = read_levels(options.slo, "replay")
     people, senders = assign_people(log.requests)
     name, respondents = make_up(log, len(people), target, options, output)

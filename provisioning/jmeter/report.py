@@ -65,7 +65,6 @@ def read_levels(path: Path, shape: str) -> ServiceLevels:
 def report(
     output: Path, load: Load, levels: ServiceLevels, run: JmeterRun, *, remote: bool
 ) -> dict[str, Any]:
-    """Print, keep and return the result of a run."""
     path = output / "dashboard" / "statistics.json"
     if not path.exists():
         raise Refusal(f"JMeter wrote no dashboard; its log is {output / 'jmeter.log'}")
@@ -121,7 +120,6 @@ def conclude(
     sentences: Iterable[str],
     result: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Print the table and what it says; keep and return the result."""
     shares = ", ".join(f"{name} {share:.2f}" for name, share in cores.items())
     figures = slowest.figures()
     print()
@@ -149,7 +147,6 @@ def conclude(
 
 
 def read_surveys(path: Path) -> dict[str, str]:
-    """Return the survey of each take, from the plan's properties."""
     found = re.findall(r"(?m)^take\.(\d+)\.survey=(.+)$", path.read_text("ascii"))
     return dict(found)
 

@@ -52,7 +52,6 @@ def main() -> int:
 
 
 def run(options: argparse.Namespace, output: Path) -> dict[str, Any]:
-    """Print the table and the JSON line; return what is in it."""
     check_target(options)
     levels = read_levels(options.slo, options.shape)
     java, jmeter = prepare_java(), prepare_jmeter()
@@ -171,7 +170,6 @@ def check_people(codes: Path, load: Load) -> None:
 
 
 def plan_properties(options: argparse.Namespace, codes: Path, load: Load) -> str:
-    """Return the lines of the plan's properties: target, load and codes."""
     usual = options.port == USUAL_PORTS[options.protocol]
     port = "" if usual else f":{options.port}"
     properties = {

@@ -206,12 +206,10 @@ def load_of(
 
 
 def mean_pages(path: Path) -> float:
-    """Return how many pages a person in jmeter_data's file answers, on average."""
     return mean_visit(path)[0]
 
 
 def mean_visit(path: Path) -> tuple[float, float]:
-    """Return the pages that a person answers, and the requests around them."""
     text = path.read_text(encoding="ascii")
 
     def values(name: str) -> dict[str, str]:

@@ -129,7 +129,6 @@ class Driver:
         together: int,
         seconds: float,
     ) -> Tally:
-        """Request one address in a closed loop."""
         data = f"GET {path} HTTP/1.1\r\nHost: {target.host}\r\n\r\n".encode()
         request = Request(path, data, lambda reply: check_status(reply, *accepted))
         with closing(Engine(target)) as engine:

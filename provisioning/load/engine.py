@@ -49,16 +49,6 @@ class Exchange:
 
 
 class Connection:
-    __slots__ = (
-        "_socket",
-        "current",
-        "engine",
-        "is_open",
-        "is_refused",
-        "number",
-        "reader",
-    )
-
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.reader = ReplyReader()

@@ -184,18 +184,11 @@ class Replay:
 
 
 def _request_of(respondent: Respondent, logged: LoggedRequest) -> Request:
-    match logged.step:
-        case Step.CONTENT:
-            return respondent.content(logged.page)
-        case Step.SAVE:
-            answers = respondent.survey.draw_answers(logged.page, respondent.chance)
-            return respondent.save(logged.page, answers)
-        case Step.LOGIN:
-            return respondent.login()
-        case Step.DISPLAY:
-            return respondent.display()
-        case Step.REVIEW:
-            return respondent.review()
-        case Step.FINISH:
-            return respondent.finish()
-    return respondent.login_page()
+    if logged.step is Step.CONTENT:
+        return respondent.content(logged.page)
+    if logged.step is Step.SAVE:
+        answers = respondent.survey.draw_answers(logged.page, respondent.chance)
+        return respondent.save(logged.page, answers)
+    # The others are named after what a respondent requests.
+    request: Request = getattr(respondent, logged.step.name.lower())()
+    return request

@@ -104,8 +104,6 @@ def check_status(reply: Reply, *accepted: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """The reply to a save, as a browser classifies it."""
-
     outcome: str
     # saved, retry, session (log in again), halt, or refused.
     kind: str
@@ -331,7 +329,6 @@ class Respondent:
 
 
 def login_requests(respondent: Respondent) -> Iterator[Request]:
-    """Log in and open the survey."""
     yield respondent.login_page()
     yield respondent.login()
     yield respondent.display()

@@ -23,7 +23,6 @@ class Place:
     longitude: str
 
     def cell(self, decimals: int) -> tuple[str, str]:
-        """Return the coordinates as nginx cuts them."""
         return _cut(self.latitude, decimals), _cut(self.longitude, decimals)
 
 

@@ -49,7 +49,6 @@ class Tally:
         return self.failures.total()
 
     def per_second(self, kind: str = "") -> float:
-        """Return the rate of right replies while the run was counted."""
         answered = self.in_time[kind] if kind else self.in_time.total()
         return answered / self.seconds if self.seconds > 0 else 0.0
 
@@ -75,7 +74,6 @@ class Tally:
         }
 
     def views(self) -> dict[str, dict[str, float]]:
-        """Return number, rate and percentiles of each kind of request."""
         return {
             kind: {
                 "count": self.answered(kind),

@@ -6,13 +6,13 @@ import io
 
 import pytest
 
+from provisioning.benchmarks.feed_rows import Person, compare_people, people_of
 from provisioning.benchmarks.feed_servers import (
     BREAKAGES,
     SLOW,
     USUAL,
     DistrictServers,
 )
-from provisioning.benchmarks.feed_truth import Person, compare_people, people_of
 from provisioning.benchmarks.feeds import (
     missed,
     named,

@@ -6,8 +6,8 @@ from provisioning.benchmarks.group_commit import (
     DelayResult,
     best_delay,
     parse_options,
-    write_csv,
 )
+from provisioning.commands import write_csv
 
 
 def cells(*speeds: tuple[int, int, float]) -> list[DelayResult]:
@@ -28,7 +28,7 @@ def test_a_delay_has_to_be_clearly_faster():
 
 def test_results_are_kept_as_csv(tmp_path):
     path = tmp_path / "delays.csv"
-    write_csv(path, cells((8, 1000, 4120.5)))
+    write_csv(path, [DelayResult._fields, *cells((8, 1000, 4120.5))])
     assert path.read_text() == (
         "clients,commit_delay_us,per_second,p95_ms,commits_per_fsync\n"
         "8,1000,4120.5,1.0,1.0\n"
