@@ -6,7 +6,6 @@ import argparse
 import os
 import re
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +17,6 @@ from provisioning.commands import (
     fetch,
     listen,
     output_of,
-    run_command,
     step,
     wait_until,
 )
@@ -130,7 +128,3 @@ def set_language(data: Path, language: str) -> None:
         f"email={COORDINATOR!r}).update(language={language!r})",
         environment=environment_of(data),
     )
-
-
-if __name__ == "__main__":
-    sys.exit(run_command("provisioning/handbook", main))

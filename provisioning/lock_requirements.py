@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from provisioning.commands import ROOT, output_of, run_command, step
+from provisioning.commands import ROOT, output_of, step
 from provisioning.environment import PRODUCTION, STACK, TESTS, lock_of
 
 # Not in requirements.txt: it runs in an environment of its own, and only here.
@@ -52,7 +52,3 @@ def lock(pip_compile: Path, requirements: Path) -> None:
         failing=f"{requirements.name} can't be locked",
         env={**os.environ, "CUSTOM_COMPILE_COMMAND": "provisioning/lock"},
     )
-
-
-if __name__ == "__main__":
-    sys.exit(run_command("provisioning/lock", main))

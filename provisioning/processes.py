@@ -238,7 +238,9 @@ def cpu_seconds_by_program() -> dict[str, float]:
         arguments = command_line(pid).split()
         name = stat.name if arguments else "kernel"
         if name.startswith("python") and "-m" in arguments[:-1]:
-            name = arguments[arguments.index("-m") + 1]
+            name, *words = arguments[arguments.index("-m") + 1 :]
+            # A command of this folder is named by its module.
+            name = words[0] if name == "provisioning" and words else name
         used[name] += stat.cpu
     return used
 

@@ -7,13 +7,16 @@
 unset PYTHONDONTWRITEBYTECODE
 
 run_module() {
+    module=$1
+    shift
     for candidate in /usr/bin/python3 python3 python3.14 python3.13 python3.12 python3.11; do
         if "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
-            cd -- "$root" && exec "$candidate" -m "$@"
+            cd -- "$root" && exec "$candidate" -m provisioning "$module" "${path#"$root"/}" "$@"
         fi
     done
     echo "$(basename -- "$0"): needs Python 3.11 or newer (apt-get install python3)." >&2
     exit 1
 }
 
-root=$(dirname -- "$(dirname -- "$(readlink -f -- "$0")")")
+path=$(readlink -f -- "$0")
+root=$(dirname -- "$(dirname -- "$path")")

@@ -9,7 +9,6 @@ import os
 import shutil
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -24,7 +23,6 @@ from provisioning.commands import (
     listen,
     port_number,
     refuse_unless_served,
-    run_command,
     step,
     wait_until,
 )
@@ -231,7 +229,3 @@ Look around as staff at {address}console/, all with the password {password}
   No second factor is asked for: this is a demonstration, of made-up people.
 
 Ctrl-C stops it; the data stay for the next time (--fresh begins again)."""
-
-
-if __name__ == "__main__":
-    sys.exit(run_command("provisioning/demo", main))

@@ -7,7 +7,6 @@ import dataclasses
 import json
 import os
 import statistics
-import sys
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -27,7 +26,6 @@ from provisioning.commands import (
     positive_integer,
     print_figures,
     print_table,
-    run_command,
 )
 
 RESULTS = ROOT / ".bench"
@@ -327,7 +325,3 @@ def keep_result(result: Mapping[str, Any], options: argparse.Namespace) -> None:
         draft = path.with_name(f".{path.name}.{os.getpid()}")
         draft.write_text(json.dumps(result, indent=1) + "\n")
         draft.replace(path)
-
-
-if __name__ == "__main__":
-    sys.exit(run_command("provisioning/bench", main))

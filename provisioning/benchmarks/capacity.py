@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from provisioning.benchmarks.capacity_model import (
     capacity_sheet,
     inventory_of,
 )
-from provisioning.commands import ROOT, Refusal, run_command, write_csv
+from provisioning.commands import ROOT, Refusal, write_csv
 
 LATEST = ROOT / ".bench" / "latest.json"
 KEPT = ROOT / "provisioning" / "measured" / "bench.json"
@@ -140,7 +139,3 @@ def inventory_lines(name: str, sheet: CapacitySheet) -> list[str]:
         else:
             lines.append(f"{variable}: {value}")
     return lines
-
-
-if __name__ == "__main__":
-    sys.exit(run_command("provisioning/capacity", main))

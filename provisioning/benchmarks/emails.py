@@ -14,16 +14,9 @@ from __future__ import annotations
 import argparse
 import json
 import subprocess
-import sys
 
 from provisioning.benchmarks.stack import Application, private_application
-from provisioning.commands import (
-    ROOT,
-    positive_integer,
-    print_figures,
-    run_command,
-    step,
-)
+from provisioning.commands import ROOT, positive_integer, print_figures, step
 
 REQUIRED_PER_S = 150
 # Of the worker, from the first tenth of the run to its end.
@@ -118,7 +111,3 @@ def figures_of(sent: dict, received: dict) -> dict:
         "memory_growth_mb": sent["memory_growth_mb"],
         "worker_cpu_ms": round(1000 * sent["cpu_seconds"] / max(handled, 1), 2),
     }
-
-
-if __name__ == "__main__":
-    sys.exit(run_command("provisioning/emails", main))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -31,13 +30,7 @@ from provisioning.benchmarks.feed_workers import (
 )
 from provisioning.benchmarks.machine import processor
 from provisioning.benchmarks.stack import SCRATCH, Stack, running_stack
-from provisioning.commands import (
-    Refusal,
-    positive_integer,
-    print_table,
-    run_command,
-    step,
-)
+from provisioning.commands import Refusal, positive_integer, print_table, step
 from survey.simulation.oneroster_server import serve
 
 DISTRICTS, PEOPLE = 900, 2_000_000
@@ -386,7 +379,3 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         parser.error(f"--districts is at least {FEWEST_DISTRICTS}")
     options.people = options.people or (QUICK_PEOPLE if options.quick else PEOPLE)
     return options
-
-
-if __name__ == "__main__":
-    sys.exit(run_command("provisioning/feeds", main))

@@ -7,7 +7,6 @@ import gc
 import json
 import math
 import random
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -32,7 +31,6 @@ from provisioning.commands import (
     Refusal,
     positive_integer,
     print_figures,
-    run_command,
     step,
     wait_until,
 )
@@ -379,7 +377,3 @@ def is_up(stack: Stack) -> bool:
     with suppress(Refusal):
         return bool(stack.sql("SELECT 1"))
     return False
-
-
-if __name__ == "__main__":
-    sys.exit(run_command("provisioning/finder", main))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -18,7 +17,6 @@ from provisioning.commands import (
     output_of,
     positive_integer,
     print_table,
-    run_command,
     step,
     write_csv,
 )
@@ -129,7 +127,3 @@ def best_delay(rows: Sequence[DelayResult], pool: int) -> tuple[int, int]:
     fastest = max(speeds, key=lambda delay: speeds[delay])
     clear = speeds[fastest] >= CLEARLY * speeds[0]
     return (fastest if clear else 0), clients
-
-
-if __name__ == "__main__":
-    sys.exit(run_command("provisioning/group_commit", main))

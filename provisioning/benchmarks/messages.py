@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -29,7 +28,6 @@ from provisioning.commands import (
     Refusal,
     positive_integer,
     print_table,
-    run_command,
     step,
     wait_until,
     write_csv,
@@ -251,7 +249,3 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     add("--workers", type=positive_integer, default=4, help="of each variant (4)")
     add("--csv", type=Path, help="write the table there as well")
     return parser.parse_args(arguments)
-
-
-if __name__ == "__main__":
-    sys.exit(run_command("provisioning/messages", main))

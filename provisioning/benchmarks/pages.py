@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import argparse
 import subprocess
-import sys
 
 from provisioning.benchmarks.stack import sqlite_application
-from provisioning.commands import ROOT, run_command, step
+from provisioning.commands import ROOT, step
 
 # Milliseconds, at the median, with the demonstration's data.
 BOUND = 100.0
@@ -42,7 +41,3 @@ def main() -> int:
             input=demo,
             text=True,
         ).returncode
-
-
-if __name__ == "__main__":
-    sys.exit(run_command("provisioning/pages", main))

@@ -6,7 +6,6 @@ import argparse
 import json
 import re
 import socket
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -19,7 +18,6 @@ from provisioning.commands import (
     output_of,
     positive_integer,
     print_table,
-    run_command,
     step,
 )
 from provisioning.environment import install_packages, path_of_program
@@ -256,7 +254,3 @@ def essentials_of(report: str) -> str:
         ranked = found(f"{name} (N)", r"\d+\) .+$")
         lines += [name, *(f"  {shortened(line)}" for line in ranked[:5])]
     return "\n".join(f"  {line}" for line in lines if line)
-
-
-if __name__ == "__main__":
-    sys.exit(run_command("provisioning/queries", main))

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,7 +27,7 @@ from provisioning.benchmarks.timed_requests import (
     send_requests,
     served,
 )
-from provisioning.commands import positive_integer, print_table, run_command, step
+from provisioning.commands import positive_integer, print_table, step
 from provisioning.load.crowd import Person
 from provisioning.load.target import Target
 
@@ -194,7 +193,3 @@ def _timed_roll_up(application: Application) -> tuple[float, float]:
     # Without the command's start: in production a worker is running.
     ended = time.monotonic()
     return ended - seconds, ended
-
-
-if __name__ == "__main__":
-    sys.exit(run_command("provisioning/measure_rates", main))

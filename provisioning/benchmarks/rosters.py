@@ -6,7 +6,6 @@ import argparse
 import json
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 
 from provisioning.benchmarks.machine import processor
 from provisioning.benchmarks.stack import Application, private_application
-from provisioning.commands import Refusal, print_table, run_command, step
+from provisioning.commands import Refusal, print_table, step
 
 # What the console promises for a state.
 RATE, MEGABYTES = 10_000, 400
@@ -137,7 +136,3 @@ def print_results(results: Mapping[str, tuple[int, UploadResult]]) -> bool:
         rows_per_second(result) >= RATE and result["peak_mb"] <= MEGABYTES
         for _, result in results.values()
     )
-
-
-if __name__ == "__main__":
-    sys.exit(run_command("provisioning/rosters", main))

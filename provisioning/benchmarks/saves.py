@@ -27,7 +27,7 @@ from provisioning.benchmarks.timed_requests import (
     send_requests,
     served,
 )
-from provisioning.commands import ROOT, positive_integer, print_table, run_command, step
+from provisioning.commands import ROOT, positive_integer, print_table, step
 
 WARM_UP = 50
 # As many items as the longest page of the demonstration's survey of students.
@@ -84,7 +84,3 @@ def time_flushes(count: int) -> list[float]:
             os.fdatasync(file.fileno())
             times.append((time.perf_counter() - began) * 1000)
     return times
-
-
-if __name__ == "__main__":
-    sys.exit(run_command("provisioning/measure_saves", main))

@@ -9,20 +9,12 @@ import os
 import secrets
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-from provisioning.commands import (
-    ROOT,
-    Refusal,
-    output_of,
-    print_figures,
-    run_command,
-    step,
-)
+from provisioning.commands import ROOT, Refusal, output_of, print_figures, step
 from provisioning.fault_injection.controls import CONTROLS, run_controls
 from provisioning.fault_injection.disk_full import MARK, LogDisk
 from provisioning.fault_injection.failover import PrimaryLoss
@@ -186,7 +178,3 @@ def _new_stack(options: argparse.Namespace, folder: Path) -> Iterator[Path]:
         if not options.keep:
             with step("Removing the stack"):
                 guard.wait()
-
-
-if __name__ == "__main__":
-    sys.exit(run_command("provisioning/faults", main))

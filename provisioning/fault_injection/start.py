@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 
-from provisioning.commands import port_number, run_command
+from provisioning.commands import port_number
 from provisioning.environment import PRODUCTION, PYTHON, STACK, prepare_environment
 from provisioning.fault_injection.disk_full import MARK
 from provisioning.fault_injection.faults import BY_NAME, FAULTS
@@ -29,6 +29,7 @@ The last line is one JSON object. Exit status: 0 if every requirement holds,
 that died, or fewer than 90 % of the planned faults could be injected).
 """
 
+MODULE = "provisioning.fault_injection.__main__"
 OWN_MOUNTS = ("unshare", "--mount", "--propagation=private")
 
 
@@ -38,7 +39,7 @@ def main() -> int:
             print(f"{fault.name:<20} {fault.description}")
         return 0
     prepare_environment(PRODUCTION, STACK)
-    command = [str(PYTHON), "-m", "provisioning.fault_injection", *sys.argv[1:]]
+    command = [str(PYTHON), "-m", "provisioning", MODULE, *sys.argv]
     probe = [*OWN_MOUNTS, "true"]
     if shutil.which("unshare") and not subprocess.call(
         probe, stderr=subprocess.DEVNULL
@@ -82,7 +83,3 @@ def arguments(command: list[str] | None = None) -> argparse.Namespace:
     add("--port", type=port_number, default=8480, help=port)
     add("--keep", action="store_true", help="keep the logs, and the stack running")
     return parser.parse_args(command)
-
-
-if __name__ == "__main__":
-    sys.exit(run_command("provisioning/faults", main))

@@ -18,7 +18,6 @@ from provisioning.commands import (
     Stopped,
     port_number,
     print_table,
-    run_command,
     step,
     wait_until,
 )
@@ -221,7 +220,3 @@ def _last_benchmark() -> dict[str, float]:
         result = json.loads((ROOT / ".bench" / "latest.json").read_text())
         return {name: it for name, it in result.items() if type(it) in (int, float)}
     return {}
-
-
-if __name__ == "__main__":
-    sys.exit(run_command("provisioning/stack", main))

@@ -1,7 +1,7 @@
 """Collect style sheets and scripts: joined, named by content, compressed.
 
 Also a command, in an environment that has the settings' variables:
-`python -m provisioning.installation.static_files FOLDER`.
+`python -m provisioning provisioning.installation.static_files release FOLDER`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from provisioning.commands import ROOT, output_of, run_command, step
+from provisioning.commands import ROOT, output_of, step
 from provisioning.environment import PRODUCTION, PYTHON
 
 # One process, since the project takes longer to load than each of these.
@@ -73,7 +73,3 @@ def digest_of(*folders: str) -> str:
         if path.is_file() and path.suffix != ".pyc" and "tests" not in name.parts:
             digest.update(f"{name}\0".encode() + path.read_bytes())
     return digest.hexdigest()
-
-
-if __name__ == "__main__":
-    sys.exit(run_command("provisioning.installation.static_files", main))

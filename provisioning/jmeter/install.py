@@ -12,7 +12,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import time
 import urllib.request
 import zipfile
@@ -21,7 +20,7 @@ from http.client import HTTPException
 from pathlib import Path
 from urllib.error import HTTPError
 
-from provisioning.commands import ROOT, Refusal, run_command, step
+from provisioning.commands import ROOT, Refusal, step
 from provisioning.environment import install_packages
 
 ARTIFACTS = ROOT / "jmeter" / "artifacts.txt"
@@ -145,7 +144,3 @@ def _version_of(java: str) -> int:
     # On standard error, such as: openjdk version "17.0.15" 2025-04-15
     found = re.search(r'version "(\d+)', done.stderr)
     return int(found[1]) if found else 0
-
-
-if __name__ == "__main__":
-    sys.exit(run_command("jmeter/install", main))

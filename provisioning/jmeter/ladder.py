@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 from collections.abc import Sequence
 from typing import Any
 
-from provisioning.commands import Refusal, print_table, run_command
+from provisioning.commands import Refusal, print_table
 from provisioning.jmeter.options import check_target, positive_number, run_parser
 from provisioning.jmeter.run import RESULTS, run
-from provisioning.jmeter.shapes import (
-    SERVED,
-    SHAPES,
-    mean_pages,
-    requests_per_person,
-)
+from provisioning.jmeter.shapes import SERVED, SHAPES, mean_pages, requests_per_person
 
 
 def main() -> int:
@@ -92,7 +86,3 @@ def print_steps(steps: Sequence[dict[str, Any]]) -> None:
         ]
         rows.append([*row, "held" if step["held"] else f"missed {step['missed'][0]}"])
     print_table(("people", "asked/s", "held/s", "save p99", "verdict"), rows)
-
-
-if __name__ == "__main__":
-    sys.exit(run_command("jmeter/ladder", main))

@@ -6,7 +6,6 @@ import argparse
 import gc
 import json
 import shlex
-import sys
 import time
 from collections import Counter, defaultdict
 from contextlib import closing
@@ -14,13 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from provisioning.commands import (
-    Refusal,
-    output_of,
-    positive_integer,
-    run_command,
-    step,
-)
+from provisioning.commands import Refusal, output_of, positive_integer, step
 from provisioning.jmeter.options import (
     LEVELS,
     STACK_MANAGE,
@@ -216,7 +209,3 @@ def statistics_of(samples: list[Sample]) -> dict[str, dict[str, float]]:
         }
         for name, found in seconds.items()
     }
-
-
-if __name__ == "__main__":
-    sys.exit(run_command("jmeter/replay", main))

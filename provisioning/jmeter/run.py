@@ -7,13 +7,12 @@ import csv
 import json
 import re
 import shlex
-import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from provisioning.commands import ROOT, Refusal, output_of, run_command, step
+from provisioning.commands import ROOT, Refusal, output_of, step
 from provisioning.jmeter.install import prepare_java, prepare_jmeter
 from provisioning.jmeter.jmeter_process import run_jmeter
 from provisioning.jmeter.options import check_target, positive_number, run_parser
@@ -192,7 +191,3 @@ def plan_properties(options: argparse.Namespace, codes: Path, load: Load) -> str
         # Load servers got their own codes when they were started.
         properties["codes"] = str(codes.with_suffix(""))
     return "".join(f"{name}={value}\n" for name, value in properties.items())
-
-
-if __name__ == "__main__":
-    sys.exit(run_command("jmeter/run", main))

@@ -8,11 +8,10 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
-from provisioning.commands import Refusal, Stopped, run_command
+from provisioning.commands import Refusal, Stopped
 from provisioning.jmeter.install import prepare_java, prepare_jmeter
 from provisioning.jmeter.jmeter_process import java_command, rmi_options, why_ended
 from provisioning.jmeter.options import caller_path
@@ -103,7 +102,3 @@ def write_part(codes: Path, path: Path, part: tuple[int, int]) -> int:
     with os.fdopen(descriptor, "w", newline="") as file:
         csv.writer(file).writerows([header, *own_rows])
     return len(own_rows)
-
-
-if __name__ == "__main__":
-    sys.exit(run_command("jmeter/server", main))

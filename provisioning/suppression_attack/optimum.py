@@ -14,11 +14,7 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array
 
-from provisioning.suppression_attack.attacker import (
-    CANDIDATES,
-    Table,
-    unprotected,
-)
+from provisioning.suppression_attack.attacker import CANDIDATES, Table, unprotected
 from provisioning.suppression_attack.hierarchies import Hierarchy
 from reports.suppression.tables import Integers, Mask
 

@@ -59,7 +59,9 @@ def test_the_same_rate_is_offered_alone_and_then_beside_scans(load):
 
 
 def test_saves_are_not_measured_beside_nothing(load, monkeypatch):
-    monkeypatch.setattr(feed_workers, "wait_until", lambda happened, seconds: happened())
+    monkeypatch.setattr(
+        feed_workers, "wait_until", lambda happened, seconds: happened()
+    )
     stack = SimpleNamespace(sql=lambda _: [["f"]])
     with pytest.raises(Refusal, match="No scan has begun"):
         feed_workers.saves_beside_scans(stack, 1, lambda: time.sleep(0.01) or 0.01)
