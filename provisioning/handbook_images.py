@@ -1,4 +1,8 @@
-"""`provisioning/handbook`: take the screenshots of the handbook."""
+"""Take the screenshots of the handbook for school coordinators.
+
+From a demonstration of its own, with made-up people; writes them into
+static/img/handbook.
+"""
 
 from __future__ import annotations
 
@@ -59,11 +63,7 @@ def main() -> int:
 
 def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="provisioning/handbook",
-        description="Takes the screenshots of the handbook for school coordinators"
-        " from a demonstration of its own, with made-up people, and writes them into"
-        " static/img/handbook.",
-        allow_abbrev=False,
+        prog="provisioning/handbook", description=__doc__, allow_abbrev=False
     )
     parser.add_argument(
         "--language", type=language_code, default="en", help="of the console (en)"

@@ -1,4 +1,9 @@
-"""Write the digests of every pinned package: `provisioning/lock`."""
+"""Write provisioning/locked/, from which packages are installed.
+
+For each line of a requirements file, the SHA-256 of all files of this version, for
+every platform. Run it after changing a version, and look at the difference: a digest
+that changed without its version is an alarm.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +22,7 @@ PIP_TOOLS = "pip-tools==7.6.2"
 
 def main() -> int:
     argparse.ArgumentParser(
-        prog="provisioning/lock",
-        description="Writes provisioning/locked/, from which packages are installed:"
-        " for each line of a requirements file, the SHA-256 of all files of this"
-        " version, for every platform. Run it after changing a version, and look at"
-        " the difference: a digest that changed without its version is an alarm.",
-        allow_abbrev=False,
+        prog="provisioning/lock", description=__doc__, allow_abbrev=False
     ).parse_args()
     with tempfile.TemporaryDirectory() as folder:
         with step(f"Installing {PIP_TOOLS}"):

@@ -1,4 +1,7 @@
-"""`provisioning/demo`: run Groundswell on this machine, with made-up data."""
+"""Run Groundswell on 127.0.0.1 with made-up data until Ctrl-C.
+
+The data stay in .demo, or in the folder that GROUNDSWELL_DATA names.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypedDict
+from typing import Any
 
 from provisioning.commands import (
     ROOT,
@@ -37,15 +40,6 @@ OWN_FILES = (
     *("secrets.json", "staff.txt", "work.log"),
     *("collected", "files", "mail", "feed"),
 )
-
-
-class DemoPeople(TypedDict):
-    cards: list[dict[str, str]]  # role, code, name and school
-    staff: list[dict[str, str]]  # email and role
-    open_codes: list[dict[str, str | int | None]]  # code, school, label and limit
-    staff_email: str
-    # Empty where one was given when the data were made.
-    staff_password: str
 
 
 def main() -> int:
@@ -101,11 +95,7 @@ def main() -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="provisioning/demo",
-        description="Runs Groundswell on 127.0.0.1 with made-up data until Ctrl-C. The"
-        " data stay in .demo, or in the folder that GROUNDSWELL_DATA names.",
-    )
+    parser = argparse.ArgumentParser(prog="provisioning/demo", description=__doc__)
     add = parser.add_argument
     add("--port", type=port_number, default=8000, help="Serve on this port (8000).")
     add("--fresh", action="store_true", help="Delete the data of earlier runs first.")
@@ -134,7 +124,7 @@ def delete_data(data: Path) -> None:
 
 def _prepare_data(
     data: Path, environment: Mapping[str, str], feed_port: int
-) -> DemoPeople:
+) -> dict[str, Any]:
     with step("Preparing the database"):
         manage("migrate", "--verbosity=0", environment=environment)
     collect_static(data / "collected", environment, replace=True)
@@ -149,7 +139,7 @@ def _prepare_data(
         # What everybody may read of the last wave.
         publish = ("demo-last-students", "--benchmark=demo-first-students")
         manage("publish_results", *publish, environment=environment)
-    people: DemoPeople = json.loads(loaded)
+    people: dict[str, Any] = json.loads(loaded)
     return people
 
 
@@ -200,7 +190,7 @@ def _serve_feed(data: Path, port: int) -> subprocess.Popen[bytes]:
         )
 
 
-def welcome(address: str, people: DemoPeople) -> str:
+def welcome(address: str, people: dict[str, Any]) -> str:
     cards = "\n".join(
         f"  {card['role']:<8} {card['code']}  {card['name']}, {card['school']}"
         for card in people["cards"]

@@ -1,4 +1,9 @@
-"""`provisioning/bench`: measure the stack that runs here, and its limits."""
+"""Measure page saves alone, the mix of a day (half page saves) and the servers' limits.
+
+On the stack that provisioning/stack up has started. Opens a rehearsal of its own, whose
+answers it deletes before each run; real administrations are never touched. The last
+line is one JSON object, which is kept in .bench/ as well.
+"""
 
 from __future__ import annotations
 
@@ -74,11 +79,7 @@ def main() -> int:
 def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="provisioning/bench",
-        description="Measures page saves alone, the mix of a day (half page saves) and"
-        " what the servers do by themselves, on the stack that provisioning/stack up"
-        " has started. It opens a rehearsal of its own, whose answers it deletes before"
-        " each run; real administrations are never touched. The last line is one JSON"
-        " object, which is kept in .bench/ as well.",
+        description=__doc__,
         epilog="45 pages are Illinois's: 4.5 million requests an hour by 50,000 people"
         " are 90 each, of which half are page saves.",
     )

@@ -1,4 +1,9 @@
-"""`provisioning/capacity`: compute the servers that a survey day needs."""
+"""Compute from the latest provisioning/bench what a survey day needs.
+
+Requests, web servers, workers, pools, connections, memory, load servers, and which of
+them runs out first. Without a target, two examples: Chicago (8,000 takers an hour) and
+Illinois (50,000).
+"""
 
 from __future__ import annotations
 
@@ -59,10 +64,7 @@ def main() -> int:
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="provisioning/capacity",
-        description="Computes from the latest provisioning/bench what a day needs:"
-        " requests, web servers, workers, pools, connections, memory, load servers,"
-        " and which of them runs out first. Without a target, two examples: Chicago"
-        " (8,000 takers an hour) and Illinois (50,000).",
+        description=__doc__,
         epilog=f"{1 - HEADROOM:.0%}% of every server is left free.",
     )
     add = parser.add_argument

@@ -1,12 +1,10 @@
-"""`provisioning/emails`: send e-mails to a real mail server that makes trouble.
+"""Send e-mails to a mail server that refuses, hangs and closes connections.
 
-On private servers, because the workers of a running stack would send the e-mails
-too. The mail server (aiosmtpd) is a process of its own: it refuses every tenth
-recipient, closes connections before and after the text, and leaves some texts
-without a reply. One worker sends, slice by slice, as in production.
-
-The last line is JSON. Exits 1 below the required rate, if an e-mail was doubled or
-is missing, or if memory grew.
+On private servers, because the workers of a running stack would send the e-mails too.
+The mail server (aiosmtpd) is a process of its own: it refuses every tenth recipient,
+closes connections before and after the text, and leaves some texts without a reply.
+One worker sends, slice by slice, as in production. The last line is JSON. Exits 1 below
+the required rate, if an e-mail was doubled or is missing, or if memory grew.
 """
 
 from __future__ import annotations
@@ -46,13 +44,7 @@ def main() -> int:
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="provisioning/emails",
-        description="Sends e-mails to a mail server that refuses every tenth"
-        " recipient, hangs and closes connections. Prints e-mails per second, memory,"
-        " and e-mails doubled or missing; exits 1 below"
-        f" {REQUIRED_PER_S}/s or with any of these.",
-    )
+    parser = argparse.ArgumentParser(prog="provisioning/emails", description=__doc__)
     add = parser.add_argument
     add("--mails", type=positive_integer, default=FEW, help=f"{MANY:,} in full")
     add("--no-faults", dest="faults", action="store_false", help="accept everything")

@@ -1,7 +1,12 @@
-"""`provisioning/feeds`: a first scan, a nightly scan and a bad night of many feeds.
+"""Scan the OneRoster ZIPs of synthetic districts on the running stack, by its workers.
 
-On the running stack, by its workers. The feeds' servers are threads of this process,
-on the same machine. Everything that was added is removed at the end.
+A first scan, a nightly scan (1 % of the people changed, 60 % of the feeds unchanged),
+and a night in which servers hang, send broken files and workers are killed. Compares
+everybody with the files. Also saves pages beside scans, and runs jobs in one warm
+process, in a process each, in separate pools and in one of as many processes. At last
+scans a large feed. The feeds' servers are threads of this process, on the same machine.
+Everything that was added is removed at the end. Ends with one line of JSON, and with 1
+if a requirement is missed.
 """
 
 from __future__ import annotations
@@ -349,17 +354,7 @@ def missed(figures: Mapping[str, Any]) -> list[str]:
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="provisioning/feeds",
-        description="Scans the OneRoster ZIPs of synthetic districts on the running"
-        " stack: a first scan, a nightly scan (1 % of the people changed, 60 % of the"
-        " feeds unchanged), and a night in which servers hang, send broken files and"
-        " workers are killed. Compares everybody with the files. Removes what it has"
-        " added. Also saves pages beside scans, and runs jobs in one warm process, in"
-        " a process each, in separate pools and in one of as many processes. At last"
-        f" scans a feed of {LARGE_PEOPLE:,} people. Ends with one line of JSON, and"
-        " with 1 if a requirement is missed.",
-    )
+    parser = argparse.ArgumentParser(prog="provisioning/feeds", description=__doc__)
     add = parser.add_argument
     add("--quick", action="store_true", help=f"{QUICK_DISTRICTS} districts")
     add("--districts", type=positive_integer, help=f"with a feed each ({DISTRICTS})")

@@ -1,4 +1,10 @@
-"""`provisioning/finder`: measure the public school finder on the running stack."""
+"""Measure the public school finder on the stack that provisioning/stack up has started.
+
+Imports made-up schools, asks for the nearest ones from places around towns, and
+compares nginx's cache with and without normalised coordinates. Edits schools and stops
+the database for ten seconds meanwhile. The schools are deleted at the end. The last
+line is one JSON object.
+"""
 
 from __future__ import annotations
 
@@ -82,14 +88,7 @@ def main() -> int:
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="provisioning/finder",
-        description="Imports made-up schools into the stack that provisioning/stack up"
-        " has started, asks for the nearest ones from places around towns, and"
-        " compares nginx's cache with and without normalised coordinates. It edits"
-        " schools and stops the database for ten seconds meanwhile. The schools are"
-        " deleted at the end. The last line is one JSON object.",
-    )
+    parser = argparse.ArgumentParser(prog="provisioning/finder", description=__doc__)
     add = parser.add_argument
     add("--schools", type=positive_integer, default=SCHOOLS, help="(100,000)")
     add("--seconds", type=float, default=60.0, help="of each part under load (60)")

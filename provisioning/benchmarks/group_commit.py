@@ -1,4 +1,9 @@
-"""`provisioning/group_commit`: find the best commit_delay for this machine."""
+"""Find the best commit_delay for this machine.
+
+Saves pages with pgbench on a private PostgreSQL, with more and more clients and longer
+and longer delays before a flush. The best delay is kept in provisioning/measured and
+set in provisioning/ansible.
+"""
 
 from __future__ import annotations
 
@@ -89,11 +94,7 @@ def main() -> int:
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="provisioning/group_commit",
-        description="Saves pages with pgbench on a private PostgreSQL, with more and"
-        " more clients and longer and longer delays before a flush, and names the best"
-        " commit_delay. It is kept in provisioning/measured and set in"
-        " provisioning/ansible.",
+        prog="provisioning/group_commit", description=__doc__
     )
     add = parser.add_argument
     add("--seconds", type=positive_integer, default=8, help="for each of 20 cells (8)")

@@ -1,7 +1,8 @@
-"""`provisioning/messages`: the endpoint of message platforms under its ladder of load.
+"""Ask about people as message platforms do, then save pages meanwhile.
 
-Serves each variant with processes of its own, on the running stack's databases: from
-Redis, from PostgreSQL alone, as a plain Django view, and an empty view beside them.
+With 500 to 15,000 users scaled to this machine: from Redis, from PostgreSQL, without
+the fast path, and an empty view; each served by processes of its own on the running
+stack's databases. Ends with one line of JSON, and with 1 if a requirement is missed.
 """
 
 from __future__ import annotations
@@ -236,13 +237,7 @@ def verdict(
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="provisioning/messages",
-        description="Asks about people as message platforms do, with 500 to 15,000"
-        " users scaled to this machine: from Redis, from PostgreSQL, and without the"
-        " fast path, beside an empty view; then saves pages meanwhile. Needs a running"
-        " stack. Ends with one line of JSON, and with 1 if a requirement is missed.",
-    )
+    parser = argparse.ArgumentParser(prog="provisioning/messages", description=__doc__)
     add = parser.add_argument
     add("--seconds", type=positive_integer, default=300, help="for each step (300)")
     add("--people", type=positive_integer, default=20_000, help="to ask about")

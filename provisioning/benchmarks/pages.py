@@ -1,8 +1,8 @@
-"""`provisioning/pages`: time each page of the console, as each role.
+"""Time each page of the console, as each role of the demonstration.
 
-Runs on a data folder of its own with the demonstration, after some work was
-done there; follows every link from the first page, in one process and without
-a network.
+Runs on a data folder of its own, after some work was done there; follows every link
+from the first page, in one process and without a network. Ends with 1 if a page is
+slower than the bound at the median, or answers with an error.
 """
 
 from __future__ import annotations
@@ -18,12 +18,7 @@ BOUND = 100.0
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        prog="provisioning/pages",
-        description="Follows every link of the console as each role of the"
-        " demonstration, times each page, and ends with 1 if one is slower than"
-        " the bound at the median, or answers with an error.",
-    )
+    parser = argparse.ArgumentParser(prog="provisioning/pages", description=__doc__)
     parser.add_argument("--times", type=int, default=7, help="of each page")
     parser.add_argument("--bound", type=float, default=BOUND, help="in milliseconds")
     options = parser.parse_args()

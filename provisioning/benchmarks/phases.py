@@ -86,15 +86,9 @@ def rehearsal_of(
         drivers.stop()
 
 
-class Phase(NamedTuple):
-    tally: Tally
-    meter: Meter
-    counted: Counters
-    # Of all requests; the same keys for each kind of phase.
-    figures: dict[str, Any]
-
-
-def run_phase(rehearsal: Rehearsal, method: str, **options: object) -> Phase:
+def run_phase(
+    rehearsal: Rehearsal, method: str, **options: object
+) -> tuple[Tally, Meter, Counters, dict[str, Any]]:
     """Call a method of the drivers that returns a tally, and measure its cost."""
     stack, size = rehearsal.stack, rehearsal.size
     meter, before = Meter(stack), Counters.now(stack)
@@ -118,7 +112,7 @@ def run_phase(rehearsal: Rehearsal, method: str, **options: object) -> Phase:
         "non_2xx": tally.non_2xx(),
         "commits_per_fsync": ratio(counted.commits, counted.flushes),
     }
-    return Phase(tally, meter, counted, figures)
+    return tally, meter, counted, figures
 
 
 def refuse_silence(tally: Tally) -> None:
@@ -253,7 +247,7 @@ def limits(rehearsal: Rehearsal, together: int) -> dict[str, float]:
             seconds=seconds,
             port=port,
             password=taking["GROUNDSWELL_DATABASE_PASSWORD"],
-        ).per_second
+        )[0]
         for name, port in (("direct", 5432), ("by_pgbouncer", PGBOUNCER))
     }
     socket = stack.run / "taking.sock"

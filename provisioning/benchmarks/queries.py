@@ -1,4 +1,10 @@
-"""`provisioning/queries`: show the statements that a survey sends to PostgreSQL."""
+"""Let made-up people take a whole survey, and show the statements that PostgreSQL ran.
+
+On the primary and the replica of the running stack (provisioning/stack up): by
+pg_stat_statements, before and after, and by pgbadger from a log of every statement.
+What pg_stat_statements has counted so far is printed and forgotten; the servers'
+logging is put back at the end.
+"""
 
 from __future__ import annotations
 
@@ -91,13 +97,7 @@ def main() -> int:
 
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="provisioning/queries",
-        description="Lets made-up people take a whole survey on the running stack"
-        " (provisioning/stack up), and shows which statements ran on the primary and"
-        " on the replica: by pg_stat_statements, before and after, and by pgbadger"
-        " from a log of every statement. What pg_stat_statements has counted so far"
-        " is printed and forgotten; the servers' logging is put back at the end.",
-        allow_abbrev=False,
+        prog="provisioning/queries", description=__doc__, allow_abbrev=False
     )
     add, number = parser.add_argument, positive_integer
     add("--respondents", type=number, default=20, metavar="N", help="instead of 20")

@@ -1,9 +1,9 @@
-"""`provisioning/measure_rates`: time the roll-up, the rate pages, and saves meanwhile.
+"""Time the roll-up of response rates, the pages of the board, and saves meanwhile.
 
-Runs on private servers with a replica: made-up people in 4,000 schools, a good
-half of whom have started, class by class. Times the roll-up from nothing, with
-nothing new, and with the news of a busy minute; the pages of the rates over
-HTTP; and page saves in a closed loop, with and without a roll-up, in turns.
+Runs on private servers with a replica: made-up people in 4,000 schools, a good half of
+whom have started, class by class. Times the roll-up from nothing, with nothing new, and
+with the news of a busy minute; the pages of the rates over HTTP; and page saves in a
+closed loop, with and without a roll-up, in turns.
 """
 
 from __future__ import annotations
@@ -72,9 +72,7 @@ def main() -> int:
 
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="provisioning/measure_rates",
-        description="Times the roll-up of response rates, the pages of the board, and"
-        " page saves with and without a roll-up each minute.",
+        prog="provisioning/measure_rates", description=__doc__
     )
     add, number = parser.add_argument, positive_integer
     add("--people", type=number, default=2_000_000)

@@ -1,4 +1,8 @@
-"""`provisioning/rosters`: time the upload of a roster, and measure its memory."""
+"""Upload a made-up roster into a private PostgreSQL, and measure speed and memory.
+
+By the jobs that the console starts: first into an empty administration, and then as it
+is a year after. Prints rows a second and the worker's memory.
+"""
 
 from __future__ import annotations
 
@@ -84,12 +88,7 @@ def main() -> int:
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="provisioning/rosters",
-        description="Uploads a made-up roster into a private PostgreSQL, first into an"
-        " empty administration and then as it is a year after, by the jobs that the"
-        " console starts; prints rows a second and the worker's memory.",
-    )
+    parser = argparse.ArgumentParser(prog="provisioning/rosters", description=__doc__)
     add = parser.add_argument
     add("--rows", type=int, default=2_000_000, help="people in the file (2,000,000)")
     add("--changed", type=float, default=1, help="percent that differ a year after (1)")

@@ -1,8 +1,8 @@
-"""`provisioning/measure_saves`: time one page save after another.
+"""Time page saves over HTTP, one after another, on SQLite and on PostgreSQL.
 
-Each run has two baselines: an address that the same server answers without a
-database, and a flush of the same disk. Ratios to those travel between
-machines; milliseconds do not.
+Each run has two baselines: an address that the same server answers without a database,
+and a flush of the same disk. Ratios to those travel between machines; milliseconds do
+not.
 """
 
 from __future__ import annotations
@@ -36,9 +36,7 @@ SIZE = ("--pages=1", "--items=7")
 
 def main() -> int:
     parser = argparse.ArgumentParser(
-        prog="provisioning/measure_saves",
-        description="Times page saves over HTTP, one after another, on SQLite and on"
-        " PostgreSQL behind pgbouncer.",
+        prog="provisioning/measure_saves", description=__doc__
     )
     parser.add_argument(
         "--count", type=positive_integer, default=1000, help="saves on each (1000)"

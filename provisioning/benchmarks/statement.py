@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from provisioning.benchmarks.stack import Application
 from provisioning.commands import Refusal, reason
@@ -88,12 +88,6 @@ def fill_in(statement: str, values: Sequence[str]) -> str:
     return re.sub(r"\((:answer \+ \d+)\) % 5 \+ 1", r"((\1) % 5 + 1)::text", filled)
 
 
-class PgbenchRate(NamedTuple):
-    per_second: float
-    # 0 without a log.
-    p95_ms: float
-
-
 def pgbench(
     application: Application,
     script: str,
@@ -103,8 +97,8 @@ def pgbench(
     port: int = 5432,
     password: str = "",
     logged: bool = False,
-) -> PgbenchRate:
-    """Run a script; raise Refusal if it, or one of its statements, fails.
+) -> tuple[float, float]:
+    """Return transactions a second, and p95 in ms (0 without a log). Raises Refusal.
 
     `password` is the taking role's, for pgbouncer's port.
     With `logged`, pgbench writes down each transaction, for the percentile.
@@ -127,7 +121,7 @@ def pgbench(
         rate = re.search(r"tps = ([\d.]+)", done.stdout)
         if done.returncode or not rate:
             raise Refusal(f"pgbench fails: {reason(done.stderr or done.stdout)}")
-        return PgbenchRate(round(float(rate[1]), 1), p95_of_logs(folder))
+        return round(float(rate[1]), 1), p95_of_logs(folder)
 
 
 def p95_of_logs(folder: Path) -> float:

@@ -1,4 +1,9 @@
-"""`provisioning/stack`: every server of a real installation, on this machine."""
+"""Run every server of a real installation on this machine, under one supervisor.
+
+nginx, gunicorn, pgbouncer, PostgreSQL with a replica, Memcached, Redis, RabbitMQ and
+Celery. Data, logs and configuration are in .stack, or in the folder that
+GROUNDSWELL_STACK names.
+"""
 
 from __future__ import annotations
 
@@ -53,12 +58,7 @@ def main() -> int:
 
 def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="provisioning/stack",
-        description="Runs nginx, gunicorn, pgbouncer, PostgreSQL with a replica,"
-        " Memcached, Redis, RabbitMQ and Celery on this machine, under one supervisor."
-        " Data, logs and configuration are in .stack, or in the folder that"
-        " GROUNDSWELL_STACK names.",
-        allow_abbrev=False,
+        prog="provisioning/stack", description=__doc__, allow_abbrev=False
     )
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
     commands = {}

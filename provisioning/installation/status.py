@@ -7,23 +7,12 @@ import json
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import TypedDict
+from typing import Any
 
 from provisioning.commands import fetch, print_table
 from provisioning.installation.stack_folder import addresses_of
 from provisioning.installation.supervisor import Supervisor, workers_of
 from provisioning.processes import descendants_of, memory_mb
-
-
-class Check(TypedDict):
-    ok: bool
-    detail: str
-
-
-class Readiness(TypedDict, total=False):
-    checks: dict[str, Check]
-    # Sentences about what the installation does without.
-    degraded: list[str]
 
 
 def print_status(folder: Path) -> int:
@@ -67,7 +56,7 @@ def users_line(*, separates: bool) -> str:
     return "users: one system user for all programs; run as root to separate them"
 
 
-def readiness_lines(state: Readiness) -> list[str]:
+def readiness_lines(state: dict[str, Any]) -> list[str]:
     if not state:
         return ["/readyz does not answer"]
     lines = [
@@ -77,9 +66,9 @@ def readiness_lines(state: Readiness) -> list[str]:
     return [*lines, *state.get("degraded", [])]
 
 
-def readiness(monitoring: str) -> Readiness:
+def readiness(monitoring: str) -> dict[str, Any]:
     """Return what /readyz answers, also with 503; empty where it doesn't."""
-    state: Readiness = {}
+    state: dict[str, Any] = {}
     with contextlib.suppress(ValueError):
         state = json.loads(fetch(f"{monitoring}readyz")[1])
     return state

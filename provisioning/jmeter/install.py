@@ -1,6 +1,7 @@
-"""`jmeter/install`: assemble JMeter from Maven artifacts, and keep it.
+"""Download JMeter 5.6.3 without its window into ~/.cache/groundswell.
 
-With the standard library only.
+25 MB from Maven, checked against jmeter/artifacts.txt, and Debian's Java 17 where there
+is none. Costs nothing when both are there. jmeter/run does it too.
 """
 
 from __future__ import annotations
@@ -34,9 +35,7 @@ TIMEOUT = 30
 def main() -> int:
     argparse.ArgumentParser(
         prog="jmeter/install",
-        description="Downloads JMeter 5.6.3 without its window (25 MB, checked against"
-        " jmeter/artifacts.txt) into ~/.cache/groundswell, and Debian's Java 17 where"
-        " there is none. Costs nothing when both are there. jmeter/run does it too.",
+        description=__doc__,
         epilog="MAVEN_MIRROR names another Maven repository than Maven Central;"
         " XDG_CACHE_HOME another place than ~/.cache. HTTPS_PROXY and SSL_CERT_FILE"
         " are honoured.",

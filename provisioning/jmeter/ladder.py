@@ -1,4 +1,9 @@
-"""`jmeter/ladder`: run with more and more people, until a level is missed."""
+"""Climb by jmeter/run, with more arrivals in each step, until a level is missed.
+
+The levels are those of jmeter/slo.json. Each step's result stays in
+.jmeter/ladder-<time>/. The last line is one JSON object; the exit status is 1 when not
+even the first step held.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +16,13 @@ from typing import Any
 from provisioning.commands import Refusal, print_table
 from provisioning.jmeter.options import check_target, positive_number, run_parser
 from provisioning.jmeter.run import RESULTS, run
-from provisioning.jmeter.shapes import SERVED, SHAPES, mean_pages, requests_per_person
+from provisioning.jmeter.shapes import SERVED, SHAPES, mean_visit, requests_per_person
 
 
 def main() -> int:
     parser = run_parser(
         "jmeter/ladder",
-        "Climbs by jmeter/run, with more arrivals in each step, until a level of"
-        " jmeter/slo.json is missed. Each step's result stays in"
-        " .jmeter/ladder-<time>/. The last line is one JSON object; the exit status is"
-        " 1 when not even the first step held.",
+        __doc__,
     )
     add = parser.add_argument
     add("--users", type=positive_number, default=500, help="of the first step; 500")
@@ -68,7 +70,7 @@ def rate_of(options: argparse.Namespace, users: float) -> float:
     """Return the requests a second of so many people at a time."""
     shape = SHAPES[options.shape]
     made_up = options.survey_pages or shape.pages
-    pages = mean_pages(options.pages) if options.pages else float(made_up)
+    pages = mean_visit(options.pages)[0] if options.pages else float(made_up)
     stay = (options.think or shape.think) * pages + SERVED
     if options.shape == "bell":
         stay = options.duration

@@ -17,7 +17,7 @@ STACK_MANAGE = f"{ROOT / 'provisioning' / 'stack'} manage"
 
 
 def run_parser(
-    name: str, description: str, epilog: str = ""
+    name: str, description: str | None, epilog: str = ""
 ) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=name, description=description, epilog=epilog)
     add = parser.add_argument

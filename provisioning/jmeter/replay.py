@@ -1,4 +1,10 @@
-"""`jmeter/replay`: send the requests of an access log again, at another speed."""
+"""Send what respondents requested, by nginx's access log, again to this machine.
+
+The same requests in the same order and rhythm, by made-up people with made-up answers.
+Ends by itself, writes its result to .jmeter/replay-<time>/, and judges it by
+jmeter/slo.json, with exit status 1 when a level was missed. The last line is one JSON
+object.
+"""
 
 from __future__ import annotations
 
@@ -48,14 +54,7 @@ def main() -> int:
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="jmeter/replay",
-        description="Sends what respondents requested, by nginx's access log, again to"
-        " this machine: the same requests in the same order and rhythm, by made-up"
-        " people with made-up answers. It ends by itself, writes its result to"
-        " .jmeter/replay-<time>/, and judges it by jmeter/slo.json, with exit status 1"
-        " when a level was missed. The last line is one JSON object.",
-    )
+    parser = argparse.ArgumentParser(prog="jmeter/replay", description=__doc__)
     add = parser.add_argument
     add("logs", nargs="+", type=caller_path, metavar="LOG", help="also compressed")
     add("--speed", type=positive_number, default=1.0, help="times as fast; 1")

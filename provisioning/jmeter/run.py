@@ -1,4 +1,10 @@
-"""`jmeter/run`: rehearse with JMeter, and judge the result by service levels."""
+"""Send people through a survey with JMeter, for a rate of requests a second.
+
+Writes its results and the HTML dashboard to .jmeter/<time>/, and judges them by
+jmeter/slo.json. Exits with 1 when a level was missed. The last line is one JSON object.
+The people are made up in the running stack, unless --administration or --codes and
+--pages are given.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +35,7 @@ SPARE = 1.1
 def main() -> int:
     parser = run_parser(
         "jmeter/run",
-        "Sends people through a survey with JMeter, for a rate of requests a second;"
-        " writes its results and the HTML dashboard to .jmeter/<time>/, and judges them"
-        " by jmeter/slo.json. Exits with 1 when a level was missed. The last line is"
-        " one JSON object. The people are made up in the running stack, unless"
-        " --administration or --codes and --pages are given.",
+        __doc__,
         "Shapes: in a day people keep arriving, and the rate is counted while as many"
         " leave as arrive. At the bell everybody arrives within seconds: classes of 30,"
         " who are busy for --duration; the rate is that of all of them. Heavy is a day"

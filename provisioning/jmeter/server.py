@@ -1,4 +1,8 @@
-"""`jmeter/server`: a load server that waits for one run of `jmeter/run --remote`."""
+"""Wait for one jmeter/run --remote, send its part of the people, and end.
+
+Every load server is given the same codes and takes a part of its own. It listens on
+loopback, unless --address and --keystore are given.
+"""
 
 from __future__ import annotations
 
@@ -61,12 +65,7 @@ def main() -> int:
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="jmeter/server",
-        description="Waits for one jmeter/run --remote, sends its part of the people,"
-        " and ends. Every load server is given the same codes and takes a part of its"
-        " own. It listens on loopback, unless --address and --keystore are given.",
-    )
+    parser = argparse.ArgumentParser(prog="jmeter/server", description=__doc__)
     add = parser.add_argument
     add("--codes", type=caller_path, required=True, help="the CSV file of jmeter_data")
     add(

@@ -205,11 +205,8 @@ def load_of(
     )
 
 
-def mean_pages(path: Path) -> float:
-    return mean_visit(path)[0]
-
-
 def mean_visit(path: Path) -> tuple[float, float]:
+    """Return the pages that a person answers, and the requests around them."""
     text = path.read_text(encoding="ascii")
 
     def values(name: str) -> dict[str, str]:

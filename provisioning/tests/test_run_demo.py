@@ -8,7 +8,7 @@ import pytest
 from provisioning import run_demo
 from provisioning.commands import Refusal
 
-PEOPLE: run_demo.DemoPeople = {
+PEOPLE = {
     "cards": [
         {"role": "student", "code": "ABC-DEF", "name": "Maya", "school": "Lincoln"}
     ],

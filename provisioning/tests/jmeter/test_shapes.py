@@ -75,14 +75,14 @@ def pages(tmp_path):
 
 def test_pages_are_averaged_over_the_answers(pages):
     pages.write_text("take.1.pages=4\ntake.2.pages=8\ntake.1.1.items=99\nno sign\n")
-    assert shapes.mean_pages(pages) == 6
+    assert shapes.mean_visit(pages)[0] == 6
 
 
 @pytest.mark.parametrize("properties", ["", "take.1.pages=0\n"])
 def test_a_file_without_pages_is_refused(pages, properties):
     pages.write_text(properties)
     with pytest.raises(Refusal, match="no page to take"):
-        shapes.mean_pages(pages)
+        shapes.mean_visit(pages)
 
 
 def test_one_code_brings_everybody_within_ten_minutes():
