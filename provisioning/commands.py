@@ -10,6 +10,7 @@ import argparse
 import csv
 import errno
 import http.client
+import math
 import signal
 import socket
 import subprocess
@@ -17,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from urllib.parse import urlsplit
@@ -202,13 +204,21 @@ def refuse_unless_served(address: str) -> None:
 # Types of options
 
 
-def port_number(text: str, last: int = 65535) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= last:
-        raise argparse.ArgumentTypeError(f"{text} is not between 1 and {last}")
+def positive_integer(text: str, most: float = math.inf) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= most:
+        bounds = "a number above 0" if most == math.inf else f"between 1 and {most}"
+        raise argparse.ArgumentTypeError(f"{text} is not {bounds}")
     return int(text)
 
 
-def positive_integer(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
+port_number = partial(positive_integer, most=65535)
+
+
+def positive_number(text: str) -> float:
+    try:
+        number = float(text.replace(",", ""))
+    except ValueError:
+        number = 0.0
+    if not 0 < number < 1e9:
         raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
-    return int(text)
+    return number

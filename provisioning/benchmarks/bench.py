@@ -265,17 +265,8 @@ def _measure_soak(
     soaked["start_seconds"] = round(start, 3)
     soaked["shortcomings"] += soak.start_shortcomings(start)
     result["soak"] = soaked
-    print(
-        f"{soaked['requests']:,} requests in {soaked['seconds']:,.0f} s,"
-        f" {soaked['failed']} failed; {soaked['compared']} workers were compared with"
-        f" themselves, {soaked['restarted']} replaced one that ended (max_requests)"
-    )
-    print(
-        f"{'; '.join(soaked['shortcomings']) or 'held'}: at most"
-        f" {soaked['most_mb']:.1f} MB (limit {WORKER_MB}), grew by"
-        f" {soaked['growth_mb']:.1f} MB (limit {MOST_GROWTH_MB:.0f}), a worker starts"
-        f" in {soaked['start_seconds']:.2f} s (limit {LONGEST_START:.0f})"
-    )
+    print_figures({name: soaked[name] for name in soaked if name != "readings"})
+    print("; ".join(soaked["shortcomings"]) or "held")
     return not soaked["shortcomings"] and not soaked["failed"]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,13 @@ from provisioning.benchmarks.capacity_model import (
     capacity_sheet,
     inventory_of,
 )
-from provisioning.commands import ROOT, Refusal, write_csv
+from provisioning.commands import (
+    ROOT,
+    Refusal,
+    positive_integer,
+    positive_number,
+    write_csv,
+)
 
 LATEST = ROOT / ".bench" / "latest.json"
 KEPT = ROOT / "provisioning" / "measured" / "bench.json"
@@ -67,12 +74,12 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         description=__doc__,
         epilog=f"{1 - HEADROOM:.0%}% of every server is left free.",
     )
-    add = parser.add_argument
-    add("--takers-per-hour", type=_positive_number, help="starts in the busiest hour")
-    add("--pages", type=_up_to_1000, default=45, help="of the survey (45)")
-    add("--think", type=_positive_number, default=20.0, help="seconds on a page (20)")
-    add("--web-cores", type=_up_to_1000, default=8, help="of a web server (8)")
-    add("--database-cores", type=_up_to_1000, default=16, help="of the primary (16)")
+    add, up_to_1000 = parser.add_argument, partial(positive_integer, most=1000)
+    add("--takers-per-hour", type=positive_number, help="starts in the busiest hour")
+    add("--pages", type=up_to_1000, default=45, help="of the survey (45)")
+    add("--think", type=positive_number, default=20.0, help="seconds on a page (20)")
+    add("--web-cores", type=up_to_1000, default=8, help="of a web server (8)")
+    add("--database-cores", type=up_to_1000, default=16, help="of the primary (16)")
     add("--bench", type=Path, help="instead of .bench/latest.json")
     add("--csv", type=Path, help="write the sheet there as well")
     add("--inventory", action="store_true", help="print the variables for Ansible")
@@ -80,22 +87,6 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     if options.inventory and not options.takers_per_hour:
         parser.error("--inventory needs --takers-per-hour")
     return options
-
-
-def _positive_number(text: str) -> float:
-    try:
-        value = float(text.replace(",", ""))
-    except ValueError:
-        value = 0.0
-    if not 0 < value < 1e9:
-        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
-    return value
-
-
-def _up_to_1000(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 1000:
-        raise argparse.ArgumentTypeError(f"{text} is not between 1 and 1000")
-    return int(text)
 
 
 def read_benchmark(path: Path) -> dict[str, Any]:

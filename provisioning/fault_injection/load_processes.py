@@ -11,16 +11,15 @@ import multiprocessing
 import signal
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from provisioning.fault_injection.attempts import LogReader
 from provisioning.fault_injection.recovery import Timeline
 from provisioning.fault_injection.retrying_respondent import (
     PATIENCE,
-    LoadShare,
     Rehearsal,
     RespondentPool,
 )
@@ -29,6 +28,8 @@ from provisioning.processes import end_with_parent, send_signal
 
 # Eight choices of five tell 390,000 pages apart.
 PAGES, ITEMS = 6, 8
+# What each process contributes to the load; the last one may lose replies.
+PARTS = (0.375, 0.375, 0.25)
 # Share of replies that are lost, where some are.
 LOST = 0.3
 # In the order of their IDs, as their codes are written.
@@ -59,21 +60,22 @@ class LoadProcesses:
         self,
         folder: Path,
         rehearsal: Rehearsal,
-        shares: Sequence[LoadShare],
+        *,
+        url: str,
+        rate: float,
         seed: int,
     ) -> None:
         self.timeline = Timeline()
-        self.logs = [
-            LogReader(folder / f"attempts-{number}.log")
-            for number in range(len(shares))
-        ]
+        self.logs = [LogReader(folder / f"attempts-{n}.log") for n in range(len(PARTS))]
         # Forked: nothing has to be imported or handed over again.
         context = multiprocessing.get_context("fork")
         self.processes: list[multiprocessing.process.BaseProcess] = []
-        for number, (share, log) in enumerate(zip(shares, self.logs, strict=True)):
-            part = replace(rehearsal, people=rehearsal.people[number :: len(shares)])
-            arguments = (share, part, seed, log.path)
-            process = context.Process(target=run_share, args=arguments)
+        seats = max(8, round(rate * 0.75))
+        for number, (part, log) in enumerate(zip(PARTS, self.logs, strict=True)):
+            own = replace(rehearsal, people=rehearsal.people[number :: len(PARTS)])
+            load = {"seats": round(seats * part), "rate": rate * part, "seed": seed}
+            arguments = (own, log.path, {"url": url, **load})
+            process = context.Process(target=run_pool, args=arguments)
             process.start()
             self.processes.append(process)
 
@@ -108,10 +110,10 @@ class LoadProcesses:
             process.join()
 
 
-def run_share(share: LoadShare, rehearsal: Rehearsal, seed: int, log: Path) -> None:
+def run_pool(rehearsal: Rehearsal, log: Path, load: dict[str, Any]) -> None:
     """Be a load process, until SIGTERM."""
     end_with_parent(signal.SIGKILL)()
-    pool = RespondentPool(share, rehearsal, seed, log)
+    pool = RespondentPool(rehearsal, log, **load)
 
     def handle(number: int, frame: FrameType | None) -> None:
         if number == signal.SIGTERM:

@@ -63,16 +63,6 @@ class Rehearsal:
     people: list[tuple[int, str]]
 
 
-@dataclass(frozen=True)
-class LoadShare:
-    """One process's part of the load."""
-
-    url: str
-    # Respondents at work at a time, and saves a second of all of them.
-    seats: int
-    rate: float
-
-
 class RetryingRespondent:
     def __init__(
         self,
@@ -354,18 +344,26 @@ class RespondentPool:
     """Keep a number of respondents at work, and replace those that leave."""
 
     def __init__(
-        self, share: LoadShare, rehearsal: Rehearsal, seed: int, log: Path
+        self,
+        rehearsal: Rehearsal,
+        log: Path,
+        *,
+        url: str,
+        seats: int,
+        rate: float,
+        seed: int,
     ) -> None:
-        self.seats = share.seats
+        """Keep `seats` respondents at work, who save `rate` pages a second."""
+        self.seats = seats
         self.people = deque(rehearsal.people)
         self.present: set[RetryingRespondent] = set()
         # Each line is one write that appends.
         self.log = log.open("a", buffering=1)
-        self.engine = LossyEngine(target_of(share.url), connections=2 * self.seats)
+        self.engine = LossyEngine(target_of(url), connections=2 * self.seats)
         self.survey = RehearsalSurvey.of(rehearsal.described)
         self.source = AnswerSource.of(seed, rehearsal.described)
         # Seconds between two pages of one respondent, on average.
-        self.thinking = self.seats / share.rate
+        self.thinking = seats / rate
         # From the engine's clock to the wall clock, which all processes share.
         self.offset = time.time() - clock()
         # Saves without a reply: at the end they are abandoned, and so logged.

@@ -16,7 +16,6 @@ from provisioning.fault_injection.failover import PrimaryLoss
 from provisioning.fault_injection.faults import Fault, FaultContext, NotInjected
 from provisioning.fault_injection.load_processes import (
     LoadProcesses,
-    LoadShare,
     Rehearsal,
     open_rehearsal,
 )
@@ -32,8 +31,6 @@ CALM_LIMIT = 15.0
 FAILOVER_LIMIT = 90.0
 # Seconds after which breakers have opened.
 BREAKERS_OPEN = 2.0
-# What each process contributes to the load; the last one may lose replies.
-PARTS = (0.375, 0.375, 0.25)
 
 
 class TooSlow(Refusal):
@@ -59,12 +56,8 @@ class FaultRun:
     def run(self) -> Report:
         report, options = self.report, self.options
         rehearsal = open_rehearsal(self.stack, self.folder, options.respondents)
-        seats = max(8, round(options.rate * 0.75))
-        shares = [
-            LoadShare(self.stack.address, round(seats * part), options.rate * part)
-            for part in PARTS
-        ]
-        self.load = LoadProcesses(self.folder, rehearsal, shares, options.seed)
+        url, rate, seed = self.stack.address, options.rate, options.seed
+        self.load = LoadProcesses(self.folder, rehearsal, url=url, rate=rate, seed=seed)
         self.context.load = self.load
         try:
             self._warm_up()

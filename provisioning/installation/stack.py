@@ -21,7 +21,7 @@ from provisioning.commands import (
     ROOT,
     Refusal,
     Stopped,
-    port_number,
+    positive_integer,
     print_table,
     step,
     wait_until,
@@ -77,7 +77,7 @@ def parser() -> argparse.ArgumentParser:
     for name in ("up", "rebuild"):
         commands[name].add_argument(
             "--port",
-            type=lambda text: port_number(text, 65536 - len(PORTS)) if text else 0,
+            type=lambda text: positive_integer(text, 65536 - len(PORTS)) if text else 0,
             help="The first of six ports, kept for the next time; empty: the usual"
             " ones, with nginx on 8080.",
         )

@@ -8,7 +8,13 @@ import re
 from functools import partial
 from pathlib import Path
 
-from provisioning.commands import ROOT, Refusal, port_number, positive_integer
+from provisioning.commands import (
+    ROOT,
+    Refusal,
+    port_number,
+    positive_integer,
+    positive_number,
+)
 from provisioning.jmeter.shapes import SHAPES
 from provisioning.load.target import is_loopback
 
@@ -52,16 +58,6 @@ def run_parser(
 def caller_path(text: str) -> Path:
     """Return a path relative to the folder that the command was called from."""
     return Path(os.environ.get("CALLED_FROM", ".")) / text
-
-
-def positive_number(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0
-    if not 0 < number < 1_000_000:
-        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
-    return number
 
 
 def _remotes(text: str) -> list[str]:

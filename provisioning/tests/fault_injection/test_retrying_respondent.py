@@ -12,7 +12,6 @@ from provisioning.fault_injection.answers import AnswerSource, fingerprint
 from provisioning.fault_injection.attempts import Attempt
 from provisioning.fault_injection.retrying_respondent import (
     TABS,
-    LoadShare,
     Rehearsal,
     RespondentPool,
     RetryingRespondent,
@@ -364,9 +363,9 @@ def test_waits_between_retries_grow_up_to_a_limit(saving):
 
 def test_a_pool_replaces_those_who_leave_and_marks_its_log_as_complete(tmp_path):
     log = tmp_path / "attempts.log"
-    share = LoadShare("http://127.0.0.1:9", 1, 1.0)
     rehearsal = Rehearsal(1, DESCRIBED, [(1, "A"), (2, "B")])
-    pool = RespondentPool(share, rehearsal, SEED, log)
+    load = {"url": "http://127.0.0.1:9", "seats": 1, "rate": 1.0, "seed": SEED}
+    pool = RespondentPool(rehearsal, log, **load)
     pool.engine.close()
     pool.engine = FakeEngine()
     pool._admit_next()

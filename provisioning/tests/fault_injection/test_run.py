@@ -15,7 +15,6 @@ from provisioning.fault_injection import load_processes
 from provisioning.fault_injection.faults import BY_NAME, FAULTS, Fault, NotInjected
 from provisioning.fault_injection.load_processes import (
     LoadProcesses,
-    LoadShare,
     Rehearsal,
 )
 from provisioning.fault_injection.recovery import Baseline, Timeline
@@ -183,18 +182,16 @@ def processes(tmp_path, monkeypatch):
         load_processes.multiprocessing, "get_context", lambda method: context
     )
     people = [(n, f"CODE{n}") for n in range(100)]
-    shares = [
-        LoadShare("http://127.0.0.1:1", seats=30, rate=37.5),
-        LoadShare("http://127.0.0.1:1", seats=30, rate=37.5),
-        LoadShare("http://127.0.0.1:2", seats=20, rate=25.0),
-    ]
     rehearsal = Rehearsal(1, {"pages": []}, people)
-    return LoadProcesses(tmp_path, rehearsal, shares, seed=7)
+    url = "http://127.0.0.1:1"
+    return LoadProcesses(tmp_path, rehearsal, url=url, rate=100.0, seed=7)
 
 
 def test_each_respondent_belongs_to_one_process(processes):
-    parts = [process.args[1].people for process in processes.processes]
+    parts = [process.args[0].people for process in processes.processes]
     numbers = [[number for number, _ in people] for people in parts]
+    seats = [process.args[2]["seats"] for process in processes.processes]
+    assert seats == [28, 28, 19]
     assert [len(each) for each in numbers] == [34, 33, 33]
     assert sorted(sum(numbers, [])) == list(range(100))
 
