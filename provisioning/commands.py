@@ -21,6 +21,7 @@ from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from types import FrameType
+from typing import Any
 from urllib.parse import urlsplit
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -114,6 +115,18 @@ def print_figures(figures: Mapping[str, object], indent: str = "  ") -> None:
         print(f"{label:<40}{'' if isinstance(value, Mapping) else value}", flush=True)
         if isinstance(value, Mapping):
             print_figures(value, f"{indent}  ")
+
+
+def missed(
+    figures: Mapping[str, Any], *, least: Mapping[str, float], most: Mapping[str, float]
+) -> list[str]:
+    """Say which figures are below the least, or above the most, that is required."""
+    below = [name for name, limit in least.items() if figures[name] < limit]
+    above = [name for name, limit in most.items() if figures[name] > limit]
+    return [
+        *(f"{name} is {figures[name]}, below {least[name]}" for name in below),
+        *(f"{name} is {figures[name]}, above {most[name]}" for name in above),
+    ]
 
 
 def write_csv(path: Path, rows: Iterable[Sequence[object]]) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from provisioning.benchmarks import compare_revisions, open_codes, phases, soak
-from provisioning.benchmarks.capacity_model import WORKER_MB
+from provisioning.benchmarks.capacity import WORKER_MB
 from provisioning.benchmarks.growth import stored_rows
 from provisioning.benchmarks.machine import describe_machine
 from provisioning.benchmarks.phases import P99_LIMIT_MS, Size, rehearsal_of

@@ -9,20 +9,13 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from provisioning.benchmarks.capacity_model import (
-    HEADROOM,
-    CapacitySheet,
-    Machines,
-    RequestCost,
-    SurveyDay,
-    capacity_sheet,
-    inventory_of,
-)
 from provisioning.commands import (
     ROOT,
     Refusal,
@@ -30,9 +23,236 @@ from provisioning.commands import (
     positive_number,
     write_csv,
 )
+from provisioning.load.respondent import (
+    COMPLETE,
+    CONTENT,
+    DISPLAY,
+    LOGIN,
+    REQUESTS_PER_VISIT,
+    SAVE,
+)
 
 LATEST = ROOT / ".bench" / "latest.json"
 KEPT = ROOT / "provisioning" / "measured" / "bench.json"
+# Classes start together, and a server may be missing.
+HEADROOM = 0.5
+SCHOOL_HOURS = 7
+ITEMS = 5
+# A session lives four hours; measured with its key, about 1 KB.
+SESSION_HOURS = 4
+SESSION_BYTES = 1100
+# Answer, key, and what PostgreSQL adds to a row.
+ROW_BYTES = 130
+# Three surveys (students, teachers, parents) in three languages, with copies.
+CONTENT_COPIES = 9
+CONTENT_BYTES = 8192
+WORKER_MB = 90
+# A commit's flush on a good disk; it holds a connection without using a
+# processor.
+FLUSH_SECONDS = 0.001
+# JMeter 5.6 with cookies, assertions and a connection a thread; jmeter/run
+# prints the split on the machine at hand.
+JMETER_PER_CORE = 600
+# For console, reports, tasks, migrations and replicas, without the taking pool.
+OTHER_CONNECTIONS = 40
+MASTERS = 2
+
+
+class SurveyDay(NamedTuple):
+    takers_per_hour: float
+    pages: int
+    think_seconds: float
+
+
+class Machines(NamedTuple):
+    web_cores: int = 8
+    database_cores: int = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestCost:
+    """Processor µs of an average request of the mix, in each server."""
+
+    gunicorn: float = 0.0
+    nginx: float = 0.0
+    pgbouncer: float = 0.0
+    postgresql: float = 0.0
+    redis: float = 0.0
+    memcached: float = 0.0
+    wal_bytes_per_save: float = 0.0
+
+    @classmethod
+    def of(cls, bench: Mapping[str, Any]) -> RequestCost:
+        used = bench["cpu_us_per_request"]
+        return cls(
+            gunicorn=used.get("gunicorn taking", 0.0),
+            nginx=used.get("nginx", 0.0),
+            pgbouncer=used.get("pgbouncer", 0.0),
+            postgresql=used.get("PostgreSQL", 0.0),
+            redis=used.get("Redis", 0.0),
+            memcached=used.get("Memcached", 0.0),
+            wal_bytes_per_save=bench["saves"].get("wal_bytes_per_save") or 0.0,
+        )
+
+    @property
+    def in_python(self) -> float:
+        """Return the µs for which a worker is held, without queues and flushes."""
+        waited = self.pgbouncer + self.postgresql + self.redis + self.memcached
+        return self.gunicorn + waited
+
+
+class Need(NamedTuple):
+    name: str
+    value: float
+    unit: str
+
+
+class CapacitySheet(NamedTuple):
+    day: SurveyDay
+    needs: list[Need]
+    # How many times the load fits into each resource, with nothing left free.
+    multiples: dict[str, float]
+
+    def value(self, name: str) -> float:
+        return next(need.value for need in self.needs if need.name == name)
+
+    def rows(self) -> Iterator[tuple[str, float, str]]:
+        for need in self.needs:
+            yield need.name, round(need.value, 3), need.unit
+        for resource, multiple in self.multiples.items():
+            yield f"{resource} fit", round(multiple, 2), "times"
+
+    @property
+    def first_to_run_out(self) -> tuple[str, float]:
+        return min(self.multiples.items(), key=lambda item: item[1])
+
+
+def round_up(value: float) -> int:
+    """Round up, except where the excess is only a rounding error."""
+    return math.ceil(round(value, 6))
+
+
+def requests_of_a_person(pages: int) -> dict[str, int]:
+    """Count requests as the load engine sends them: half are saves, from six pages."""
+    content = max(0, pages - REQUESTS_PER_VISIT)
+    return {LOGIN: 2, DISPLAY: 1, CONTENT: content, SAVE: pages, COMPLETE: 3}
+
+
+@dataclass(frozen=True, slots=True)
+class DayLoad:
+    """What a survey day asks of the servers, in each second."""
+
+    requests: Mapping[str, float]
+    total: float
+    # Processor seconds.
+    web: float
+    database: float
+    redis: float
+    pgbouncer: float
+    # By Little's law: how many are in use at any moment.
+    people: float
+    workers: float
+    connections: float
+
+    @classmethod
+    def of(cls, day: SurveyDay, cost: RequestCost) -> DayLoad:
+        starts_per_s = day.takers_per_hour / 3600
+        requests = {
+            view: starts_per_s * count
+            for view, count in requests_of_a_person(day.pages).items()
+        }
+        total = sum(requests.values())
+        # nginx serves content from its cache; the others hold a worker and a
+        # connection, and wait for a flush.
+        flushing = (total - requests[CONTENT]) * FLUSH_SECONDS
+        database = total * cost.postgresql / 1e6
+        return cls(
+            requests=requests,
+            total=total,
+            web=total * (cost.gunicorn + cost.nginx + cost.pgbouncer) / 1e6,
+            database=database,
+            redis=total * cost.redis / 1e6,
+            pgbouncer=total * cost.pgbouncer / 1e6,
+            people=starts_per_s * day.pages * day.think_seconds,
+            workers=total * cost.in_python / 1e6 + flushing,
+            connections=database + flushing,
+        )
+
+
+def capacity_sheet(
+    day: SurveyDay, machines: Machines, cost: RequestCost
+) -> CapacitySheet:
+    load, cores = DayLoad.of(day, cost), machines.web_cores
+    servers = max(1, round_up(load.web / (cores * HEADROOM)))
+    # At least two workers and one connection for each core.
+    workers = max(round_up(load.workers / HEADROOM), 2 * servers * cores)
+    workers = round_up(workers / servers)
+    pool = max(cores, round_up(load.connections / HEADROOM / servers))
+    saves_a_day = day.takers_per_hour * SCHOOL_HOURS * day.pages
+    sessions = day.takers_per_hour * min(SESSION_HOURS, SCHOOL_HOURS) * SESSION_BYTES
+    content = (day.pages + 1) * CONTENT_COPIES * CONTENT_BYTES
+    jmeter = max(1, round_up(load.total / (JMETER_PER_CORE * cores)))
+    each_web, of_cores = "on each web server", f"of {cores} cores"
+    needs = [
+        *(Need(f"{name} requests", n, "per s") for name, n in load.requests.items()),
+        Need("requests", load.total, "per s"),
+        Need("people at once", load.people, ""),
+        Need("web processors used", load.web, "cores"),
+        Need("primary processors used", load.database, "cores"),
+        Need("Redis processor used", load.redis, "cores"),
+        Need("web servers", servers, of_cores),
+        Need("gunicorn workers", workers, each_web),
+        Need("gunicorn memory", workers * WORKER_MB, f"MB {each_web}"),
+        Need("taking pool", pool, f"connections {each_web}"),
+        Need(
+            "database connections", servers * pool + OTHER_CONNECTIONS, "on the primary"
+        ),
+        Need("Redis sessions", sessions / 1e6, "MB"),
+        Need("nginx content", content / 1e6, f"MB {each_web}"),
+        Need("response rows", saves_a_day * ITEMS * ROW_BYTES / 1e9, "GB a day"),
+        Need(
+            "write-ahead log", saves_a_day * cost.wal_bytes_per_save / 1e9, "GB a day"
+        ),
+        Need("JMeter servers", jmeter, of_cores),
+    ]
+    # What there is, and what is used of it.
+    resources = {
+        "web processors": (servers * cores, load.web),
+        "primary processors": (machines.database_cores, load.database),
+        "gunicorn workers": (servers * workers, load.workers),
+        "taking pools": (servers * pool, load.connections),
+        "pgbouncer (one thread each)": (servers, load.pgbouncer),
+        "Redis (one thread)": (1, load.redis),
+    }
+    multiples = {
+        name: available / used if used else math.inf
+        for name, (available, used) in resources.items()
+    }
+    return CapacitySheet(day, needs, multiples)
+
+
+def inventory_of(sheet: CapacitySheet) -> dict[str, int | str | dict[str, int]]:
+    """Return variables of provisioning/ansible, by their names there."""
+    workers = round_up(sheet.value("gunicorn workers") / MASTERS)
+    pool = int(sheet.value("taking pool"))
+    connections = int(sheet.value("database connections"))
+    # Room for a second wave, and for two versions of a template.
+    sessions = max(64, round_up(2 * sheet.value("Redis sessions")))
+    content = max(512, round_up(4 * sheet.value("nginx content")))
+    pools = {"taking": pool, "taking_replica": max(4, pool // 2)}
+    pools |= {"console": 6, "console_replica": 6, "worker": 12, "worker_replica": 2}
+    pools |= {"reports": 3, "reports_replica": 3, "groundswell": 4}
+    return {
+        "taking_workers": workers,
+        "pool_sizes": pools,
+        # Each worker keeps a connection to each alias.
+        "max_client_conn": max(500, 2 * workers * MASTERS + 200),
+        "max_connections": max(100, round_up(connections / 50) * 50),
+        "redis_maxmemory": f"{sessions}mb",
+        "content_cache_size": f"{content}m",
+    }
+
+
 # Illinois: 4.5 million requests an hour by 50,000 people are 90 each.
 EXAMPLES = {
     "Chicago": SurveyDay(takers_per_hour=8_000, pages=45, think_seconds=20),

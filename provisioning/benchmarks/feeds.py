@@ -35,7 +35,13 @@ from provisioning.benchmarks.feed_workers import (
 )
 from provisioning.benchmarks.machine import processor
 from provisioning.benchmarks.stack import SCRATCH, Stack, running_stack
-from provisioning.commands import Refusal, positive_integer, print_table, step
+from provisioning.commands import (
+    Refusal,
+    missed,
+    positive_integer,
+    print_table,
+    step,
+)
 from survey.simulation.oneroster_server import serve
 
 DISTRICTS, PEOPLE = 900, 2_000_000
@@ -136,7 +142,7 @@ def main() -> int:
         feeds_of(stack, Path(folder), options) as feeds,
     ):
         figures = measure(feeds, options.saving)
-    shortcomings = missed(figures)
+    shortcomings = shortcomings_of(figures)
     print("; ".join(shortcomings) or "held")
     figures["passed"] = not shortcomings
     print(json.dumps(figures))
@@ -328,29 +334,26 @@ def print_night(name: str, result: Mapping[str, Any]) -> None:
         print("  not all scans ended in time")
 
 
-def missed(figures: Mapping[str, Any]) -> list[str]:
-    least = {
-        "applied": figures["feeds"],
-        "named_bad": figures["bad"],
-        "bad_night_applied": figures["bad_night_healthy"],
-        "bad_night_exact": figures["feeds"],
-        "killed": 2,
-        "saves_kept": LEAST_SAVES_KEPT,
-        "warm_ratio": LEAST_WARM_RATIO,
-        "rows_compared_per_s": LEAST_ROWS_PER_S,
-    }
-    most = {
-        "window_s": MOST_WINDOW_S,
-        "pools_ratio": MOST_POOLS_RATIO,
-        "memory_mb": MOST_MEMORY_MB,
-        **dict.fromkeys(WRONG, 0),
-    }
-    below = [name for name, limit in least.items() if figures[name] < limit]
-    above = [name for name, limit in most.items() if figures[name] > limit]
-    return [
-        *(f"{name} is {figures[name]}, below {least[name]}" for name in below),
-        *(f"{name} is {figures[name]}, above {most[name]}" for name in above),
-    ]
+def shortcomings_of(figures: Mapping[str, Any]) -> list[str]:
+    return missed(
+        figures,
+        least={
+            "applied": figures["feeds"],
+            "named_bad": figures["bad"],
+            "bad_night_applied": figures["bad_night_healthy"],
+            "bad_night_exact": figures["feeds"],
+            "killed": 2,
+            "saves_kept": LEAST_SAVES_KEPT,
+            "warm_ratio": LEAST_WARM_RATIO,
+            "rows_compared_per_s": LEAST_ROWS_PER_S,
+        },
+        most={
+            "window_s": MOST_WINDOW_S,
+            "pools_ratio": MOST_POOLS_RATIO,
+            "memory_mb": MOST_MEMORY_MB,
+            **dict.fromkeys(WRONG, 0),
+        },
+    )
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:

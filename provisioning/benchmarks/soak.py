@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
-from provisioning.benchmarks.capacity_model import WORKER_MB
+from provisioning.benchmarks.capacity import WORKER_MB
 from provisioning.benchmarks.phases import USUAL_SAVES, Rehearsal, Size, refuse_silence
 from provisioning.benchmarks.stack import Stack
 from provisioning.commands import Refusal, wait_until

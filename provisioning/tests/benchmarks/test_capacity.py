@@ -10,15 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from provisioning.benchmarks import capacity_model
-from provisioning.benchmarks.capacity import inventory_lines, with_digits
-from provisioning.benchmarks.capacity_model import (
+from provisioning.benchmarks import capacity
+from provisioning.benchmarks.capacity import (
     CapacitySheet,
     Machines,
     RequestCost,
     SurveyDay,
     capacity_sheet,
+    inventory_lines,
     inventory_of,
+    with_digits,
 )
 from provisioning.commands import ROOT
 from provisioning.tests.conftest import run
@@ -73,8 +74,8 @@ def test_illinois_is_1250_requests_a_second():
 
 
 def test_short_surveys_read_no_content():
-    assert sum(capacity_model.requests_of_a_person(45).values()) == 90
-    assert capacity_model.requests_of_a_person(3)["survey_content"] == 0
+    assert sum(capacity.requests_of_a_person(45).values()) == 90
+    assert capacity.requests_of_a_person(3)["survey_content"] == 0
 
 
 def test_people_at_once_follow_littles_law():
@@ -221,8 +222,8 @@ def test_nginx_holds_no_worker():
 
 
 def test_rounding_up_ignores_rounding_errors():
-    assert capacity_model.round_up(2.0000001) == 2
-    assert capacity_model.round_up(2.001) == 3
+    assert capacity.round_up(2.0000001) == 2
+    assert capacity.round_up(2.001) == 3
 
 
 def test_a_missing_server_costs_nothing():

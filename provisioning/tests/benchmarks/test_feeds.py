@@ -14,11 +14,11 @@ from provisioning.benchmarks.feed_servers import (
     DistrictServers,
 )
 from provisioning.benchmarks.feeds import (
-    missed,
     named,
     parse_options,
     print_night,
     rows_per_s,
+    shortcomings_of,
 )
 from survey.rosters.oneroster.store import OneRosterInvalid, OneRosterStore
 from survey.simulation.oneroster import SyntheticDistrict
@@ -173,7 +173,7 @@ GOOD = {
 
 
 def test_all_requirements_together_pass():
-    assert missed(GOOD) == []
+    assert shortcomings_of(GOOD) == []
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_all_requirements_together_pass():
     ],
 )
 def test_a_missed_requirement_is_named(name, value):
-    [found] = missed({**GOOD, name: value})
+    [found] = shortcomings_of({**GOOD, name: value})
     assert found.startswith(f"{name} is {value}, ")
 
 

@@ -32,7 +32,7 @@ import psutil
 import psycopg2
 import pytest
 
-from provisioning.benchmarks.capacity_model import WORKER_MB
+from provisioning.benchmarks.capacity import WORKER_MB
 from provisioning.benchmarks.soak import LONGEST_START, start_of_a_worker
 from provisioning.benchmarks.stack import running_stack
 from provisioning.fault_injection.stack import RunningStack

@@ -6,9 +6,7 @@ import time
 
 import pytest
 
-from provisioning.load.access_log import LoggedRequest, Step
-from provisioning.load.crowd import Crowd
-from provisioning.load.replay import (
+from provisioning.jmeter.replay import (
     ASKED,
     DISPLAYED,
     OUTSIDE,
@@ -17,6 +15,8 @@ from provisioning.load.replay import (
     assign_people,
     preparation,
 )
+from provisioning.load.access_log import LoggedRequest, Step
+from provisioning.load.crowd import Crowd
 from provisioning.load.respondent import RehearsalSurvey, Respondent
 from provisioning.load.target import target_of
 from provisioning.tests.load.helpers import DESCRIBED, engine_for, reply

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from provisioning.jmeter.slowest import LEAST, Slowest, sentence_of
+from provisioning.jmeter.report import LEAST, Slowest, sentence_of
 
 
 def test_the_slowest_view_page_and_survey_are_named():
