@@ -79,7 +79,7 @@ def rehearsal_of(
     details, codes = stack.open_rehearsal(*shape, f"--respondents={size.respondents}")
     growth.settle(stack, details["administration_id"])
     survey = RehearsalSurvey.of(details)
-    drivers = Drivers.start(size.drivers, stack.target, survey, codes)
+    drivers = Drivers(size.drivers, stack.target, survey, codes)
     try:
         yield Rehearsal(stack, size, details, drivers)
     finally:

@@ -12,7 +12,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 from provisioning.commands import Refusal, print_table
 from provisioning.jmeter.jmeter_process import JmeterRun
@@ -31,19 +31,15 @@ PERCENTILES = {
 PAGE = re.compile(r"/(?:take/pages|content/.+)/([1-9]\d*)/$")
 COLUMNS = {"error_percent": "errorPct", **PERCENTILES}
 
+# Of a shape in slo.json: error_percent, rate_percent, and bounds by sampler and
+# percentile.
+Levels = dict[str, Any]
 # Columns of a sampler, which is named as the view it requests.
 Statistics = Mapping[str, Mapping[str, float]]
 # Of fewer requests, the 95th percentile is the slowest one.
 LEAST = 20
 
 Figures = dict[str, dict[str, str | float]]
-
-
-class ServiceLevels(TypedDict):
-    error_percent: float
-    rate_percent: float
-    # Bounds by sampler and percentile.
-    samplers: dict[str, dict[str, float]]
 
 
 class Slowest:
@@ -90,11 +86,11 @@ def sentence_of(figures: Figures) -> str:
     return f"Slowest, of those with {LEAST} requests: {', '.join(parts) or 'none'}."
 
 
-def read_levels(path: Path, shape: str) -> ServiceLevels:
+def read_levels(path: Path, shape: str) -> Levels:
     """Return the levels of one shape; refuse a file where one is missing."""
     views = SHAPES[shape].views if shape in SHAPES else VIEWS
     try:
-        levels: ServiceLevels = json.loads(path.read_text())[shape]
+        levels: Levels = json.loads(path.read_text())[shape]
         used = {name for bounds in levels["samplers"].values() for name in bounds}
         is_complete = (
             {"error_percent", "rate_percent"} <= levels.keys()
@@ -112,7 +108,7 @@ def read_levels(path: Path, shape: str) -> ServiceLevels:
 
 
 def report(
-    output: Path, load: Load, levels: ServiceLevels, run: JmeterRun, *, remote: bool
+    output: Path, load: Load, levels: Levels, run: JmeterRun, *, remote: bool
 ) -> dict[str, Any]:
     path = output / "dashboard" / "statistics.json"
     if not path.exists():
@@ -163,7 +159,7 @@ def conclude(
     statistics: Statistics,
     missed: Mapping[tuple[str, str], str],
     *,
-    levels: ServiceLevels,
+    levels: Levels,
     slowest: Slowest,
     cores: Mapping[str, float],
     sentences: Iterable[str],
@@ -230,7 +226,7 @@ def read_results(
 
 
 def missed_levels(
-    statistics: Statistics, *, rate: float, people: float, levels: ServiceLevels
+    statistics: Statistics, *, rate: float, people: float, levels: Levels
 ) -> dict[tuple[str, str], str]:
     """Return a sentence for each view and measure that missed its level.
 

@@ -11,7 +11,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from itertools import chain, islice, repeat
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkProcess
@@ -147,29 +146,24 @@ class Driver:
         return respondents
 
 
-@dataclass(slots=True)
 class Drivers:
     """Load processes that do the same thing at the same time."""
 
-    pipes: list[Connection]
-    processes: list[ForkProcess]
-
-    @classmethod
-    def start(
-        cls, count: int, target: Target, survey: RehearsalSurvey, codes: Sequence[str]
-    ) -> Drivers:
+    def __init__(
+        self, count: int, target: Target, survey: RehearsalSurvey, codes: Sequence[str]
+    ) -> None:
         # Forked: nothing has to be imported or handed over again.
         context = multiprocessing.get_context("fork")
-        drivers = cls([], [])
+        self.pipes: list[Connection] = []
+        self.processes: list[ForkProcess] = []
         for number in range(count):
             ours, theirs = context.Pipe()
             driver = Driver(target, survey, codes[number::count], seed=number)
             process = context.Process(target=_serve, args=(theirs, driver), daemon=True)
             process.start()
             theirs.close()
-            drivers.pipes.append(ours)
-            drivers.processes.append(process)
-        return drivers
+            self.pipes.append(ours)
+            self.processes.append(process)
 
     def __len__(self) -> int:
         return len(self.pipes)

@@ -132,7 +132,7 @@ def test_a_fetched_reply_has_to_have_an_accepted_status(server, accepted, fails)
 def drivers(survey_server):
     survey = RehearsalSurvey.of(DESCRIBED)
     codes = [f"CODE{n}" for n in range(5)]
-    drivers = Drivers.start(2, target_of(survey_server.address), survey, codes)
+    drivers = Drivers(2, target_of(survey_server.address), survey, codes)
     yield drivers
     drivers.stop()
 
