@@ -124,8 +124,8 @@ def missed(
     below = [name for name, limit in least.items() if figures[name] < limit]
     above = [name for name, limit in most.items() if figures[name] > limit]
     return [
-        *(f"{name} is {figures[name]}, below {least[name]}" for name in below),
-        *(f"{name} is {figures[name]}, above {most[name]}" for name in above),
+        *(f"{name} is {figures[name]}, below {least[name]:g}" for name in below),
+        *(f"{name} is {figures[name]}, above {most[name]:g}" for name in above),
     ]
 
 
