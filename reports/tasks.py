@@ -1,16 +1,18 @@
-"""Celery tasks; `exports.job` registers the job that makes an export."""
+"""Celery tasks; the modules named `job` and `archives` register kinds of jobs."""
 
 from __future__ import annotations
 
 from celery import shared_task
 
-from reports import rollup
-from reports.exports import job, requests
+from reports import requested_files, rollup
+from reports.exports import job
 from reports.publishing import publications as publishing_job
 from reports.results import job as results_job
+from reports.school_report import archives
 from reports.scores import job as scores_job
 
 __all__ = [
+    "archives",
     "delete_old_exports",
     "job",
     "publishing_job",
@@ -28,7 +30,7 @@ def roll_up_rates() -> None:
 
 @shared_task
 def delete_old_exports() -> None:
-    requests.delete_old_exports()
+    requested_files.delete_expired()
 
 
 @shared_task

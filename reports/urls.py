@@ -10,6 +10,7 @@ from reports.console.publishing import views as publishing
 from reports.console.rates import views as rates
 from reports.console.results import views as results
 from reports.console.results.comments import results_comments
+from reports.console.scores import archives
 from reports.console.scores import comparison_views as comparisons
 from reports.console.scores import views as scores
 
@@ -53,6 +54,17 @@ urlpatterns = [
     ),
     path("results/<int:pk>/scores/", scores.scores_table, name="scores_table"),
     path("results/<int:pk>/scores.csv", scores.scores_csv, name="scores_csv"),
+    path("results/<int:pk>/reports/", archives.scores_reports, name="scores_reports"),
+    path(
+        "results/<int:pk>/reports/<int:archive>/file/",
+        archives.scores_reports_file,
+        name="scores_reports_file",
+    ),
+    path(
+        "results/<int:pk>/reports/<int:archive>/delete/",
+        archives.scores_reports_delete,
+        name="scores_reports_delete",
+    ),
     path(
         "results/<int:pk>/scores/rates/",
         comparisons.scores_rates,

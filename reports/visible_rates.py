@@ -267,20 +267,35 @@ def lines_of_school(
     calendar: SchoolCalendar = MONDAY_TO_FRIDAY,
 ) -> list[SchoolRateLine]:
     """Make a school's lines in several administrations, in their order. 1 statement."""
-    administrations = list(administrations)
-    rows = SchoolRate.objects.filter(school=school, administration__in=administrations)
-    by_administration = {row.administration_id: row for row in rows}
-    return [
-        _line_of(
-            by_administration[one.pk],
-            one,
-            school,
-            calendar,
-            exact=sees_all_of(permissions, one, school),
-        )
-        for one in administrations
-        if one.pk in by_administration
-    ]
+    return lines_of_schools(permissions, [school], administrations, calendar)[school.pk]
+
+
+def lines_of_schools(
+    permissions: Permissions,
+    schools: Iterable[School],
+    administrations: Iterable[Administration],
+    calendar: SchoolCalendar = MONDAY_TO_FRIDAY,
+) -> dict[int, list[SchoolRateLine]]:
+    """Make the lines of several schools, by school. 1 statement."""
+    schools, administrations = list(schools), list(administrations)
+    rows = SchoolRate.objects.filter(
+        school__in=schools, administration__in=administrations
+    )
+    found = {(row.school_id, row.administration_id): row for row in rows}
+    return {
+        school.pk: [
+            _line_of(
+                found[school.pk, one.pk],
+                one,
+                school,
+                calendar,
+                exact=sees_all_of(permissions, one, school),
+            )
+            for one in administrations
+            if (school.pk, one.pk) in found
+        ]
+        for school in schools
+    }
 
 
 def lines_for_everybody(

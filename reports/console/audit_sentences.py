@@ -15,6 +15,18 @@ def register() -> None:
             "download school report": gettext_noop(
                 "{who} downloaded a school's report: {subject}"
             ),
+            "ask for school reports": gettext_noop(
+                "{who} asked for the reports of all schools: {subject}"
+            ),
+            "make school reports": gettext_noop(
+                "The reports that {who} asked for were made: {subject}"
+            ),
+            "download school reports": gettext_noop(
+                "{who} downloaded the reports of all schools: {subject}"
+            ),
+            "delete school reports": gettext_noop(
+                "{who} deleted a file with reports of schools: {subject}"
+            ),
             "ask for export": gettext_noop("{who} asked for an export: {subject}"),
             "ask for export with names": gettext_noop(
                 "{who} asked for names in {subject}"

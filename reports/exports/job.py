@@ -1,27 +1,16 @@
-"""Make the file of an export: read one snapshot, shuffle it, write it, check it.
-
-Until the very end everything is in a folder of this run's own. So a repeated
-job starts from nothing, and a worker that was thought dead but still runs
-cannot disturb its successor.
-"""
+"""Make the file of an export: read one snapshot, shuffle it, write it, check it."""
 
 from __future__ import annotations
 
-import errno
-import hashlib
-import secrets
-import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from django.db import DEFAULT_DB_ALIAS, transaction
-from django.utils import timezone
+from django.db import DEFAULT_DB_ALIAS
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from accounts import audit
 from accounts.permissions import Permissions
 from reports.exports import codebook, codebook_table
 from reports.exports.anonymise import Shuffle
@@ -33,12 +22,11 @@ from reports.exports.reading import plan_of, read_snapshot, too_many_columns
 from reports.exports.row_builder import ExportPlan, RowBuilder
 from reports.exports.wide_rows import WideRowBuilder
 from reports.exports.xlsx_file import MOST_COLUMNS, XlsxFile
-from reports.models.exports import KEPT_FOR, Export
-from survey.files import new_name, path_of, share
-from survey.jobs import Cancelled, JobRefused, Progress, TakenOver, job
+from reports.models.exports import Export
+from reports.requested_files import keep_files, scratch_folder
+from survey.jobs import JobRefused, Progress, job
 from survey.models import Job
 
-FOLDER = "exports"
 DATA_FILE, CODEBOOK_FILE, TABLE_FILE = "data", "codebook.html", "codebook.csv"
 # Bytes of the stream that are turned into rows at once: some thousand people
 # of a usual survey. As Python objects their answers take 100 times as much.
@@ -47,10 +35,6 @@ PERMISSIONS_CHANGED = gettext_lazy(
     "Your permissions have changed since you requested this"
     " export, so no file was made. Create a new export: it will"
     " contain what you may see now."
-)
-DISK_FULL = gettext_lazy(
-    "The disk is full, so no file was made. Tell the system"
-    " administrator, and start this export again."
 )
 
 
@@ -77,16 +61,9 @@ def make_export(job: Job, progress: Progress) -> None:
     # The person may have lost the role since requesting it.
     if not export.is_allowed(Permissions(export.by)):
         raise JobRefused(PERMISSIONS_CHANGED)
-    folder = path_of(f"{FOLDER}/.{export.pk}-{secrets.token_hex(8)}/any").parent
-    try:
+    with scratch_folder(export) as folder:
         result = build_files(export, folder, progress)
-        keep_files(export, folder, result, progress)
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise JobRefused(DISK_FULL) from error
-        raise
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        keep_export(export, folder, result, progress)
     # Not with `begin_step`, which raises if someone cancels: the file is kept.
     progress.message = _("Ready: %(rows)s rows.") % {"rows": f"{result.rows.rows:,}"}
     progress.done = progress.total = result.respondents
@@ -172,54 +149,25 @@ def batches(bundles: Iterable[list[bytes]]) -> Iterator[list[bytes]]:
         yield lines
 
 
-def keep_files(
+def keep_export(
     export: Export, folder: Path, result: ExportResult, progress: Progress
 ) -> None:
-    """Move the files out of `folder`, and record them in one transaction."""
-    data = folder / DATA_FILE
-    with data.open("rb") as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-    size = data.stat().st_size
-    suffixes = {DATA_FILE: export.suffix, CODEBOOK_FILE: ".html", TABLE_FILE: ".csv"}
-    names = {file: new_name(FOLDER, suffix) for file, suffix in suffixes.items()}
-    for file_name, name in names.items():
-        # On the same disk, so the file appears at once or not at all.
-        share(folder / file_name)
-        (folder / file_name).rename(path_of(name))
-    now = timezone.now()
-    try:
-        with transaction.atomic():
-            Export.objects.filter(pk=export.pk, made_at=None).update(
-                made_at=now,
-                expires_at=now + KEPT_FOR,
-                file_name=names[DATA_FILE],
-                codebook_name=names[CODEBOOK_FILE],
-                codebook_table_name=names[TABLE_FILE],
-                size=size,
-                rows=result.rows.rows,
-                respondents=result.respondents,
-                responses=result.responses,
-                joined_people=result.rows.plan.joined_people,
-                people=result.rows.plan.people,
-                sha256=sha256,
-            )
-            audit.record(
-                "make export",
-                by=export.by,
-                subject=export,
-                **export.place_for_audit(),
-                after={
-                    "respondents": result.respondents,
-                    "responses": result.responses,
-                    "sha256": sha256,
-                    "identities": export.identities,
-                },
-            )
-            progress.confirm()
-    except (TakenOver, Cancelled):
-        # After any other error it is not known whether the transaction was
-        # committed. A file without a row is swept up later, but a row without
-        # its file would be wrong for good.
-        for name in names.values():
-            path_of(name).unlink(missing_ok=True)
-        raise
+    keep_files(
+        export,
+        {
+            "file_name": (folder / DATA_FILE, export.suffix),
+            "codebook_name": (folder / CODEBOOK_FILE, ".html"),
+            "codebook_table_name": (folder / TABLE_FILE, ".csv"),
+        },
+        progress,
+        after={
+            "respondents": result.respondents,
+            "responses": result.responses,
+            "identities": export.identities,
+        },
+        rows=result.rows.rows,
+        respondents=result.respondents,
+        responses=result.responses,
+        joined_people=result.rows.plan.joined_people,
+        people=result.rows.plan.people,
+    )

@@ -3,6 +3,7 @@ from reports.models.exports import Export
 from reports.models.panels import PanelProject
 from reports.models.publications import Publication, PublishedPlace
 from reports.models.rates import Curve, GradeRate, RollUp, SchoolRate
+from reports.models.report_archives import ReportArchive
 from reports.models.results import CountedSchool, GroupResults, ResultsRollUp
 from reports.models.scores import Calibration, ReleasedItem, ScoreRow, Scoring
 
@@ -18,6 +19,7 @@ __all__ = [
     "PublishedPlace",
     "ReleasedItem",
     "ReleasedSentence",
+    "ReportArchive",
     "ResultsRollUp",
     "RollUp",
     "SchoolRate",

@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import TypedDict
-
 from django.conf import settings
 from django.db import models
 from django.db.models import Q, QuerySet
-from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, pgettext
+from django.utils.translation import gettext_lazy
 
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions, Places
 from reports.models.panels import PanelProject
-from survey.models import Job, Role
+from reports.models.requested_files import COMPLETE_OR_NONE, AuditPlace, RequestedFile
+from survey.models import Role
 
-KEPT_FOR = timedelta(days=7)
-# Fields of an export with the names of its files.
-FILE_NAMES = ("file_name", "codebook_name", "codebook_table_name")
 # The capabilities for an export, and for one with names. One role must have
 # both: otherwise two roles together would join answers and names.
 RESPONSES = (Capability.SEE_RESPONSES,)
 IDENTITIES = (Capability.SEE_RESPONSES, Capability.SEE_IDENTITIES)
-
-
-class AuditPlace(TypedDict, total=False):
-    """Arguments for `accounts.audit.record`."""
-
-    school: School | None
-    district: District | None
 
 
 class ValueType(models.TextChoices):
@@ -42,8 +29,12 @@ class ValueType(models.TextChoices):
     TEXT = "text", gettext_lazy("text")
 
 
-class Export(models.Model):
-    """A request for a file, and the record of it once the file is deleted."""
+class Export(RequestedFile):
+    """A request for a file with responses."""
+
+    FILE_NAMES = ("file_name", "codebook_name", "codebook_table_name")
+    FOLDER = "exports"
+    MADE, DELETED = "make export", "delete export"
 
     class Format(models.TextChoices):
         WIDE = "wide", gettext_lazy("CSV, one row for each respondent")
@@ -52,10 +43,6 @@ class Export(models.Model):
 
     by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="exports"
-    )
-    created_at = models.DateTimeField(default=timezone.now)
-    job = models.OneToOneField(
-        "survey.Job", on_delete=models.SET_NULL, null=True, related_name="+"
     )
 
     format = models.CharField(max_length=16, choices=Format)
@@ -87,17 +74,11 @@ class Export(models.Model):
     # Scope of the responses: {"state": false, "districts": [], "schools": []}.
     places = models.JSONField(default=dict)
 
-    made_at = models.DateTimeField(null=True)
-    expires_at = models.DateTimeField(null=True)
-    deleted_at = models.DateTimeField(null=True)
-    # Names in the private files; empty before the export is made and after the
-    # file is deleted.
-    file_name = models.CharField(max_length=100, blank=True)
+    # Names in the private files, like that of the file itself.
     codebook_name = models.CharField(max_length=100, blank=True)
     codebook_table_name = models.CharField(
         max_length=100, blank=True, default="", db_default=""
     )
-    size = models.BigIntegerField(null=True)
     rows = models.BigIntegerField(null=True)
     respondents = models.BigIntegerField(null=True)
     # IDs in a panel, in which a person has a row for each administration.
@@ -105,7 +86,6 @@ class Export(models.Model):
     # People with rows in several administrations of a panel.
     joined_people = models.BigIntegerField(null=True)
     responses = models.BigIntegerField(null=True)
-    sha256 = models.CharField(max_length=64, blank=True)
 
     class Meta:
         ordering = ("-created_at", "-pk")
@@ -123,10 +103,7 @@ class Export(models.Model):
                 name="only_a_panel_has_a_project",
             ),
             models.CheckConstraint(
-                condition=Q(file_name="")
-                | Q(made_at__isnull=False, expires_at__isnull=False)
-                & ~Q(sha256="")
-                & Q(deleted_at=None),
+                condition=COMPLETE_OR_NONE,
                 name="an_exports_file_has_a_checksum_and_an_end",
             ),
         )
@@ -160,7 +137,7 @@ class Export(models.Model):
             schools=frozenset(self.places.get("schools", ())),
         )
 
-    def place_for_audit(self) -> AuditPlace:
+    def audit_place(self) -> AuditPlace:
         """Return the place for the audit log, if the scope is a single place.
 
         Administrators of that place may then read the entry.
@@ -183,31 +160,6 @@ class Export(models.Model):
     @property
     def blank_types(self) -> list[str]:
         return [str(one.label) for one in ValueType if one in self.blank_missing]
-
-    @property
-    def has_file(self) -> bool:
-        return bool(self.file_name)
-
-    @property
-    def status(self) -> str:
-        """Return "ready", "deleted" or the state of the job."""
-        if self.file_name:
-            return "ready"
-        if self.deleted_at is not None:
-            return "deleted"
-        if self.job is None or self.job.state == Job.State.FAILED:
-            return "not finished"
-        return self.job.state
-
-    @property
-    def status_label(self) -> str:
-        if self.file_name:
-            return pgettext("export", "ready")
-        if self.deleted_at is not None:
-            return pgettext("export", "deleted")
-        if self.job:
-            return str(self.job.get_state_display()).lower()
-        return pgettext("export", "not finished")
 
     @property
     def people_in_words(self) -> str:

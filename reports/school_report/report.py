@@ -27,7 +27,7 @@ from reports.scores.visible import (
 )
 from reports.scores.words import band_ranges, band_tone, band_words, change_words
 from reports.suppression import HIDDEN
-from reports.visible_rates import lines_of_school
+from reports.visible_rates import lines_of_schools
 from survey.definitions.measures import measures_of
 from survey.definitions.schema import Texts
 from survey.models import Administration
@@ -199,83 +199,200 @@ def school_report(
     school: School,
     language: str,
 ) -> SchoolReport:
-    """Read a school's report in a language of the survey. 11 statements.
+    """Read a school's report in a language of the survey. 9 statements.
 
     To be called with the language of `frame_language_for` active. Raises KeyError
     for a language that the survey does not have.
     """
-    earlier = earlier_waves(administration)
-    visible = results_for(permissions).filter(pk__in=[one.pk for one in earlier])
-    seen = {
-        one.pk
-        for one in visible.select_related("results_roll_up")
-        if permissions.places(capability_for(one)).has_school(school)
-    }
-    waves = [*(one for one in earlier if one.pk in seen), administration]
-    lines = {
-        line.administration.pk: line
-        for line in lines_of_school(permissions, school, waves)
-    }
-    line = lines.get(administration.pk)
-    frame = frame_language_for(language)
-    about = (administration, school, language, frame, line)
-    if line is None:
-        return SchoolReport(*about, _("This school does not take part."))
-    if not line.is_reached:
-        words = _("There is no report for this school: %(words)s.")
-        return SchoolReport(*about, words % {"words": line.words})
-    waves = [one for one in waves if one.pk in lines and lines[one.pk].is_reached]
-    places = _places(permissions, administration, school)
-    found = scores_of_waves(waves, places.values())
-    own = found[administration.pk].get(_of_school(school))
-    if not own:
-        return SchoolReport(*about, _("The scores have not been calculated yet."))
-    if not any(own.values()):
+    [report] = SchoolReports(permissions, administration, language).of([school])
+    return report
+
+
+class SchoolReports:
+    """Reads the reports of many schools in one language.
+
+    4 statements, and those of the published survey.
+
+    To be made and used with the language of `frame_language_for` active.
+    """
+
+    def __init__(
+        self, permissions: Permissions, administration: Administration, language: str
+    ) -> None:
+        self.permissions = permissions
+        self.administration = administration
+        self.language = language
+        self.frame_language = frame_language_for(language)
+        earlier = earlier_waves(administration)
+        visible = results_for(permissions).filter(pk__in=[one.pk for one in earlier])
+        # Where the user may see the results of each wave.
+        self.seen = {
+            one.pk: permissions.places(capability_for(one))
+            for one in visible.select_related("results_roll_up")
+        }
+        self.waves = [one for one in earlier if one.pk in self.seen]
+        self.texts = SurveyTexts(administration, language, self.frame_language)
+        self._benchmarks: dict[int, tuple[str, bool]] = {}
+
+    def leave_out_waves(self, district_id: int | None) -> None:
+        """Leave out waves that are not seen in a whole district, or the state."""
+        self.waves = [
+            one
+            for one in self.waves
+            if self.seen[one.pk].state
+            or district_id is not None
+            and self.seen[one.pk].has_district(district_id)
+        ]
+
+    @property
+    def shows_state(self) -> bool:
+        places = self.permissions.places(capability_for(self.administration))
+        return is_shared(self.administration) or places.state
+
+    def of(self, schools: Sequence[School]) -> list[SchoolReport]:
+        """Return a report for each school. 5 statements, and 1 for new benchmarks."""
+        waves = [*self.waves, self.administration]
+        lines = lines_of_schools(self.permissions, schools, waves)
+        around = {school.pk: self._places(school) for school in schools}
+        places = {place for found in around.values() for _name, place in found}
+        scores = scores_of_waves(waves, places)
+        self._read_benchmarks(scores[self.administration.pk])
+        return [
+            self._report(school, lines[school.pk], around[school.pk], scores)
+            for school in schools
+        ]
+
+    def _report(
+        self,
+        school: School,
+        lines: Sequence[SchoolRateLine],
+        places: Sequence[tuple[str, Place]],
+        scores: Mapping[int, Mapping[Place, Scores]],
+    ) -> SchoolReport:
+        by_wave = {line.administration.pk: line for line in lines}
+        line = by_wave.get(self.administration.pk)
+        frame = self.frame_language
+        about = (self.administration, school, self.language, frame, line)
+        if line is None:
+            return SchoolReport(*about, _("This school does not take part."))
+        if not line.is_reached:
+            words = _("There is no report for this school: %(words)s.")
+            return SchoolReport(*about, words % {"words": line.words})
+        own = scores[self.administration.pk].get(_of_school(school))
+        if not own:
+            return SchoolReport(*about, _("The scores have not been calculated yet."))
+        if not any(own.values()):
+            return SchoolReport(
+                *about,
+                _(
+                    "There is no report for this school: with so few answers it would"
+                    " show what somebody answered, or would let it be calculated."
+                ),
+            )
+        waves = [
+            one
+            for one in self.waves
+            if self.seen[one.pk].has_school(school)
+            and one.pk in by_wave
+            and by_wave[one.pk].is_reached
+        ]
+        parts = ReportParts(
+            self.administration,
+            self.texts,
+            places,
+            [*waves, self.administration],
+            scores,
+        )
+        essentials, others = parts.read()
+        keys = frozenset().union(*(one.benchmarks for one in own.values() if one))
+        benchmarks = [self._benchmarks[key] for key in keys if key in self._benchmarks]
         return SchoolReport(
             *about,
-            _(
-                "There is no report for this school: with so few answers it would"
-                " show what somebody answered, or would let it be calculated."
-            ),
+            "",
+            essentials,
+            others,
+            sorted({title for title, _is_of_people in benchmarks}),
+            any(is_of_people for _title, is_of_people in benchmarks),
         )
-    parts = ReportParts(administration, language, frame, places, waves, found)
-    essentials, others = parts.read()
-    calibrations = Calibration.objects.filter(
-        pk__in=frozenset().union(*(one.benchmarks for one in own.values() if one))
-    ).select_related("administration__published__survey")
-    benchmarks = list(
-        calibrations.defer(
-            "items",
-            "administration__published__definition",
-            "administration__published__survey__source",
+
+    def _places(self, school: School) -> list[tuple[str, Place]]:
+        """Return the school, and the places around it that the user may see."""
+        own = self.permissions.places(capability_for(self.administration))
+        is_for_all = is_shared(self.administration)
+        places = [(school.name, _of_school(school))]
+        if is_for_all or own.has_district(school.district_id):
+            district = (LEVELS.DISTRICT.value, school.district_id)
+            places.append((school.district.name, district))
+        if self.shows_state:
+            places.append((_("All schools"), (LEVELS.STATE.value, 0)))
+        return places
+
+    def _read_benchmarks(self, scores: Mapping[Place, Scores]) -> None:
+        keys = {
+            key
+            for found in scores.values()
+            for score in found.values()
+            if score
+            for key in score.benchmarks
+        }
+        unknown = keys - self._benchmarks.keys()
+        if not unknown:
+            return
+        calibrations = (
+            Calibration.objects.filter(pk__in=unknown)
+            .select_related("administration__published__survey")
+            .defer(
+                "items",
+                "administration__published__definition",
+                "administration__published__survey__source",
+            )
         )
-    )
-    return SchoolReport(
-        *about,
-        "",
-        essentials,
-        others,
-        sorted({one.administration.title for one in benchmarks}),
-        any(one.scale_unit == PEOPLE for one in benchmarks),
-    )
+        self._benchmarks |= {
+            one.pk: (one.administration.title, one.scale_unit == PEOPLE)
+            for one in calibrations
+        }
 
 
 def _of_school(school: School) -> Place:
     return LEVELS.SCHOOL.value, school.pk
 
 
-def _places(
-    permissions: Permissions, administration: Administration, school: School
-) -> dict[str, Place]:
-    """Return the school, and the places around it whose results the user may see."""
-    own = permissions.places(capability_for(administration))
-    is_for_all = is_shared(administration)
-    places = {school.name: _of_school(school)}
-    if is_for_all or own.has_district(school.district_id):
-        places[school.district.name] = (LEVELS.DISTRICT.value, school.district_id)
-    if is_for_all or own.state:
-        places[_("All schools")] = (LEVELS.STATE.value, 0)
-    return places
+class SurveyTexts:
+    """The texts of a survey's measures and items. 1 statement.
+
+    And those of the published survey.
+    """
+
+    def __init__(
+        self, administration: Administration, language: str, frame_language: str
+    ) -> None:
+        published = published_survey(administration.published_id)
+        self.items = published.definition["items"]
+        self._localizer = Localizer.of(published.definition, language)
+        self._frame_language = frame_language
+        content = measures_of(administration.published.survey)
+        self.content = content or {"essentials": [], "measures": []}
+
+    def text(self, texts: Texts | None, otherwise: str = "") -> Text:
+        found, code = self._localizer.find(texts)
+        if not found:
+            return Text(html_of(otherwise))
+        html = html_of(found, dict.fromkeys(self.items, "…"))
+        if code.lower().split("-")[0] == self._frame_language:
+            return Text(html)
+        return Text(html, _language_attributes(code))
+
+    @cached_property
+    def questions(self) -> dict[str, list[tuple[Text, bool]]]:
+        """The items of each measure, and whether they count the other way round."""
+        return {
+            measure["name"]: [
+                (self.text(self.items[item["name"]].get("label")), item["reversed"])
+                for item in measure["items"]
+                if item["name"] in self.items
+            ]
+            for measure in self.content["measures"]
+        }
 
 
 @dataclass(frozen=True)
@@ -283,34 +400,17 @@ class ReportParts:
     """Makes the parts of a report from scores."""
 
     administration: Administration
-    language: str
-    frame_language: str
-    places: Mapping[str, Place]
+    texts: SurveyTexts
+    # The school first.
+    places: Sequence[tuple[str, Place]]
     waves: Sequence[Administration]
     scores: Mapping[int, Mapping[Place, Scores]]
 
     def read(
         self,
     ) -> tuple[list[tuple[ReportPart, list[ReportPart]]], list[ReportPart]]:
-        """Return essentials with their measures, and measures without one.
-
-        1 statement, and those of the published survey.
-        """
-        published = published_survey(self.administration.published_id)
-        definition = published.definition
-        localizer = Localizer.of(definition, self.language)
-        content = measures_of(self.administration.published.survey)
-        content = content or {"essentials": [], "measures": []}
-
-        def text(texts: Texts | None, otherwise: str = "") -> Text:
-            found, code = localizer.find(texts)
-            if not found:
-                return Text(html_of(otherwise))
-            html = html_of(found, dict.fromkeys(definition["items"], "…"))
-            if code.lower().split("-")[0] == self.frame_language:
-                return Text(html)
-            return Text(html, _language_attributes(code))
-
+        """Return essentials with their measures, and measures without one."""
+        text, content = self.texts.text, self.texts.content
         measures: dict[str, list[ReportPart]] = {}
         for measure in content["measures"]:
             name = measure["name"]
@@ -324,14 +424,7 @@ class ReportParts:
                 text(measure["description"]),
                 self._lines(name, is_positive=is_positive),
                 self._trend(name, is_positive=is_positive),
-                [
-                    (
-                        text(definition["items"][item["name"]].get("label")),
-                        item["reversed"],
-                    )
-                    for item in measure["items"]
-                    if item["name"] in definition["items"]
-                ],
+                self.texts.questions[name],
                 f"{own.people:,}" if own else "",
                 is_positive,
             )
@@ -354,7 +447,7 @@ class ReportParts:
 
     @cached_property
     def _own_scores(self) -> Scores:
-        [school, *_others] = self.places.values()
+        [(_name, school), *_others] = self.places
         return self.scores[self.administration.pk][school]
 
     def _is_scored(self, name: str) -> bool:
@@ -363,7 +456,7 @@ class ReportParts:
     def _lines(self, name: str, *, is_positive: bool = True) -> list[ScoreLine]:
         found = self.scores[self.administration.pk]
         lines = []
-        for place, key in self.places.items():
+        for place, key in self.places:
             scores = found.get(key, {})
             score = scores.get(name)
             is_hidden = name in scores and score is None or key not in found
@@ -375,7 +468,7 @@ class ReportParts:
         now = self._own_scores.get(name)
         if now is None:
             return []
-        [school, *_others] = self.places.values()
+        [(_name, school), *_others] = self.places
         lines: list[ScoreLine] = []
         before: VisibleScore | None = None
         for wave in self.waves:

@@ -82,6 +82,7 @@ DISTRICT_REFERENCES: Mapping[str, Reference] = {
     # By the database, with their schools.
     "accounts.SchoolListing.district": R.SCHOOLS,
     "reports.Export.district": R.MOVED,
+    "reports.ReportArchive.district": R.MOVED,
     "reports.SchoolRate.district": R.MOVED,
     "survey.Administration.district": R.MOVED,
     "survey.Administration_districts.district": R.ADAPTED,

@@ -29,8 +29,9 @@ from accounts.http import CSV, StaffRequest
 from accounts.permissions import Capability
 from reports.console.exports.forms import ExportForm
 from reports.console.exports.panel_form import PanelForm
-from reports.exports.requests import ExportRefused, delete_file, request_export
+from reports.exports.requests import request_export
 from reports.models.exports import Export, exports_visible_to
+from reports.requested_files import QuotaExceeded, delete_file
 from survey.files import download, path_of
 from survey.models import Administration
 
@@ -123,7 +124,7 @@ def _show_form(
                     request=request,
                     **form.choices,
                 )
-            except ExportRefused as refused:
+            except QuotaExceeded as refused:
                 form.add_error(None, str(refused))
             else:
                 return redirect("export_detail", export.pk)
@@ -239,7 +240,7 @@ def _record_download(request: StaffRequest, export: Export, action: str) -> None
             by=export.by,
             request=request,
             subject=export,
-            **export.place_for_audit(),
+            **export.audit_place(),
             after={"identities": export.identities, "sha256": export.sha256},
         )
 

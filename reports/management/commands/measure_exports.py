@@ -13,9 +13,9 @@ from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
 
 from accounts.models import Membership, User
 from accounts.permissions import Places
-from reports.exports.requests import delete_file
 from reports.exports.snapshot import Selection
 from reports.models import Export
+from reports.requested_files import delete_file
 from survey import jobs
 from survey.administrations import AdministrationNotFound, get_administration
 from survey.database.replica.reports import reports_database

@@ -17,9 +17,9 @@ from django.utils import timezone
 
 from accounts.models import AuditEntry, User
 from accounts.staff import dismiss
-from reports.exports import job, reading, requests, snapshot
+from reports import requested_files
+from reports.exports import job, reading, snapshot
 from reports.models import Export
-from reports.models.exports import FILE_NAMES
 from reports.tests.exports.conftest import answer, identify, made, requested
 from reports.tests.exports.test_formats import content, rows_of
 from settings.tests.patience import patience
@@ -60,7 +60,7 @@ def test_the_job_makes_the_file_and_its_record(staff, fall, people):
     assert export.job.state == Job.State.DONE
     assert (export.job.done, export.job.total) == (8, 8)
     assert (export.rows, export.responses) == (8, 16)
-    kept = {Path(getattr(export, field)).name for field in FILE_NAMES}
+    kept = {Path(getattr(export, field)).name for field in Export.FILE_NAMES}
     assert files() - before == kept
     assert path_of(export.file_name).stat().st_mode & 0o777 == 0o600
     [entry] = AuditEntry.objects.filter(action="make export")
@@ -257,13 +257,13 @@ def test_cancelling_before_the_commit_leaves_no_files(staff, fall, people, monke
 
 @pytest.mark.django_db
 def test_cancelling_after_the_commit_keeps_the_file(staff, fall, people, monkeypatch):
-    keep = job.keep_files
+    keep = job.keep_export
 
     def cancel_too_late(*args):
         keep(*args)
         args[-1].cancel_asked = True
 
-    monkeypatch.setattr(job, "keep_files", cancel_too_late)
+    monkeypatch.setattr(job, "keep_export", cancel_too_late)
     export = made(staff.state, fall)
     assert (export.job.state, export.status) == (Job.State.DONE, "ready")
     assert (export.job.done, export.job.total) == (12, 12)
@@ -298,7 +298,7 @@ def test_a_full_disk_is_reported(staff, fall, people, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(job.WideRowBuilder, "write", full)
-    assert made(staff.state, fall).job.message == job.DISK_FULL
+    assert made(staff.state, fall).job.message == requested_files.DISK_FULL
 
 
 @pytest.mark.django_db
@@ -307,7 +307,7 @@ def test_expired_files_are_deleted_and_records_stay(staff, fall, people):
     past = timezone.now() - timedelta(seconds=1)
     Export.objects.filter(pk=old.pk).update(expires_at=past)
     names = [old.file_name, old.codebook_name, old.codebook_table_name]
-    requests.delete_old_exports()
+    requested_files.delete_expired()
     old.refresh_from_db()
     assert (old.file_name, old.codebook_table_name, old.status) == ("", "", "deleted")
     assert old.rows == 12
@@ -352,7 +352,7 @@ def test_leftovers_of_dead_workers_are_deleted(staff, fall, people):
     long_ago = time.time() - ORPHANED_AFTER - 60
     for path in (forgotten, stray, path_of(export.file_name)):
         os.utime(path, (long_ago, long_ago))
-    requests.delete_old_exports()
+    requested_files.delete_expired()
     assert not forgotten.exists()
     assert not stray.exists()
     assert fresh.exists()

@@ -35,6 +35,7 @@ from accounts.models import (
 from reports.models import (
     Calibration,
     Export,
+    ReportArchive,
     ResultsRollUp,
     ScoreRow,
     Scoring,
@@ -208,6 +209,13 @@ ROUTE_PARAMETERS = (
     RouteParameter("roster_* pk", pk_of("roster"), shared=True),
     RouteParameter("merge_* pk", pk_of("merge")),
     RouteParameter("scores_* pk", pk_of("administration"), shared=True),
+    RouteParameter(
+        "scores_reports_* archive",
+        pk_of("report_archive"),
+        shared=True,
+        value_within_shared=pk_of("report_archive_of_shared"),
+        only_user="administrator",
+    ),
     RouteParameter("school_report* pk", pk_of("administration"), shared=True),
     RouteParameter("school_report* school", pk_of("school")),
     RouteParameter("rates_school* pk", pk_of("school")),
@@ -466,6 +474,12 @@ def create_files(
         "export": create_export(
             mark, administration, analyst, {"districts": [district.pk]}
         ),
+        "report_archive": create_report_archive(
+            mark, administration, administrator, district
+        ),
+        "report_archive_of_shared": create_report_archive(
+            mark, shared, administrator, district
+        ),
         "merge": PlaceMerge.objects.create(
             kind="schools",
             district=district,
@@ -531,6 +545,7 @@ def create_state(marks: str, published: PublishedSurvey, head: User) -> PlaceObj
             "card_set": create_card_set(marks, administration, head, format="csv"),
             "roster": create_roster_upload(marks, administration, head),
             "export": create_export(marks, administration, head, everything),
+            "report_archive": create_report_archive(marks, administration, head, None),
             **create_personal_objects(marks, head),
         },
     )
@@ -631,6 +646,27 @@ def create_export(
     )
     export.administrations.add(administration)
     return export
+
+
+def create_report_archive(
+    mark: str, administration: Administration, by: User, district: District | None
+) -> ReportArchive:
+    now = timezone.now()
+    return ReportArchive.objects.create(
+        by=by,
+        job=create_finished_job("school_reports.make", mark, by),
+        administration=administration,
+        district=district,
+        language="en",
+        waves=[administration.pk],
+        made_at=now,
+        expires_at=now + timedelta(days=7),
+        file_name=write_file("school-reports", ".zip", f"reports of {mark}"),
+        size=20,
+        sha256="0" * 64,
+        schools=1,
+        reports=1,
+    )
 
 
 def create_personal_objects(mark: str, user: User) -> dict[str, Any]:
@@ -947,6 +983,7 @@ def form_values_of(place: PlaceObjects) -> dict[str, Any]:
         "batch": place.batch.pk,
         "code_file": place.code_file.pk,
         "export": place.export.pk,
+        "archive": place.report_archive.pk,
         "upload": place.roster.pk,
     }
     plural = {f"{name}s": value for name, value in ids.items()}

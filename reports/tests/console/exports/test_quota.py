@@ -7,7 +7,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.tests.logging_in import log_in
-from reports.exports import requests
+from reports import requested_files
 from reports.models import Export
 from survey.models import Job
 
@@ -27,11 +27,11 @@ def ask(client, fall):
 
 
 def test_a_user_has_five_exports_waiting_at_most(staff, ask):
-    for _ in range(requests.MOST_UNFINISHED):
+    for _ in range(requested_files.MOST_UNFINISHED):
         assert ask(staff.analyst).status_code == 302
     refused = ask(staff.analyst)
     assert refused.status_code == 200
-    assert "You have 5 exports that are not ready yet." in refused.content.decode()
+    assert "You have 5 files that are not ready yet." in refused.content.decode()
     assert Export.objects.count() == Job.objects.count() == 5
     # Another user is not affected, and an export that ends makes room.
     assert ask(staff.dana).status_code == 302
@@ -43,7 +43,7 @@ def test_a_user_has_five_exports_waiting_at_most(staff, ask):
 
 
 def test_a_user_keeps_files_up_to_a_quota(staff, ask, monkeypatch):
-    monkeypatch.setattr(requests, "MOST_BYTES", 3 * 10**9)
+    monkeypatch.setattr(requested_files, "MOST_BYTES", 3 * 10**9)
     now = timezone.now()
     kept = [
         Export.objects.create(

@@ -1,0 +1,183 @@
+"""Keep files that users requested: quotas, and complete files or none.
+
+Until the very end everything is in a folder of this run's own. So a repeated
+job starts from nothing, and a worker that was thought dead but still runs
+cannot disturb its successor.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from django.db import DEFAULT_DB_ALIAS, transaction
+from django.db.models import Sum
+from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from accounts import audit
+from accounts.models import User
+from reports.models import Export, ReportArchive
+from reports.models.requested_files import KEPT_FOR, RequestedFile
+from survey.files import delete_orphans, new_name, path_of, share
+from survey.jobs import Cancelled, JobRefused, Progress, TakenOver
+
+KINDS: tuple[type[RequestedFile], ...] = (Export, ReportArchive)
+# Of one user. Each job reads the replica and writes the shared disk.
+MOST_UNFINISHED = 5
+MOST_BYTES = 20 * 10**9
+DISK_FULL = gettext_lazy(
+    "The disk is full, so no file was made. Tell the system"
+    " administrator, and try again."
+)
+
+
+class QuotaExceeded(Exception):
+    """The message tells the user why, and what to do."""
+
+
+def refuse_above_quota(user: User) -> None:
+    """Raise QuotaExceeded if the user should finish or delete files first.
+
+    Inside a transaction, whose end the user's next request waits for. 1 statement,
+    and 2 for each kind of file.
+    """
+    # So each request counts the one before.
+    User.objects.select_for_update().get(pk=user.pk)
+    unfinished = kept = 0
+    for kind in KINDS:
+        own = kind._default_manager.using(DEFAULT_DB_ALIAS).filter(by=user)
+        unfinished += own.filter(job__ended_at=None, job__isnull=False).count()
+        with_file = own.exclude(file_name="")
+        kept += with_file.aggregate(bytes=Sum("size"))["bytes"] or 0
+    if unfinished >= MOST_UNFINISHED:
+        raise QuotaExceeded(
+            _(
+                "You have %(most_unfinished)s files that are not ready yet."
+                " Wait for one of them or cancel one, then try again."
+            )
+            % {"most_unfinished": MOST_UNFINISHED}
+        )
+    if kept >= MOST_BYTES:
+        raise QuotaExceeded(
+            _(
+                "Your files take %(kept)s GB, and you may keep %(most_bytes)s GB."
+                " Delete files that you no longer need, then try again."
+            )
+            % {"kept": f"{kept / 10**9:.0f}", "most_bytes": f"{MOST_BYTES / 10**9:.0f}"}
+        )
+
+
+@contextmanager
+def scratch_folder(requested: RequestedFile) -> Iterator[Path]:
+    """Make a folder on the disk of the private files, and delete it at the end.
+
+    Raises JobRefused when the disk is full.
+    """
+    name = f"{requested.FOLDER}/.{requested.pk}-{secrets.token_hex(8)}/any"
+    folder = path_of(name).parent
+    try:
+        yield folder
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise JobRefused(DISK_FULL) from error
+        raise
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def keep_files(
+    requested: RequestedFile,
+    paths: Mapping[str, tuple[Path, str]],
+    progress: Progress,
+    *,
+    after: Mapping[str, object],
+    **fields: object,
+) -> None:
+    """Move files out of the scratch folder, and record them in one transaction.
+
+    `paths` has a path and a suffix for each field with the name of a file, `after`
+    what the audit log says, and `fields` are stored.
+    """
+    data = paths["file_name"][0]
+    with data.open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    size = data.stat().st_size
+    folder = requested.FOLDER
+    names = {field: new_name(folder, suffix) for field, (_, suffix) in paths.items()}
+    for field, (path, _suffix) in paths.items():
+        # On the same disk, so the file appears at once or not at all.
+        share(path)
+        path.rename(path_of(names[field]))
+    now = timezone.now()
+    try:
+        with transaction.atomic():
+            rows = type(requested)._default_manager.filter(pk=requested.pk)
+            rows.filter(made_at=None).update(
+                made_at=now,
+                expires_at=now + KEPT_FOR,
+                size=size,
+                sha256=sha256,
+                **names,
+                **fields,
+            )
+            audit.record(
+                requested.MADE,
+                by=requested.by,
+                subject=requested,
+                **requested.audit_place(),
+                after={**after, "sha256": sha256},
+            )
+            progress.confirm()
+    except (TakenOver, Cancelled):
+        # After any other error it is not known whether the transaction was
+        # committed. A file without a row is swept up later, but a row without
+        # its file would be wrong for good.
+        for name in names.values():
+            path_of(name).unlink(missing_ok=True)
+        raise
+
+
+def delete_file(
+    requested: RequestedFile, *, by: User | str, request: HttpRequest | None = None
+) -> None:
+    """Delete the file and those beside it; the record stays."""
+    names = [getattr(requested, field) for field in requested.FILE_NAMES]
+    with transaction.atomic():
+        rows = type(requested)._default_manager.filter(pk=requested.pk)
+        deleted = rows.exclude(file_name="").update(
+            **dict.fromkeys(requested.FILE_NAMES, ""), deleted_at=timezone.now()
+        )
+        # A second request finds nothing to delete, and logs nothing.
+        if deleted:
+            audit.record(
+                requested.DELETED,
+                by=by,
+                request=request,
+                subject=requested,
+                **requested.audit_place(),
+            )
+    # After the commit, because a row must never name a file that is gone.
+    for name in filter(None, names):
+        path_of(name).unlink(missing_ok=True)
+
+
+def delete_expired() -> None:
+    """Delete expired files, and files that no row names."""
+    for kind in KINDS:
+        with_file = kind._default_manager.using(DEFAULT_DB_ALIAS).exclude(file_name="")
+        for requested in with_file.filter(expires_at__lte=timezone.now()):
+            delete_file(requested, by="delete_old_exports")
+
+        def names_in_use(kind: type[RequestedFile] = kind) -> set[str]:
+            rows = kind._default_manager.using(DEFAULT_DB_ALIAS).exclude(file_name="")
+            return {name for row in rows.values_list(*kind.FILE_NAMES) for name in row}
+
+        delete_orphans(kind.FOLDER, names_in_use)
