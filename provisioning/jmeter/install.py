@@ -73,7 +73,7 @@ def _assemble(home: Path, digest: str) -> None:
         (draft / name).mkdir(parents=True)
     with ThreadPoolExecutor(max_workers=6) as pool:
         artifacts = read_artifacts()
-        contents = pool.map(_download, artifacts, artifacts.values())
+        contents = pool.map(download, artifacts, artifacts.values())
         for path, content in zip(artifacts, contents, strict=True):
             (draft / place_of(path)).write_bytes(content)
     # JMeter's configuration is inside one of the files.
@@ -87,8 +87,9 @@ def _assemble(home: Path, digest: str) -> None:
     draft.rename(home)
 
 
-def read_artifacts() -> dict[str, str]:
-    lines = ARTIFACTS.read_text().splitlines()
+def read_artifacts(listed: Path = ARTIFACTS) -> dict[str, str]:
+    """Return paths in a Maven repository, and the SHA-256 of each file."""
+    lines = listed.read_text().splitlines()
     pairs = [line.split() for line in lines if not line.startswith("#")]
     return {path: digest for digest, path in pairs}
 
@@ -100,7 +101,8 @@ def place_of(path: str) -> str:
     return f"lib/ext/{name}" if name.startswith("ApacheJMeter_") else f"lib/{name}"
 
 
-def _download(path: str, digest: str) -> bytes:
+def download(path: str, digest: str) -> bytes:
+    """Return a file of the Maven repository; raises Refusal if it is another one."""
     mirror = os.environ.get("MAVEN_MIRROR", CENTRAL).rstrip("/")
     address = f"{mirror}/{path}"
     if not address.startswith(("https://", "http://", "file://")):
@@ -120,7 +122,7 @@ def _download(path: str, digest: str) -> bytes:
                 ) from None
         time.sleep(2**attempt / 4)
     if hashlib.sha256(content).hexdigest() != digest:
-        raise Refusal(f"{path} is not what jmeter/artifacts.txt expects")
+        raise Refusal(f"{path} is not what artifacts.txt expects")
     return content
 
 
