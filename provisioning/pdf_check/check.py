@@ -24,10 +24,11 @@ FOLDER = Path(__file__).parent
 def main() -> int:
     parser = argparse.ArgumentParser(
         prog="provisioning/check_pdf",
-        description="Checks PDF files, such as reports of schools, against PDF/UA-1 with"
-        " veraPDF 1.28.2, which it downloads first (9 MB, checked against"
-        " provisioning/pdf_check/artifacts.txt). Ends with 1 if a file fails. Paths are those below the repository, or absolute. Needs a"
-        " JDK from Java 17 on (apt-get install openjdk-17-jdk-headless).",
+        description="Checks PDF files, such as reports of schools, against PDF/UA-1"
+        " with veraPDF 1.28.2, which it downloads first (9 MB, checked against"
+        " provisioning/pdf_check/artifacts.txt). Ends with 1 if a file fails.",
+        epilog="Paths are absolute, or below the repository. Needs a JDK from Java 17"
+        " on (apt-get install openjdk-17-jdk-headless).",
     )
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE.pdf")
     files = [path.resolve() for path in parser.parse_args().files]

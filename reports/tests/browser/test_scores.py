@@ -15,6 +15,7 @@ from reports.tests.console.scores.conftest import (  # noqa: F401
     survey,
 )
 from reports.tests.scores.conftest import closed
+from settings.tests.patience import patience
 from survey.tests.browser.accessibility import scrolls_sideways, violations
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -101,3 +102,24 @@ def test_an_analyst_compares_two_waves_and_downloads_the_table(
     # Each point leads to the report of its school.
     page.mouse.click(*page.locator(".scatter a path").evaluate(MIDDLE_OF_POINT))
     expect(page.get_by_role("heading", level=1)).to_have_text("Lincoln")
+
+
+def test_reports_of_all_schools_are_ordered(at_screen, staff, fall):  # noqa: F811
+    page = at_screen(staff.dana)
+    page.goto(f"/console/results/{fall.pk}/scores/")
+    page.get_by_role("link", name="Reports of all schools").click()
+    page.get_by_label("Language of the reports").select_option("es")
+    assert violations(page) == []
+    page.get_by_role("button", name="Make the ZIP file").click()
+    # This server runs a job within the request.
+    link = page.get_by_role("link", name="Download the ZIP file")
+    expect(link).to_be_visible(timeout=patience(15) * 1000)
+    assert violations(page) == []
+    with page.expect_download() as download:
+        link.click()
+    assert download.value.suggested_filename == "reports-fall-2026-riverside-es.zip"
+
+    phone = at_screen(staff.dana, **PHONE)
+    phone.goto(f"/console/results/{fall.pk}/reports/")
+    assert violations(phone) == []
+    assert not scrolls_sideways(phone)

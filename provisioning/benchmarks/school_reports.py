@@ -1,0 +1,133 @@
+"""`provisioning/measure_school_reports`: time a ZIP with the reports of all schools.
+
+Runs on private servers with a replica: made-up people who have answered 60 items of 15
+measures, and the job that makes the file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from provisioning.benchmarks.results import ITEMS_ON_A_PAGE, REPLICA_PORT
+from provisioning.benchmarks.scores import ADD_MEASURES, CLOSE
+from provisioning.benchmarks.stack import private_application, sql_file
+from provisioning.commands import positive_integer, print_table, run_command, step
+
+MOST_SECONDS_EACH, MOST_MEGABYTES = 2.5, 600
+SCHOOLS = 4000
+MAKE = """
+import json, resource, sys, time
+import django; django.setup()
+from contextlib import ExitStack
+from django.db import connections
+from accounts.models import Membership, User
+from reports.models import ReportArchive
+from reports.school_report.archives import make_archive
+from survey import jobs
+from survey.administrations import get_administration
+from survey.models import Job
+administration = get_administration("measured")
+by = User.objects.create(email="measured@example.org")
+Membership.objects.create(user=by, role="state")
+archive = ReportArchive.objects.create(
+    administration=administration, language=sys.argv[1], by=by)
+archive.job = Job.objects.create(
+    kind=make_archive.name, subject_id=archive.pk, by=by)
+archive.save(update_fields=["job"])
+statements = [0]
+def count(execute, *arguments):
+    statements[0] += 1
+    return execute(*arguments)
+began = time.perf_counter()
+with ExitStack() as stack:
+    for alias in connections:
+        stack.enter_context(connections[alias].execute_wrapper(count))
+    jobs.run(archive.job_id)
+seconds = time.perf_counter() - began
+archive.refresh_from_db()
+archive.job.refresh_from_db()
+if not archive.file_name:
+    sys.exit(archive.job.message)
+own, children = (
+    resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+print(json.dumps({
+    "schools": archive.schools, "reports": archive.reports,
+    "seconds": round(seconds, 1),
+    "processor_seconds_of_pdf": round(children.ru_utime + children.ru_stime, 1),
+    "statements": statements[0],
+    "memory_mb": own.ru_maxrss // 1024, "memory_of_pdf_mb": children.ru_maxrss // 1024,
+    "size_mb": round(archive.size / 1e6, 1)}))
+"""
+
+
+def main() -> int:
+    options = parse_options()
+    schools, items = options.schools, options.items
+    with private_application(GROUNDSWELL_TEST_REPLICA=REPLICA_PORT) as application:
+        with step(f"Answering {items} items in {schools:,} schools"):
+            details, _ = application.open_rehearsal(
+                "--respondents=1",
+                f"--pages={items // ITEMS_ON_A_PAGE}",
+                f"--items={ITEMS_ON_A_PAGE}",
+            )
+            each = options.people
+            application.sql(sql_file("invite_people", schools=schools, each=each))
+            keys = [item["id"] for page in details["pages"] for item in page["items"]]
+            listed = ",".join(map(str, keys))
+            application.sql(sql_file("answer_items", items=listed, half=items // 2))
+        # Measures are frozen when a survey is published.
+        application.sql("ALTER TABLE survey_surveymeasures DISABLE TRIGGER USER")
+        application.run_python(
+            *("-c", ADD_MEASURES, str(items // options.measures)),
+            failing="The measures were not added",
+        )
+        application.sql(CLOSE)
+        application.manage("roll_up_rates")
+        application.manage("roll_up_results", "measured")
+        application.manage("score_administration", "measured")
+        with step("Making the reports"):
+            printed = application.run_python(
+                "-c", MAKE, "en", failing="The file was not made"
+            )
+    figures = json.loads(printed.strip().splitlines()[-1])
+    each_seconds = figures["seconds"] / max(1, figures["reports"])
+    figures["seconds_each"] = round(each_seconds, 2)
+    print_table(
+        ("reports", "s", "s each", "statements", "job", "PDF process", "file"),
+        [
+            (
+                f"{figures['reports']:,}",
+                f"{figures['seconds']:,}",
+                f"{each_seconds:.2f}",
+                f"{figures['statements']:,}",
+                f"{figures['memory_mb']} MB",
+                f"{figures['memory_of_pdf_mb']} MB",
+                f"{figures['size_mb']} MB",
+            )
+        ],
+    )
+    figures["hours_for_4000"] = round(each_seconds * SCHOOLS / 3600, 2)
+    print(json.dumps(figures))
+    most = max(figures["memory_mb"], figures["memory_of_pdf_mb"])
+    return int(each_seconds > MOST_SECONDS_EACH or most > MOST_MEGABYTES)
+
+
+def parse_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="provisioning/measure_school_reports",
+        description="Times a ZIP file with the reports of all schools. Ends with 1 if a"
+        f" report takes more than {MOST_SECONDS_EACH} s, or a process more than"
+        f" {MOST_MEGABYTES} MB.",
+    )
+    add, number = parser.add_argument, positive_integer
+    add("--schools", type=number, default=SCHOOLS)
+    add("--people", type=number, default=40, help="in each school")
+    add("--items", type=number, default=60, help="a multiple of 5")
+    add("--measures", type=number, default=15, help="with equally many items")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(run_command("provisioning/measure_school_reports", main))
