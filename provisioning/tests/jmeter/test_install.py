@@ -47,7 +47,7 @@ def test_jmeter_is_assembled_once(repository, monkeypatch):
 
 def test_a_changed_artifact_is_refused(repository):
     (repository / "x" / "ApacheJMeter-5.6.3.jar").write_bytes(b"something else")
-    with pytest.raises(Refusal, match="is not what jmeter/artifacts.txt expects"):
+    with pytest.raises(Refusal, match="is not what artifacts.txt expects"):
         install.prepare_jmeter()
     assert not (install.cache_folder() / install.NAME).exists()
 
