@@ -87,9 +87,12 @@ def _assemble(home: Path, digest: str) -> None:
     draft.rename(home)
 
 
-def read_artifacts(listed: Path = ARTIFACTS) -> dict[str, str]:
-    """Return paths in a Maven repository, and the SHA-256 of each file."""
-    lines = listed.read_text().splitlines()
+def read_artifacts(listed: Path | None = None) -> dict[str, str]:
+    """Return paths in a Maven repository, and the SHA-256 of each file.
+
+    Of JMeter, or of another list.
+    """
+    lines = (listed or ARTIFACTS).read_text().splitlines()
     pairs = [line.split() for line in lines if not line.startswith("#")]
     return {path: digest for digest, path in pairs}
 
