@@ -27,6 +27,13 @@ def places_with_scores(
     return permissions.places(capability_for(administration))
 
 
+def districts_with_scores(
+    permissions: Permissions, administration: Administration
+) -> QuerySet[District]:
+    """Return the districts that the user sees as a whole."""
+    return permissions.districts(capability_for(administration))
+
+
 def schools_with_scores(
     permissions: Permissions, administration: Administration
 ) -> QuerySet[SchoolRate]:
@@ -58,8 +65,8 @@ class ScoresScope:
         2 statements.
         """
         administration = administration_or_404(request.permissions, pk)
-        capability = capability_for(administration)
-        districts = list(request.permissions.districts(capability).order_by("name"))
+        seen = districts_with_scores(request.permissions, administration)
+        districts = list(seen.order_by("name"))
         asked = request.GET.get("district", "")
         district = next((one for one in districts if str(one.pk) == asked), None)
         if asked and district is None:
