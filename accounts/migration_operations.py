@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+from django.db.migrations.operations import CreateModel
+from django.db.migrations.operations.base import Operation, OperationCategory
+from django.db.migrations.state import ProjectState
+
+
+class CreateModels(Operation):
+    """Create all models of an app, which may refer to each other.
+
+    Django makes the classes of all related models again after each CreateModel:
+    3,700 classes for our 80 models. Here they are made once, after the last one.
+    """
+
+    category = OperationCategory.ADDITION
+
+    def __init__(self, models: Sequence[CreateModel]) -> None:
+        self.models = models
+
+    def state_forwards(self, app_label: str, state: ProjectState) -> None:
+        # It is made again, with all models, when the first table is created.
+        state.__dict__.pop("apps", None)
+        for model in self.models:
+            model.state_forwards(app_label, state)
+
+    def database_forwards(
+        self,
+        app_label: str,
+        schema_editor: BaseDatabaseSchemaEditor,
+        from_state: ProjectState,
+        to_state: ProjectState,
+    ) -> None:
+        for model in self.models:
+            model.database_forwards(app_label, schema_editor, from_state, to_state)
+
+    def database_backwards(
+        self,
+        app_label: str,
+        schema_editor: BaseDatabaseSchemaEditor,
+        from_state: ProjectState,
+        to_state: ProjectState,
+    ) -> None:
+        for model in reversed(self.models):
+            model.database_backwards(app_label, schema_editor, from_state, to_state)
+
+    def describe(self) -> str:
+        return f"Create {len(self.models)} models"
