@@ -32,6 +32,8 @@ TESTS_FAILED, NO_TESTS_COLLECTED = 1, 5
 MOST_REPEATED = 10
 # What needs neither Chromium, nor servers, nor a long time.
 FAST = "not browser and not alone and not slow"
+# Niceness of tests beside those of the stack.
+GIVE_WAY = 5
 # More than cores: tests often wait for browsers, servers and processes. But each
 # process costs a minute of processor time for its servers and its own start, and
 # two more run the tests of the stack and of SQLite.
@@ -100,7 +102,8 @@ def run_everything(chosen: Sequence[str], workers: int, *, postgres_only: bool) 
     with ExitStack() as stack:
         with step("Starting PostgreSQL, pgbouncer, Redis and Memcached"):
             servers = start_servers(workers, stack)
-        # The tests of the stack mostly wait, and those on SQLite need no server.
+        # The tests of the stack mostly wait, and have time limits of the product's:
+        # the others give way to them. Those on SQLite need no server.
         groups = {"Tests of the whole stack": "alone"}
         if not postgres_only:
             groups["Tests on SQLite of what has its own SQL for it"] = "sqlite"
@@ -173,6 +176,7 @@ class PytestRun:
             output = TemporaryFile()  # noqa: SIM115
             self.output = self.stack.enter_context(output)
         self.cache = Path(self.stack.enter_context(TemporaryDirectory()))
+        self.niceness = 0 if select == "alone" else GIVE_WAY
         options = ["-m", select, "-o", f"cache_dir={self.cache}"]
         if workers > 1:
             # By file, because servers and browsers are started once for a file.
@@ -188,7 +192,7 @@ class PytestRun:
 
     def start(self, options: Sequence[str]) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            [PYTHON, "-m", "pytest", *options],
+            ["nice", f"-n{self.niceness}", PYTHON, "-m", "pytest", *options],
             cwd=ROOT,
             env=self.environment,
             stdout=self.output,
