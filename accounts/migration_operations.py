@@ -1,3 +1,5 @@
+"""Migration operations that Django does not have."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -12,7 +14,7 @@ class CreateModels(Operation):
     """Create all models of an app, which may refer to each other.
 
     Django makes the classes of all related models again after each CreateModel:
-    3,700 classes for our 80 models. Here they are made once, after the last one.
+    3,700 classes for 80 models. Here they are made once, after the last one.
     """
 
     category = OperationCategory.ADDITION
