@@ -1428,7 +1428,13 @@ def hanging_pool(stack: Stack) -> Iterator[None]:
         stack.supervisor.calls.stopProcessGroup("taking")
         stack.supervisor.calls.startProcessGroup("taking")
         until(lambda: stack.ask("GET", "/")[0] == 200)
+        # The first one answers before the masters have started the others.
+        until(lambda: workers() == complete)
 
+    def workers() -> int:
+        return len(workers_of(stack.supervisor.programs(), "taking"))
+
+    complete = workers()
     for name, (before, after) in changes.items():
         assert before in written[name]
         (folder / name).write_text(written[name].replace(before, after, 1))
