@@ -209,88 +209,109 @@ def chart_pages(
     `earlier` are those of an earlier administration. There, items with other answers
     are left out. `comments` are released sentences by item.
     """
-    localizer = Localizer.of(
-        definition, language, dict.fromkeys(definition["items"], "…")
-    )
     # Item of a measure -> options such as "Don't know", which are not on its scale.
     scales = {
         item["name"]: measure["missing"]
         for measure in (measures["measures"] if measures else [])
         for item in measure["items"]
     }
+    localizer = Localizer.of(
+        definition, language, dict.fromkeys(definition["items"], "…")
+    )
+    charts = ItemCharts(definition, localizer, scales, places, earlier, comments)
     counted = {
         name
         for group in places.values()
         if group
         for name in (*group.items, *group.hidden_items)
     }
+    for page in definition["pages"]:
+        blocks = []
+        for block in page["blocks"]:
+            found = [charts.of(name) for name in block["items"] if name in counted]
+            # Not calculated texts, which have neither a question nor answers.
+            found = [one for one in found if one.plain_label or one.columns]
+            if found:
+                blocks.append((localizer.text(block["label"]), found))
+        if blocks:
+            yield ChartPage(localizer.text(page["title"]), blocks)
 
-    def chart(name: str) -> ItemChart:
-        item = definition["items"][name]
+
+@dataclass(frozen=True, slots=True)
+class ItemCharts:
+    """Makes the charts of a survey's items; the fields are those of `chart_pages`."""
+
+    definition: SurveyDefinition
+    localizer: Localizer
+    scales: Mapping[str, Sequence[str]]
+    places: Mapping[str, VisibleGroup | None]
+    earlier: Mapping[str, VisibleGroup | None]
+    comments: Mapping[str, Sequence[str]]
+
+    def of(self, name: str) -> ItemChart:
+        item = self.definition["items"][name]
+        option_set = self.definition["option_sets"].get(item.get("option_set", ""), [])
         options = {
-            option["value"]: localizer.plain(option["label"])
-            for option in definition["option_sets"].get(item.get("option_set", ""), [])
+            option["value"]: self.localizer.plain(option["label"])
+            for option in option_set
         }
-        kind: ChartKind = "text"
-        found = [group.items.get(name) for group in places.values() if group]
-        otherwise: Measured = "choice" if options else "text"
-        measured = next((one.measured for one in found if one), otherwise)
-        if measured == "choice":
-            kind = "scale" if name in scales else "choice"
-        elif measured in ("multiple", "number"):
-            kind = cast("ChartKind", measured)
-        before = next((one for one in found if one), None)
+        found = [group.items.get(name) for group in self.places.values() if group]
+        now = next((one for one in found if one), None)
+        kind = self._kind(name, now, has_options=bool(options))
         values: list[str] = []
-        width = before.width if before else ""
+        width = now.width if now else ""
         if kind == "number":
-            compared = [group.items.get(name) for group in earlier.values() if group]
-            found += [one for one in compared if are_comparable(before, one)]
+            compared = [
+                group.items.get(name) for group in self.earlier.values() if group
+            ]
+            found += [one for one in compared if are_comparable(now, one)]
             values = sorted(
                 {value for one in found if one for value in one.values}, key=float
             )
             options = {value: _bin_label(value, width) for value in values}
+        beside_scale = self.scales.get(name, ())
         if kind == "scale":
             # After the others, as they are not in the bar.
             options |= {
-                value: options.pop(value) for value in scales[name] if value in options
+                value: options.pop(value) for value in beside_scale if value in options
             }
-        on_scale = len(options) - len(scales.get(name, ()))
+        on_scale = len(options) - len(beside_scale)
         rows = [
             chart_row(place, group, name, options, kind, on_scale)
-            for place, group in places.items()
+            for place, group in self.places.items()
         ]
         rows[1:1] = [
             replace(
                 chart_row(place, group, name, options, kind, on_scale), is_earlier=True
             )
-            for place, group in earlier.items()
+            for place, group in self.earlier.items()
             if not group
             or name in group.hidden_items
-            or are_comparable(before, group.items.get(name))
+            or are_comparable(now, group.items.get(name))
         ]
         return ItemChart(
             name,
-            localizer.text(item.get("label")),
-            localizer.plain(item.get("label")),
+            self.localizer.text(item.get("label")),
+            self.localizer.plain(item.get("label")),
             kind,
             list(options.values()),
             rows,
             sentence(kind, rows, on_scale),
-            comments.get(name, ()),
+            self.comments.get(name, ()),
             [float(value) for value in values],
             float(width or 0),
         )
 
-    for page in definition["pages"]:
-        blocks = []
-        for block in page["blocks"]:
-            charts = [chart(name) for name in block["items"] if name in counted]
-            # Not calculated texts, which have neither a question nor answers.
-            charts = [one for one in charts if one.plain_label or one.columns]
-            if charts:
-                blocks.append((localizer.text(block["label"]), charts))
-        if blocks:
-            yield ChartPage(localizer.text(page["title"]), blocks)
+    def _kind(
+        self, name: str, now: ItemDistribution | None, *, has_options: bool
+    ) -> ChartKind:
+        otherwise: Measured = "choice" if has_options else "text"
+        measured = now.measured if now else otherwise
+        if measured == "choice":
+            return "scale" if name in self.scales else "choice"
+        if measured in ("multiple", "number"):
+            return cast("ChartKind", measured)
+        return "text"
 
 
 def are_comparable(
