@@ -265,16 +265,20 @@ class ArchiveWriter:
 
 def file_name(report: SchoolReport, used: set[str]) -> str:
     """Return a name that every system can store, sorted by district and school."""
-    district, school = report.school.district, report.school
-    folder, base = (
-        slugify(f"{place.name[:LONGEST_NAME]} {place.code}") or f"{kind}-{place.pk}"
-        for kind, place in (("district", district), ("school", school))
-    )
+    school = report.school
+    folder, base = _name_of(school.district), _name_of(school)
     name = f"{folder}/{base}-{slugify(report.language)}.pdf"
     # Codes that differ in punctuation alone.
     if name in used:
         name = name.removesuffix(".pdf") + f"-{school.pk}.pdf"
     return name
+
+
+def _name_of(place: District | School) -> str:
+    """Return its name and code as a part of a path, once if both are the same."""
+    name, code = slugify(place.name[:LONGEST_NAME]), slugify(place.code)
+    parts = [part for part in dict.fromkeys((name, code)) if part]
+    return "-".join(parts) or f"{type(place).__name__.lower()}-{place.pk}"
 
 
 def _batches(keys: Sequence[int]) -> Iterator[Sequence[int]]:
