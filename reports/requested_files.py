@@ -148,7 +148,7 @@ def keep_files(
 def delete_file(
     requested: RequestedFile, *, by: User | str, request: HttpRequest | None = None
 ) -> None:
-    """Delete the file and those beside it; the record stays."""
+    """Delete the file and its codebooks, and keep the record."""
     names = [getattr(requested, field) for field in requested.FILE_NAMES]
     with transaction.atomic():
         rows = type(requested)._default_manager.filter(pk=requested.pk)

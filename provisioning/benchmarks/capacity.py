@@ -140,7 +140,7 @@ def requests_of_a_person(pages: int) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class DayLoad:
-    """What a survey day asks of the servers, in each second."""
+    """Requests per second of a survey day."""
 
     requests: Mapping[str, float]
     total: float

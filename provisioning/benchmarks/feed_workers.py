@@ -74,7 +74,10 @@ RUNNING = "SELECT count(*) > 0 FROM survey_feedscan WHERE state = 'running'"
 def saves_beside_scans(
     stack: Stack, seconds: float, scan_all: Callable[[], float]
 ) -> dict[str, float]:
-    """Offer the same rate alone and beside scans; `scan_all` returns its seconds."""
+    """Measure page saves at one rate, first without scans and then during them.
+
+    `scan_all` returns the seconds it took.
+    """
     size = Size(respondents=20_000, pages=20, seconds=seconds)
     over = Event()
 

@@ -353,7 +353,7 @@ class RespondentPool:
         rate: float,
         seed: int,
     ) -> None:
-        """Keep `seats` respondents at work, who save `rate` pages a second."""
+        """Simulate `seats` respondents at a time, who save `rate` pages a second."""
         self.seats = seats
         self.people = deque(rehearsal.people)
         self.present: set[RetryingRespondent] = set()

@@ -204,7 +204,7 @@ class Person:
 def assign_people(
     requests: Iterable[LoggedRequest],
 ) -> tuple[list[Person], list[Person | None]]:
-    """Return the people, and who sends each request.
+    """Return the simulated people, and the sender of each request.
 
     The log names no client, so each request is given to a person who can have sent
     it: a save of page 4 to the one who has waited longest after page 3. Where there

@@ -1,4 +1,4 @@
-"""What all files have in common that a user requests and a job makes."""
+"""The base of models for files that a user requests and a job makes."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def districts_with_scores(
 def schools_with_scores(
     permissions: Permissions, administration: Administration
 ) -> QuerySet[SchoolRate]:
-    """Return rows of `rates_for` of the schools whose scores the user may see."""
+    """Return the response rates of the schools whose scores the user may see."""
     rows = rates_for(permissions, administration)
     own = places_with_scores(permissions, administration)
     if own.state:
@@ -47,7 +47,10 @@ def schools_with_scores(
 
 @dataclass(frozen=True)
 class ScoresScope:
-    """What a page about scores is about, of what the user may see."""
+    """The administration, districts and schools of a page about scores.
+
+    They are limited to what the user may see.
+    """
 
     administration: Administration
     # Whether the user sees all districts.
@@ -55,7 +58,7 @@ class ScoresScope:
     # Those that the user sees as a whole, and the chosen one.
     districts: Sequence[District]
     district: District | None
-    # Of `rates_for`.
+    # Their response rates.
     schools: QuerySet[SchoolRate]
 
     @classmethod
