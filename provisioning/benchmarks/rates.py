@@ -11,16 +11,14 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
-from typing import NamedTuple
 
+from provisioning.benchmarks.answered_survey import REPLICA_PORT
 from provisioning.benchmarks.saves import SIZE
+from provisioning.benchmarks.saves_beside import save_beside
 from provisioning.benchmarks.stack import Application, private_application, sql_file
 from provisioning.benchmarks.timed_requests import (
-    TimedReply,
     fetch_requests,
     figures_of,
     log_in,
@@ -28,10 +26,8 @@ from provisioning.benchmarks.timed_requests import (
     served,
 )
 from provisioning.commands import positive_integer, print_table, step
-from provisioning.load.crowd import Person
 from provisioning.load.target import Target
 
-REPLICA_PORT = "5433"
 # A busy minute: 50,000 start in an hour, and as many finish.
 A_MINUTE = 833
 TIMES = 30
@@ -66,7 +62,15 @@ def main() -> int:
         with served(application, "--workers=2") as target:
             _time_pages(application, target)
             students = log_in(details, codes, target)
-            _time_saves(application, target, students, options.rounds, options.seconds)
+            save_beside(
+                lambda: _roll_up(application)["seconds"],
+                name="roll-up",
+                target=target,
+                students=students,
+                rounds=options.rounds,
+                seconds=options.seconds,
+                prepare=lambda number: _add_news(application, f"saves {number}"),
+            )
     return 0
 
 
@@ -108,7 +112,6 @@ def _time_roll_ups(application: Application) -> None:
 
 
 def _time_pages(application: Application, target: Target) -> None:
-    cookie = application.run_python("-c", LOG_IN, failing="Logging in failed").strip()
     [[district, school, administration]] = application.sql(
         "SELECT s.district_id, s.id, a.id FROM accounts_school s"
         " CROSS JOIN survey_administration a"
@@ -116,78 +119,24 @@ def _time_pages(application: Application, target: Target) -> None:
     )
     pages = ["", "schools/", "schools/?sort=quiet", "schools/?q=42&sort=-rate"]
     pages += [f"districts/{district}/", f"schools/{school}/", "schools.csv"]
-    rows = []
-    for page in pages:
-        # The students who save have an administration of their own.
-        path = f"{page}{'&' if '?' in page else '?'}administration={administration}"
-        requests = fetch_requests(target, f"/console/rates/{path}", cookie=cookie)
+    # The students who save have an administration of their own.
+    chosen = f"administration={administration}"
+    paths = [f"{page}{'&' if '?' in page else '?'}{chosen}" for page in pages]
+    time_pages(application, target, [f"/console/rates/{path}" for path in paths])
+
+
+def time_pages(
+    application: Application, target: Target, paths: Sequence[str]
+) -> dict[str, float]:
+    """Print the times of pages of the console; return their medians in ms."""
+    cookie = application.run_python("-c", LOG_IN, failing="Logging in failed").strip()
+    rows, medians = [], {}
+    for path in paths:
+        requests = fetch_requests(target, path, cookie=cookie)
         replies = send_requests(target, [islice(requests, TIMES)])
-        median, p95, _ = figures_of([each.milliseconds for each in replies], 1)
-        rows.append((f"/{page}", median, p95, f"{replies[-1].bytes:,}"))
-    print_table(("board, ms", "median", "p95", "bytes"), rows)
-
-
-# Saves with and without a roll-up
-
-
-class SavingRound(NamedTuple):
-    replies: list[TimedReply]
-    # When the roll-up began and ended, on the same clock.
-    began: float = 0.0
-    ended: float = 0.0
-
-
-def _time_saves(
-    application: Application,
-    target: Target,
-    students: Sequence[Person],
-    rounds: int,
-    seconds: float,
-) -> None:
-    # A warm-up, not counted.
-    send_requests(target, students, seconds=min(seconds, 5))
-    alone: list[SavingRound] = []
-    together: list[SavingRound] = []
-    for number in range(rounds):
-        # In turns, and each of them first in half of the rounds: machines vary.
-        for with_roll_up in (False, True) if number % 2 else (True, False):
-            if not with_roll_up:
-                replies = send_requests(target, students, seconds=seconds)
-                alone.append(SavingRound(replies))
-                continue
-            _add_news(application, f"saves {number}")
-            with ThreadPoolExecutor(1) as pool:
-                roll_up = pool.submit(_timed_roll_up, application)
-                replies = send_requests(target, students, seconds=seconds)
-                together.append(SavingRound(replies, *roll_up.result()))
-    during = [
-        [reply for reply in each.replies if each.began <= reply.sent <= each.ended]
-        for each in together
-    ]
-    rows, speeds = [], {}
-    for name, found in (
-        ("alone", [each.replies for each in alone]),
-        ("a roll-up", [each.replies for each in together]),
-        ("while it runs", during),
-    ):
-        times = [reply.milliseconds for replies in found for reply in replies]
-        speeds[name] = statistics.median(map(len, found)) / seconds
-        if times:
-            median, p95, _ = figures_of(times)
-            speed = "" if found is during else f"{speeds[name]:,.0f}"
-            rows.append((name, median, p95, speed))
-    print_table(("saves, ms", "median", "p95", "saves/s"), rows)
-    took = statistics.median(each.ended - each.began for each in together)
-    fewer = 100 * (1 - speeds["a roll-up"] / speeds["alone"])
-    print(
-        f"The roll-up took {took:.2f} s beside the saves; they were"
-        f" {fewer:.1f} % fewer over all, one roll-up in"
-        f" {seconds:g} s."
-    )
-
-
-def _timed_roll_up(application: Application) -> tuple[float, float]:
-    seconds = _roll_up(application)["seconds"]
-    # Without the command's start: in production a worker is running.
-    ended = time.monotonic()
-    return ended - seconds, ended
+        times = [each.milliseconds for each in replies]
+        median, p95, _ = figures_of(times, 1)
+        medians[path] = statistics.median(times)
+        rows.append((path.removeprefix("/console"), median, p95, replies[-1].bytes))
+    print_table(("page, ms", "median", "p95", "bytes"), rows)
+    return medians

@@ -1,89 +1,100 @@
-"""`provisioning/measure_results`: time the roll-up of item distributions.
+"""`provisioning/measure_results`: time the roll-up of answers, scores and their pages.
 
 Runs on private servers with a replica: made-up people in 4,000 schools who have
-answered 60 items, with grades and two subgroups. Times a roll-up of everything, one
-with nothing new, one after a few saves, and those of a closed administration; then
-reading one distribution, which is what a page does.
+answered 60 items of 15 measures, with grades and two subgroups. Times a roll-up of
+everything, one with nothing new, one after a few saves, and those of a closed
+administration; the calculation of scores; the pages over HTTP; and saves of other
+people's pages with and without the calculation, in turns.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import statistics
 import sys
 from typing import Any
 
+from provisioning.benchmarks.answered_survey import CLOSE, REPLICA_PORT, answer_survey
+from provisioning.benchmarks.rates import time_pages
+from provisioning.benchmarks.saves import SIZE
+from provisioning.benchmarks.saves_beside import save_beside
 from provisioning.benchmarks.stack import Application, private_application, sql_file
-from provisioning.commands import positive_integer, print_table, run_command, step
+from provisioning.benchmarks.timed_requests import log_in, served
+from provisioning.commands import positive_integer, print_table, run_command
+from provisioning.load.target import Target
 
-REPLICA_PORT = "5433"
-ITEMS_ON_A_PAGE = 5
 MOST_SECONDS, MOST_MILLISECONDS = 60, 100
-# Prints the median milliseconds in which a school's distributions are read, with those
-# of its district and the state to compare.
-READ = """
-import django; django.setup()
-import statistics, time
-from reports.models import GroupResults
-from reports.results.reading import distributions
-from survey.administrations import get_administration
-one = get_administration("measured")
-schools = GroupResults.objects.filter(administration=one, level="school", attribute="")
-districts = GroupResults.objects.filter(administration=one, level="district")
-district = districts.first().place_id
-times = []
-for school in schools.values_list("place_id", flat=True)[:200]:
-    start = time.perf_counter()
-    for place in (("school", school), ("district", district), ("state", 0)):
-        assert distributions(one, *place)
-    times.append((time.perf_counter() - start) * 1000)
-print(statistics.median(times))
-"""
+MOST_SECONDS_OF_SCORES, MOST_MEGABYTES_OF_SCORES = 180, 1536
+MOST_SAVES_LOST = 2
 
 
 def main() -> int:
     options = parse_options()
-    people, schools, items = options.people, options.schools, options.items
     with private_application(GROUNDSWELL_TEST_REPLICA=REPLICA_PORT) as application:
-        with step(f"Inviting {people:,} people"):
-            pages = items // ITEMS_ON_A_PAGE
-            details, _ = application.open_rehearsal(
-                "--respondents=1", f"--pages={pages}", f"--items={ITEMS_ON_A_PAGE}"
-            )
-            each = people // schools
-            application.sql(sql_file("invite_people", schools=schools, each=each))
-        with step(f"Answering {items} items"):
-            keys = [item["id"] for page in details["pages"] for item in page["items"]]
-            listed = ",".join(map(str, keys))
-            answers = sql_file("answer_items", items=listed, half=items // 2)
-            application.sql(answers)
-        figures = _time_roll_ups(application)
-        milliseconds = float(
-            application.run_python("-c", READ, failing="Reading failed").strip()
+        application.collect_static()
+        answer_survey(
+            application,
+            people=options.people,
+            schools=options.schools,
+            items=options.items,
+            measures=options.measures,
         )
-    first = figures["everything"]
+        first = _time_roll_ups(application)["everything"]
+        scores = _time_scores(application)
+        application.manage("roll_up_rates")
+        details, codes = application.open_rehearsal(
+            "--name=saves", f"--respondents={options.students}", *SIZE
+        )
+        with served(application, "--workers=2") as target:
+            pages = _time_pages(application, target)
+            lost = save_beside(
+                lambda: _score(application)["seconds"],
+                name="calculation",
+                target=target,
+                students=log_in(details, codes, target),
+                rounds=options.rounds,
+                # As long as the calculation runs, beside the saves.
+                seconds=max(10, 2 * scores["seconds"]),
+            )
+    milliseconds = statistics.median(pages.values())
     summary = {
         "people": first["people"],
-        "responses": first["people"] * items,
+        "responses": first["people"] * options.items,
         "seconds": round(first["seconds"], 1),
         "memory_mb": first["memory_mb"],
+        "scores_seconds": round(scores["seconds"], 1),
+        "scores_memory_mb": scores["memory_mb"],
         "page_ms": round(milliseconds, 1),
+        "saves_lost_percent": round(lost, 1),
     }
     print(json.dumps(summary))
-    return int(first["seconds"] > MOST_SECONDS or milliseconds > MOST_MILLISECONDS)
+    return int(
+        first["seconds"] > MOST_SECONDS
+        or scores["seconds"] > MOST_SECONDS_OF_SCORES
+        or scores["memory_mb"] > MOST_MEGABYTES_OF_SCORES
+        or milliseconds > MOST_MILLISECONDS
+        or lost > MOST_SAVES_LOST
+    )
 
 
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="provisioning/measure_results",
-        description="Times the roll-up of item distributions, and reading them. Ends"
-        f" with 1 if it takes more than {MOST_SECONDS} s, or reading more than"
-        f" {MOST_MILLISECONDS} ms.",
+        description="Times the roll-up of item distributions, the calculation of"
+        " scores, and their pages. Ends with 1 if the roll-up takes more than"
+        f" {MOST_SECONDS} s, the scores more than {MOST_SECONDS_OF_SCORES} s or"
+        f" {MOST_MEGABYTES_OF_SCORES} MB, the median page more than"
+        f" {MOST_MILLISECONDS} ms, or if more than {MOST_SAVES_LOST} %% of page saves"
+        " are lost to the calculation.",
     )
     add, number = parser.add_argument, positive_integer
     add("--people", type=number, default=2_000_000)
     add("--schools", type=number, default=4000)
     add("--items", type=number, default=60, help="a multiple of 5")
+    add("--measures", type=number, default=15, help="with equally many items")
+    add("--rounds", type=number, default=2, help="of saves, each way")
+    add("--students", type=number, default=4, help="saving at once")
     return parser.parse_args()
 
 
@@ -93,12 +104,7 @@ def _time_roll_ups(application: Application) -> dict[str, dict[str, Any]]:
         ("nothing new", "", ()),
         ("20 people saved", sql_file("save_answers", count=20), ()),
         ("everything again", "", ("--again",)),
-        (
-            "closed, nothing new",
-            "UPDATE survey_administration SET closes_at = now() - interval '2 hours'"
-            " WHERE name = 'measured'",
-            (),
-        ),
+        ("closed, nothing new", CLOSE, ()),
         ("closed, once more", "", ()),
     )
     found, rows = {}, []
@@ -113,6 +119,44 @@ def _time_roll_ups(application: Application) -> dict[str, dict[str, Any]]:
     columns = ("roll-up, s", "reading", "counting", "all", "schools", "rows", "memory")
     print_table(columns, rows)
     return found
+
+
+def _score(application: Application) -> dict[str, float]:
+    printed = application.manage(
+        "score_administration", "measured", "--json", "--again"
+    )
+    figures: dict[str, float] = json.loads(printed)
+    return figures
+
+
+def _time_scores(application: Application) -> dict[str, float]:
+    figures = _score(application)
+    keys = ("people", "measures", "rows")
+    print_table(
+        ("scores of people", "measures", "rows", "reading, s", "all, s", "memory"),
+        [
+            (
+                *(f"{figures[key]:,}" for key in keys),
+                *(f"{figures[key]:.1f}" for key in ("reading", "seconds")),
+                f"{figures['memory_mb']:,} MB",
+            )
+        ],
+    )
+    return figures
+
+
+def _time_pages(application: Application, target: Target) -> dict[str, float]:
+    [[district, school, administration]] = application.sql(
+        "SELECT s.district_id, s.id, a.id FROM accounts_school s"
+        " CROSS JOIN survey_administration a"
+        " WHERE s.code = 's1' AND a.name = 'measured'"
+    )
+    results = f"/console/results/{administration}/"
+    pages = ("", f"?district={district}", f"?school={school}", "?group=grade%3A07")
+    scores = ("scores/", "scores/?sort=score-m0", "scores/rates/", "scores/changes/")
+    report = f"schools/{school}/"
+    paths = [results + page for page in (*pages, *scores, report)]
+    return time_pages(application, target, ["/console/results/", *paths])
 
 
 if __name__ == "__main__":

@@ -10,9 +10,8 @@ import argparse
 import json
 import sys
 
-from provisioning.benchmarks.results import ITEMS_ON_A_PAGE, REPLICA_PORT
-from provisioning.benchmarks.scores import ADD_MEASURES, CLOSE
-from provisioning.benchmarks.stack import private_application, sql_file
+from provisioning.benchmarks.answered_survey import CLOSE, REPLICA_PORT, answer_survey
+from provisioning.benchmarks.stack import private_application
 from provisioning.commands import positive_integer, print_table, run_command, step
 
 MOST_SECONDS_EACH, MOST_MEGABYTES = 2.5, 600
@@ -64,24 +63,13 @@ print(json.dumps({
 
 def main() -> int:
     options = parse_options()
-    schools, items = options.schools, options.items
     with private_application(GROUNDSWELL_TEST_REPLICA=REPLICA_PORT) as application:
-        with step(f"Answering {items} items in {schools:,} schools"):
-            details, _ = application.open_rehearsal(
-                "--respondents=1",
-                f"--pages={items // ITEMS_ON_A_PAGE}",
-                f"--items={ITEMS_ON_A_PAGE}",
-            )
-            each = options.people
-            application.sql(sql_file("invite_people", schools=schools, each=each))
-            keys = [item["id"] for page in details["pages"] for item in page["items"]]
-            listed = ",".join(map(str, keys))
-            application.sql(sql_file("answer_items", items=listed, half=items // 2))
-        # Measures are frozen when a survey is published.
-        application.sql("ALTER TABLE survey_surveymeasures DISABLE TRIGGER USER")
-        application.run_python(
-            *("-c", ADD_MEASURES, str(items // options.measures)),
-            failing="The measures were not added",
+        answer_survey(
+            application,
+            people=options.people * options.schools,
+            schools=options.schools,
+            items=options.items,
+            measures=options.measures,
         )
         application.sql(CLOSE)
         application.manage("roll_up_rates")
