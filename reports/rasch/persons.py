@@ -85,7 +85,8 @@ def moments(
         result[0, :, item] = mean
         result[1, :, item] = (probability * distance**2).sum(axis=1)
         result[2, :, item] = (probability * distance**3).sum(axis=1)
-    return tuple(result * answered)  # type: ignore[return-value]
+    mean, variance, third = result * answered
+    return mean, variance, third
 
 
 def _solve(

@@ -18,6 +18,7 @@ from itertools import chain
 
 import numpy as np
 from django.db import connections
+from django.db.backends.utils import CursorWrapper
 from numpy.typing import NDArray
 
 from reports.exports.columns import ExportVersion
@@ -273,8 +274,8 @@ def _read_sqlite(
     return answers.codes(people)
 
 
-def _rows(cursor: object) -> Iterator[tuple[int, int, str, str | None]]:
-    return chain.from_iterable(iter(lambda: cursor.fetchmany(1000), []))  # type: ignore[attr-defined]
+def _rows(cursor: CursorWrapper) -> Iterator[tuple[int, int, str, str | None]]:
+    return chain.from_iterable(iter(lambda: cursor.fetchmany(1000), []))
 
 
 def _places(

@@ -172,7 +172,7 @@ class KeepAliveRedis(BaseCache):
         name = self.make_key(key, version)
         return self._ask("SET", name, json.dumps(value), *life, *how) is not None
 
-    def _ask(self, *command: str | int) -> object:
+    def _ask(self, *command: Any) -> object:
         if not self._breaker.allows():
             raise RedisUnavailable
         connection = self._connection
@@ -220,11 +220,11 @@ class RedisCommands(KeepAliveRedis):
     """Redis backend for any command, and for many of them in one round trip."""
 
     def command(self, *command: str | bytes | int) -> Any:
-        return self._ask(*command)  # type: ignore[arg-type]
+        return self._ask(*command)
 
     def pipeline(self, commands: Sequence[tuple[str | bytes | int, ...]]) -> list[Any]:
         """Return the replies in order. Raises RedisUnavailable if one is an error."""
-        return cast(list[Any], self._ask(*commands))  # type: ignore[arg-type]
+        return cast(list[Any], self._ask(*commands))
 
     def _exchange(
         self, connection: ConnectionInterface, command: tuple[Any, ...]

@@ -106,16 +106,9 @@ def open_administration(
         requires_consent=requires_consent,
     )
     # The survey is checked later, under its lock.
-    checks.check_window(opens_at, closes_at)
-    checks.check_finished_may_be_seen(role, coordinators_see_finished)
-    checks.check_messages(messages_have_codes, coordinators_see_finished)
-    checks.check_consent(requires_consent, denominator)
-    checks.check_wave(district, wave)
-    checks.check_places(district, districts, schools)
-    checks.check_name(name)
+    checks.check_new(administration, districts, schools)
     if minimum_group is not None:
         checks.check_minimum_group(district, minimum_group)
-    administration.full_clean()
     with (
         checks.refuse_lock_timeouts(),
         checks.refuse_simultaneous_name(name),

@@ -76,6 +76,20 @@ def check_minimum_group(owner: District | None, minimum_group: int) -> None:
         raise ValidationError({"minimum_group": words % {"least": least}})
 
 
+def check_new(
+    new: Administration, districts: Collection[District], schools: Collection[School]
+) -> None:
+    """Check an administration before it is stored, apart from its survey."""
+    check_window(new.opens_at, new.closes_at)
+    check_finished_may_be_seen(new.role, new.coordinators_see_finished)
+    check_messages(new.messages_have_codes, new.coordinators_see_finished)
+    check_consent(new.requires_consent, new.denominator)
+    check_wave(new.district, new.wave)
+    check_places(new.district, districts, schools)
+    check_name(new.name)
+    new.full_clean()
+
+
 def check_change(
     current: Administration,
     before: AdministrationPlan,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from django.db import connection, transaction
 from django.http import HttpRequest
@@ -244,12 +245,12 @@ def _merge(merge: PlaceMerge, progress: Progress) -> int:
     )
 
 
-def _is_as_shown(report: MergeReport, shown: Mapping[str, object]) -> bool:
+def _is_as_shown(report: MergeReport, shown: Mapping[str, Any]) -> bool:
     """Tell whether the same schools are merged as on the page that was confirmed.
 
     Schools that were merged by an interrupted run are no longer there.
     """
-    pairs = {tuple(pair) for pair in shown["merged_schools"]}  # type: ignore[attr-defined]
+    pairs = {tuple(pair) for pair in shown["merged_schools"]}
     return set(report.merged_schools) <= pairs
 
 

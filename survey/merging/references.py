@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
+from typing import Any
 
 from django.apps import apps
-from django.db.models import Exists, F, Model, OuterRef
+from django.db.models import Exists, F, Model, OuterRef, QuerySet
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -270,8 +271,8 @@ def _adapt_joins(duplicate: District, kept: District) -> None:
     joined.filter(Exists(same), district=duplicate).update(district=None)
 
 
-def _names(rows: object) -> list[str]:
-    return list(rows.values_list("name", flat=True))  # type: ignore[attr-defined]
+def _names(rows: QuerySet[Any]) -> list[str]:
+    return list(rows.values_list("name", flat=True))
 
 
 def _free_name(name: str, taken: set[str]) -> str:

@@ -9,7 +9,7 @@ rolled back, the cache is neither read nor written.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 from caching.base import CachingManager, CachingModelIterable, CachingQuerySet
 from caching.config import NO_CACHE
@@ -20,7 +20,7 @@ from django.core.exceptions import (
     ValidationError,
 )
 from django.db import connections, models
-from django.db.models import Model
+from django.db.models import Field, Model
 from django.db.models.query import ModelIterable, RawQuerySet
 
 
@@ -73,13 +73,14 @@ def unpack(model: type[Model], database: str, entry: object) -> list[Model]:
         return []
     try:
         names = list(entry["names"])
-        fields = [model._meta.get_field(name) for name in names]
+        # Entries have columns only, no relations from other tables.
+        fields = [cast(Field[Any, Any], model._meta.get_field(one)) for one in names]
         return [
             model.from_db(
                 database,
                 names,
                 [
-                    field.to_python(value)  # type: ignore[union-attr]
+                    field.to_python(value)
                     for field, value in zip(fields, row, strict=True)
                 ],
             )

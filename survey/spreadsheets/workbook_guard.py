@@ -198,10 +198,15 @@ class WorkbookArchive:
             )
 
 
+def directory_size(file: BinaryIO) -> int:
+    """Return the size that a ZIP declares for its list of files; 0 if it has none."""
+    end_record = zipfile._EndRecData(file)  # type: ignore[attr-defined]
+    return end_record[zipfile._ECD_SIZE] if end_record else 0  # type: ignore[attr-defined]
+
+
 def _check_directory(file: BinaryIO) -> None:
     # zipfile reads the whole directory before anything can be counted.
-    end_record = zipfile._EndRecData(file)  # type: ignore[attr-defined]
-    if end_record and end_record[zipfile._ECD_SIZE] > LARGEST_DIRECTORY:  # type: ignore[attr-defined]
+    if directory_size(file) > LARGEST_DIRECTORY:
         raise UnsafeWorkbook(
             _("The file has more than %(most_parts)s parts.")
             % {"most_parts": f"{MOST_PARTS:,}"}

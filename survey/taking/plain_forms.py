@@ -43,6 +43,7 @@ from survey.taking.plain_tab import (
     read_tab,
 )
 from survey.taking.published import Published, published_survey
+from survey.taking.refusals import set_outcome
 from survey.taking.rendering import Localizer
 from survey.taking.saved_answers import (
     SavedAnswers,
@@ -246,8 +247,7 @@ def _save(visit: Visit, answers: PageAnswers) -> HttpResponse:
         response = survey_stop(visit.request)
     else:
         response = _after_save(visit, answers, form, go, problems, reply)
-    # For the metrics.
-    response.outcome = reply.outcome  # type: ignore[attr-defined]
+    set_outcome(response, reply.outcome)
     if is_stopping:
         # The session has ended, and is not extended.
         raise Elsewhere(response)

@@ -1,6 +1,8 @@
-"""Mark the refusals that a tab may believe."""
+"""Mark replies: refusals that a tab may believe, and outcomes for the metrics."""
 
 from __future__ import annotations
+
+from django.http import HttpResponse
 
 
 def refusal(key: str, **more: object) -> dict[str, object]:
@@ -11,3 +13,8 @@ def refusal(key: str, **more: object) -> dict[str, object]:
     says nothing about the answers (`static/js/send_save.js`).
     """
     return {"error": key, "from": "groundswell", **more}
+
+
+def set_outcome(response: HttpResponse, outcome: str) -> None:
+    """Tell the metrics what became of a request; it is not sent."""
+    response.outcome = outcome  # type: ignore[attr-defined]

@@ -49,7 +49,7 @@ from survey.taking.page_save import (
 from survey.taking.places import place_of_state
 from survey.taking.prepared_pages import login_context, login_page, survey_page
 from survey.taking.published import Published, SurveyNotFound, published_survey
-from survey.taking.refusals import refusal
+from survey.taking.refusals import refusal, set_outcome
 from survey.taking.saved_answers import (
     SavedAnswers,
     SessionEnded,
@@ -90,10 +90,7 @@ def survey_login(request: HttpRequest) -> HttpResponse:
     except LoginRefused as refused:
         refusal = _refuse_login(request, refused)
         if refused.key == "code_wrong":
-            # For the metrics; it is not sent.
-            refusal.outcome = count_wrong_code(  # type: ignore[attr-defined]
-                address_of(request)
-            )
+            set_outcome(refusal, count_wrong_code(address_of(request)))
         return refusal
     response: HttpResponse
     if wants_json(request):
@@ -163,8 +160,7 @@ def survey_change_page(request: HttpRequest, n: int) -> HttpResponse:
     if session.needs_extension() and reply.status == 200:
         extend_session(request)
     response = JsonResponse(reply.content, status=reply.status)
-    # For the metrics; it is not sent.
-    response.outcome = reply.outcome  # type: ignore[attr-defined]
+    set_outcome(response, reply.outcome)
     return response
 
 

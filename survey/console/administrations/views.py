@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from django import forms
 from django.db.models import Count, Model, OuterRef, QuerySet, Subquery
@@ -30,6 +30,9 @@ from survey.console.administrations.fields import survey_in_words
 from survey.models import Administration, Denominator, EmailSchedule
 from survey.models.administration import CLOSES_SOON
 from survey.reminders.figures import Figures, read_figures
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 State = Administration.State
 # Districts and schools on the page of an administration.
@@ -168,129 +171,144 @@ def _email_figures(administration: Administration) -> Figures | None:
 
 
 class PageLink(NamedTuple):
+    """A page about one administration, and the capability that opens it."""
+
     capability: C
-    address: str
-    name: str
-    purpose: str
+    # With "?parameter=" where the address has the administration's key at its end.
+    route: str
+    name: StrOrPromise
+    purpose: StrOrPromise
     # Only for administrations with this denominator; empty: for all.
     denominator: str = ""
     is_for_closed: bool = False
+    is_for_waves: bool = False
+    address: str = ""
+
+
+PAGE_LINKS = (
+    PageLink(
+        C.SEE_RATES,
+        "rates_board?administration=",
+        gettext_lazy("Response rates"),
+        gettext_lazy("See how many have started and finished, school by school."),
+    ),
+    PageLink(
+        C.SEE_IDENTITIES,
+        "people_list",
+        gettext_lazy("People"),
+        gettext_lazy("Find a person, print a lost card again, or issue a new code."),
+        Denominator.ROSTER,
+    ),
+    PageLink(
+        C.SEE_IDENTITIES,
+        "cards_list",
+        gettext_lazy("Login cards"),
+        gettext_lazy("Print the cards with the access codes."),
+        Denominator.ROSTER,
+    ),
+    PageLink(
+        C.MANAGE_ROSTERS,
+        "open_codes_list",
+        gettext_lazy("Open codes"),
+        gettext_lazy(
+            "Create codes that anyone can begin with, and print posters and letters."
+        ),
+        Denominator.COUNT,
+    ),
+    PageLink(
+        C.MANAGE_ROSTERS,
+        "count_list",
+        gettext_lazy("Counts of families or students"),
+        gettext_lazy("Supply the counts from which response rates are counted."),
+        Denominator.COUNT,
+    ),
+    PageLink(
+        C.SEE_RATES,
+        "administration_test_link",
+        gettext_lazy("Test link"),
+        gettext_lazy("Try the survey here or on a phone. Nothing is stored."),
+    ),
+    PageLink(
+        C.SEE_RATES,
+        "administration_questionnaire",
+        gettext_lazy("Questionnaire"),
+        gettext_lazy("Read or print all questions, options and rules."),
+    ),
+    PageLink(
+        C.SEE_AUDIT,
+        "administration_devices",
+        gettext_lazy("Devices"),
+        gettext_lazy("See devices on which many access codes were used."),
+    ),
+    PageLink(
+        C.MANAGE_ROSTERS,
+        "roster_upload",
+        gettext_lazy("Upload a roster"),
+        gettext_lazy("Invite people, or update the people of a school."),
+        Denominator.ROSTER,
+    ),
+    PageLink(
+        C.MANAGE_ROSTERS,
+        "roster_list?administration=",
+        gettext_lazy("Rosters"),
+        gettext_lazy("See the roster files uploaded so far, and their results."),
+        Denominator.ROSTER,
+    ),
+    PageLink(
+        C.SEE_RESPONSES,
+        "results_page",
+        gettext_lazy("Results"),
+        gettext_lazy("See how people answered, by place and group."),
+        is_for_closed=True,
+    ),
+    PageLink(
+        C.SEE_RESPONSES,
+        "export_new?administrations=",
+        gettext_lazy("Export"),
+        gettext_lazy("Download the responses."),
+    ),
+    PageLink(
+        C.SEE_RESPONSES,
+        "export_panel?administrations=",
+        gettext_lazy("Join waves (panel)"),
+        gettext_lazy("Follow the same people through several waves, without names."),
+        Denominator.ROSTER,
+        is_for_waves=True,
+    ),
+    PageLink(
+        C.MANAGE_SURVEYS,
+        "emails_detail",
+        gettext_lazy("E-mails"),
+        gettext_lazy(
+            "Send invitations and reminders to people with an e-mail address."
+        ),
+    ),
+)
 
 
 def _links(permissions: Permissions, administration: Administration) -> list[PageLink]:
     """Return the pages about this administration that the user may open."""
-    pk = administration.pk
     is_closed = administration.state_at(timezone.now()) == State.CLOSED
-    links = [
-        PageLink(
-            C.SEE_RATES,
-            f"{reverse('rates_board')}?administration={pk}",
-            _("Response rates"),
-            _("See how many have started and finished, school by school."),
-        ),
-        PageLink(
-            C.SEE_IDENTITIES,
-            reverse("people_list", args=[pk]),
-            _("People"),
-            _("Find a person, print a lost card again, or issue a new code."),
-            Denominator.ROSTER,
-        ),
-        PageLink(
-            C.SEE_IDENTITIES,
-            reverse("cards_list", args=[pk]),
-            _("Login cards"),
-            _("Print the cards with the access codes."),
-            Denominator.ROSTER,
-        ),
-        PageLink(
-            C.MANAGE_ROSTERS,
-            reverse("open_codes_list", args=[pk]),
-            _("Open codes"),
-            _(
-                "Create codes that anyone can begin with, and print posters"
-                " and letters."
-            ),
-            Denominator.COUNT,
-        ),
-        PageLink(
-            C.MANAGE_ROSTERS,
-            reverse("count_list", args=[pk]),
-            _("Counts of families or students"),
-            _("Supply the counts from which response rates are counted."),
-            Denominator.COUNT,
-        ),
-        PageLink(
-            C.SEE_RATES,
-            reverse("administration_test_link", args=[pk]),
-            _("Test link"),
-            _("Try the survey here or on a phone. Nothing is stored."),
-        ),
-        PageLink(
-            C.SEE_RATES,
-            reverse("administration_questionnaire", args=[pk]),
-            _("Questionnaire"),
-            _("Read or print all questions, options and rules."),
-        ),
-        PageLink(
-            C.SEE_AUDIT,
-            reverse("administration_devices", args=[pk]),
-            _("Devices"),
-            _("See devices on which many access codes were used."),
-        ),
-        PageLink(
-            C.MANAGE_ROSTERS,
-            reverse("roster_upload", args=[pk]),
-            _("Upload a roster"),
-            _("Invite people, or update the people of a school."),
-            Denominator.ROSTER,
-        ),
-        PageLink(
-            C.MANAGE_ROSTERS,
-            f"{reverse('roster_list')}?administration={pk}",
-            _("Rosters"),
-            _("See the roster files uploaded so far, and their results."),
-            Denominator.ROSTER,
-        ),
-        PageLink(
-            C.SEE_RESPONSES,
-            reverse("results_page", args=[pk]),
-            _("Results"),
-            _("See how people answered, by place and group."),
-            is_for_closed=True,
-        ),
-        PageLink(
-            C.SEE_RESPONSES,
-            f"{reverse('export_new')}?administrations={pk}",
-            _("Export"),
-            _("Download the responses."),
-        ),
-    ]
-    if administration.joins_waves:
-        links.append(
-            PageLink(
-                C.SEE_RESPONSES,
-                f"{reverse('export_panel')}?administrations={pk}",
-                _("Join waves (panel)"),
-                _("Follow the same people through several waves, without names."),
-                Denominator.ROSTER,
-            )
+    manages = may_manage(permissions, administration)
+    links = []
+    for link in PAGE_LINKS:
+        may_open = (
+            manages
+            if link.capability is C.MANAGE_SURVEYS
+            else permissions.has(link.capability)
         )
-    links = [
-        link
-        for link in links
-        if permissions.has(link.capability)
-        and (is_closed or not link.is_for_closed)
-        and link.denominator in ("", administration.denominator)
-    ]
-    if may_manage(permissions, administration):
-        links.append(
-            PageLink(
-                C.MANAGE_SURVEYS,
-                reverse("emails_detail", args=[pk]),
-                _("E-mails"),
-                _("Send invitations and reminders to people with an e-mail address."),
-            )
-        )
+        if (
+            may_open
+            and (is_closed or not link.is_for_closed)
+            and (administration.joins_waves or not link.is_for_waves)
+            and link.denominator in ("", administration.denominator)
+        ):
+            route, _question_mark, parameter = link.route.partition("?")
+            if parameter:
+                address = f"{reverse(route)}?{parameter}{administration.pk}"
+            else:
+                address = reverse(route, args=[administration.pk])
+            links.append(link._replace(address=address))
     return links
 
 

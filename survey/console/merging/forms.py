@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django import forms
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
@@ -36,9 +38,9 @@ class MergeForm(forms.Form):
     kept = PlaceChoice(queryset=None, label=gettext_lazy("Merge it into"))
 
     def __init__(
-        self, *args: object, places: QuerySet[District] | QuerySet[School]
+        self, *args: Any, places: QuerySet[District] | QuerySet[School]
     ) -> None:
-        super().__init__(*args)  # type: ignore[arg-type]
+        super().__init__(*args)
         if places.model is District:
             required, deleted, stays = OF_DISTRICTS
         else:
@@ -78,8 +80,8 @@ class ConfirmMergeForm(forms.Form):
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
 
-    def __init__(self, *args: object, merge: PlaceMerge) -> None:
-        super().__init__(*args)  # type: ignore[arg-type]
+    def __init__(self, *args: Any, merge: PlaceMerge) -> None:
+        super().__init__(*args)
         self.fields["typed"].help_text = _("To confirm, type: %(duplicate_name)s") % {
             "duplicate_name": merge.duplicate_name
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import date
+from typing import cast
 
 from django import forms
 from django.contrib import messages
@@ -93,7 +94,8 @@ class NewPersonForm(RosterFieldsForm):
     ) -> None:
         super().__init__(data)
         self.fields["external_id"].label = ID_LABELS[Role(role)]
-        self.fields["language"].choices = [  # type: ignore[attr-defined]
+        language = cast(forms.ChoiceField, self.fields["language"])
+        language.choices = [
             ("", _("Not stated")),
             *((one["code"], one["name"]) for one in languages),
         ]

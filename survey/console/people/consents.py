@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 from django import forms
 from django.contrib import messages
@@ -31,8 +31,8 @@ from survey.opt_outs.records import OptOutConflict
 
 
 class ConsentForm(RequestForm):
-    def __init__(self, *args: object, **more: object) -> None:
-        super().__init__(*args, **more)  # type: ignore[arg-type]
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
         given_by = cast(forms.ChoiceField, self.fields["requested_by"])
         given_by.label = _("Who gave consent?")
         given_by.choices = Consent.GivenBy.choices

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 from django import forms
 from django.contrib import messages
@@ -42,13 +42,13 @@ class CorrectionForm(RosterFieldsForm):
 
     def __init__(
         self,
-        *args: object,
+        *args: Any,
         role: str,
         schools: QuerySet[School],
         may_change_email: bool,
-        **more: object,
+        **more: Any,
     ) -> None:
-        super().__init__(*args, **more)  # type: ignore[arg-type]
+        super().__init__(*args, **more)
         school = cast(forms.ModelChoiceField, self.fields["school"])
         school.queryset = schools
         if role != Role.STUDENT:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 from django import forms
 from django.contrib import messages
@@ -47,12 +48,12 @@ class JoinForm(forms.Form):
 
     def __init__(
         self,
-        *args: object,
+        *args: Any,
         records: tuple[Respondent, Respondent],
         started: Collection[int],
     ) -> None:
         seen = " ".join(map(str, sorted(started)))
-        super().__init__(*args)  # type: ignore[arg-type]
+        super().__init__(*args)
         self.fields["seen"].initial = seen
         self.records = {one.pk: one for one in records}
         self.has_changed_since = self.is_bound and self.data.get("seen") != seen

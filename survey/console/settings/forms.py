@@ -148,8 +148,8 @@ class NameForm(forms.Form):
         label=gettext_lazy("Remove the current logo"), required=False
     )
 
-    def __init__(self, *args: object, has_logo: bool, **kwargs: object) -> None:
-        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+    def __init__(self, *args: Any, has_logo: bool, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         if not has_logo:
             del self.fields["remove_logo"]
 

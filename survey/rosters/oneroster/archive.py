@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import stat
+import struct
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import PurePosixPath
@@ -14,7 +16,12 @@ from django.utils.translation import gettext as _
 
 from survey.rosters.oneroster.schema import COLLECTIONS, NOT_NEEDED, OneRosterInvalid
 from survey.rosters.text_reader import LONGEST_LINE
-from survey.spreadsheets.workbook_guard import HIGHEST_RATIO, MIB, ROSTER
+from survey.spreadsheets.workbook_guard import (
+    HIGHEST_RATIO,
+    MIB,
+    ROSTER,
+    directory_size,
+)
 
 MANIFEST = "manifest"
 MOST_ENTRIES = 500
@@ -167,8 +174,7 @@ def _open_zip(file: BinaryIO) -> zipfile.ZipFile:
     with _reporting_damage():
         file.seek(0)
         # zipfile reads the whole directory before anything can be counted.
-        end = zipfile._EndRecData(file)  # type: ignore[attr-defined]
-        if end and end[zipfile._ECD_SIZE] > LARGEST_DIRECTORY:  # type: ignore[attr-defined]
+        if directory_size(file) > LARGEST_DIRECTORY:
             raise OneRosterInvalid(
                 _("The ZIP has more than %(most_entries)s files.")
                 % {"most_entries": MOST_ENTRIES}
@@ -227,5 +233,5 @@ def _reporting_damage() -> Iterator[None]:
             _("The ZIP is damaged (%(name)s). Create it again.")
             % {"name": type(error).__name__}
         ) from error
-    except (zipfile.zlib.error, zipfile.struct.error) as error:  # type: ignore[attr-defined]
+    except (zlib.error, struct.error) as error:
         raise OneRosterInvalid(_("The ZIP is damaged. Create it again.")) from error
