@@ -25,7 +25,7 @@ ROLES = ROOT / "provisioning" / "ansible" / "roles"
 # Of a machine that runs everything; load comes from another one.
 STACK_ROLES = ("primary", "replica", "cache", "queue", "web", "worker")
 # The tests check the firewall's rules, and load none.
-TEST_ROLES = (*STACK_ROLES, "firewall")
+TEST_ROLES = (*STACK_ROLES, "firewall", "power_loss")
 # The tests' browser. Chromium itself also draws a window's controls: a session
 # with a small page takes 0.8 s of processor time there, and 0.2 s here.
 BROWSER = "chromium-headless-shell"
@@ -140,13 +140,13 @@ def manage(*arguments: str, environment: Mapping[str, str]) -> str:
 # Debian's packages
 
 
-def install_missing_packages(*, for_tests: bool = False) -> None:
-    """Install what the stack lacks; `for_tests`, also what its tests lack.
+def install_missing_packages(*more_roles: str, for_tests: bool = False) -> None:
+    """Install what the stack and more roles lack, or what the tests lack.
 
     The roles list it, for this machine as for a fleet: one package in a line,
     then the program or file that shows it is installed.
     """
-    roles = TEST_ROLES if for_tests else STACK_ROLES
+    roles = TEST_ROLES if for_tests else (*STACK_ROLES, *more_roles)
     lists = [(ROLES / role / "packages.txt").read_text() for role in roles]
     lines = [line for text in lists for line in text.splitlines()]
     signs = dict(line.split() for line in lines)

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -286,8 +286,9 @@ class ControlResult:
         )
 
 
-def run_controls(seed: int, controls: Sequence[Control]) -> Iterator[ControlResult]:
-    """Run controls on private servers. Configures Django for this process."""
+@contextmanager
+def servers_with_people(people: int) -> Iterator[RunningStack]:
+    """Start private servers with an open administration. Configures Django."""
     with (
         private_servers() as folder,
         closing(RunningStack(folder, run=folder)) as stack,
@@ -305,7 +306,13 @@ def run_controls(seed: int, controls: Sequence[Control]) -> Iterator[ControlResu
         manage("migrate", "--verbosity=0", environment=os.environ)
         django.setup()
         prepare = Path(__file__).with_suffix(".sql").read_text()
-        stack.query(prepare.format(administration=ADMINISTRATION, people=RESPONDENTS))
+        stack.query(prepare.format(administration=ADMINISTRATION, people=people))
+        yield stack
+
+
+def run_controls(seed: int, controls: Sequence[Control]) -> Iterator[ControlResult]:
+    """Run controls on private servers. Configures Django for this process."""
+    with servers_with_people(RESPONDENTS) as stack:
         for control in controls:
             began = time.monotonic()
             found = _run(stack, control, seed).count(control.count)

@@ -1,0 +1,1 @@
+"""Prove from images of a disk that a power failure loses no acknowledged answer."""

@@ -1,0 +1,222 @@
+"""Run `provisioning/power_loss` in its environment."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import mmap
+import secrets
+import shutil
+import statistics
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+from random import Random
+
+from django.db import connection
+
+from provisioning.commands import output_of, step
+from provisioning.fault_injection.answers import AnswerSource
+from provisioning.fault_injection.controls import (
+    CLIENTS,
+    PAGES,
+    Saver,
+    servers_with_people,
+)
+from provisioning.fault_injection.stack import RunningStack
+from provisioning.fault_injection.verdict import FORBIDDEN
+from provisioning.power_loss_images.images import (
+    build_images,
+    draw_losses,
+    read_records,
+)
+from provisioning.power_loss_images.recorded_disk import recorded_disk
+from provisioning.power_loss_images.recovery import USER, ImageResult, judge_image
+from provisioning.power_loss_images.start import arguments
+
+# Few, so that each of their pages is written again and again.
+RESPONDENTS = 1000
+# Seconds between checkpoints, in which PostgreSQL writes the pages of tables
+# that a power failure may tear.
+CHECKPOINT_PAUSE = 1.0
+# Small, for the sake of the disk's record.
+LOG_SIZES = {"min_wal_size": "64MB", "max_wal_size": "256MB"}
+PROTECTED = "as in production"
+SETTINGS: Mapping[str, Mapping[str, str]] = {
+    PROTECTED: {},
+    "fsync=off": {"fsync": "off"},
+    "full_page_writes=off": {"full_page_writes": "off"},
+    "synchronous_commit=off": {"synchronous_commit": "off"},
+}
+
+
+def main() -> int:
+    options = arguments()
+    seed = options.seed if options.seed is not None else secrets.randbelow(10**9)
+    print(f"Seed {seed}", flush=True)
+    results = {}
+    with (
+        _work_folder(options.folder) as folder,
+        servers_with_people(RESPONDENTS) as stack,
+    ):
+        original = stack.folder / "data" / "original"
+        for program in ("replica", "pgbouncer", "redis", "memcached", "primary"):
+            stack.stop(program)
+        (stack.folder / "data" / "primary").rename(original)
+        for name, settings in SETTINGS.items():
+            share = 1 if name == PROTECTED else 2
+            saver = Saver(stack, AnswerSource(seed, PAGES))
+            with step(f"Recording saves, {name}"):
+                log, period = _record(
+                    saver, original, folder / "disk", settings, options.seconds / share
+                )
+            count = options.images if share == 1 else max(12, options.images // 5)
+            random = Random(f"{seed} {name}")  # noqa: S311
+            judged = _judge(saver, log, period, folder, random, count)
+            results[name] = list(judged)
+            shutil.rmtree(folder / "disk")
+            print(f"  {_summary(results[name])}", flush=True)
+            for r in results[name]: print("    ", r.image.unflushed, r.image.dropped, r.verdict.count("lost"), r.damage[:150])
+    return _report(seed, results)
+
+
+@contextmanager
+def _work_folder(parent: str | None) -> Iterator[Path]:
+    name = tempfile.mkdtemp(prefix="groundswell-", dir=parent or "/tmp")  # noqa: S108
+    folder = Path(name)
+    try:
+        # PostgreSQL's user makes its socket there, and reads what is mounted.
+        folder.chmod(0o755)
+        shutil.chown(folder, USER)
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+def _record(
+    saver: Saver,
+    original: Path,
+    folder: Path,
+    settings: Mapping[str, str],
+    seconds: float,
+) -> tuple[Path, tuple[float, float]]:
+    """Save on a recorded disk; return the record, and when the saving was."""
+    stack = saver.stack
+    data = original.with_name("primary")
+    data.mkdir()
+    with recorded_disk(folder, data) as log:
+        copy = ["cp", "--archive", "--no-target-directory", original, data]
+        output_of(copy, failing="The data folder is not copied")
+        with (data / "postgresql.auto.conf").open("a") as file:
+            for name, value in (LOG_SIZES | settings).items():
+                file.write(f"{name} = '{value}'\n")
+        # A server's data folder is older than its last seconds.
+        output_of(["sync", "--file-system", data], failing="The disk does not sync")
+        stack.start("primary")
+        stack.wait_for_database()
+        begin = time.time()
+        try:
+            _save_for(seconds, saver)
+        finally:
+            end = time.time()
+            stack.stop("primary")
+    data.rmdir()
+    return log, (begin, end)
+
+
+def _save_for(seconds: float, saver: Saver) -> None:
+    """Save all pages again and again, with frequent checkpoints."""
+    is_over = threading.Event()
+
+    def checkpoint() -> None:
+        while not is_over.wait(CHECKPOINT_PAUSE):
+            saver.stack.query("CHECKPOINT")
+
+    def save(client: int) -> None:
+        own = range(client + 1, RESPONDENTS + 1, CLIENTS)
+        random = Random(saver.source.seed + client)  # noqa: S311
+        for revision in itertools.count(1):
+            for respondent in random.sample(own, len(own)):
+                for page in PAGES:
+                    if is_over.is_set():
+                        return
+                    saver.save(respondent, page, revision)
+
+    timer = threading.Timer(seconds, is_over.set)
+    checkpoints = threading.Thread(target=checkpoint)
+    with closing(connection):
+        timer.start()
+        checkpoints.start()
+        try:
+            saver.in_parallel(save)
+        finally:
+            is_over.set()
+            timer.cancel()
+            checkpoints.join()
+
+
+def _judge(
+    saver: Saver,
+    log: Path,
+    period: tuple[float, float],
+    folder: Path,
+    random: Random,
+    count: int,
+) -> Iterator[ImageResult]:
+    with (
+        log.open("rb") as file,
+        closing(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)) as content,
+    ):
+        records = read_records(content)
+        losses = draw_losses(random, records, *period, count)
+        for image in build_images(content, records, losses, folder, random):
+            yield judge_image(image, saver.source, saver.attempts, folder)
+
+
+def _report(seed: int, results: Mapping[str, list[ImageResult]]) -> int:
+    protected = results[PROTECTED]
+    wrong = [result for result in protected if not result.is_right]
+    for result in wrong[:5]:
+        print(f"  {result.image}: {result.damage} {result.verdict.counts()}")
+    controls = {name: found for name, found in results.items() if name != PROTECTED}
+    control_lost = {
+        name: sum(not result.is_right for result in found)
+        for name, found in controls.items()
+    }
+    ignored = [name for name, found in control_lost.items() if not found]
+    for name in ignored:
+        print(f"Not as required: nothing is lost with {name}")
+    described = {
+        "seed": seed,
+        "images": len(protected),
+        "lost": _summary(protected)["lost"],
+        "wrong_images": len(wrong),
+        # Images of each control in which something is wrong.
+        "control_lost": control_lost,
+        **{name: _summary(found) for name, found in results.items()},
+    }
+    print(json.dumps(described))
+    return 1 if wrong or ignored else 0
+
+
+def _summary(results: list[ImageResult]) -> dict[str, object]:
+    counts: Counter[str] = Counter()
+    for result in results:
+        counts.update(result.verdict.counts())
+    return {
+        "images": len(results),
+        "acknowledged_median": statistics.median(
+            result.verdict.acknowledged for result in results
+        ),
+        "unflushed_blocks": sum(result.image.unflushed for result in results),
+        "dropped_blocks": sum(result.image.dropped for result in results),
+        "damaged": sum(bool(result.damage) for result in results),
+        "recovery_seconds_median": round(
+            statistics.median(result.recovery_seconds for result in results), 2
+        ),
+        **{name: counts[name] for name in (*FORBIDDEN, "recovered")},
+    }

@@ -1,0 +1,132 @@
+"""Start PostgreSQL on an image, and compare its answers with the log of the saves."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import psycopg2
+
+from provisioning.commands import Refusal, output_of, reason, wait_until
+from provisioning.fault_injection.answers import AnswerSource
+from provisioning.fault_injection.attempts import Attempt
+from provisioning.fault_injection.controls import ADMINISTRATION
+from provisioning.fault_injection.verdict import (
+    Judge,
+    StoredAnswer,
+    Verdict,
+    read_back,
+)
+from provisioning.load.respondent import UNKNOWN
+from provisioning.postgresql import DATABASE, postgresql_programs
+from provisioning.power_loss_images.images import Image
+from provisioning.processes import start_process, stop_process
+
+USER = "postgres"
+START_SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class ImageResult:
+    image: Image
+    verdict: Verdict
+    recovery_seconds: float
+    # Why no server starts, or what is damaged; empty if nothing is.
+    damage: str
+
+    @property
+    def is_right(self) -> bool:
+        return not self.damage and not self.verdict.forbidden()
+
+
+def attempts_until(attempts: Iterable[Attempt], instant: float) -> Iterator[Attempt]:
+    """Yield what was sent before an instant; an answer after it did not arrive."""
+    for attempt in attempts:
+        if attempt.answered < instant:
+            yield attempt
+        elif attempt.sent < instant:
+            yield replace(attempt, outcome=UNKNOWN, reply="cut", receipt=0, at="")
+
+
+def judge_image(
+    image: Image, source: AnswerSource, attempts: Iterable[Attempt], folder: Path
+) -> ImageResult:
+    """Start a server on an image, and read all answers and all pages of tables."""
+    began = time.monotonic()
+    # Without a server, everything is lost.
+    stored: list[StoredAnswer] = []
+    try:
+        with _server_on(image.path, folder) as address:
+            seconds = time.monotonic() - began
+            with closing(psycopg2.connect(address)) as connection:
+                stored, _ = read_back(connection, ADMINISTRATION)
+            damage = _damage(folder)
+    except (Refusal, psycopg2.Error) as error:
+        seconds, damage = time.monotonic() - began, str(error).strip()
+    known = attempts_until(attempts, image.instant)
+    return ImageResult(image, Judge(source, known, stored).verdict(), seconds, damage)
+
+
+@contextmanager
+def _server_on(image: Path, folder: Path) -> Iterator[str]:
+    """Mount an image, start its server, and yield how to connect to it."""
+    mounted_at = folder / "mounted"
+    mounted_at.mkdir(exist_ok=True)
+    log = folder / "server.log"
+    # The file system repairs itself from its journal.
+    output_of(["mount", "-o", "loop", image, mounted_at], failing="No file system")
+    try:
+        programs = postgresql_programs()
+        settings = [f"--unix_socket_directories={folder}", "--logging_collector=off"]
+        # Nothing of it has to survive, and recovery flushes every file.
+        settings.append("--fsync=off")
+        with log.open("wb") as output:
+            server = start_process(
+                [programs / "postgres", "-D", mounted_at, *settings],
+                output=output,
+                cwd=Path("/"),
+                user=USER,
+                parent_signal=signal.SIGQUIT,
+            )
+        try:
+            is_ready = [programs / "pg_isready", "--quiet", f"--host={folder}"]
+
+            def answers() -> bool:
+                return not subprocess.call(is_ready)
+
+            wait_until(
+                lambda: server.poll() is not None or answers(), seconds=START_SECONDS
+            )
+            if not answers():
+                raise Refusal(_why_not_started(log.read_text(errors="replace")))
+            yield f"host={folder} user={USER} dbname={DATABASE}"
+        finally:
+            # Without a last checkpoint: nothing of it is kept.
+            server.send_signal(signal.SIGQUIT)
+            stop_process(server)
+    finally:
+        output_of(["umount", mounted_at], failing="The image stays mounted")
+
+
+def _why_not_started(log: str) -> str:
+    lines = [line for line in log.splitlines() if re.search("PANIC|FATAL", line)]
+    why = [line for line in lines if "system is starting up" not in line]
+    return (why or ["the server does not start"])[0]
+
+
+def _damage(folder: Path) -> str:
+    """Check tables and indexes, page by page, with PostgreSQL's own program."""
+    done = subprocess.run(
+        [postgresql_programs() / "pg_amcheck", "--install-missing", "--heapallindexed"]
+        + [f"--host={folder}", f"--username={USER}", DATABASE],
+        capture_output=True,
+        text=True,
+        errors="replace",
+    )
+    return reason(done.stdout or done.stderr) if done.returncode else ""
