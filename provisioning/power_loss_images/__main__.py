@@ -7,19 +7,19 @@ import json
 import mmap
 import secrets
 import shutil
-import statistics
 import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from django.db import connection
 
-from provisioning.commands import output_of, step
+from provisioning.commands import output_of, print_table, step
 from provisioning.fault_injection.answers import AnswerSource
 from provisioning.fault_injection.controls import (
     CLIENTS,
@@ -27,8 +27,6 @@ from provisioning.fault_injection.controls import (
     Saver,
     servers_with_people,
 )
-from provisioning.fault_injection.stack import RunningStack
-from provisioning.fault_injection.verdict import FORBIDDEN
 from provisioning.power_loss_images.images import (
     build_images,
     draw_losses,
@@ -42,7 +40,7 @@ from provisioning.power_loss_images.start import arguments
 RESPONDENTS = 1000
 # Seconds between checkpoints, in which PostgreSQL writes the pages of tables
 # that a power failure may tear.
-CHECKPOINT_PAUSE = 1.0
+CHECKPOINT_PAUSE = 0.3
 # Small, for the sake of the disk's record.
 LOG_SIZES = {"min_wal_size": "64MB", "max_wal_size": "256MB"}
 PROTECTED = "as in production"
@@ -60,7 +58,7 @@ def main() -> int:
     print(f"Seed {seed}", flush=True)
     results = {}
     with (
-        _work_folder(options.folder) as folder,
+        _work_folder() as folder,
         servers_with_people(RESPONDENTS) as stack,
     ):
         original = stack.folder / "data" / "original"
@@ -74,20 +72,18 @@ def main() -> int:
                 log, period = _record(
                     saver, original, folder / "disk", settings, options.seconds / share
                 )
-            count = options.images if share == 1 else max(12, options.images // 5)
+            count = options.images if share == 1 else max(15, options.images // 4)
             random = Random(f"{seed} {name}")  # noqa: S311
-            judged = _judge(saver, log, period, folder, random, count)
-            results[name] = list(judged)
+            with step(f"Starting servers on {count} images"):
+                judged = _judge(saver, log, period, folder, random, count)
+                results[name] = list(judged)
             shutil.rmtree(folder / "disk")
-            print(f"  {_summary(results[name])}", flush=True)
-            for r in results[name]: print("    ", r.image.unflushed, r.image.dropped, r.verdict.count("lost"), r.damage[:150])
     return _report(seed, results)
 
 
 @contextmanager
-def _work_folder(parent: str | None) -> Iterator[Path]:
-    name = tempfile.mkdtemp(prefix="groundswell-", dir=parent or "/tmp")  # noqa: S108
-    folder = Path(name)
+def _work_folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="groundswell-"))
     try:
         # PostgreSQL's user makes its socket there, and reads what is mounted.
         folder.chmod(0o755)
@@ -109,13 +105,14 @@ def _record(
     data = original.with_name("primary")
     data.mkdir()
     with recorded_disk(folder, data) as log:
-        copy = ["cp", "--archive", "--no-target-directory", original, data]
+        copy: list[str | Path] = ["cp", "--archive", f"{original}/.", data]
         output_of(copy, failing="The data folder is not copied")
         with (data / "postgresql.auto.conf").open("a") as file:
-            for name, value in (LOG_SIZES | settings).items():
+            for name, value in {**LOG_SIZES, **settings}.items():
                 file.write(f"{name} = '{value}'\n")
         # A server's data folder is older than its last seconds.
-        output_of(["sync", "--file-system", data], failing="The disk does not sync")
+        sync = ["sync", "--file-system", str(data)]
+        output_of(sync, failing="The disk does not sync")
         stack.start("primary")
         stack.wait_for_database()
         begin = time.time()
@@ -178,45 +175,50 @@ def _judge(
 
 
 def _report(seed: int, results: Mapping[str, list[ImageResult]]) -> int:
-    protected = results[PROTECTED]
-    wrong = [result for result in protected if not result.is_right]
-    for result in wrong[:5]:
-        print(f"  {result.image}: {result.damage} {result.verdict.counts()}")
-    controls = {name: found for name, found in results.items() if name != PROTECTED}
-    control_lost = {
-        name: sum(not result.is_right for result in found)
-        for name, found in controls.items()
-    }
-    ignored = [name for name, found in control_lost.items() if not found]
-    for name in ignored:
-        print(f"Not as required: nothing is lost with {name}")
+    figures = {name: _figures(found) for name, found in results.items()}
+    columns = ("images", "wrong_images", "damaged", "lost", "unflushed", "dropped")
+    print_table(
+        ("", *(column.replace("_", " ") for column in columns)),
+        [[name, *(found[each] for each in columns)] for name, found in figures.items()],
+    )
+    for result in results[PROTECTED]:
+        if not result.is_right:
+            print(f"  {result.image}: {result.damage} {result.verdict.counts()}")
+    protected = figures.pop(PROTECTED)
+    missed = [f"{protected['wrong_images']} images are wrong"]
+    missed = missed if protected["wrong_images"] else []
+    missed += [
+        f"nothing is lost with {name}"
+        for name, control in figures.items()
+        if not control["wrong_images"]
+    ]
+    for each in missed:
+        print(f"Not as required: {each}")
     described = {
         "seed": seed,
-        "images": len(protected),
-        "lost": _summary(protected)["lost"],
-        "wrong_images": len(wrong),
-        # Images of each control in which something is wrong.
-        "control_lost": control_lost,
-        **{name: _summary(found) for name, found in results.items()},
+        **protected,
+        "control_lost": {name: each["wrong_images"] for name, each in figures.items()},
+        "controls": figures,
+        "missed": missed,
     }
     print(json.dumps(described))
-    return 1 if wrong or ignored else 0
+    return 1 if missed else 0
 
 
-def _summary(results: list[ImageResult]) -> dict[str, object]:
+def _figures(results: Sequence[ImageResult]) -> dict[str, Any]:
     counts: Counter[str] = Counter()
     for result in results:
         counts.update(result.verdict.counts())
+    damages = [result.damage for result in results if result.damage]
     return {
         "images": len(results),
-        "acknowledged_median": statistics.median(
-            result.verdict.acknowledged for result in results
-        ),
-        "unflushed_blocks": sum(result.image.unflushed for result in results),
-        "dropped_blocks": sum(result.image.dropped for result in results),
-        "damaged": sum(bool(result.damage) for result in results),
-        "recovery_seconds_median": round(
-            statistics.median(result.recovery_seconds for result in results), 2
-        ),
-        **{name: counts[name] for name in (*FORBIDDEN, "recovered")},
+        # In which anything is missing, wrong or damaged.
+        "wrong_images": sum(not result.is_right for result in results),
+        "damaged": len(damages),
+        "first_damage": damages[0] if damages else "",
+        # Until the last instant.
+        "acknowledged": max(result.verdict.acknowledged for result in results),
+        "unflushed": sum(result.image.unflushed for result in results),
+        "dropped": sum(result.image.dropped for result in results),
+        **counts,
     }

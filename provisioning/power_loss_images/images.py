@@ -17,7 +17,7 @@ from provisioning.power_loss_images.recorded_disk import BLOCK, SIZE
 from provisioning.power_loss_images.recorder import HEADER
 
 # Share of the blocks that were written after the last flush and are kept.
-SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+SHARES = (0.0, 0.25, 0.5, 0.5, 0.75, 1.0)
 AT = attrgetter("at")
 
 
@@ -101,7 +101,7 @@ def build_images(
             last_flush = requests
             while last_flush > done and records[last_flush - 1].length:
                 last_flush -= 1
-            for at, offset, length, position in records[done:last_flush]:
+            for _, offset, length, position in records[done:last_flush]:
                 os.pwrite(flushed.fileno(), log[position : position + length], offset)
             done = last_flush
             subprocess.run(["cp", "--sparse=always", flushed.name, path], check=True)

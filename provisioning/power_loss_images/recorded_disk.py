@@ -30,7 +30,7 @@ def recorded_disk(folder: Path, mounted_at: Path) -> Iterator[Path]:
     served.mkdir(parents=True)
     with (folder / "content").open("wb") as file:
         file.truncate(SIZE)
-    nbdfuse = ["nbdfuse", served / "disk", "--command", "nbdkit", "-s"]
+    nbdfuse = ["nbdfuse", f"{served}/disk", "--command", "nbdkit", "-s"]
     plugin = ["--exit-with-parent", "python", recorder.__file__, f"folder={folder}"]
     with (folder / "server.log").open("wb") as output:
         server = start_process([*nbdfuse, *plugin], output=output)
@@ -50,7 +50,7 @@ def recorded_disk(folder: Path, mounted_at: Path) -> Iterator[Path]:
 
 def mount_disk(file: Path, mounted_at: Path) -> None:
     output_of([*FORMAT, file], failing="mkfs.ext4 failed")
-    attach = ["losetup", "--find", "--show", f"--sector-size={BLOCK}", file]
+    attach = ["losetup", "--find", "--show", f"--sector-size={BLOCK}", str(file)]
     device = output_of(attach, failing="No loop device").strip()
     try:
         output_of(["mount", device, mounted_at], failing="The disk is not mounted")

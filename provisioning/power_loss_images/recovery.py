@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import signal
 import subprocess
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
@@ -36,7 +35,6 @@ START_SECONDS = 120.0
 class ImageResult:
     image: Image
     verdict: Verdict
-    recovery_seconds: float
     # Why no server starts, or what is damaged; empty if nothing is.
     damage: str
 
@@ -58,19 +56,17 @@ def judge_image(
     image: Image, source: AnswerSource, attempts: Iterable[Attempt], folder: Path
 ) -> ImageResult:
     """Start a server on an image, and read all answers and all pages of tables."""
-    began = time.monotonic()
     # Without a server, everything is lost.
     stored: list[StoredAnswer] = []
     try:
         with _server_on(image.path, folder) as address:
-            seconds = time.monotonic() - began
             with closing(psycopg2.connect(address)) as connection:
                 stored, _ = read_back(connection, ADMINISTRATION)
             damage = _damage(folder)
     except (Refusal, psycopg2.Error) as error:
-        seconds, damage = time.monotonic() - began, str(error).strip()
+        damage = str(error).strip()
     known = attempts_until(attempts, image.instant)
-    return ImageResult(image, Judge(source, known, stored).verdict(), seconds, damage)
+    return ImageResult(image, Judge(source, known, stored).verdict(), damage)
 
 
 @contextmanager
@@ -81,6 +77,8 @@ def _server_on(image: Path, folder: Path) -> Iterator[str]:
     log = folder / "server.log"
     # The file system repairs itself from its journal.
     output_of(["mount", "-o", "loop", image, mounted_at], failing="No file system")
+    # Of the server that is gone.
+    (mounted_at / "postmaster.pid").unlink(missing_ok=True)
     try:
         programs = postgresql_programs()
         settings = [f"--unix_socket_directories={folder}", "--logging_collector=off"]
@@ -95,7 +93,7 @@ def _server_on(image: Path, folder: Path) -> Iterator[str]:
                 parent_signal=signal.SIGQUIT,
             )
         try:
-            is_ready = [programs / "pg_isready", "--quiet", f"--host={folder}"]
+            is_ready = [f"{programs}/pg_isready", "--quiet", f"--host={folder}"]
 
             def answers() -> bool:
                 return not subprocess.call(is_ready)
@@ -123,8 +121,8 @@ def _why_not_started(log: str) -> str:
 def _damage(folder: Path) -> str:
     """Check tables and indexes, page by page, with PostgreSQL's own program."""
     done = subprocess.run(
-        [postgresql_programs() / "pg_amcheck", "--install-missing", "--heapallindexed"]
-        + [f"--host={folder}", f"--username={USER}", DATABASE],
+        [str(postgresql_programs() / "pg_amcheck"), "--install-missing"]
+        + ["--heapallindexed", f"--host={folder}", f"--username={USER}", DATABASE],
         capture_output=True,
         text=True,
         errors="replace",

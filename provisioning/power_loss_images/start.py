@@ -29,6 +29,7 @@ EPILOG = """\
 provisioning/power_loss_images/README.md says what this proves. Only root may
 run it: it mounts file systems, in a mount namespace of its own.
 
+It records in the folder for temporary files (TMPDIR), and needs 6 GB there.
 The last line is one JSON object. Exit status: 0 if nothing is lost, and each
 control finds losses; otherwise 1.
 """
@@ -55,10 +56,9 @@ def arguments(command: list[str] | None = None) -> argparse.Namespace:
         allow_abbrev=False,
     )
     add = parser.add_argument
-    images = "images with every protection (60); each control has a fifth of it"
+    images = "images with every protection (60); each control has 15 or a quarter"
     add("--images", type=positive_integer, default=60, metavar="N", help=images)
     seconds = "seconds of saves that are recorded (30); each control has half of it"
     add("--seconds", type=positive_number, default=30.0, metavar="S", help=seconds)
     add("--seed", type=int, metavar="N", help="repeat the draws of an earlier run")
-    add("--folder", metavar="FOLDER", help="where disks are recorded (/tmp), 6 GB")
     return parser.parse_args(command)
