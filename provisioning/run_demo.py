@@ -211,6 +211,9 @@ Take a survey with one of these codes:
 Answer as a parent, in English, Spanish or Arabic, by an open code of the school:
 {parents}
 
+Read the published results of the last wave, as anybody may: {address}results/
+  The page of each school leads to its own: {address}schools/?q=lincoln
+
 Look around as staff at {address}console/, all with the password {password}
 {staff}
   {people["staff_email"]:<32} engineer, at {address}engineers/

@@ -28,6 +28,8 @@ def test_the_welcome_names_codes_logins_and_addresses():
     assert "student  ABC-DEF  Maya, Lincoln" in text
     assert "http://127.0.0.1:8001/open/#KLM-NPQ  Poster, Lincoln (for anyone)" in text
     assert "open/#RST-UVW  Evening, Lincoln (for 25 people)" in text
+    assert "as anybody may: http://127.0.0.1:8001/results/" in text
+    assert "http://127.0.0.1:8001/schools/?q=lincoln" in text
     assert "console/, all with the password a long password" in text
     assert "chen@groundswell.example" in text
 
