@@ -202,7 +202,7 @@ WORKS_OFFLINE = env.bool("GROUNDSWELL_OFFLINE", default=True)
 LANGUAGE_CODE = "en-us"
 # The console is offered in English and in each language that has a catalog here
 # (`manage.py update_translations`). Surveys have languages of their own.
-LOCALE_PATHS = [BASE_DIR / "settings" / "locale"]
+LOCALE_PATHS = [BASE_DIR / "settings" / "locale", BASE_DIR / "reports" / "locale"]
 LANGUAGES = [
     ("en", "English"),
     *(

@@ -3,9 +3,11 @@
 Translators edit `.po` files with any gettext editor; the compiled `.mo` beside each
 is what is read. For each language of the console there is
 `settings/locale/<language>/LC_MESSAGES/django.po`, with texts extracted from
-templates and Python. Respondents have `survey/taking/locale/…/respondents.po`, with
-the texts of `survey/taking/messages.json`, and in languages that address adults
-differently `adults.po`, with only the texts that differ.
+templates and Python. Reports of schools are in more languages: their texts alone are
+in `reports/locale/<language>/LC_MESSAGES/django.po`. Respondents have
+`survey/taking/locale/…/respondents.po`, with the texts of
+`survey/taking/messages.json`, and in languages that address adults differently
+`adults.po`, with only the texts that differ.
 """
 
 from __future__ import annotations
@@ -27,6 +29,20 @@ from survey.taking import messages
 SOURCES = ("accounts", "reports", "settings", "survey")
 # Read by engineers, or not the console's.
 LEFT_OUT = frozenset(("tests", "migrations", "management", "simulation"))
+# All texts of a school's report; `settings.LOCALE_PATHS` has its languages.
+REPORT_SOURCES = frozenset(
+    (
+        "templates/reports/_school_report.html",
+        "templates/reports/_report_measure.html",
+        "templates/reports/_score_lines.html",
+        "templates/reports/school_report_print.html",
+        "reports/school_report/report.py",
+        "reports/scores/words.py",
+        "reports/rate_lines.py",
+        "reports/thresholds.py",
+        "survey/models/administration.py",
+    )
+)
 KEYWORDS = {
     **DEFAULT_KEYWORDS,
     "gettext_lazy": None,
@@ -46,6 +62,10 @@ def console_files() -> list[Path]:
     return sorted(settings.LOCALE_PATHS[0].glob("*/LC_MESSAGES/django.po"))
 
 
+def report_files() -> list[Path]:
+    return sorted(settings.LOCALE_PATHS[1].glob("*/LC_MESSAGES/django.po"))
+
+
 def respondents_files() -> list[Path]:
     return sorted(messages.LOCALE.glob("*/LC_MESSAGES/*.po"))
 
@@ -63,6 +83,17 @@ def console_texts() -> Catalog:
     catalog = Catalog(fuzzy=False)
     for name, texts, context in [*_in_templates(), *_in_python()]:
         catalog.add(texts, locations=[(name, 1)], context=context)
+    return catalog
+
+
+def report_texts() -> Catalog:
+    """Return those of the console's texts that a school's report can have."""
+    catalog = Catalog(fuzzy=False)
+    for message in console_texts():
+        files = {name for name, _line in message.locations} & REPORT_SOURCES
+        if files:
+            locations = [(name, 1) for name in sorted(files)]
+            catalog.add(message.id, locations=locations, context=message.context)
     return catalog
 
 

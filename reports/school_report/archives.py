@@ -32,7 +32,7 @@ from reports.school_report.pdf import NoPdf, html_of, pdf_files
 from reports.school_report.report import (
     SchoolReport,
     SchoolReports,
-    frame_language_for,
+    report_language_for,
 )
 from reports.scores.visible import decided
 from reports.visible_rates import rates_for, school_line
@@ -165,7 +165,7 @@ def make_archive(job: Job, progress: Progress) -> None:
     )
     with scratch_folder(archive) as folder:
         path = folder / "reports.zip"
-        with translation.override(frame_language_for(archive.language)):
+        with translation.override(report_language_for(archive.language)):
             reader = SchoolReports(permissions, administration, archive.language)
             reader.leave_out_waves(archive.district_id)
         writer = ArchiveWriter(archive, reader)
@@ -239,7 +239,7 @@ class ArchiveWriter:
         found = School.objects.select_related("district").in_bulk(keys)
         schools = [found[key] for key in keys if key in found]
         language = self.archive.language
-        with translation.override(frame_language_for(language)):
+        with translation.override(report_language_for(language)):
             reports = self.reader.of(schools)
             documents = {
                 str(report.school.pk): html_of(report)

@@ -161,6 +161,10 @@ class SchoolReport:
         return bool(self.essentials or self.others)
 
     @property
+    def direction(self) -> str:
+        return messages.direction(self.frame_language)
+
+    @property
     def place_names(self) -> list[str]:
         parts = [part for part, _ in self.essentials] or list(self.others)
         return [line.name for line in parts[0].places] if parts else []
@@ -193,6 +197,13 @@ def frame_language_for(language: str) -> str:
     return base if base in dict(settings.LANGUAGES) else "en"
 
 
+def report_language_for(language: str) -> str:
+    """Return the language of a report's own texts: more than the console's."""
+    base = language.lower().split("-")[0]
+    catalog = settings.LOCALE_PATHS[1] / base / "LC_MESSAGES" / "django.mo"
+    return base if catalog.is_file() else frame_language_for(language)
+
+
 def school_report(
     permissions: Permissions,
     administration: Administration,
@@ -201,7 +212,7 @@ def school_report(
 ) -> SchoolReport:
     """Read a school's report in a language of the survey. 9 statements.
 
-    To be called with the language of `frame_language_for` active. Raises KeyError
+    To be called with the language of `report_language_for` active. Raises KeyError
     for a language that the survey does not have.
     """
     [report] = SchoolReports(permissions, administration, language).of([school])
@@ -213,7 +224,7 @@ class SchoolReports:
 
     4 statements, and those of the published survey.
 
-    To be made and used with the language of `frame_language_for` active.
+    To be made and used with the language of `report_language_for` active.
     """
 
     def __init__(
@@ -222,7 +233,7 @@ class SchoolReports:
         self.permissions = permissions
         self.administration = administration
         self.language = language
-        self.frame_language = frame_language_for(language)
+        self.frame_language = report_language_for(language)
         earlier = earlier_waves(administration)
         visible = results_for(permissions).filter(pk__in=[one.pk for one in earlier])
         # Where the user may see the results of each wave.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from django.utils.translation import get_language_bidi, gettext_lazy
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from reports.scores.scale import BANDS, HIGHEST
 from reports.scores.visible import VisibleScore
@@ -26,6 +26,7 @@ AMOUNTS = (
 )
 # Of an estimate, 95 % of the errors are within so many standard errors.
 CERTAIN = 1.96
+LEFT_TO_RIGHT = "\u200e"
 
 
 def band_words(band: int, *, is_positive: bool = True) -> str:
@@ -47,7 +48,9 @@ def band_ranges() -> list[tuple[int, str, str]]:
 
 
 def signed(points: int) -> str:
-    return f"{points:+d}".replace("-", "−") if points else "±0"
+    """Return a change with its sign; from right to left, it would follow the number."""
+    number = f"{points:+d}".replace("-", "−") if points else "±0"
+    return f"{LEFT_TO_RIGHT}{number}" if get_language_bidi() else number
 
 
 def change_words(now: VisibleScore, before: VisibleScore) -> str:

@@ -94,13 +94,20 @@ def unmarked_texts(template: str) -> Iterator[str]:
 
 @pytest.mark.parametrize(
     "file",
-    [*translations.console_files(), *translations.respondents_files()],
-    ids=lambda file: f"{file.parts[-3]}/{file.name}",
+    [
+        *translations.console_files(),
+        *translations.report_files(),
+        *translations.respondents_files(),
+    ],
+    ids=lambda file: "/".join((file.parts[-5], file.parts[-3], file.name)),
 )
 def test_every_text_is_translated(file, texts):
     """If this fails: run manage.py update_translations, and translate what it lists."""
-    is_console = file in translations.console_files()
-    sources = texts if is_console else translations.respondents_texts()
+    sources = translations.respondents_texts()
+    if file in translations.console_files():
+        sources = texts
+    elif file in translations.report_files():
+        sources = translations.report_texts()
     catalog = translations.updated(file, sources)
     partial = file.stem == messages.ADULTS
     assert list(translations.problems(catalog, partial=partial)) == []
@@ -124,7 +131,7 @@ def test_a_translator_gets_a_new_file_and_sends_it_back(
 ):
     locale = shutil.copytree(messages.LOCALE, tmp_path / "respondents")
     monkeypatch.setattr(messages, "LOCALE", locale)
-    settings.LOCALE_PATHS = [tmp_path / "console"]
+    settings.LOCALE_PATHS = [tmp_path / "console", tmp_path / "reports"]
     call_command("update_translations", console="fr", respondents="fr")
     file = locale / "fr" / "LC_MESSAGES" / "respondents.po"
     assert f"{file}: {len(messages.ENGLISH)} texts" in capsys.readouterr().out

@@ -19,7 +19,7 @@ from reports.results.access import administration_or_404
 from reports.school_report.pdf import NoPdf, body_of, html_of, pdf_files
 from reports.school_report.report import (
     SchoolReport,
-    frame_language_for,
+    report_language_for,
     school_report,
 )
 from reports.scores.words import band_ranges
@@ -102,6 +102,6 @@ def _report(
     language = request.GET.get("language") or language_to_read(languages)
     if language not in languages:
         raise Http404
-    with translation.override(frame_language_for(language)):
+    with translation.override(report_language_for(language)):
         report = school_report(request.permissions, administration, school, language)
     return report, languages

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
+from fontTools.ttLib import TTFont
 from PIL import Image
 from weasyprint.urls import FatalURLFetchingError
 
 from reports.school_report.pdf import NoPdf, pdf_files
 from reports.school_report.pdf_process import BASE, StaticFileFetcher
+from survey import translations
 
 PAGE = """<!doctype html><html lang="es"><head><title>Informe de Lincoln</title>
 <link rel="stylesheet" href="css/school_report_print.css">{head}</head>
@@ -57,6 +59,20 @@ def test_a_file_is_tagged_titled_and_has_bookmarks():
     assert "/Outlines" in found and "/Title (Confianza)" in found
     # The product's font, as a part of the file.
     assert "+Report" in found and "/FontFile" in found
+
+
+def test_a_file_in_arabic_has_its_bookmarks_and_the_font_all_letters():
+    page = PAGE.replace('lang="es"', 'lang="ar" dir="rtl"').replace(
+        "Confianza", "الثقة"
+    )
+    found = objects(pdf_files({"a": page.format(head="", body=TABLE)})["a"])
+    assert "/Lang (ar)" in found and "+Report" in found
+    assert f"/Title <feff{'الثقة'.encode('utf-16-be').hex()}>" in found
+    [catalog] = translations.report_files()
+    letters = {ord(letter) for letter in catalog.read_text() if letter > " "}
+    for name in ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf"):
+        with TTFont(settings.BASE_DIR / "static" / "fonts" / name) as font:
+            assert letters <= font.getBestCmap().keys()
 
 
 def test_a_figure_without_a_text_has_none():

@@ -16,13 +16,15 @@ from survey.taking import messages
 
 class Command(BaseCommand):
     help = (
-        "Extract the texts of the console and of respondents' pages, update the .po"
-        " files of all languages and compile them. Lists texts without translation."
+        "Extract the texts of the console, of reports and of respondents' pages, update"
+        " the .po files of all languages and compile them. Lists texts without"
+        " translation."
     )
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--console", metavar="fr", help="add a language")
+        parser.add_argument("--reports", metavar="fr", help="add a language")
         parser.add_argument("--respondents", metavar="fr", help="add a language")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -30,12 +32,17 @@ class Command(BaseCommand):
         if options["console"]:
             folder = _new_folder(settings.LOCALE_PATHS[0], options["console"])
             console.append(folder / "django.po")
+        reports = translations.report_files()
+        if options["reports"]:
+            folder = _new_folder(settings.LOCALE_PATHS[1], options["reports"])
+            reports.append(folder / "django.po")
         respondents = translations.respondents_files()
         if options["respondents"]:
             folder = _new_folder(messages.LOCALE, options["respondents"])
             respondents.append(folder / f"{messages.DOMAIN}.po")
         for files, texts in (
             (console, translations.console_texts()),
+            (reports, translations.report_texts()),
             (respondents, translations.respondents_texts()),
         ):
             for file in files:

@@ -1,4 +1,4 @@
-"""A survey with measures in two languages, and two waves with scores."""
+"""A survey with measures in three languages, and two waves with scores."""
 
 from __future__ import annotations
 
@@ -16,32 +16,45 @@ from survey.tests.workbooks import workbook
 from survey.xlsform import import_survey, read_xlsform
 
 ENGLISH, SPANISH = "label::English (en)", "label::Spanish (es)"
+ARABIC = "label::Arabic (ar)"
 MEASURES = [
-    ["type", "name", ENGLISH, SPANISH, "essential", "direction", "items", "missing"],
-    ["essential", "safe", "Safe school", "Escuela segura", "", "", "", ""],
-    ["measure", "trust", "Trust", "Confianza", "safe", "", "q1 q2 -q3 q4", "dk"],
-    ["measure", "noise", "Noise", "Ruido", "safe", "negative", "q5 q6 q7", "dk"],
+    [
+        *("type", "name", ENGLISH, SPANISH, ARABIC),
+        *("essential", "direction", "items", "missing"),
+    ],
+    ["essential", "safe", "Safe school", "Escuela segura", "مدرسة آمنة", *[""] * 4],
+    [
+        *("measure", "trust", "Trust", "Confianza", "الثقة"),
+        *("safe", "", "q1 q2 -q3 q4", "dk"),
+    ],
+    [
+        *("measure", "noise", "Noise", "Ruido", "الضوضاء"),
+        *("safe", "negative", "q5 q6 q7", "dk"),
+    ],
 ]
 
 
-def published_in_two_languages():
-    rows = [["type", "name", ENGLISH, SPANISH, "appearance"]]
+def published_in_three_languages():
+    rows = [["type", "name", ENGLISH, SPANISH, ARABIC, "appearance"]]
     for page, items in (("one", range(1, 5)), ("two", range(5, 8))):
-        rows.append(["begin group", page, "", "", "field-list"])
+        rows.append(["begin group", page, "", "", "", "field-list"])
         rows += [
             [
                 "select_one agree",
                 f"q{n}",
                 f"Question <{n}>",
                 f"Pregunta <{n}>",
+                f"سؤال <{n}>",
                 "",
             ]
             for n in items
         ]
-        rows.append(["end group", "", "", "", ""])
-    choices = [["list_name", "name", ENGLISH, SPANISH]]
-    choices += [["agree", str(n), f"Level {n}", f"Nivel {n}"] for n in range(1, 5)]
-    choices.append(["agree", "dk", "I don't know", "No sé"])
+        rows.append(["end group", "", "", "", "", ""])
+    choices = [["list_name", "name", ENGLISH, SPANISH, ARABIC]]
+    choices += [
+        ["agree", str(n), f"Level {n}", f"Nivel {n}", f"مستوى {n}"] for n in range(1, 5)
+    ]
+    choices.append(["agree", "dk", "I don't know", "No sé", "لا أعرف"])
     content = workbook(
         {
             "survey": rows,
@@ -78,7 +91,7 @@ def scored(administration):
 
 @pytest.fixture
 def survey(db):
-    return published_in_two_languages()
+    return published_in_three_languages()
 
 
 @pytest.fixture

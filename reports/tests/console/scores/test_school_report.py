@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import html
 import re
 
 import pytest
@@ -77,6 +78,27 @@ def test_a_report_is_in_a_language_of_the_survey(client, staff, fall):
     assert "Trust" in text_of(report(client, fall, staff.lincoln, "?language=en"))
     response = report(client, fall, staff.lincoln, "?language=fr")
     assert response.status_code == 404
+
+
+def test_a_report_in_arabic_runs_from_right_to_left(client, staff, survey, fall):
+    log_in(client, staff.state)
+    spring = closed(survey, "spring-2027")
+    answered(spring, staff.lincoln, 60, 7, shift=1.5)
+    page = report(client, scored(spring), staff.lincoln, "?language=ar")
+    content = page.content.decode()
+    assert 'class="school-report" lang="ar" dir="rtl"' in content
+    own = content[content.index('<div class="school-report"') :]
+    own = own[: own.rindex("</section>")]
+    assert "مدرسة آمنة" in own and "التغيّر عبر الزمن" in own
+    # A sign stays before its number.
+    assert re.search("\u200e(?:[+−]\\d|±0)", own)
+    # Nothing is left in English but names of places and the title of the survey.
+    words = html.unescape(re.sub(r"<[^>]+>", " ", own, flags=re.S))
+    names = {"Lincoln", "Riverside", "School", "climate"}
+    assert set(re.findall(r"[A-Za-z]{2,}", words)) <= names
+    english = report(client, spring, staff.lincoln, "?language=en").content.decode()
+    assert 'class="school-report" lang="en" dir="ltr"' in english
+    assert "\u200e" not in english
 
 
 def test_below_the_threshold_there_is_no_figure(client, staff, fall):
