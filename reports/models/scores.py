@@ -117,8 +117,10 @@ class ScoreRow(models.Model):
     value = models.CharField(max_length=200, blank=True)
     # Measure -> [people, mean in logits, its standard error or null, score or null].
     measures = models.JSONField()
-    # Essential -> score.
+    # Essential -> score, and -> its standard error in points or null. Null: they were
+    # calculated before errors were.
     essentials = models.JSONField(default=dict)
+    essential_errors = models.JSONField(null=True)
 
     class Meta:
         constraints = (

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from accounts.models import User
-from reports.models import Scoring
+from reports.models import ResultsRollUp, Scoring
 from reports.results.hiding import hide_small_groups
 from reports.results.rollup import due, roll_up_results
 from reports.scores.job import request_scores
@@ -27,9 +27,15 @@ def count_results(job: Job, progress: Progress) -> None:
     administration = Administration.objects.select_related("published__survey").get(
         pk=job.subject_id or 0
     )
+    is_first = not ResultsRollUp.objects.filter(
+        pk=administration.pk, hidden_as_of__isnull=False
+    ).exists()
     outcome = roll_up_results(administration, progress)
     progress.begin_step(_("Hiding small groups."))
     hide_small_groups(administration)
+    if is_first and Scoring.objects.filter(pk=administration.pk).exists():
+        # They were calculated before anybody knew which schools are hidden.
+        request_scores(administration, again=True)
     _request_first_scores(administration)
     progress.message = ngettext(
         "Ready: the answers of %(schools)s school were counted.",

@@ -12,7 +12,15 @@ from reports.models import GroupResults, ScoreRow
 from reports.rasch.responses import Floats, Integers
 from reports.results.counting import GRADE
 from reports.results.people import Group, People
-from reports.scores.scale import Scale, Sums, essential_points, rounded
+from reports.scores.scale import (
+    POINTS,
+    Scale,
+    Sums,
+    covariance,
+    essential_points,
+    rounded,
+)
+from reports.suppression.tables import Mask
 from survey.definitions.schema import MeasureDefinition, Measures
 
 LEVELS = GroupResults.Level
@@ -43,15 +51,27 @@ class Grouping:
 
     def sums(self, measures: Floats) -> Floats:
         """Return [people, sums, squares] × schools × values."""
-        shape = (len(self.schools), len(self.values))
         measured = np.isfinite(measures)
         known = np.where(measured, measures, 0)
+        return self._add_up(measured, known, known**2)
+
+    def products(self, measures: Floats, others: Floats) -> Floats:
+        """Return [people, sums, sums of the others, products] × schools × values.
+
+        Of the people who have both measures.
+        """
+        both = np.isfinite(measures) & np.isfinite(others)
+        known, other = np.where(both, measures, 0), np.where(both, others, 0)
+        return self._add_up(both, known, other, known * other)
+
+    def _add_up(self, *numbers: Floats) -> Floats:
+        shape = (len(self.schools), len(self.values))
         return np.array(
             [
                 np.bincount(self.keys, weights=weights, minlength=shape[0] * shape[1])
-                for weights in (measured, known, known**2)
+                for weights in numbers
             ]
-        ).reshape(3, *shape)
+        ).reshape(len(numbers), *shape)
 
 
 def _value_of(attribute: str, group: Group) -> str:
@@ -68,63 +88,149 @@ class ScoredMeasure:
     scale: Scale | None
 
 
+@dataclass(frozen=True)
+class GroupSums:
+    """What the scores of all groups of an attribute are calculated from."""
+
+    grouping: Grouping
+    # Of each measure, as `Grouping.sums`.
+    measures: Floats
+    # Of two measures of an essential, by their positions, as `Grouping.products`.
+    products: Mapping[tuple[int, int], Floats]
+
+    def of_places(self, counted: Mask, places: Sequence[Integers]) -> GroupSums:
+        """Add up the schools of each place; `counted` is measures × schools."""
+
+        def add_up(numbers: Floats, schools: Mask) -> Floats:
+            kept = np.where(schools[:, None], numbers, 0)
+            return np.stack([kept[:, of].sum(axis=1) for of in places], axis=1)
+
+        return GroupSums(
+            self.grouping,
+            np.array(
+                [
+                    add_up(one, schools)
+                    for one, schools in zip(self.measures, counted, strict=True)
+                ]
+            ),
+            {
+                (one, other): add_up(found, counted[one] & counted[other])
+                for (one, other), found in self.products.items()
+            },
+        )
+
+
 def score_rows(
-    grouping: Grouping,
-    sums: Floats,
+    found: GroupSums,
+    counted: Mask,
     districts: Mapping[int, int],
     measures: Sequence[ScoredMeasure],
     content: Measures,
     administration: int,
 ) -> Iterator[ScoreRow]:
-    """Yield the rows of all places; `sums` are those of all measures."""
-    of_school = np.array([districts[key] for key in grouping.schools.tolist()], int)
+    """Yield the rows of all places.
+
+    `counted` are the schools [measure, school] of which larger places have the mean.
+    """
+    schools = found.grouping.schools
+    of_school = np.array([districts[key] for key in schools.tolist()], int)
     keys, district = np.unique(of_school, return_inverse=True)
-    of_districts = np.zeros((*sums.shape[:2], len(keys), sums.shape[3]))
-    for school, number in enumerate(district.tolist()):
-        of_districts[:, :, number] += sums[:, :, school]
+    of_districts = [np.flatnonzero(district == number) for number in range(len(keys))]
+    everywhere = [np.arange(len(schools))]
     levels = (
-        (LEVELS.STATE, np.zeros(1, int), sums.sum(axis=2, keepdims=True)),
-        (LEVELS.DISTRICT, keys, of_districts),
-        (LEVELS.SCHOOL, grouping.schools, sums),
+        (LEVELS.STATE, np.zeros(1, int), found.of_places(counted, everywhere)),
+        (LEVELS.DISTRICT, keys, found.of_places(counted, of_districts)),
+        (LEVELS.SCHOOL, schools, found),
     )
-    for level, places, found in levels:
-        total = Sums(found[:, 0], found[:, 1], found[:, 2])
+    everybody = (
+        found.measures[:, 0].sum(axis=1, keepdims=True),
+        np.stack([found.measures[:, 0, of].sum(axis=1) for of in of_districts], axis=1),
+        found.measures[:, 0],
+    )
+    for (level, places, sums), everyone in zip(levels, everybody, strict=True):
+        total = Sums(sums.measures[:, 0], sums.measures[:, 1], sums.measures[:, 2])
         people, means, errors = total.people, total.means, total.errors
-        for place, value in np.argwhere(people.any(axis=0)).tolist():
+        of_essentials = _essential_errors(content, measures, total, sums.products)
+        for place, value in np.argwhere(everyone.any(axis=0)).tolist():
             # Lists, because reading single numbers from arrays takes ten times as long.
             figures = {
                 measure.definition["name"]: (measure.scale, int(count), mean, error)
-                for measure, count, mean, error in zip(
+                for measure, count, mean, error, measured in zip(
                     measures,
                     people[:, place, value].tolist(),
                     means[:, place, value].tolist(),
                     errors[:, place, value].tolist(),
+                    everyone[:, place, value].tolist(),
                     strict=True,
                 )
-                if count
+                if measured
             }
             points = {
                 name: scale.points(mean)
-                for name, (scale, _, mean, _) in figures.items()
-                if scale
+                for name, (scale, count, mean, _) in figures.items()
+                if scale and count
             }
+            essentials = _essentials(content, points)
             yield ScoreRow(
                 administration_id=administration,
                 level=level,
                 place_id=int(places[place]),
-                attribute=grouping.attribute,
-                value=grouping.values[value],
+                attribute=found.grouping.attribute,
+                value=found.grouping.values[value],
                 measures={
                     name: [
                         count,
-                        round(mean, 4),
-                        None if math.isnan(error) else round(error, 4),
+                        _stored(mean),
+                        _stored(error),
                         rounded(points[name]) if name in points else None,
                     ]
                     for name, (_, count, mean, error) in figures.items()
                 },
-                essentials=_essentials(content, points),
+                essentials=essentials,
+                essential_errors={
+                    name: _stored(float(of_essentials[name][place, value]))
+                    for name in essentials
+                },
             )
+
+
+def _stored(number: float) -> float | None:
+    return None if math.isnan(number) else round(number, 4)
+
+
+def _essential_errors(
+    content: Measures,
+    measures: Sequence[ScoredMeasure],
+    total: Sums,
+    products: Mapping[tuple[int, int], Floats],
+) -> dict[str, Floats]:
+    """Return the standard errors of essentials in points, [place, value].
+
+    NaN where a measure has fewer than two people.
+    """
+    errors, found = total.errors, {}
+    for essential in content["essentials"]:
+        mine = [
+            (number, measure.definition["direction"], measure.scale)
+            for number, measure in enumerate(measures)
+            if measure.definition["essential"] == essential["name"]
+        ]
+        weights = {
+            number: (1 if direction == "positive" else -1)
+            * (POINTS / scale.deviation / len(mine))
+            for number, direction, scale in mine
+            if scale
+        }
+        if not weights or len(weights) < len(mine):
+            continue
+        variance = np.zeros(errors.shape[1:])
+        for one in weights:
+            variance += np.square(weights[one] * errors[one])
+            for other in (other for other in weights if other > one):
+                shared = covariance(total, one, other, products[one, other])
+                variance += 2 * weights[one] * weights[other] * shared
+        found[essential["name"]] = np.sqrt(np.maximum(variance, 0))
+    return found
 
 
 def _essentials(content: Measures, points: Mapping[str, float]) -> dict[str, int]:

@@ -68,6 +68,22 @@ class Sums:
         return np.asarray(np.where(self.people > 1, errors, np.nan))
 
 
+def covariance(total: Sums, one: int, other: int, products: Floats) -> Floats:
+    """Return the covariance of the means of two measures.
+
+    `products` are numbers of people who have both, sums of their measures, and of
+    products. The others have no part in it, so that with all people in both it is the
+    covariance of people divided by their number.
+    """
+    both, sums, others, multiplied = products
+    mean, other_mean = total.means[one], total.means[other]
+    people, other_people = total.people[one], total.people[other]
+    around = multiplied - mean * others - other_mean * sums + both * mean * other_mean
+    with np.errstate(divide="ignore", invalid="ignore"):
+        divisor = np.sqrt(people * (people - 1) * other_people * (other_people - 1))
+        return np.asarray(np.where(divisor > 0, around / divisor, np.nan))
+
+
 def benchmark_scale(schools: Sums) -> Scale | None:
     """Return the scale of a benchmark, or None if all people are alike.
 

@@ -17,12 +17,20 @@ from itertools import islice
 import numpy as np
 import scipy
 from django.db import transaction
+from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from reports.exports.columns import ExportVersion
 from reports.exports.reading import versions_of
-from reports.models import Calibration, ReleasedItem, ScoreRow, Scoring
+from reports.models import (
+    Calibration,
+    GroupResults,
+    ReleasedItem,
+    ResultsRollUp,
+    ScoreRow,
+    Scoring,
+)
 from reports.rasch import MISSING, VERSION
 from reports.rasch.responses import Floats, Integers
 from reports.results.answers import VALUE, ItemCodes
@@ -32,9 +40,12 @@ from reports.results.rollup import attributes_of
 from reports.rollup_query import refresh_replica_timestamp
 from reports.scores.benchmark import benchmark_of
 from reports.scores.calibration import MeasureResult, calibrate_measure, table_of
-from reports.scores.groups import Grouping, ScoredMeasure, score_rows
+from reports.scores.groups import Grouping, GroupSums, ScoredMeasure, score_rows
 from reports.scores.problems import Kind, Problem
 from reports.scores.scale import PEOPLE, Scale, Sums, benchmark_scale
+from reports.scores.visible import decided
+from reports.suppression.results import counted_in_scores
+from reports.suppression.tables import Mask
 from survey.definitions.measures import measures_of
 from survey.definitions.schema import MeasureDefinition, Measures
 from survey.jobs import JobRefused, Progress
@@ -69,6 +80,8 @@ class CalculatedMeasure:
     problems: list[Problem]
     # As `Grouping.sums`.
     sums: list[Floats]
+    # Schools whose people are in the means of larger places.
+    counted: Mask
 
 
 @dataclass
@@ -78,6 +91,8 @@ class Calculation:
     as_of: datetime
     people: int
     measures: list[CalculatedMeasure] = field(default_factory=list)
+    # By the positions of two measures of an essential, as `Grouping.products`.
+    products: dict[tuple[int, int], list[Floats]] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
 
@@ -118,12 +133,10 @@ def score_administration(
         Grouping.of(attribute, answers.people)
         for attribute in attributes_of(administration)
     ]
-    for definition in content["measures"] if calculation.people else ():
-        calculation.measures.append(
-            _calculate(administration, version, definition, answers, groupings)
+    if calculation.people:
+        _calculate_all(
+            administration, version, content, answers, groupings, calculation, progress
         )
-        if progress:
-            progress.advance()
     if progress:
         progress.begin_step(_("Storing the scores."))
     rows = _rows(administration, content, calculation, groupings, answers)
@@ -145,13 +158,69 @@ def _read(
     return read_changes(administration, version, items, None)
 
 
+def _calculate_all(
+    administration: Administration,
+    version: ExportVersion,
+    content: Measures,
+    answers: Recount,
+    groupings: Sequence[Grouping],
+    calculation: Calculation,
+    progress: Progress | None,
+) -> None:
+    hidden_items = _hidden_items(administration)
+    last = {one["essential"]: n for n, one in enumerate(content["measures"])}
+    # People's measures by essential, as long as another measure of it comes.
+    kept: dict[str, dict[int, Floats]] = {}
+    for position, definition in enumerate(content["measures"]):
+        names = {item["name"] for item in definition["items"]}
+        hidden = np.array(
+            [
+                hidden_items is not None
+                and (key not in hidden_items or not names.isdisjoint(hidden_items[key]))
+                for key in groupings[0].schools.tolist()
+            ]
+        )
+        measure, measured = _calculate(
+            administration, version, definition, answers, groupings, hidden
+        )
+        calculation.measures.append(measure)
+        if essential := definition["essential"]:
+            others = kept.setdefault(essential, {})
+            for other, before in others.items():
+                calculation.products[other, position] = [
+                    grouping.products(before, measured) for grouping in groupings
+                ]
+            others[position] = measured.astype(np.float32)
+            if last[essential] == position:
+                del kept[essential]
+        if progress:
+            progress.advance()
+
+
+def _hidden_items(administration: Administration) -> dict[int, list[str]] | None:
+    """Return the hidden items of each school that is shown. 2 statements.
+
+    None if that is not decided yet: the scores are calculated again after it.
+    """
+    if not ResultsRollUp.objects.filter(
+        administration=administration, hidden_as_of=F("as_of")
+    ).exists():
+        return None
+    rows = GroupResults.objects.filter(
+        administration=administration, level=GroupResults.Level.SCHOOL, attribute=""
+    )
+    return dict(decided(rows).values_list("place_id", "hidden_items"))
+
+
 def _calculate(
     administration: Administration,
     version: ExportVersion,
     definition: MeasureDefinition,
     answers: Recount,
     groupings: Sequence[Grouping],
-) -> CalculatedMeasure:
+    hidden: Mask,
+) -> tuple[CalculatedMeasure, Floats]:
+    """Return a measure, and that of each person; `hidden` are schools."""
     name = definition["name"]
     options = {}
     for item in definition["items"]:
@@ -173,7 +242,9 @@ def _calculate(
     result = calibrate_measure(
         table, list(options), options, anchors=benchmark.anchors, released=released
     )
-    sums = [grouping.sums(result.measures[row]) for grouping in groupings]
+    measured = result.measures[row]
+    sums = [grouping.sums(measured) for grouping in groupings]
+    counted = counted_in_scores(sums[0][0, :, 0], hidden, administration.minimum_group)
     problems = [*benchmark.problems, *result.problems]
     problems += [Problem(Kind.RELEASED, item=item) for item in sorted(released)]
     anchored_to, scale = benchmark.calibration, benchmark.scale
@@ -182,15 +253,18 @@ def _calculate(
         anchored_to = None
         problems.append(Problem(Kind.ALL_CHANGED))
     if not anchored_to:
-        scale = benchmark_scale(Sums(*sums[0][:, :, 0]))
+        # Without any of them nothing is shown.
+        schools = counted if counted.any() else np.ones_like(counted)
+        scale = benchmark_scale(Sums(*sums[0][:, schools, 0]))
         if scale and scale.unit == PEOPLE:
             problems.append(Problem(Kind.FEW_SCHOOLS))
         if not scale and result.items:
             problems.append(Problem(Kind.NO_SPREAD))
     people = int(table.people[np.isfinite(result.measures)].sum())
-    return CalculatedMeasure(
-        definition, anchored_to, result, scale, people, problems, sums
+    measure = CalculatedMeasure(
+        definition, anchored_to, result, scale, people, problems, sums, counted
     )
+    return measure, measured
 
 
 def _categories(item: ItemCodes, options: Sequence[str]) -> Integers:
@@ -214,11 +288,13 @@ def _rows(
     measures = [
         ScoredMeasure(one.definition, one.scale) for one in calculation.measures
     ]
+    counted = np.array([one.counted for one in calculation.measures])
     for number, grouping in enumerate(groupings):
         sums = np.array([one.sums[number] for one in calculation.measures])
+        products = {pair: one[number] for pair, one in calculation.products.items()}
         yield from score_rows(
-            grouping,
-            sums,
+            GroupSums(grouping, sums, products),
+            counted,
             answers.people.districts,
             measures,
             content,

@@ -45,8 +45,9 @@ class VisibleScore:
     score: int
     # Benchmark calibrations: scores can be compared where they are the same.
     benchmarks: frozenset[int]
-    # Of measures: who have one, and the standard error in points.
+    # Of measures: who have one.
     people: int | None = None
+    # The standard error in points.
     error: float | None = None
 
     @property
@@ -106,8 +107,10 @@ def scores_of_waves(
         )
     }
     scores = ScoreRow.objects.filter(chosen, administration__in=by_key, attribute="")
-    for key, level, place, measures, essentials in scores.values_list(
-        "administration", "level", "place_id", "measures", "essentials"
+    columns = "administration", "level", "place_id"
+    numbers = "measures", "essentials", "essential_errors"
+    for key, level, place, measures, essentials, errors in scores.values_list(
+        *columns, *numbers
     ):
         administration = by_key[key]
         content = contents.get(administration.published.survey_id)
@@ -118,6 +121,7 @@ def scores_of_waves(
                 content,
                 measures,
                 essentials,
+                errors or {},
                 scales[key],
                 hidden.get((key, level, place)),
                 administration.minimum_group,
@@ -171,6 +175,7 @@ def _scores(
     content: Measures,
     measures: Mapping[str, Sequence[float | None]],
     essentials: Mapping[str, int],
+    errors: Mapping[str, float | None],
     scales: Mapping[str, tuple[int, float]],
     hidden_items: set[str] | None,
     minimum: int,
@@ -179,10 +184,14 @@ def _scores(
     for measure in content["measures"]:
         name = measure["name"]
         people, _mean, error, score = measures.get(name) or (0, None, None, None)
-        if score is None or name not in scales:
+        if name not in scales or score is None and (people or name not in measures):
             continue
         names = {item["name"] for item in measure["items"]}
-        if hidden_items is None or hidden_items & names or (people or 0) < minimum:
+        if score is None or hidden_items is None or hidden_items & names:
+            # A place without a score and people has only schools that hide theirs.
+            scores[name] = None
+            continue
+        if (people or 0) < minimum:
             scores[name] = None
             continue
         benchmark, deviation = scales[name]
@@ -194,13 +203,18 @@ def _scores(
         )
     for essential in content["essentials"]:
         name = essential["name"]
+        names = [one["name"] for one in measures_in(content, name)]
+        mine = [scores.get(one) for one in names]
         if name not in essentials:
+            if names and scores.keys() >= set(names) and None in mine:
+                scores[name] = None
             continue
-        mine = [scores.get(one["name"]) for one in measures_in(content, name)]
         shown = [one for one in mine if one]
         scores[name] = (
             VisibleScore(
-                essentials[name], frozenset().union(*(one.benchmarks for one in shown))
+                essentials[name],
+                frozenset().union(*(one.benchmarks for one in shown)),
+                error=errors.get(name),
             )
             if len(shown) == len(mine)
             else None

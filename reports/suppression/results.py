@@ -25,8 +25,10 @@ The rules:
   say.
 * A hidden place shows none of its groups, and no place below it.
 
-Means of measures, percentages and response rates are hidden with the group or item
-that they belong to.
+Percentages and response rates are hidden with the group or item that they belong to,
+and so are means of measures. In the means of a district or the state are only schools
+that show their own: what all schools have together, minus those that are shown, would
+be the mean of a hidden one.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reports.suppression.tables import (
     EVERYONE,
@@ -94,6 +97,14 @@ def hidden_places(tree: PlaceTree, groups: GroupCounts, minimum: int) -> Mask:
             limits = np.zeros_like(people[children]), most[children]
             hidden[children] = hide_people(people[children], limits, minimum)
     return hidden
+
+
+def counted_in_scores(people: NDArray[np.float64], hidden: Mask, minimum: int) -> Mask:
+    """Return the schools that are in the means of larger places.
+
+    `people` have the measure, and `hidden` schools hide it or one of its items.
+    """
+    return ~hidden & (people >= minimum)
 
 
 def hide_people(

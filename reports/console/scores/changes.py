@@ -136,7 +136,7 @@ class ChangesPage:
         scope = ScoresScope.of(request, pk)
         administration = scope.administration
         content = measures_in_survey(administration)
-        # The error of an essential is not known: its measures go together.
+        # An essential is compared by its measures.
         columns = [
             column
             for column in score_columns(administration, content)

@@ -293,9 +293,7 @@ def csv_rows(table: ScoresTable) -> Iterator[Sequence[Cell]]:
     """Yield the header and a row for each school, of all pages."""
     header = ["district", "school", "code", "eligible", "finished", "rate (%)"]
     for column in table.columns:
-        header.append(column.name)
-        if not column.is_essential:
-            header.append(f"{column.name} standard error")
+        header += [column.name, f"{column.name} standard error"]
     yield header
     for row in table.all_rows():
         line = row.line
@@ -306,7 +304,6 @@ def csv_rows(table: ScoresTable) -> Iterator[Sequence[Cell]]:
             score = cell.score
             hidden = HIDDEN if cell.text == HIDDEN else None
             cells.append(score.score if score else hidden)
-            if not cell.column.is_essential:
-                error = score.error if score else None
-                cells.append(hidden if error is None else round(error, 1))
+            error = score.error if score else None
+            cells.append(hidden if error is None else round(error, 1))
         yield cells

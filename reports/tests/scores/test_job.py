@@ -6,6 +6,7 @@ import pytest
 
 from reports.models import Scoring
 from reports.results.job import request_results
+from reports.scores.scoring import score_administration
 from reports.tasks import start_due_results
 from reports.tests.scores.conftest import closed, published, simulated, take_part
 from survey import jobs
@@ -37,6 +38,15 @@ def test_scores_follow_the_first_count(staff):
     run_jobs()
     assert scored_kinds() == [("scores.calculate", "done")]
     assert Scoring.objects.get().calculated_at == before.calculated_at
+
+
+def test_scores_from_before_it_was_decided_what_is_hidden_are_calculated_again(staff):
+    administration = closed(published(), "fall-2026")
+    take_part(administration, staff.lincoln, simulated(60, 1))
+    score_administration(administration)
+    request_results(administration)
+    run_jobs()
+    assert scored_kinds() == [("scores.recalculate", "done")]
 
 
 def test_a_survey_without_measures_has_no_scores(staff):

@@ -120,6 +120,97 @@ def test_scores_are_means_of_measures_on_the_scale_of_the_people(staff, fall):
     assert state.essentials == {"safe": 50}
 
 
+def points_of(administration, name, measures):
+    found = Calibration.objects.get(administration=administration, measure=name)
+    return 50 + 20 * (measures - found.scale_mean) / found.scale_deviation
+
+
+def slow_noise(answers):
+    categories = [
+        [MISSING if value in ("", "dk") else int(value) - 1 for value in row[4:]]
+        for row in answers
+    ]
+    table, row = ResponseTable.of_people(np.array(categories))
+    return measure_people(table, calibrate(table).thresholds).wle[row]
+
+
+def with_shared_views(seed):
+    """People who trust less hear more noise, and some skip either measure."""
+    answers = simulated(120, seed, skipped=0)
+    answers.sort(key=lambda row: sum(int(row[n]) for n in (0, 1, 3)) - int(row[2]))
+    noise = sorted((row[4:] for row in answers), key=lambda row: -sum(map(int, row)))
+    shared = [[*row[:4], *other] for row, other in zip(answers, noise, strict=True)]
+    shared[5][:4] = shared[60][4:] = [""] * 4
+    shared[60] = shared[60][:7]
+    return shared
+
+
+def test_the_error_of_an_essential_is_that_of_peoples_means(staff):
+    fall = closed(published())
+    everyone = with_shared_views(1) + with_shared_views(2)
+    take_part(fall, staff.lincoln, everyone[:120])
+    take_part(fall, staff.roosevelt, everyone[120:])
+    score_administration(fall)
+    trust = points_of(fall, "trust", slow_measures(everyone)[1])
+    noise = points_of(fall, "noise", slow_noise(everyone))
+    for row, people in (
+        (row_of(fall, "school", staff.lincoln.pk), slice(0, 120)),
+        (row_of(fall), slice(None)),
+    ):
+        one, other = trust[people], 100 - noise[people]
+        # The part of each person in the mean of both means.
+        parts = []
+        for measures in (one, other):
+            known = np.isfinite(measures)
+            n = known.sum()
+            part = np.where(known, measures - np.nanmean(measures), 0) / n
+            parts.append(part * np.sqrt(n / (n - 1)))
+        expected = np.sqrt(np.square(sum(parts) / 2).sum())
+        assert row.essential_errors["safe"] == pytest.approx(expected, abs=1e-3)
+        # Of those with both, nearly the error of a mean.
+        both = ((one + other) / 2)[np.isfinite(one + other)]
+        simple = both.std(ddof=1) / np.sqrt(len(both))
+        assert row.essential_errors["safe"] == pytest.approx(simple, rel=0.03)
+        # As if other people had answered each measure, it would be too small.
+        independent = np.sqrt(sum(np.square(part).sum() for part in parts)) / 2
+        assert row.essential_errors["safe"] > 1.2 * independent
+
+
+def test_districts_have_the_means_of_schools_that_show_theirs(staff):
+    fall = closed(published())
+    answers = simulated(60, 1, skipped=0)
+    # 51 people have left the page with the measure of noise out.
+    answers[9:] = [[*row[:4], "", "", ""] for row in answers[9:]]
+    take_part(fall, staff.lincoln, answers)
+    take_part(fall, staff.washington, simulated(40, 2, skipped=0))
+    fall.minimum_group = 10
+    score_administration(fall)
+    district = row_of(fall, "district", staff.riverside.pk)
+    lincoln = row_of(fall, "school", staff.lincoln.pk)
+    washington = row_of(fall, "school", staff.washington.pk)
+    assert lincoln.measures["noise"][0] == 9
+    assert district.measures["noise"] == washington.measures["noise"]
+    assert district.measures["trust"][0] == 100
+    # The benchmark's mean would be another way to a hidden one.
+    assert row_of(fall).measures["noise"][1] == pytest.approx(
+        Calibration.objects.get(administration=fall, measure="noise").scale_mean,
+        abs=1e-4,
+    )
+    # With these people in it, the difference is the mean of the nine.
+    fall.minimum_group = 9
+    score_administration(fall, again=True)
+    whole, others = (
+        row.measures["noise"]
+        for row in (
+            row_of(fall, "district", staff.riverside.pk),
+            row_of(fall, "school", staff.washington.pk),
+        )
+    )
+    found = (whole[0] * whole[1] - others[0] * others[1]) / 9
+    hidden = row_of(fall, "school", staff.lincoln.pk).measures["noise"][1]
+    assert found == pytest.approx(hidden, abs=1e-2)
+
+
 def test_groups_and_districts_have_the_sums_of_their_people(staff, fall):
     score_administration(fall)
     lincoln = row_of(fall, "school", staff.lincoln.pk).measures

@@ -70,6 +70,34 @@ def test_scores_have_their_people_error_and_band(fall, lincoln):
     assert found[STATE]["trust"].score == 50
 
 
+def test_an_essential_has_its_error_and_older_ones_have_none(fall, lincoln):
+    found = visible_scores(fall, [lincoln])[lincoln]
+    rows = ScoreRow.objects.filter(administration=fall)
+    stored = rows.get(level="school", place_id=lincoln[1], attribute="")
+    assert 1 < found["safe"].error == stored.essential_errors["safe"] < 5
+    rows.update(essential_errors=None)
+    assert visible_scores(fall, [lincoln])[lincoln]["safe"].error is None
+
+
+def test_a_district_shows_nothing_if_all_of_its_schools_hide_it(staff):
+    few = closed(published(version="2"), "few")
+    few.minimum_group = 10
+    answers = simulated(60, 1, skipped=0)
+    for school in (staff.lincoln, staff.washington):
+        # Nine and nine people: more than the minimum together.
+        left = [
+            row if n < 9 else [*row[:4], *[""] * 3] for n, row in enumerate(answers)
+        ]
+        take_part(few, school, left)
+    take_part(few, staff.roosevelt, simulated(40, 2, skipped=0))
+    scored(few)
+    riverside = ("district", staff.riverside.pk)
+    found = visible_scores(few, [riverside, STATE])
+    assert found[riverside]["noise"] is found[riverside]["safe"] is None
+    assert found[riverside]["trust"].people == 120
+    assert found[STATE]["noise"].people == 40
+
+
 def test_a_hidden_place_has_no_scores(fall, lincoln):
     assert visible_scores(fall, [lincoln])[lincoln]["trust"]
     hide(fall, lincoln, is_hidden=True)
