@@ -72,7 +72,7 @@ def main() -> int:
                 log, period = _record(
                     saver, original, folder / "disk", settings, options.seconds / share
                 )
-            count = options.images if share == 1 else max(15, options.images // 4)
+            count = options.images if share == 1 else max(20, options.images // 3)
             random = Random(f"{seed} {name}")  # noqa: S311
             with step(f"Starting servers on {count} images"):
                 judged = _judge(saver, log, period, folder, random, count)

@@ -52,15 +52,15 @@ def draw_losses(
 ) -> list[PowerLoss]:
     """Draw instants between two moments, in order.
 
-    One half is drawn by time. That seldom hits a disk that has much to lose, so
-    the chance of the other half grows with the blocks that are not flushed.
+    A quarter is drawn by time. That seldom hits a disk that has much to lose, so
+    the chance of the others grows with the blocks that are not flushed.
     """
     first, last = bisect_left(records, begin, key=AT), bisect_left(records, end, key=AT)
     unflushed, weights = 0, []
     for record in records[first : last - 1]:
         unflushed = record.length and unflushed + len(list(blocks_of(record)))
         weights.append(unflushed)
-    by_time = [random.uniform(begin, end) for _ in range(count // 2)]
+    by_time = [random.uniform(begin, end) for _ in range(count // 4)]
     by_blocks = [
         random.uniform(records[number].at, records[number + 1].at)
         for number in random.choices(

@@ -56,7 +56,7 @@ def arguments(command: list[str] | None = None) -> argparse.Namespace:
         allow_abbrev=False,
     )
     add = parser.add_argument
-    images = "images with every protection (60); each control has 15 or a quarter"
+    images = "images with every protection (60); each control has 20 or a third"
     add("--images", type=positive_integer, default=60, metavar="N", help=images)
     seconds = "seconds of saves that are recorded (30); each control has half of it"
     add("--seconds", type=positive_number, default=30.0, metavar="S", help=seconds)
