@@ -23,7 +23,7 @@ TESTS = ROOT / "provisioning" / "requirements-test.txt"
 STACK = ROOT / "provisioning" / "requirements-stack.txt"
 ROLES = ROOT / "provisioning" / "ansible" / "roles"
 # Of a machine that runs everything; load comes from another one.
-STACK_ROLES = ("primary", "replica", "cache", "queue", "web", "worker")
+STACK_ROLES = ("primary", "replica", "backup", "cache", "queue", "web", "worker")
 # The tests check the firewall's rules, and load none.
 TEST_ROLES = (*STACK_ROLES, "firewall", "power_loss")
 # The tests' browser. Chromium itself also draws a window's controls: a session

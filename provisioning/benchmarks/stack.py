@@ -125,10 +125,12 @@ def running_stack(
 
 
 @contextmanager
-def private_application(**variables: str) -> Iterator[Application]:
+def private_application(
+    *, backs_up: bool = False, **variables: str
+) -> Iterator[Application]:
     """Create the tables on private servers, which are deleted afterwards."""
     prepare_environment(PRODUCTION, STACK)
-    with private_servers() as run:
+    with private_servers(backs_up=backs_up) as run:
         own = {"GROUNDSWELL_TEST_SERVERS": str(run), **variables}
         own["GROUNDSWELL_TEST_DATABASE"] = DATABASE
         with _migrated("settings.browser_test_server", own, run) as application:

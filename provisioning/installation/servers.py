@@ -38,7 +38,9 @@ LEFT_OUT = "queue,application,web,worker,load"
 
 
 @contextmanager
-def private_servers(*, in_memory: bool = False) -> Iterator[Path]:
+def private_servers(
+    *, in_memory: bool = False, backs_up: bool = False
+) -> Iterator[Path]:
     """Start all servers, yield the folder of their sockets, and stop them.
 
     `in_memory` puts their data into memory, if there is room: tests empty the
@@ -66,6 +68,7 @@ def private_servers(*, in_memory: bool = False) -> Iterator[Path]:
         "superusers": sorted({caller, user or caller}),
         # The data are deleted after the tests anyway.
         "initdb_options": "--no-sync",
+        "backup_repository": "posix" if backs_up else "",
         # In the tests the owner does what the respondents' pool does.
         "owner_settings": {"lock_timeout": "1s", "statement_timeout": "3s"},
     }
@@ -73,9 +76,11 @@ def private_servers(*, in_memory: bool = False) -> Iterator[Path]:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         options = ("--tags=files", f"--skip-tags={LEFT_OUT}")
         run_playbook(folder, variables, *options, quietly=True)
-        _run_script(folder, "initialise", user)
+        _run_script(folder, "primary/initialise", user)
         supervisor = stack.enter_context(_supervised(folder))
-        _run_script(folder, "prepare", None)
+        _run_script(folder, "primary/prepare", None)
+        if backs_up:
+            _run_script(folder, "backup/prepare", user)
         for name in SOCKETS:
             _wait_for(folder, name, supervisor)
         yield folder
@@ -83,7 +88,7 @@ def private_servers(*, in_memory: bool = False) -> Iterator[Path]:
 
 def _run_script(folder: Path, name: str, user: str | None) -> None:
     output_of(
-        ["sh", folder / "etc" / "primary" / name],
+        ["sh", folder / "etc" / name],
         failing=f"PostgreSQL's script {name} failed",
         user=user,
     )

@@ -173,6 +173,7 @@ def test_each_host_has_the_passwords_of_its_own_roles(fleet):
         }
 
     roles = {"taking", "console", "worker", "reports", "groundswell", "replicator"}
+    roles.add("backup")
     assert passwords_on("web2") == {"taking", "console"}
     assert passwords_on("worker1") == {"worker", "reports"}
     # It migrates.

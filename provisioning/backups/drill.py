@@ -1,0 +1,221 @@
+"""Restore a database from its backups, and compare it with what was recorded.
+
+Starts servers of its own with made-up responses, backs them up, saves more, drops a
+table, deletes a wave's administration, and restores to the second before, into another
+folder. Then it compares all tables with their counts and checksums from before, puts
+both losses back into the running database, and compares again. Two negative controls
+have to be noticed: a restore to after the losses, and a missing file of the log.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from provisioning.backups.records import (
+    archive_log,
+    count_tables,
+    differences,
+    record_replica,
+)
+from provisioning.backups.repository import Repository
+from provisioning.backups.restoring import (
+    backup_before,
+    restored_database,
+    until_time,
+)
+from provisioning.benchmarks.stack import Application, private_application, sql_file
+from provisioning.commands import Refusal, output_of, positive_integer, step
+from provisioning.postgresql import run_sql
+
+REPLICA_PORT = 5433
+ITEMS = 20
+COPY_ROWS = Path(__file__).with_name("copy_rows.sh")
+# Of the administration 'measured': a partition with its responses is dropped, its
+# people are deleted, and so is the wave.
+MEASURED = "SELECT id FROM survey_administration WHERE name = 'measured'"
+DESTROY = """
+SET lock_timeout = '10s';
+SELECT format('DROP TABLE survey_response_%s', id) FROM survey_administration
+WHERE name = 'measured' \\gexec
+DELETE FROM survey_respondent WHERE administration_id =
+    (SELECT id FROM survey_administration WHERE name = 'measured');
+UPDATE survey_administration SET wave_id = NULL WHERE name = 'measured';
+DELETE FROM survey_wave WHERE name = 'measured';
+"""
+JOIN_WAVE = """
+UPDATE survey_administration a SET wave_id = w.id FROM survey_wave w
+WHERE a.name = 'measured' AND w.name = 'measured';
+"""
+
+
+def main() -> int:
+    options = parse_options()
+    with private_application(
+        backs_up=True, GROUNDSWELL_TEST_REPLICA=str(REPLICA_PORT)
+    ) as application:
+        make_responses(application, options.responses)
+        result = drill(application)
+    print(json.dumps(result))
+    expected = {"restored": True, "equal": True, "recovered": True}
+    expected |= {"equal_after_loss": False, "restored_without_log": False}
+    return int(any(result[name] is not value for name, value in expected.items()))
+
+
+def parse_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="provisioning/drill_restore", description=__doc__, allow_abbrev=False
+    )
+    parser.add_argument(
+        "--responses",
+        type=positive_integer,
+        default=100_000,
+        help="made-up responses (100,000)",
+    )
+    return parser.parse_args()
+
+
+def make_responses(application: Application, count: int) -> None:
+    people = max(20, count // ITEMS)
+    with step(f"Making {count:,} responses"):
+        details, _ = application.open_rehearsal(
+            "--respondents=1", "--pages=4", f"--items={ITEMS // 4}"
+        )
+        schools = min(20, people // 20) if people < 400 else people // 200 + 1
+        application.sql(
+            sql_file("invite_people", schools=schools, each=people // schools)
+        )
+        keys = [item["id"] for page in details["pages"] for item in page["items"]]
+        listed = ",".join(map(str, keys))
+        application.sql(sql_file("answer_items", items=listed, half=ITEMS // 2))
+    application.sql("INSERT INTO survey_wave (name) VALUES ('measured')")
+    application.sql(JOIN_WAVE)
+
+
+def drill(application: Application) -> dict[str, Any]:
+    run = application.run
+    repository = Repository.of_stack(run)
+    began = time.monotonic()
+    with step("Making a full backup"):
+        full = repository.back_up("full", from_standby=True)
+    full_seconds = time.monotonic() - began
+    application.sql(sql_file("save_answers", count=1000))
+    with step("Making an incremental backup"):
+        incremental = repository.back_up("incr", from_standby=True)
+    application.sql(sql_file("save_answers", count=2000))
+    with step("Recording rows and checksums"):
+        file = archive_log(run)
+        record = record_replica(run, REPLICA_PORT)
+    tables = record["tables"]
+    result: dict[str, Any] = {
+        "restored": False,
+        "equal": False,
+        "seconds": 0.0,
+        "responses": int(tables["survey_response"][0]),
+        "database_bytes": full.size,
+        "full_backup_bytes": full.added,
+        "full_backup_seconds": round(full_seconds, 1),
+        "incremental_bytes": incremental.added,
+    }
+    # To the second.
+    time.sleep(1.1)
+    before = datetime.now(UTC).replace(microsecond=0)
+    time.sleep(1)
+    destroy(application)
+    with step("Archiving the log"):
+        time.sleep(1.1)
+        after = datetime.now(UTC)
+        archive_log(run)
+    began = time.monotonic()
+    with scratch_folder() as folder:
+        backup = backup_before(repository.backups(), before)
+        with restored_database(repository, folder, until_time(backup, before)) as place:
+            result["seconds"] = round(time.monotonic() - began, 1)
+            result["restored"] = True
+            with step("Comparing all tables"):
+                found = differences(tables, count_tables(place))
+            result["equal"] = report(found)
+            with step("Putting back what was lost"):
+                put_back(place, run)
+            result["recovered"] = report(differences(tables, count_tables(run)))
+    result["equal_after_loss"] = equal_after_loss(repository, after, tables)
+    result["restored_without_log"] = restored_without_log(repository, run, file, before)
+    return result
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    # A short path, because of the socket in it; which PostgreSQL's user may enter.
+    with tempfile.TemporaryDirectory(prefix="gs-", dir="/tmp") as name:  # noqa: S108
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+def report(found: list[str]) -> bool:
+    for sentence in found:
+        print(f"  {sentence}", flush=True)
+    return not found
+
+
+def destroy(application: Application) -> None:
+    with step("Dropping a table, and destroying a wave"):
+        application.sql(DESTROY)
+
+
+def put_back(restored: Path, running: Path) -> None:
+    """Copy what was lost into the running database, as README.md describes."""
+    [[key]] = run_sql(MEASURED, run=restored)
+    run_sql(f"SELECT survey_add_partition({key})", run=running)
+    for table, where in (
+        ("survey_wave", "name = 'measured'"),
+        ("survey_respondent", f"administration_id = {key}"),
+        (f"survey_response_{key}", "true"),
+    ):
+        output_of(
+            [COPY_ROWS, restored, running, table, where],
+            failing=f"{table} can't be copied",
+        )
+    run_sql(JOIN_WAVE, run=running)
+
+
+# Negative controls: both have to be False.
+
+
+def equal_after_loss(
+    repository: Repository, after: datetime, recorded: dict[str, list[str]]
+) -> bool:
+    print("Negative control: a restore to after the losses", flush=True)
+    backup = backup_before(repository.backups(), after)
+    with (
+        scratch_folder() as folder,
+        restored_database(repository, folder, until_time(backup, after)) as place,
+    ):
+        return report(differences(recorded, count_tables(place)))
+
+
+def restored_without_log(
+    repository: Repository, folder: Path, file: str, before: datetime
+) -> bool:
+    """Hide a file of the log, and return whether it is restored nevertheless."""
+    print(f"Negative control: without {file} of the log", flush=True)
+    [found] = folder.glob(f"backups/database/archive/*/*/*/{file}-*")
+    hidden = found.rename(found.with_name(f"hidden-{found.name}"))
+    backup = backup_before(repository.backups(), before)
+    try:
+        with (
+            scratch_folder() as place,
+            restored_database(repository, place, until_time(backup, before)),
+        ):
+            return True
+    except Refusal as refusal:
+        print(f"  refused: {refusal}", flush=True)
+        return False
+    finally:
+        hidden.rename(found)

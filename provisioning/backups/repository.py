@@ -1,0 +1,102 @@
+"""Make and list pgBackRest's backups of a stack's database."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from provisioning.commands import Refusal, output_of
+
+STANZA = "groundswell"
+# Pages come first: beside them the backup gets what nobody else wants, and lasts
+# longer.
+LOWEST_PRIORITY = ("nice", "-n", "19", "ionice", "-c", "3")
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """A backup, as pgBackRest lists it."""
+
+    label: str
+    type: str
+    ended: datetime
+    # Of the database, and what this backup added to the repository.
+    size: int
+    added: int
+    # Of the tables, as `records` makes it; None where none was made.
+    record: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """The backups and the log of one database, found by pgBackRest's configuration."""
+
+    config: Path
+
+    @classmethod
+    def of_stack(cls, folder: Path) -> Repository:
+        config = folder / "etc" / "backup" / "pgbackrest.conf"
+        if not config.exists():
+            raise Refusal(
+                f"{folder} has no backups: start it with provisioning/stack up, and"
+                " with a backup_repository"
+            )
+        return cls(config)
+
+    @property
+    def user(self) -> str | None:
+        """Return PostgreSQL's system user, if this process is root."""
+        return self.config.owner() if os.geteuid() == 0 else None
+
+    def run(self, *options: str, failing: str, prefix: Sequence[str] = ()) -> str:
+        etc = self.config.parent.parent
+        passwords = [etc / name / "pgpass" for name in ("primary", "replica")]
+        found = next((str(path) for path in passwords if path.exists()), "")
+        return output_of(
+            [*prefix, "pgbackrest", f"--config={self.config}", f"--stanza={STANZA}"]
+            + list(options),
+            failing=failing,
+            env={**os.environ, "PGPASSFILE": found},
+            user=self.user,
+        )
+
+    def backups(self) -> list[Backup]:
+        """Return all usable backups, the oldest first."""
+        printed = self.run(
+            "info", "--output=json", failing="The backups can't be listed"
+        )
+        return [
+            Backup(
+                label=each["label"],
+                type=each["type"],
+                ended=datetime.fromtimestamp(each["timestamp"]["stop"], UTC),
+                size=each["info"]["size"],
+                added=each["info"]["repository"]["delta"],
+                record=json.loads(each.get("annotation", {}).get("record", "null")),
+            )
+            for stanza in json.loads(printed)
+            for each in stanza["backup"]
+            if not each["error"]
+        ]
+
+    def back_up(self, kind: str, *, from_standby: bool) -> Backup:
+        """Make a `full` or `incr` backup, and delete those that are too old."""
+        options = [f"--type={kind}", *([] if from_standby else ["--no-backup-standby"])]
+        self.run(
+            "backup", *options, failing="No backup was made", prefix=LOWEST_PRIORITY
+        )
+        return self.backups()[-1]
+
+    def keep_record(self, backup: Backup, record: dict[str, Any]) -> None:
+        """Store what is in a backup beside it, encrypted and as long as itself."""
+        self.run(
+            "annotate",
+            f"--set={backup.label}",
+            f"--annotation=record={json.dumps(record, separators=(',', ':'))}",
+            failing="The backup's record can't be stored",
+        )

@@ -1,0 +1,173 @@
+"""Restore a database from its backups into a new folder."""
+
+from __future__ import annotations
+
+import configparser
+import os
+import pwd
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from provisioning.backups.repository import Backup, Repository
+from provisioning.commands import Refusal, step, wait_until
+from provisioning.postgresql import postgresql_programs, run_sql
+from provisioning.processes import start_process, stop_process
+
+# Reading the log of a busy day may take that long.
+LONGEST_RECOVERY = 24 * 60 * 60
+# Nobody connects before the recovery has ended, so it needs none of the primary's
+# own sizes.
+SETTINGS = """\
+listen_addresses = ''
+unix_socket_directories = '{run}'
+hba_file = '{etc}/pg_hba.conf'
+ident_file = '{etc}/pg_ident.conf'
+archive_mode = off
+hot_standby = off
+shared_buffers = 256MB
+max_wal_size = 4GB
+shared_preload_libraries = 'pg_stat_statements'
+timezone = 'UTC'
+log_timezone = 'UTC'
+log_line_prefix = ''
+"""
+
+
+def parse_time(text: str) -> datetime:
+    """Return a time as given to `--at`; without an offset, it is in UTC."""
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise Refusal(
+            f"{text} is not a time such as 2026-11-24T09:30:00 (UTC) or"
+            " 2026-11-24T09:30:00-06:00"
+        ) from None
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def backup_before(backups: Sequence[Backup], time: datetime) -> Backup:
+    """Return the last backup that ended before a time."""
+    if not backups:
+        raise Refusal("There is no backup yet; make one: provisioning/stack backup")
+    if time > datetime.now(UTC):
+        raise Refusal(f"{time:%Y-%m-%d %H:%M:%S%z} is in the future")
+    before = [backup for backup in backups if backup.ended < time]
+    if not before:
+        raise Refusal(
+            f"The first backup ended at {backups[0].ended:%Y-%m-%d %H:%M:%S} UTC;"
+            f" {time:%Y-%m-%d %H:%M:%S%z} is before that"
+        )
+    return before[-1]
+
+
+def until_time(backup: Backup, time: datetime) -> list[str]:
+    """Return pgBackRest's options for all that was committed until then."""
+    target = time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f+00")
+    return [f"--set={backup.label}", "--type=time", f"--target={target}"]
+
+
+def until_point(backup: Backup, lsn: str) -> list[str]:
+    """Return its options for the point of the log at which a record was made."""
+    return [
+        *(f"--set={backup.label}", "--type=lsn"),
+        *(f"--target={lsn}", "--target-exclusive"),
+    ]
+
+
+@contextmanager
+def restored_database(
+    repository: Repository, folder: Path, until: Sequence[str]
+) -> Iterator[Path]:
+    """Restore into `folder`/data/primary; yield the folder of its socket.
+
+    The server accepts connections once it has recovered, and is stopped at the
+    end. Raises Refusal if the log does not reach as far as `until`.
+    """
+    user = repository.user
+    data, run, etc = folder / "data/primary", folder / "run", folder / "etc/restore"
+    for path in (data, run, etc, folder / "log"):
+        path.mkdir(mode=0o711, parents=True, exist_ok=True)
+    write_configuration(repository, folder)
+    own = Repository(etc / "pgbackrest.conf")
+    for path in (data, run, etc, *etc.iterdir()):
+        shutil.chown(path, user, user) if user else None
+    data.chmod(0o700)
+    with step("Copying the backup"):
+        own.run(
+            "restore",
+            *until,
+            *(["--target-action=promote"] if until else []),
+            f"--process-max={os.cpu_count() or 1}",
+            failing="The backup can't be restored",
+        )
+    log = folder / "log" / "restore.log"
+    with log.open("wb") as output:
+        process = start_process(
+            [postgresql_programs() / "postgres", "-D", data]
+            + ["-c", f"config_file={etc}/postgresql.conf"],
+            output=output,
+            cwd=Path("/"),
+            user=user,
+        )
+    try:
+        with step("Replaying the log"):
+            wait_until(
+                lambda: process.poll() is not None or _accepts(run),
+                seconds=LONGEST_RECOVERY,
+                pause=0.2,
+            )
+        if not _accepts(run):
+            raise Refusal(f"The database does not recover: {_why_ended(log)}")
+        # A later start must not look for the log again.
+        run_sql("ALTER SYSTEM RESET ALL", run=run, database="postgres")
+        yield run
+    finally:
+        stop_process(process, seconds=60)
+
+
+def write_configuration(repository: Repository, folder: Path) -> None:
+    """Write how the server starts, and a pgBackRest that reads the same repository.
+
+    It shares nothing else: the running stack archives with locks of its own.
+    """
+    etc, work = folder / "etc" / "restore", folder / "data" / "primary"
+    known = configparser.RawConfigParser()
+    known.read(repository.config)
+    kept = {
+        name: value
+        for name, value in known["global"].items()
+        if name.startswith("repo1-") and "retention" not in name
+    }
+    kept |= {"lock-path": f"{etc}/lock", "log-level-file": "off"}
+    lines = ["[global]", *(f"{name} = {value}" for name, value in kept.items())]
+    lines += ["log-level-console = warn", "[groundswell]", f"pg1-path = {work}", ""]
+    users = {pwd.getpwuid(os.geteuid()).pw_name, repository.user or ""} - {""}
+    texts = {
+        "pgbackrest.conf": "\n".join(lines),
+        "postgresql.conf": SETTINGS.format(run=folder / "run", etc=etc),
+        "pg_hba.conf": "local all all peer map=superusers\n",
+        "pg_ident.conf": "".join(f"superusers {each} postgres\n" for each in users),
+    }
+    for name, text in texts.items():
+        path = etc / name
+        path.unlink(missing_ok=True)
+        path.touch(mode=0o600)
+        path.write_text(text)
+
+
+def _accepts(run: Path) -> bool:
+    try:
+        return bool(run_sql("SELECT 1", run=run, database="postgres"))
+    except Refusal:
+        return False
+
+
+def _why_ended(log: Path) -> str:
+    lines = log.read_text(errors="replace").splitlines()
+    fatal = [line.partition(":")[2].strip() for line in lines if "FATAL:" in line]
+    return next(
+        (line for line in fatal if "starting up" not in line), "see " + str(log)
+    )
