@@ -28,19 +28,25 @@ def run_sql(
     run: Path,
     port: int = 5432,
     database: str = DATABASE,
+    user: str = "postgres",
+    passfile: Path | None = None,
     failing: str = "PostgreSQL refuses",
 ) -> list[list[str]]:
     """Run statements as the superuser, and return the rows of all of them.
 
-    `run` is the folder of the server's socket.
+    `run` is the folder of the server's socket. Another user needs a password.
     """
     output = output_of(
         [str(postgresql_programs() / "psql"), "--no-psqlrc", "--quiet", "--no-align"]
         + ["--tuples-only", "--field-separator=\t", "--set=ON_ERROR_STOP=1"]
-        + [f"--host={run}", f"--port={port}", "--username=postgres"]
+        + [f"--host={run}", f"--port={port}", f"--username={user}"]
         + [f"--dbname={database}"],
         failing=failing,
-        env={**os.environ, "PGCONNECT_TIMEOUT": "3"},
+        env={
+            **os.environ,
+            "PGCONNECT_TIMEOUT": "3",
+            **({"PGPASSFILE": str(passfile)} if passfile else {}),
+        },
         input_text=statements,
     )
     return [line.split("\t") for line in output.splitlines() if line]

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from django.contrib import admin
 from django.http import HttpRequest
+from django.utils.timesince import timesince
 
-from survey.models import Administration, PublishedSurvey, Wave
+from survey.models import Administration, BackupRun, PublishedSurvey, Wave
 
 
 class ReadOnlyAdmin(admin.ModelAdmin):
@@ -40,3 +41,17 @@ class AdministrationAdmin(ReadOnlyAdmin):
 class PublishedSurveyAdmin(ReadOnlyAdmin):
     list_display = ("survey", "digest", "published_at")
     list_select_related = ("survey",)
+
+
+@admin.register(BackupRun)
+class BackupRunAdmin(ReadOnlyAdmin):
+    list_display = ("kind", "verdict", "age", "details")
+    list_filter = ("kind", "ok")
+
+    @admin.display(boolean=True)
+    def verdict(self, run: BackupRun) -> bool:
+        return run.ok
+
+    @admin.display(ordering="ended_at")
+    def age(self, run: BackupRun) -> str:
+        return f"{timesince(run.ended_at)} ago"

@@ -11,14 +11,16 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from provisioning.backups.operations import keep_result, primary_of, read_host
 from provisioning.backups.records import (
     archive_log,
     count_tables,
@@ -29,10 +31,12 @@ from provisioning.backups.repository import Repository
 from provisioning.backups.restoring import (
     backup_before,
     restored_database,
+    until_point,
     until_time,
 )
 from provisioning.benchmarks.stack import Application, private_application, sql_file
 from provisioning.commands import Refusal, output_of, positive_integer, step
+from provisioning.installation.stack_folder import stack_folder
 from provisioning.postgresql import run_sql
 
 REPLICA_PORT = 5433
@@ -58,6 +62,8 @@ WHERE a.name = 'measured' AND w.name = 'measured';
 
 def main() -> int:
     options = parse_options()
+    if options.stack:
+        return drill_stack(stack_folder())
     with private_application(
         backs_up=True, GROUNDSWELL_TEST_REPLICA=str(REPLICA_PORT)
     ) as application:
@@ -79,7 +85,49 @@ def parse_options() -> argparse.Namespace:
         default=100_000,
         help="made-up responses (100,000)",
     )
+    parser.add_argument(
+        "--stack",
+        action="store_true",
+        help="instead, restore the last backup of the stack that runs here, beside it,"
+        " to the point at which its tables were recorded; the result is in /metrics",
+    )
     return parser.parse_args()
+
+
+def drill_stack(folder: Path) -> int:
+    repository, began = Repository.of_stack(folder), datetime.now(UTC)
+    result: dict[str, Any] = {"restored": False, "equal": False}
+    try:
+        restore_last_record(folder, repository, result)
+    except Refusal as refusal:
+        result["error"] = str(refusal)
+        print(f"drill_restore: {refusal}", file=sys.stderr, flush=True)
+    result["seconds"] = round((datetime.now(UTC) - began).total_seconds(), 1)
+    keep_result(folder, "drill", began, result, ok=result["equal"])
+    print(json.dumps(result))
+    return int(not result["equal"])
+
+
+def restore_last_record(
+    folder: Path, repository: Repository, result: dict[str, Any]
+) -> None:
+    recorded = [backup for backup in repository.backups() if backup.record]
+    if not recorded:
+        raise Refusal("No backup has a record; make one: provisioning/stack backup")
+    backup = recorded[-1]
+    record: dict[str, Any] = backup.record or {}
+    result |= {"label": backup.label, "bytes": backup.size, "recorded": record["at"]}
+    with suppress(Refusal), step("Archiving the log of the running stack"):
+        # It may be down, and the log is archived each minute.
+        archive_log(**primary_of(folder, read_host(folder)))
+    with scratch_folder(folder / "data") as place:
+        until = until_point(backup, record["lsn"])
+        with restored_database(repository, place, until) as run:
+            result["restored"] = True
+            with step("Comparing all tables"):
+                found = differences(record["tables"], count_tables(run))
+            result["differences"] = found[:20]
+            result["equal"] = report(found)
 
 
 def make_responses(application: Application, count: int) -> None:
@@ -111,7 +159,7 @@ def drill(application: Application) -> dict[str, Any]:
         incremental = repository.back_up("incr", from_standby=True)
     application.sql(sql_file("save_answers", count=2000))
     with step("Recording rows and checksums"):
-        file = archive_log(run)
+        file = archive_log(run=run)
         record = record_replica(run, REPLICA_PORT)
     tables = record["tables"]
     result: dict[str, Any] = {
@@ -132,7 +180,7 @@ def drill(application: Application) -> dict[str, Any]:
     with step("Archiving the log"):
         time.sleep(1.1)
         after = datetime.now(UTC)
-        archive_log(run)
+        archive_log(run=run)
     began = time.monotonic()
     with scratch_folder() as folder:
         backup = backup_before(repository.backups(), before)
@@ -151,9 +199,9 @@ def drill(application: Application) -> dict[str, Any]:
 
 
 @contextmanager
-def scratch_folder() -> Iterator[Path]:
+def scratch_folder(parent: Path = Path("/tmp")) -> Iterator[Path]:  # noqa: S108
     # A short path, because of the socket in it; which PostgreSQL's user may enter.
-    with tempfile.TemporaryDirectory(prefix="gs-", dir="/tmp") as name:  # noqa: S108
+    with tempfile.TemporaryDirectory(prefix="gs-", dir=parent) as name:
         Path(name).chmod(0o755)
         yield Path(name)
 

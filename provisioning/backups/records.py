@@ -67,16 +67,12 @@ def record_replica(run: Path, port: int) -> dict[str, Any]:
     return {"lsn": lsn, "at": at, "tables": {name: list(it) for name, *it in rows}}
 
 
-def archive_log(run: Path, *, port: int = 5432, seconds: float = 120) -> str:
+def archive_log(*, seconds: float = 120, **primary: Any) -> str:
     """Have all of the primary's log up to now archived; return its last file."""
-    [[file]] = run_sql(
-        SWITCH_LOG, run=run, port=port, failing="The log can't be switched"
-    )
+    [[file]] = run_sql(SWITCH_LOG, **primary, failing="The log can't be switched")
     archived = f"SELECT last_archived_wal >= '{file}' FROM pg_stat_archiver"  # noqa: S608
     if not wait_until(
-        lambda: run_sql(archived, run=run, port=port) == [["t"]],
-        seconds=seconds,
-        pause=0.2,
+        lambda: run_sql(archived, **primary) == [["t"]], seconds=seconds, pause=0.2
     ):
         raise Refusal(f"The log ({file}) is not archived within {seconds:.0f} s")
     return file

@@ -66,14 +66,17 @@ def backup_before(backups: Sequence[Backup], time: datetime) -> Backup:
 def until_time(backup: Backup, time: datetime) -> list[str]:
     """Return pgBackRest's options for all that was committed until then."""
     target = time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f+00")
-    return [f"--set={backup.label}", "--type=time", f"--target={target}"]
+    return [
+        *(f"--set={backup.label}", "--type=time"),
+        *(f"--target={target}", "--target-action=promote"),
+    ]
 
 
 def until_point(backup: Backup, lsn: str) -> list[str]:
     """Return its options for the point of the log at which a record was made."""
     return [
         *(f"--set={backup.label}", "--type=lsn"),
-        *(f"--target={lsn}", "--target-exclusive"),
+        *(f"--target={lsn}", "--target-exclusive", "--target-action=promote"),
     ]
 
 
@@ -99,15 +102,16 @@ def restored_database(
         own.run(
             "restore",
             *until,
-            *(["--target-action=promote"] if until else []),
             f"--process-max={os.cpu_count() or 1}",
             failing="The backup can't be restored",
         )
     log = folder / "log" / "restore.log"
     with log.open("wb") as output:
         process = start_process(
-            [postgresql_programs() / "postgres", "-D", data]
-            + ["-c", f"config_file={etc}/postgresql.conf"],
+            [
+                *(postgresql_programs() / "postgres", "-D", data),
+                *("-c", f"config_file={etc}/postgresql.conf"),
+            ],
             output=output,
             cwd=Path("/"),
             user=user,
@@ -168,6 +172,6 @@ def _accepts(run: Path) -> bool:
 def _why_ended(log: Path) -> str:
     lines = log.read_text(errors="replace").splitlines()
     fatal = [line.partition(":")[2].strip() for line in lines if "FATAL:" in line]
-    return next(
-        (line for line in fatal if "starting up" not in line), "see " + str(log)
-    )
+    # All others were said to connections, which are tried meanwhile.
+    own = [line for line in fatal if not line.startswith("the database system is")]
+    return own[-1] if own else f"see {log}"

@@ -68,7 +68,7 @@ def private_servers(
         "superusers": sorted({caller, user or caller}),
         # The data are deleted after the tests anyway.
         "initdb_options": "--no-sync",
-        "backup_repository": "posix" if backs_up else "",
+        "backup_repository": "posix" if backs_up else "none",
         # In the tests the owner does what the respondents' pool does.
         "owner_settings": {"lock_timeout": "1s", "statement_timeout": "3s"},
     }

@@ -17,6 +17,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from provisioning.backups.operations import (
+    add_backup_options,
+    add_restore_options,
+    backup,
+    restore,
+)
 from provisioning.commands import (
     ROOT,
     Refusal,
@@ -70,6 +76,8 @@ def parser() -> argparse.ArgumentParser:
         ("logs", print_logs, "Print the last lines of each program's log."),
         ("promote", promote, "Make the replica the new primary."),
         ("reload", reload, "Restart the workers without losing a request."),
+        ("backup", backup, "Back up the database and uploaded files, or the keys."),
+        ("restore", restore, "Build a new stack beside this one, as of any second."),
         ("manage", None, "Run manage.py with the stack's environment."),
     ):
         commands[name] = subparsers.add_parser(name, help=help_text, allow_abbrev=False)
@@ -81,6 +89,7 @@ def parser() -> argparse.ArgumentParser:
             help="The first of six ports, kept for the next time; empty: the usual"
             " ones, with nginx on 8080.",
         )
+    for name in ("up", "rebuild", "restore"):
         commands[name].add_argument(
             "--set",
             action="append",
@@ -91,6 +100,8 @@ def parser() -> argparse.ArgumentParser:
             help="A variable of provisioning/ansible, such as commit_delay=1000, kept"
             " for the next time; empty: its usual value.",
         )
+    add_backup_options(commands["backup"])
+    add_restore_options(commands["restore"])
     add = commands["logs"].add_argument
     add("program", nargs="?", help="Print this program's only.")
     add("-f", dest="follow", action="store_true", help="Print new lines as they come.")

@@ -18,13 +18,13 @@ PLAIN = re.compile(r"[\w./+@-]+")
 SYSTEM_FOLDER = Path("/var/lib/groundswell")
 
 
-def stack_folder() -> Path:
-    """Return `.stack` in the checkout, or the folder in GROUNDSWELL_STACK.
+def stack_folder(given: str | None = None) -> Path:
+    """Return the folder that is given, or in GROUNDSWELL_STACK, or `.stack`.
 
     Where root starts the servers they run as a user of their own, who has to
     reach the folder.
     """
-    given = os.environ.get("GROUNDSWELL_STACK")
+    given = given or os.environ.get("GROUNDSWELL_STACK")
     folder = Path(given).absolute() if given else ROOT / ".stack"
     if os.geteuid() == 0 and not is_readable_by_all(folder.parent):
         if given:

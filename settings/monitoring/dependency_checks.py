@@ -25,6 +25,7 @@ from django.core.cache.backends.memcached import BaseMemcachedCache
 from django.db import connections
 
 from settings.monitoring.answers import NOT_SET_UP, TIMEOUT, Answer, Sample
+from settings.monitoring.backups import read_backups
 from settings.monitoring.durability_check import check_durability
 from settings.monitoring.job_queues import read_jobs
 
@@ -62,6 +63,7 @@ def statistics() -> list[Sample]:
         "pools": read_pools,
         "sockets": read_sockets,
         "jobs": read_jobs,
+        "backups": read_backups,
     }
     with ThreadPoolExecutor(1) as executor:
         more = executor.submit(run_checks, figures)

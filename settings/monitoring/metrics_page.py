@@ -92,6 +92,31 @@ SERVER_METRICS: dict[str, tuple[tuple[str, ...], str]] = {
         "Flushes of the primary's log to disk. As many as commits: no group commit,"
         " because writers come one at a time.",
     ),
+    "backup_timestamp_seconds": (
+        (),
+        "When the last backup that succeeded ended. Two days ago: none is made; see"
+        " provisioning/stack logs backup.",
+    ),
+    "drill_timestamp_seconds": (
+        (),
+        "When the last restore drill ended, whatever it found. Nine days ago: it does"
+        " not run.",
+    ),
+    "drill_ok": (
+        (),
+        "1 if the last drill restored a database with the recorded rows and checksums,"
+        " otherwise 0: do not rely on the backups until it is 1.",
+    ),
+    "log_archived_timestamp_seconds": (
+        (),
+        "When the primary's log was last archived. Minutes ago while pages are saved:"
+        " the repository is away, and what follows can't be restored if the primary is"
+        " lost.",
+    ),
+    "log_archive_failures_total": (
+        (),
+        "Files of the log that could not be archived, and are tried again.",
+    ),
     "cache_hits_total": ((), "Reads that Memcached answered, since its start."),
     "cache_misses_total": (
         (),

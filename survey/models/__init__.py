@@ -6,6 +6,7 @@ from survey.models.administration import (
     Role,
     Wave,
 )
+from survey.models.backup_run import BackupRun
 from survey.models.card_set import CardSet
 from survey.models.consent import Consent
 from survey.models.counted_group import CountedGroup
@@ -60,6 +61,7 @@ __all__ = [
     "DayOff",
     "DeviceLogin",
     "Administration",
+    "BackupRun",
     "Block",
     "CardSet",
     "Consent",
