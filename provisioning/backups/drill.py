@@ -15,12 +15,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from provisioning.backups.operations import keep_result, primary_of, read_host
+from provisioning.backups.operations import archive_running_log, keep_result, read_host
 from provisioning.backups.records import (
     archive_log,
     count_tables,
@@ -117,9 +117,7 @@ def restore_last_record(
     backup = recorded[-1]
     record: dict[str, Any] = backup.record or {}
     result |= {"label": backup.label, "bytes": backup.size, "recorded": record["at"]}
-    with suppress(Refusal), step("Archiving the log of the running stack"):
-        # It may be down, and the log is archived each minute.
-        archive_log(**primary_of(folder, read_host(folder)))
+    archive_running_log(folder, read_host(folder))
     with scratch_folder(folder / "data") as place:
         until = until_point(backup, record["lsn"])
         with restored_database(repository, place, until) as run:

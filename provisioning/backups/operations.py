@@ -7,7 +7,6 @@ import json
 import shutil
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -143,6 +142,15 @@ def primary_of(folder: Path, host: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def archive_running_log(folder: Path, host: dict[str, Any]) -> None:
+    """Archive what the running primary has written up to now, if it runs."""
+    try:
+        with step("Archiving the log of the running stack"):
+            archive_log(**primary_of(folder, host), database="postgres")
+    except Refusal as refusal:
+        print(f"Without its last minute: {refusal}", flush=True)
+
+
 def keep_result(
     folder: Path, kind: str, began: datetime, details: dict[str, Any], *, ok: bool
 ) -> None:
@@ -209,9 +217,7 @@ def restore(
     until = [f"--set={chosen.label}"] if at == LATEST else until_time(chosen, when)
     for number in range(port, port + len(PORTS)):
         listen(number).close()
-    with suppress(Refusal), step("Archiving the log of the running stack"):
-        # It may be lost.
-        archive_log(**primary_of(folder, host))
+    archive_running_log(folder, host)
     began = time.monotonic()
     kept = {
         name: value

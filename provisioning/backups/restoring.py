@@ -145,9 +145,15 @@ def write_configuration(repository: Repository, folder: Path) -> None:
         for name, value in known["global"].items()
         if name.startswith("repo1-") and "retention" not in name
     }
-    kept |= {"lock-path": f"{etc}/lock", "log-level-file": "off"}
+    kept |= {"lock-path": f"{etc}/lock", "spool-path": f"{etc}/spool"}
     lines = ["[global]", *(f"{name} = {value}" for name, value in kept.items())]
-    lines += ["log-level-console = warn", "[groundswell]", f"pg1-path = {work}", ""]
+    lines += [
+        "log-level-console = warn",
+        "log-level-file = off",
+        "[groundswell]",
+        f"pg1-path = {work}",
+        "",
+    ]
     users = {pwd.getpwuid(os.geteuid()).pw_name, repository.user or ""} - {""}
     texts = {
         "pgbackrest.conf": "\n".join(lines),
