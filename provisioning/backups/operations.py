@@ -224,17 +224,22 @@ def restore(
         for name, value in options.settings.items()
         if not name.startswith(("mail_", "backup_"))
     }
-    keep_options(home, StackOptions(port=port, settings=kept | QUIET))
-    shutil.copytree(folder / "secrets", home / "secrets")
-    with restored_database(repository, home, until):
-        print(f"Restored {chosen.label} and the log after it", flush=True)
-    shutil.rmtree(home / "etc" / "restore")
-    include = f"include '{home}/etc/primary/postgresql.conf'\n"
-    (home / "data/primary/postgresql.conf").write_text(include)
-    with step("Restoring uploaded files"):
-        (home / "files").mkdir(mode=0o700)
-        files = FileRepository(host["files_repository"], host["environment"])
-        files.restore(home / "files", at=when)
+    try:
+        keep_options(home, StackOptions(port=port, settings=kept | QUIET))
+        shutil.copytree(folder / "secrets", home / "secrets")
+        with restored_database(repository, home, until):
+            print(f"Restored {chosen.label} and the log after it", flush=True)
+        shutil.rmtree(home / "etc" / "restore")
+        include = f"include '{home}/etc/primary/postgresql.conf'\n"
+        (home / "data/primary/postgresql.conf").write_text(include)
+        with step("Restoring uploaded files"):
+            (home / "files").mkdir(mode=0o700)
+            files = FileRepository(host["files_repository"], host["environment"])
+            files.restore(home / "files", at=when)
+    except BaseException:
+        # So that the same folder can be used again.
+        shutil.rmtree(home)
+        raise
     up(home, port=None, settings=())
     print(
         f"Restored in {time.monotonic() - began:.0f} s. It sends no e-mail and starts"

@@ -92,7 +92,10 @@ def restored_database(
     user = repository.user
     data, run, etc = folder / "data/primary", folder / "run", folder / "etc/restore"
     for path in (data, run, etc, folder / "log"):
-        path.mkdir(mode=0o711, parents=True, exist_ok=True)
+        path.mkdir(parents=True, exist_ok=True)
+    for path in (folder, folder / "data", folder / "etc"):
+        # PostgreSQL's user has to pass.
+        path.chmod(0o711)
     write_configuration(repository, folder)
     own = Repository(etc / "pgbackrest.conf")
     for path in (data, run, etc, *etc.iterdir()):
