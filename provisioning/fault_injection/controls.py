@@ -14,37 +14,26 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from unittest import mock
 
 import django
-from django.db import Error, connection
+from django.db import connection
 
 from provisioning import processes
 from provisioning.environment import manage
-from provisioning.fault_injection.answers import (
-    ANSWERED,
-    AnswerSource,
-    Item,
-    fingerprint,
-)
+from provisioning.fault_injection.answers import AnswerSource
 from provisioning.fault_injection.attempts import Attempt
-from provisioning.fault_injection.saves import PendingSave
+from provisioning.fault_injection.saver import ADMINISTRATION, PAGES, Saver
 from provisioning.fault_injection.stack import RunningStack
 from provisioning.fault_injection.verdict import Judge, Verdict, read_back
 from provisioning.installation.servers import private_servers
-from provisioning.load.respondent import ACKED, REJECTED, UNKNOWN, Receipt
+from provisioning.load.respondent import UNKNOWN
 from survey.taking import storage
 
-ADMINISTRATION = 1
-VALUES = ("1", "2", "3", "4", "5")
-PAGES = {
-    page: [Item(page * 100 + n, f"p{page}_q{n}", VALUES) for n in range(5)]
-    for page in (1, 2, 3)
-}
 RESPONDENTS = 2000
 CLIENTS = 8
 # How long a control saves before the cluster is killed.
@@ -69,47 +58,11 @@ DELETE FROM survey_response WHERE (respondent_id, item_id) IN (
 
 
 @dataclass
-class Saver:
-    """Save pages by the product's function, and log each attempt."""
+class ControlledSaver(Saver):
+    """Keep the attempts on a stack, and judge them."""
 
     stack: RunningStack
-    source: AnswerSource
-    attempts: list[Attempt] = field(default_factory=list)
-
-    def save(
-        self,
-        respondent: int,
-        page: int,
-        revision: int,
-        *,
-        tab: str = "",
-        seen: int = storage.EVERY_REVISION,
-        base: int = 0,
-    ) -> str:
-        """Save a page, and return the outcome."""
-        answers = self.source.answers(respondent, page, revision)
-        key = fingerprint(answers)
-        save = PendingSave(page, revision, respondent, tab, seen, key)
-        stored = self.source.stored(respondent, page, revision)
-        sent, reply = time.time(), Receipt(UNKNOWN, "retry", "cut")
-        with suppress(Error):
-            receipt = storage.save_page(
-                administration_id=ADMINISTRATION,
-                respondent_id=respondent,
-                issue=1,
-                revision=revision,
-                rows=[
-                    storage.AnswerRow(item, ANSWERED, stored[item]) for item in stored
-                ],
-                seen=seen,
-                base=base,
-            )
-            reply = Receipt(REJECTED, "halt", f"409 {receipt.outcome.value}")
-            if receipt.outcome == storage.Outcome.SAVED and receipt.saved_at:
-                at = receipt.saved_at.isoformat(timespec="seconds")
-                reply = Receipt(ACKED, "saved", "200", revision, at)
-        self.attempts.append(Attempt.of(save, reply, "first", (sent, time.time())))
-        return reply.outcome
+    attempts: list[Attempt]
 
     def in_parallel(self, send: Callable[[int], None]) -> None:
         """Run clients in threads, each with a connection of its own.
@@ -134,7 +87,7 @@ class Saver:
 # Each way of saving begins with an empty table
 
 
-def save_until_killed(saver: Saver) -> None:
+def save_until_killed(saver: ControlledSaver) -> None:
     """Kill the whole cluster in the middle of the load, and start it again.
 
     The log's writer is suspended, as if the disk were slow: a kill loses only
@@ -158,7 +111,7 @@ def save_until_killed(saver: Saver) -> None:
     stack.wait_for_database()
 
 
-def save_at_once(saver: Saver) -> None:
+def save_at_once(saver: ControlledSaver) -> None:
     """Let every client send the same page at the same moment."""
     ready = threading.Barrier(CLIENTS)
 
@@ -170,7 +123,7 @@ def save_at_once(saver: Saver) -> None:
     saver.in_parallel(send)
 
 
-def save_out_of_order(saver: Saver) -> None:
+def save_out_of_order(saver: ControlledSaver) -> None:
     """Send the revisions of each page in random order."""
     random = Random(saver.source.seed)  # noqa: S311
     for respondent in range(1, 401):
@@ -178,20 +131,20 @@ def save_out_of_order(saver: Saver) -> None:
             saver.save(respondent, 1, revision)
 
 
-def save_in_two_tabs(saver: Saver) -> None:
+def save_in_two_tabs(saver: ControlledSaver) -> None:
     """Save each page in a tab, and then in one that has not seen that save."""
     for respondent in range(1, 101):
         saver.save(respondent, 1, 10, tab="first", seen=0, base=10)
         saver.save(respondent, 1, 20, tab="second", seen=0, base=20)
 
 
-def save_twice(saver: Saver) -> None:
+def save_twice(saver: ControlledSaver) -> None:
     for respondent in range(1, 101):
         saver.save(respondent, 1, 1)
         saver.save(respondent, 1, 1)
 
 
-def save_in_order(saver: Saver) -> None:
+def save_in_order(saver: ControlledSaver) -> None:
     for respondent in range(1, 101):
         for page in PAGES:
             saver.save(respondent, page, 1)
@@ -202,7 +155,7 @@ class Control:
     name: str
     # The count that has to be raised, and to what; None is any number.
     count: str
-    send: Callable[[Saver], None]
+    send: Callable[[ControlledSaver], None]
     expected: int | None = None
     # What removes the protection: settings of PostgreSQL, a part of the saving
     # statement with its replacement, functions of `storage`, or SQL that is
@@ -338,7 +291,9 @@ def _run(stack: RunningStack, control: Control, seed: int) -> Verdict:
     stack.query(RESTORE + control.before)
     # Otherwise the next crash would lose these changes too.
     stack.query("CHECKPOINT")
-    saver = Saver(stack, AnswerSource(seed, PAGES))
+    attempts: list[Attempt] = []
+    source = AnswerSource(seed, PAGES)
+    saver = ControlledSaver(source, attempts.append, stack, attempts)
     without = {"ON_CONFLICT": control.on_conflict, **control.functions}
     with mock.patch.dict(vars(storage), without), closing(connection):
         storage.postgresql_insert.cache_clear()

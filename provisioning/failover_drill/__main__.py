@@ -1,0 +1,105 @@
+"""Run `provisioning/failovers` in its namespaces."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import secrets
+import statistics
+from contextlib import closing
+from datetime import UTC, datetime
+from random import Random
+from typing import Any
+
+from provisioning.commands import ROOT, Refusal, print_figures, step
+from provisioning.failover_drill.cluster import Cluster
+from provisioning.failover_drill.drill import Drill, Load, prepare
+from provisioning.failover_drill.faults import FAULTS
+from provisioning.failover_drill.probe import TABLE, Probe, find_split
+from provisioning.failover_drill.start import arguments
+from provisioning.fault_injection.answers import AnswerSource
+from provisioning.fault_injection.saver import ADMINISTRATION, PAGES
+from provisioning.fault_injection.verdict import Judge, read_back
+
+RECORD = ROOT / "provisioning" / "measured" / "failovers.json"
+# Seconds that saves may need until they succeed again, in the middle.
+MEDIAN = 15.0
+# Seconds that a failover takes at most, on average, with all that follows.
+EACH = 150
+
+
+def main() -> int:
+    options = arguments()
+    seed = options.seed if options.seed is not None else secrets.randbelow(10**9)
+    print(f"Seed {seed}, promise {options.promise}", flush=True)
+    result = run(options, seed)
+    if options.record:
+        record(result)
+    shortcomings = shortcomings_of(result, options)
+    print_figures({name: value for name, value in result.items() if name != "each"})
+    for shortcoming in shortcomings:
+        print(f"Not as required: {shortcoming}")
+    print(json.dumps(result))
+    return 1 if shortcomings else 0
+
+
+def run(options: argparse.Namespace, seed: int) -> dict[str, Any]:
+    with step("Making hosts"):
+        cluster = Cluster(options.folder, options.promise)
+    with step("Starting Patroni, etcd, HAProxy and pgbouncer"):
+        cluster.start()
+    people = max(2_000, options.count * EACH * options.rate // len(PAGES))
+    with step("Making tables and respondents"):
+        prepare(cluster, people, ADMINISTRATION)
+        cluster.execute(TABLE)
+    random = Random(seed)  # noqa: S311
+    faults = [each for each in FAULTS if not options.only or each.name in options.only]
+    probe = Probe(cluster.databases, synchronous_commit="on")
+    load = Load(cluster, seed=seed, rate=options.rate, people=people)
+    drill = Drill(cluster, load, random)
+    drill.run(faults, options.count)
+    load.stop()
+    probe.stop()
+    primary = cluster.primary()
+    if primary is None:
+        raise Refusal("There is no primary for the final read: the run is void")
+    with step("Reading everything back"), closing(primary.connect()) as connection:
+        stored, _ = read_back(connection, ADMINISTRATION)
+    source = AnswerSource(seed, PAGES)
+    verdict = Judge(source, load.attempts, stored).verdict()
+    seconds = [each.seconds for each in drill.failovers if each.seconds is not None]
+    return {
+        "date": datetime.now(UTC).date().isoformat(),
+        "seed": seed,
+        "promise": options.promise,
+        "failovers": drill.changes(),
+        "faults": len(drill.failovers),
+        "acknowledged": verdict.acknowledged,
+        **verdict.counts(),
+        "split": len(find_split(probe.writes)),
+        "probe_writes": len(probe.writes),
+        "median_s": round(statistics.median(seconds), 1),
+        "longest_s": round(max(seconds), 1),
+        "never": sum(each.seconds is None for each in drill.failovers),
+        "each": [
+            [each.fault, each.host, each.successor, each.seconds]
+            for each in drill.failovers
+        ],
+    }
+
+
+def shortcomings_of(result: dict[str, Any], options: argparse.Namespace) -> list[str]:
+    if options.control:
+        return [] if result["split"] else ["the control did not find its split"]
+    names = ("split", "never", "crossed", "corrupt", "unexpected", "duplicated")
+    names += ("lost", "regressions") if options.promise == "A2" else ()
+    found = [f"{name} is {result[name]}" for name in names if result[name]]
+    if result["median_s"] > MEDIAN:
+        found.append(f"saves succeed again after {result['median_s']} s")
+    return found
+
+
+def record(result: dict[str, Any]) -> None:
+    runs = json.loads(RECORD.read_text()) if RECORD.exists() else []
+    lines = ",\n".join(json.dumps(each) for each in [*runs, result])
+    RECORD.write_text(f"[\n{lines}\n]\n")

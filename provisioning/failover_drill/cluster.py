@@ -1,0 +1,156 @@
+"""Three database hosts and a web host, as the fleet's roles configure them."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from provisioning.commands import ROOT, Refusal, output_of, wait_until
+from provisioning.environment import PYTHON
+from provisioning.failover_drill.host import USER, Host, run
+from provisioning.installation.playbook import (
+    ANSIBLE,
+    ansible_environment,
+    playbook_command,
+)
+from provisioning.installation.stack_folder import environment_of
+
+INVENTORY = ANSIBLE / "inventories" / "fleet.example"
+# As in the inventory.
+DATABASES = {"db1": "10.0.0.11", "db2": "10.0.0.12", "db3": "10.0.0.13"}
+WEB = {"web1": "10.0.0.41"}
+START_SECONDS = 120.0
+WHOLE_SECONDS = 180.0
+
+# What a small machine needs instead of a fleet's sizes, and a test's data fill.
+SIZES = {
+    "gathers_facts": False,
+    "shared_buffers": "64MB",
+    "effective_cache_size": "256MB",
+    "maintenance_work_mem": "32MB",
+    "max_wal_size": "256MB",
+    "min_wal_size": "64MB",
+    "max_slot_wal_keep_size": "512MB",
+    "huge_pages": "off",
+}
+IS_PRIMARY = "SELECT NOT pg_is_in_recovery()"
+STANDBYS = """
+SELECT count(*), count(*) FILTER (WHERE sync_state IN ('sync', 'quorum'))
+FROM pg_stat_replication WHERE state = 'streaming' AND application_name LIKE 'db%'
+"""
+
+
+@dataclass
+class Cluster:
+    folder: Path
+    promise: str
+    databases: list[Host] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.write_configuration()
+        run("ip link set lo up")
+        run("ip link add bridge type bridge")
+        run("ip address add 10.0.0.1/24 dev bridge")
+        run("ip link set bridge up")
+        for name, address in DATABASES.items():
+            host = Host.connected(name, address, self.folder / name)
+            host.mount_disk()
+            self.databases.append(host)
+        [(name, address)] = WEB.items()
+        self.web = Host.connected(name, address, self.folder / name)
+
+    def write_configuration(self) -> None:
+        # Others may reach the sockets, and read nothing else.
+        certificate, key = self.folder / "server.pem", self.folder / "server.key"
+        run(
+            "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=db"
+            f" -keyout {key} -out {certificate}"
+        )
+        run(f"chown {USER}:{USER} {key} {certificate}")
+        variables: dict[str, object] = {
+            **SIZES,
+            "files_only": True,
+            "deploys_code": False,
+            "installs_packages": False,
+            "home": f"{self.folder}/{{{{ inventory_hostname }}}}",
+            "files_folder": f"{self.folder}/files",
+            "secrets": f"{self.folder}/secrets",
+            "server_user": USER,
+            "promise": self.promise,
+            "postgresql_certificate": str(certificate),
+            "postgresql_certificate_key": str(key),
+            "ansible_connection": "local",
+            "ansible_become": False,
+            "ansible_python_interpreter": sys.executable,
+        }
+        options = ("--tags=files", "--limit=failover,web1", "--forks=4")
+        command = playbook_command(
+            f"--inventory={INVENTORY}",
+            *options,
+            "--skip-tags=web,firewall",
+            variables=variables,
+        )
+        output_of(
+            command,
+            failing="Ansible writes no configuration",
+            env=ansible_environment(self.folder),
+            cwd=ANSIBLE,
+        )
+
+    def start(self) -> None:
+        for host in (*self.databases, self.web):
+            host.start()
+        if not wait_until(self.primary, seconds=START_SECONDS, pause=0.5):
+            raise Refusal("No database host becomes the primary; see --keep")
+        for host in self.databases:
+            scripts = host.folder / "etc/database"
+            host.run(f"sh {scripts}/on_leader sh {scripts}/configure")
+        self.wait_until_whole()
+
+    def migrate(self) -> None:
+        environment = {**os.environ, **environment_of(self.web.folder, "manage")}
+        command = f"{PYTHON} {ROOT}/manage.py migrate --verbosity=0"
+        self.web.run(command, env=environment)
+
+    def execute(self, sql: str) -> None:
+        primary = self.primary()
+        if primary is None:
+            raise Refusal("No database host is the primary")
+        psql = ["psql", "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1"]
+        output_of(
+            [*psql, f"--host={primary.folder}/run", "--username=postgres"]
+            + ["--dbname=groundswell"],
+            failing="PostgreSQL refuses",
+            input_text=sql,
+        )
+
+    def primary(self) -> Host | None:
+        """Return the only host that is no standby."""
+        found = [host for host in self.databases if host.query(IS_PRIMARY) == (True,)]
+        return found[0] if len(found) == 1 else None
+
+    def is_whole(self) -> bool:
+        """Return whether both standbys follow the primary, as the promise wants."""
+        primary = self.primary()
+        standbys = primary and primary.query(STANDBYS)
+        if not standbys:
+            return False
+        return standbys[0] == 2 and (self.promise == "A1" or standbys[1] > 0)
+
+    def wait_until_whole(self) -> None:
+        if not wait_until(self.is_whole, seconds=WHOLE_SECONDS, pause=0.5):
+            raise Refusal("The cluster does not become whole again")
+
+    def heal(self) -> None:
+        for host in self.databases:
+            host.empty_disk()
+            host.reconnect()
+            host.resume()
+
+    def described(self) -> str:
+        """Return each host's state, for a message."""
+        states = {host.name: host.query(IS_PRIMARY) for host in self.databases}
+        return json.dumps(states)

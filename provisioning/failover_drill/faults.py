@@ -1,0 +1,53 @@
+"""What makes a primary fail."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from provisioning import processes
+
+# Not at the top: --list works before the environment is installed.
+if TYPE_CHECKING:
+    from provisioning.failover_drill.cluster import Cluster
+    from provisioning.failover_drill.host import Host
+
+
+@dataclass(frozen=True)
+class Fault:
+    name: str
+    description: str
+    inject: Callable[[Cluster, Host], None]
+    # Then the next primary too, while the first one comes back.
+    is_repeated: bool = False
+
+
+def partition(cluster: Cluster, host: Host) -> None:
+    host.partition([each.address for each in cluster.databases if each is not host])
+
+
+FAULTS = (
+    Fault("kill", "every program of the host is killed", lambda _, host: host.kill()),
+    Fault(
+        "crash",
+        "PostgreSQL is killed; Patroni and etcd live",
+        lambda _, host: processes.kill_together(host.postmasters()),
+    ),
+    Fault("hang", "every program is suspended", lambda _, host: host.suspend()),
+    Fault(
+        "manager",
+        "Patroni is suspended; PostgreSQL lives",
+        lambda _, host: processes.send_signal(host.patroni(), signal.SIGSTOP),
+    ),
+    Fault("partition", "no other database host is reached; clients are", partition),
+    Fault("isolation", "nobody is reached", lambda _, host: host.disconnect()),
+    Fault("full disk", "the host's disk is full", lambda _, host: host.fill_disk()),
+    Fault(
+        "twice",
+        "the host is killed, and the next primary while it comes back",
+        lambda _, host: host.kill(),
+        is_repeated=True,
+    ),
+)

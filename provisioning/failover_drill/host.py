@@ -1,0 +1,183 @@
+"""One host of the drill: a network namespace, a disk, and a supervisor."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from provisioning import processes
+from provisioning.commands import Refusal, output_of, wait_until
+from provisioning.environment import PYTHON
+from provisioning.installation.supervisor import Supervisor
+from provisioning.postgresql import DATABASE
+
+USER = "postgres"
+DISK = "1500M"
+BALLAST = "ballast"
+PARTITION = """
+table inet partition {{
+    chain input {{
+        type filter hook input priority -10;
+        ip saddr {{ {addresses} }} drop
+    }}
+    chain output {{
+        type filter hook output priority -10;
+        ip daddr {{ {addresses} }} drop
+    }}
+}}
+"""
+
+
+@dataclass
+class Host:
+    name: str
+    address: str
+    folder: Path
+    # Keeps the namespace while nothing else runs in it.
+    holder: subprocess.Popen[bytes]
+    supervisor: subprocess.Popen[bytes] | None = None
+    environment: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def connected(cls, name: str, address: str, folder: Path) -> Host:
+        """Make the namespace, and connect it to the bridge."""
+        holder = processes.start_process(["unshare", "--net", "sleep", "infinity"])
+        own = os.readlink("/proc/self/ns/net")
+        place = Path(f"/proc/{holder.pid}/ns/net")
+        wait_until(lambda: os.readlink(place) != own, seconds=10)
+        host = cls(name, address, folder, holder)
+        run(f"ip link add {name} type veth peer name eth0 netns {holder.pid}")
+        run(f"ip link set {name} master bridge up")
+        host.run(f"ip address add {address}/24 dev eth0")
+        host.run("ip link set eth0 up")
+        host.run("ip link set lo up")
+        return host
+
+    # Programs
+
+    def inside(self, *command: str | Path) -> list[str]:
+        """Return a command that runs in this host's network."""
+        network = f"--net=/proc/{self.holder.pid}/ns/net"
+        return ["nsenter", network, *map(str, command)]
+
+    def run(self, command: str, env: dict[str, str] | None = None) -> str:
+        failing = f"{self.name}: {command}"
+        return output_of(self.inside(*command.split()), failing=failing, env=env)
+
+    def mount_disk(self) -> None:
+        """Put the data on a file system of their own."""
+        image, data = self.folder / "disk", self.folder / "data"
+        run(f"truncate --size={DISK} {image}")
+        run(f"mkfs.ext4 -q -m 0 -E lazy_itable_init=1 {image}")
+        run(f"mount -o loop {image} {data}")
+        run(f"chown {USER}:{USER} {data}")
+
+    def start(self) -> None:
+        command = [PYTHON.with_name("supervisord"), "--nodaemon"]
+        settings = f"--configuration={self.folder}/etc/supervisord.conf"
+        self.supervisor = processes.start_process(
+            self.inside(*command, settings),
+            output=subprocess.DEVNULL,
+            cwd=self.folder,
+            env={**os.environ, **self.environment},
+        )
+
+    def pids(self) -> list[int]:
+        """Return the supervisor, and everything that it runs."""
+        assert self.supervisor is not None  # noqa: S101
+        pid = self.supervisor.pid
+        return [pid, *processes.descendants_of(pid)]
+
+    def patroni(self) -> list[int]:
+        with closing(Supervisor(self.folder)) as supervisor:
+            return supervisor.pids("database")
+
+    def postmasters(self) -> list[int]:
+        return [
+            pid
+            for pid in self.pids()
+            if "bin/postgres -D" in processes.command_line(pid)
+        ]
+
+    def kill(self) -> None:
+        """Kill every program as the loss of the machine would; none comes back."""
+        supervisor, *programs = self.pids()
+        processes.send_signal([supervisor], signal.SIGSTOP)
+        processes.kill_together(programs)
+
+    def suspend(self) -> None:
+        processes.send_signal(self.pids(), signal.SIGSTOP)
+
+    def resume(self) -> None:
+        processes.send_signal(reversed(self.pids()), signal.SIGCONT)
+        # The supervisor gives up programs that can't start on a full disk.
+        with suppress(OSError), closing(Supervisor(self.folder)) as supervisor:
+            for program in supervisor.programs():
+                if program["statename"] in ("FATAL", "EXITED", "STOPPED"):
+                    supervisor.calls.startProcess(
+                        f"{program['group']}:{program['name']}", False
+                    )
+
+    # Network and disk
+
+    def partition(self, addresses: list[str]) -> None:
+        """Drop all packets from and to these addresses."""
+        rules = PARTITION.format(addresses=", ".join(addresses))
+        output_of(
+            self.inside("nft", "--file", "-"),
+            failing="nftables refuses the partition",
+            input_text=rules,
+        )
+
+    def disconnect(self) -> None:
+        run(f"ip link set {self.name} down")
+
+    def reconnect(self) -> None:
+        run(f"ip link set {self.name} up")
+        with suppress(Refusal):
+            self.run("nft delete table inet partition")
+
+    def fill_disk(self) -> None:
+        data = self.folder / "data"
+        free = os.statvfs(data)
+        # fallocate alone leaves what is kept for the file system's own tables.
+        with (data / BALLAST).open("wb") as file:
+            with suppress(OSError):
+                os.posix_fallocate(file.fileno(), 0, free.f_bavail * free.f_frsize)
+            with suppress(OSError):
+                while True:
+                    os.write(file.fileno(), bytes(4096))
+
+    def empty_disk(self) -> None:
+        (self.folder / "data" / BALLAST).unlink(missing_ok=True)
+
+    # PostgreSQL, by its socket: no partition is in the way
+
+    def connect(self, database: str = DATABASE) -> Any:
+        import psycopg2
+
+        connection = psycopg2.connect(
+            f"host={self.folder}/run port=5432 user=postgres dbname={database}"
+            " connect_timeout=2"
+        )
+        connection.autocommit = True
+        return connection
+
+    def query(self, sql: str) -> Any:
+        """Return the first row; None if there is none, or no answer."""
+        import psycopg2
+
+        with suppress(psycopg2.Error), closing(self.connect("postgres")) as connection:
+            cursor = connection.cursor()
+            cursor.execute(f"SET statement_timeout = '2s'; {sql}")
+            return cursor.fetchone()
+        return None
+
+
+def run(command: str) -> None:
+    output_of(command.split(), failing=command)
