@@ -21,6 +21,7 @@ from provisioning.fault_injection.attempts import Attempt, LogReader
 from provisioning.installation.stack_folder import environment_of
 from provisioning.load.respondent import ACKED
 
+MODULE = "provisioning.failover_drill.load"
 # Within which another host has to be the primary; else the fault did not make
 # it fail, or nobody could take over.
 FAILOVER_SECONDS = 45.0
@@ -62,10 +63,12 @@ class Load:
         self.attempts: list[Attempt] = []
         self.acknowledged: list[float] = []
         arguments = [str(self.reader.path), str(seed), str(rate), str(people)]
-        self.process = processes.start_process(
-            [PYTHON, "-m", "provisioning.failover_drill.load", *arguments],
-            env={**os.environ, **environment_of(cluster.web.folder, "taking")},
-        )
+        with (cluster.folder / "load.log").open("w") as output:
+            self.process = processes.start_process(
+                [PYTHON, "-m", "provisioning", MODULE, "load", *arguments],
+                output=output,
+                env={**os.environ, **environment_of(cluster.web.folder, "taking")},
+            )
 
     def read(self) -> None:
         if self.process.poll() is not None:
