@@ -14,7 +14,7 @@ from typing import Any
 from provisioning.commands import ROOT, Refusal, print_figures, step
 from provisioning.failover_drill.cluster import Cluster
 from provisioning.failover_drill.drill import Drill, Load, prepare
-from provisioning.failover_drill.faults import FAULTS
+from provisioning.failover_drill.faults import FAULTS, PROTECTED, UNPROTECTED
 from provisioning.failover_drill.probe import TABLE, Probe, find_split
 from provisioning.failover_drill.start import arguments
 from provisioning.fault_injection.answers import AnswerSource
@@ -31,6 +31,8 @@ EACH = 150
 def main() -> int:
     options = arguments()
     seed = options.seed if options.seed is not None else secrets.randbelow(10**9)
+    if options.control:
+        options.promise, options.count = "A1", 2
     print(f"Seed {seed}, promise {options.promise}", flush=True)
     result = run(options, seed)
     if options.record:
@@ -57,7 +59,13 @@ def run(options: argparse.Namespace, seed: int) -> dict[str, Any]:
     probe = Probe(cluster.databases, synchronous_commit="on")
     load = Load(cluster, seed=seed, rate=options.rate, people=people)
     drill = Drill(cluster, load, random)
-    drill.run(faults, options.count)
+    protected = 0
+    if options.control:
+        drill.run([PROTECTED], 1)
+        protected = len(find_split(probe.writes))
+        drill.run([UNPROTECTED], 2)
+    else:
+        drill.run(faults, options.count)
     load.stop()
     probe.stop()
     primary = cluster.primary()
@@ -77,6 +85,7 @@ def run(options: argparse.Namespace, seed: int) -> dict[str, Any]:
         "acknowledged": verdict.acknowledged,
         **verdict.counts(),
         "split": len(find_split(probe.writes)),
+        **({"split_with_protection": protected} if options.control else {}),
         "probe_writes": len(probe.writes),
         "median_s": round(statistics.median(seconds), 1),
         "longest_s": round(max(seconds), 1),
@@ -90,6 +99,8 @@ def run(options: argparse.Namespace, seed: int) -> dict[str, Any]:
 
 def shortcomings_of(result: dict[str, Any], options: argparse.Namespace) -> list[str]:
     if options.control:
+        if result["split_with_protection"]:
+            return ["there was a split with every protection in place"]
         return [] if result["split"] else ["the control did not find its split"]
     names = ("split", "never", "crossed", "corrupt", "unexpected", "duplicated")
     names += ("lost", "regressions") if options.promise == "A2" else ()

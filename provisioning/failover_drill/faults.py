@@ -28,6 +28,16 @@ def partition(cluster: Cluster, host: Host) -> None:
     host.partition([each.address for each in cluster.databases if each is not host])
 
 
+def suspend_patroni(cluster: Cluster, host: Host) -> None:
+    processes.send_signal(host.patroni(), signal.SIGSTOP)
+
+
+def partition_unprotected(cluster: Cluster, host: Host) -> None:
+    """Partition a primary that nobody tells to give up."""
+    suspend_patroni(cluster, host)
+    partition(cluster, host)
+
+
 FAULTS = (
     Fault("kill", "every program of the host is killed", lambda _, host: host.kill()),
     Fault(
@@ -36,11 +46,7 @@ FAULTS = (
         lambda _, host: processes.kill_together(host.postmasters()),
     ),
     Fault("hang", "every program is suspended", lambda _, host: host.suspend()),
-    Fault(
-        "manager",
-        "Patroni is suspended; PostgreSQL lives",
-        lambda _, host: processes.send_signal(host.patroni(), signal.SIGSTOP),
-    ),
+    Fault("manager", "Patroni is suspended; PostgreSQL lives", suspend_patroni),
     Fault("partition", "no other database host is reached; clients are", partition),
     Fault("isolation", "nobody is reached", lambda _, host: host.disconnect()),
     Fault("full disk", "the host's disk is full", lambda _, host: host.fill_disk()),
@@ -50,4 +56,10 @@ FAULTS = (
         lambda _, host: host.kill(),
         is_repeated=True,
     ),
+)
+# Of `--control split`, without and with what protects: Patroni gives up the
+# primary that can't reach etcd. (Under A2 a commit would wait for a standby too.)
+PROTECTED = next(fault for fault in FAULTS if fault.name == "partition")
+UNPROTECTED = Fault(
+    "unprotected", "as `partition`, without Patroni", partition_unprotected
 )

@@ -88,10 +88,20 @@ class Host:
         )
 
     def pids(self) -> list[int]:
-        """Return the supervisor, and everything that it runs."""
+        """Return the supervisor, then every other program of the host.
+
+        By their network: Patroni is not the parent of PostgreSQL.
+        """
         assert self.supervisor is not None  # noqa: S101
-        pid = self.supervisor.pid
-        return [pid, *processes.descendants_of(pid)]
+        network = os.readlink(f"/proc/{self.holder.pid}/ns/net")
+        found = []
+        for pid in processes.all_stats():
+            # A process may end in between.
+            with suppress(OSError):
+                if os.readlink(f"/proc/{pid}/ns/net") == network:
+                    found.append(pid)
+        first = self.supervisor.pid
+        return [first, *(pid for pid in found if pid not in (first, self.holder.pid))]
 
     def patroni(self) -> list[int]:
         with closing(Supervisor(self.folder)) as supervisor:

@@ -26,6 +26,9 @@ log = logging.getLogger(__name__)
 
 # SQLSTATE of a write on a server that is not the primary (any more).
 READ_ONLY = "25006"
+# Of PostgreSQL's warnings about a commit that stopped waiting for its standby:
+# it reports success, and the standby may not have it.
+UNREPLICATED = "wait for synchronous replication"
 
 
 class ServiceUnavailable(Exception):
@@ -59,15 +62,15 @@ def run_with_retry(act: Callable[[], T]) -> T:
     The pool may have closed a kept connection, and checking before each save
     would cost a round trip. Sending a page twice is safe: its revision makes
     the second a repetition. Raises ServiceUnavailable while the database is
-    down or slow.
+    down or slow, and where a commit has not waited for its standby.
     """
     try:
         try:
-            return act()
+            result = act()
         except (OperationalError, InterfaceError):
             if not _connection_was_lost():
                 raise
-            return act()
+            result = act()
     except (OperationalError, InterfaceError):
         log.warning("The database is down or slow.", exc_info=True)
         raise ServiceUnavailable("database") from None
@@ -84,6 +87,16 @@ def run_with_retry(act: Callable[[], T]) -> T:
         raise ServiceUnavailable("survey") from None
     except ConnectionError:
         raise ServiceUnavailable("sessions") from None
+    # The driver keeps a connection's notices in a list, which is empty but for
+    # warnings: looking at it costs a tenth of a microsecond.
+    notices = getattr(connection.connection, "notices", None)
+    if notices:
+        was_cancelled = any(UNREPLICATED in notice for notice in notices)
+        notices.clear()
+        if was_cancelled:
+            log.warning("A commit has stopped waiting for its standby.")
+            raise ServiceUnavailable("database")
+    return result
 
 
 def _connection_was_lost() -> bool:

@@ -1,0 +1,158 @@
+"""Under promise A2 a commit waits for a standby; until then nothing is saved."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from itertools import count
+from typing import Any
+
+import psycopg2
+import pytest
+from django.conf import settings
+from django.db import connection
+
+from settings.tests.patience import eventually, patience
+from survey.models import Respondent
+from survey.taking.storage import AnswerRow, Outcome, Receipt, save_page
+from survey.taking.unavailable import ServiceUnavailable, run_with_retry
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+WAITING = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+STANDBYS = "synchronous_standby_names"
+
+
+class Server:
+    """PostgreSQL, asked by its superuser."""
+
+    def __init__(self, connection: Any) -> None:
+        connection.autocommit = True
+        self.connection = connection
+
+    def ask(self, sql: str, *values: object) -> list[Any]:
+        with self.connection.cursor() as cursor:
+            cursor.execute(sql, values)
+            return [row[0] for row in cursor] if cursor.description else []
+
+    def waiting_backend(self, *, other_than: int = 0) -> int:
+        """Wait until a commit waits for its standby, and return its process."""
+        found: list[int] = []
+
+        def waits() -> bool:
+            found[:] = [pid for pid in self.ask(WAITING) if pid != other_than]
+            return bool(found)
+
+        eventually(waits)
+        return found[0]
+
+    def stop_waiting(self) -> None:
+        self.ask(f"ALTER SYSTEM RESET {STANDBYS}")
+        self.ask("SELECT pg_reload_conf()")
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """Let all commits wait for a standby that is away."""
+    address = {"host": settings.SERVERS, "port": 5432, "user": "postgres"}
+    with closing(psycopg2.connect(dbname="postgres", **address)) as connection:
+        server = Server(connection)
+        server.ask(f"ALTER SYSTEM SET {STANDBYS} = 'away'")
+        server.ask("SELECT pg_reload_conf()")
+        try:
+            yield server
+        finally:
+            server.stop_waiting()
+
+
+def save(respondent: Respondent, revision: int) -> Receipt:
+    return save_page(
+        administration_id=respondent.administration_id,
+        respondent_id=respondent.pk,
+        issue=1,
+        revision=revision,
+        rows=[AnswerRow(1, "a", "3")],
+    )
+
+
+def in_thread(threads: ThreadPoolExecutor, act: Callable[[], Any]) -> Any:
+    def run() -> Any:
+        with closing(connection):
+            return act()
+
+    return threads.submit(run)
+
+
+def cancelled(
+    server: Server, act: Callable[[int], Receipt]
+) -> tuple[int, Receipt | None]:
+    """Save until a commit waits, cancel its wait, and return what came of it."""
+    # The setting takes a moment to arrive: the first saves may not wait.
+    is_cancelled = threading.Event()
+
+    def run() -> tuple[int, Receipt | None]:
+        for revision in count(10):
+            try:
+                receipt = act(revision)
+            except ServiceUnavailable:
+                return revision, None
+            if is_cancelled.is_set():
+                return revision, receipt
+        raise AssertionError
+
+    with ThreadPoolExecutor(1) as threads:
+        future = in_thread(threads, run)
+        try:
+            backend = server.waiting_backend()
+        finally:
+            is_cancelled.set()
+        server.ask("SELECT pg_cancel_backend(%s)", backend)
+        return future.result(patience(30))
+
+
+def test_a_save_whose_wait_for_the_standby_was_cancelled_is_not_acknowledged(
+    server, maya
+):
+    _, receipt = cancelled(server, lambda n: run_with_retry(lambda: save(maya, n)))
+    assert receipt is None
+
+
+def test_postgresql_itself_would_call_it_saved(server, maya):
+    """The twin: the statement succeeds, and only a warning tells."""
+    _, receipt = cancelled(server, lambda n: save(maya, n))
+    assert receipt.outcome is Outcome.SAVED
+
+
+def test_sending_it_again_waits_for_the_standby_too(server, maya):
+    revision, _ = cancelled(server, lambda n: run_with_retry(lambda: save(maya, n)))
+    with ThreadPoolExecutor(1) as threads:
+        future = in_thread(
+            threads, lambda: run_with_retry(lambda: save(maya, revision))
+        )
+        try:
+            # Its rows are stored; it locks them, and that lock is committed.
+            server.waiting_backend()
+            assert not future.done()
+        finally:
+            server.stop_waiting()
+        receipt = future.result(patience(30))
+    assert (receipt.outcome, receipt.retried) == (Outcome.SAVED, True)
+
+
+def test_a_connection_lost_at_commit_is_no_receipt(server, maya):
+    revision, _ = cancelled(server, lambda n: run_with_retry(lambda: save(maya, n)))
+    with ThreadPoolExecutor(1) as threads:
+        future = in_thread(
+            threads, lambda: run_with_retry(lambda: save(maya, revision + 1))
+        )
+        try:
+            first = server.waiting_backend()
+            server.ask("SELECT pg_terminate_backend(%s)", first)
+            # Sent again over a new connection, where it waits as well.
+            server.waiting_backend(other_than=first)
+            assert not future.done()
+        finally:
+            server.stop_waiting()
+        assert future.result(patience(30)).outcome is Outcome.SAVED
