@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from provisioning.environment import path_of_program
 from provisioning.installation.playbook import (
@@ -71,16 +72,17 @@ def test_each_host_has_its_own_programs_only(fleet):
         if (host / "etc").is_dir()
     }
     assert all("logs" in names for names in programs.values())
-    web = {"nginx", "taking", "console", "pgbouncer"}
+    web = {"nginx", "taking", "console", "pgbouncer", "haproxy"}
+    database = {"database", "etcd"}
     assert {host: names - {"logs"} for host, names in programs.items()} == {
-        "db1": {"primary"},
-        "db2": {"replica"},
-        "db3": {"replica"},
+        "db1": database,
+        "db2": database,
+        "db3": database,
         "cache1": {"memcached", "redis", "redis-messages"},
         "queue1": {"rabbitmq"},
         "web1": web,
         "web2": web,
-        "worker1": {"worker", "pgbouncer"},
+        "worker1": {"worker", "pgbouncer", "haproxy"},
         "load1": set(),
     }
 
@@ -103,12 +105,10 @@ def test_hosts_have_addresses_and_passwords_of_others(fleet):
         return (fleet / host / "etc" / name).read_text()
 
     password = (fleet / "secrets" / "postgresql_taking").read_text().strip()
-    assert f"ALTER ROLE taking  PASSWORD '{password}'" in etc("db1/primary/roles.sql")
+    assert f"ALTER ROLE taking  PASSWORD '{password}'" in etc("db1/database/roles.sql")
     assert f'"taking" "{password}"' in etc("web1/pgbouncer/users.txt")
-    assert "taking = host=10.0.0.11 port=5432" in etc("web2/pgbouncer/pgbouncer.ini")
-    assert "ARRAY['db2', 'db3']" in etc("db1/primary/roles.sql")
-    assert "primary_slot_name = 'db3'" in etc("db3/replica/postgresql.conf")
-    assert "hostssl all groundswell,taking" in etc("db1/primary/pg_hba.conf")
+    assert "taking = host=127.0.0.1 port=5432" in etc("web2/pgbouncer/pgbouncer.ini")
+    assert "hostssl all groundswell,taking" in etc("db1/database/pg_hba.conf")
     redis = (fleet / "secrets" / "redis_password").read_text().strip()
     assert f"requirepass {redis}" in etc("cache1/redis/redis.conf")
     assert f"redis://:{redis}@10.0.0.21:6379/0" in etc("web1/app/taking.env")
@@ -117,7 +117,7 @@ def test_hosts_have_addresses_and_passwords_of_others(fleet):
     assert f"default_pass = {queue}" in etc("queue1/rabbitmq/rabbitmq.conf")
     assert f":{queue}@10.0.0.31:5672//" in etc("worker1/app/worker.env")
     # No address is trusted, and no server listens everywhere.
-    assert "trust" not in etc("db1/primary/pg_hba.conf")
+    assert "trust" not in etc("db1/database/pg_hba.conf")
     assert "auth_type = scram-sha-256" in etc("web1/pgbouncer/pgbouncer.ini")
 
 
@@ -173,7 +173,7 @@ def test_each_host_has_the_passwords_of_its_own_roles(fleet):
         }
 
     roles = {"taking", "console", "worker", "reports", "groundswell", "replicator"}
-    roles.add("backup")
+    roles |= {"backup", "rewinder"}
     assert passwords_on("web2") == {"taking", "console"}
     assert passwords_on("worker1") == {"worker", "reports"}
     # It migrates.
@@ -192,6 +192,9 @@ WEB_AND_WORKER = {"10.0.0.41", "10.0.0.42", "10.0.0.51"}
     [
         ("db1", "5432", DATABASES | WEB_AND_WORKER),
         ("db3", "5432", DATABASES | WEB_AND_WORKER),
+        ("db2", "8008", DATABASES | WEB_AND_WORKER),
+        ("db2", "2379", DATABASES),
+        ("db2", "2380", DATABASES),
         ("cache1", "11211", WEB_AND_WORKER),
         ("cache1", "6379", WEB_AND_WORKER),
         ("queue1", "5672", WEB_AND_WORKER),
@@ -302,8 +305,8 @@ def test_workers_read_reports_with_a_read_only_role(fleet):
     # Pages have no statements of minutes.
     assert "REPORTS" not in (fleet / "web1/etc/app/console.env").read_text()
     pools = (fleet / "worker1/etc/pgbouncer/pgbouncer.ini").read_text()
-    assert "reports_replica = host=10.0.0.12" in pools
-    assert "worker = host=10.0.0.11" in pools
+    assert "reports_replica = host=127.0.0.1 port=5433" in pools
+    assert "worker = host=127.0.0.1 port=5432" in pools
 
 
 def test_each_queue_has_its_own_workers(fleet):
@@ -327,7 +330,7 @@ def test_each_queue_has_its_own_workers(fleet):
 def test_messages_are_redelivered_only_after_the_longest_job(fleet):
     queue = (fleet / "queue1/etc/rabbitmq/rabbitmq.conf").read_text()
     [patience] = re.findall("^consumer_timeout = ([0-9]+)$", queue, re.MULTILINE)
-    roles = (fleet / "db1/etc/primary/roles.sql").read_text()
+    roles = (fleet / "db1/etc/database/roles.sql").read_text()
     longest = max(
         int(minutes)
         for minutes in re.findall(
@@ -355,10 +358,41 @@ def test_one_host_migrates_and_one_runs_the_scheduler(fleet):
     assert has("worker1", "worker/supervisor.ini", "[program:beat]")
 
 
+def test_a_fleet_ships_with_promise_a2_and_two_standbys(fleet):
+    cluster = yaml.safe_load((fleet / "db1/etc/database/dcs.yml").read_text())
+    assert cluster["synchronous_mode"]
+    assert cluster["synchronous_mode_strict"]
+    members = yaml.safe_load((fleet / "db2/etc/database/patroni.yml").read_text())
+    assert len(members["etcd"]["hosts"]) == 3
+    # A new cluster begins with what `configure` writes into an existing one.
+    assert members["bootstrap"]["dcs"] == cluster
+
+
+def test_a_primary_gives_up_before_its_lease_ends(fleet):
+    cluster = yaml.safe_load((fleet / "db1/etc/database/dcs.yml").read_text())
+    gives_up = cluster["loop_wait"] + 2 * cluster["retry_timeout"]
+    assert gives_up <= cluster["ttl"] < 15
+
+
+def test_pools_are_led_to_the_primary_by_patronis_word(fleet):
+    proxy = (fleet / "worker1/etc/haproxy/haproxy.cfg").read_text()
+    primary = proxy.partition("listen primary")[2].partition("listen replica")[0]
+    assert "bind 127.0.0.1:5432" in primary
+    assert "uri /primary" in primary
+    servers = re.findall(r"server (\S+) (\S+):5432 check", primary)
+    assert servers == [
+        ("db1", "10.0.0.11"),
+        ("db2", "10.0.0.12"),
+        ("db3", "10.0.0.13"),
+    ]
+    # A host that hangs keeps no connection.
+    assert "on-marked-down shutdown-sessions port 8008" in proxy
+
+
 def test_sizes_depend_on_the_machines_memory(fleet):
     (line,) = [
         line
-        for line in (fleet / "db1/etc/primary/server.conf").read_text().splitlines()
+        for line in (fleet / "db1/etc/database/server.conf").read_text().splitlines()
         if line.startswith("shared_buffers")
     ]
     memory = int(Path("/proc/meminfo").read_text().split()[1]) // 1024

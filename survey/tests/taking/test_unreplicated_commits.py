@@ -54,8 +54,8 @@ class Server:
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
-    """Let all commits wait for a standby that is away."""
+def server(maya: Respondent) -> Iterator[Server]:
+    """Let all commits wait for a standby that is away; Maya is stored already."""
     address = {"host": settings.SERVERS, "port": 5432, "user": "postgres"}
     with closing(psycopg2.connect(dbname="postgres", **address)) as connection:
         server = Server(connection)
