@@ -35,6 +35,9 @@ SIZES = {
     "min_wal_size": "64MB",
     "max_slot_wal_keep_size": "512MB",
     "huge_pages": "off",
+    "failover_free_megabytes": 20,
+    # One fault after another on the same host.
+    "failover_pause_seconds": 30,
 }
 IS_PRIMARY = "SELECT NOT pg_is_in_recovery()"
 STANDBYS = """
