@@ -21,12 +21,8 @@ from django.db import connection
 
 from provisioning.commands import output_of, print_table, step
 from provisioning.fault_injection.answers import AnswerSource
-from provisioning.fault_injection.controls import (
-    CLIENTS,
-    PAGES,
-    Saver,
-    servers_with_people,
-)
+from provisioning.fault_injection.controls import CLIENTS, servers_with_people
+from provisioning.fault_injection.saver import PAGES, Saver
 from provisioning.power_loss_images.images import (
     build_images,
     draw_losses,

@@ -15,7 +15,7 @@ import psycopg2
 from provisioning.commands import Refusal, output_of, reason, wait_until
 from provisioning.fault_injection.answers import AnswerSource
 from provisioning.fault_injection.attempts import Attempt
-from provisioning.fault_injection.controls import ADMINISTRATION
+from provisioning.fault_injection.saver import ADMINISTRATION
 from provisioning.fault_injection.verdict import (
     Judge,
     StoredAnswer,
