@@ -21,8 +21,13 @@ from django.db import connection
 
 from provisioning.commands import output_of, print_table, step
 from provisioning.fault_injection.answers import AnswerSource
-from provisioning.fault_injection.controls import CLIENTS, servers_with_people
-from provisioning.fault_injection.saver import PAGES, Saver
+from provisioning.fault_injection.attempts import Attempt
+from provisioning.fault_injection.controls import (
+    CLIENTS,
+    ControlledSaver,
+    servers_with_people,
+)
+from provisioning.fault_injection.saver import PAGES
 from provisioning.power_loss_images.images import (
     build_images,
     draw_losses,
@@ -63,7 +68,9 @@ def main() -> int:
         (stack.folder / "data" / "primary").rename(original)
         for name, settings in SETTINGS.items():
             share = 1 if name == PROTECTED else 2
-            saver = Saver(stack, AnswerSource(seed, PAGES))
+            attempts: list[Attempt] = []
+            source = AnswerSource(seed, PAGES)
+            saver = ControlledSaver(source, attempts.append, stack, attempts)
             with step(f"Recording saves, {name}"):
                 log, period = _record(
                     saver, original, folder / "disk", settings, options.seconds / share
@@ -90,7 +97,7 @@ def _work_folder() -> Iterator[Path]:
 
 
 def _record(
-    saver: Saver,
+    saver: ControlledSaver,
     original: Path,
     folder: Path,
     settings: Mapping[str, str],
@@ -121,7 +128,7 @@ def _record(
     return log, (begin, end)
 
 
-def _save_for(seconds: float, saver: Saver) -> None:
+def _save_for(seconds: float, saver: ControlledSaver) -> None:
     """Save all pages again and again, with frequent checkpoints."""
     is_over = threading.Event()
 
@@ -153,7 +160,7 @@ def _save_for(seconds: float, saver: Saver) -> None:
 
 
 def _judge(
-    saver: Saver,
+    saver: ControlledSaver,
     log: Path,
     period: tuple[float, float],
     folder: Path,
