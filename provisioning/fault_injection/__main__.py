@@ -14,15 +14,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
+from provisioning.benchmarks.machine import processor, revision_of
 from provisioning.commands import ROOT, Refusal, output_of, print_figures, step
 from provisioning.fault_injection.controls import CONTROLS, run_controls
 from provisioning.fault_injection.disk_full import MARK, LogDisk
 from provisioning.fault_injection.failover import PrimaryLoss
-from provisioning.fault_injection.faults import BY_NAME, FaultContext, draw_faults
+from provisioning.fault_injection.faults import (
+    BY_NAME,
+    FaultContext,
+    draw_faults,
+    has_own_network,
+)
 from provisioning.fault_injection.load_processes import open_rehearsal
 from provisioning.fault_injection.overload import RESPONDENTS, OverloadRun
 from provisioning.fault_injection.report import Report, RunOptions
 from provisioning.fault_injection.run import FaultRun, TooSlow
+from provisioning.fault_injection.runs import RUNS, add_run
 from provisioning.fault_injection.stack import RunningStack
 from provisioning.fault_injection.start import arguments
 from provisioning.load.target import refuse_real_respondents
@@ -41,6 +48,9 @@ def main() -> int:
         report.controls.append(control)
         print(control.line(), flush=True)
     report.print()
+    if options.add and report.status != 2:
+        machine = {"cpu": processor(), "cores": os.cpu_count()}
+        add_run(RUNS, machine | {"revision": revision_of(ROOT)}, report.described())
     return report.status
 
 
@@ -92,12 +102,12 @@ def run_options(
     if not names:
         name, why = next(iter(prevented.items()))
         raise Refusal(f"{name} can't be done here: {why}")
-    count = options.faults or (len(names) if quick or alone else 60)
+    count = options.faults or (len(names) if quick or alone else 72)
     return RunOptions(
         seed=seed,
         faults=draw_faults(Random(seed), names, count),  # noqa: S311
         saves=options.saves or (5_000 if quick else 1_000 if alone else 200_000),
-        minutes=options.minutes or 30,
+        minutes=options.minutes or 45,
         rate=options.rate or (250 if quick else 350),
         window=2.0 if quick else 5.0,
         calm=1.0 if quick else 3.0,
@@ -137,9 +147,9 @@ def _stack(options: argparse.Namespace) -> Iterator[tuple[RunningStack, Path]]:
             cleanup.callback(shutil.rmtree, folder, ignore_errors=True)
         if options.home:
             home = Path(options.home)
-            # Its servers see no file system that this command mounts.
-            os.environ.pop(MARK, None)
         else:
+            if has_own_network():
+                output_of(["ip", "link", "set", "lo", "up"], failing="No network")
             home = cleanup.enter_context(_new_stack(options, folder))
         stack = cleanup.enter_context(contextlib.closing(RunningStack(home)))
         if options.home:

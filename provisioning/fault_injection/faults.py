@@ -18,6 +18,8 @@ from provisioning.fault_injection.disk_full import LogDisk
 from provisioning.fault_injection.load_processes import LoadProcesses
 from provisioning.fault_injection.stack import RunningStack
 
+# Microseconds; PostgreSQL allows no more.
+SLOW_FLUSH = 100_000
 # A crash restarts the checkpointer, like all other processes.
 LAST_START = """
 SELECT max(backend_start)::text FROM pg_stat_activity
@@ -127,6 +129,43 @@ def stop(program: str, context: FaultContext) -> Iterator[None]:
     finally:
         context.stack.start(program)
         context.stack.wait_for(program)
+
+
+@contextmanager
+def slow_flushes(context: FaultContext) -> Iterator[None]:
+    """Let each flush of PostgreSQL's log take longer, as on a disk that is busy."""
+    stack = context.stack
+    stack.query(f"ALTER SYSTEM SET commit_delay = {SLOW_FLUSH}")
+    stack.query("ALTER SYSTEM SET commit_siblings = 0")
+    stack.query("SELECT pg_reload_conf()")
+    try:
+        yield
+    finally:
+        stack.query("ALTER SYSTEM RESET commit_delay")
+        stack.query("ALTER SYSTEM RESET commit_siblings")
+        stack.query("SELECT pg_reload_conf()")
+
+
+# Part the network
+
+
+def has_own_network() -> bool:
+    """Return whether this process's network is not that of the machine."""
+    with contextlib.suppress(OSError):
+        return os.readlink("/proc/self/ns/net") != os.readlink("/proc/1/ns/net")
+    return False
+
+
+@contextmanager
+def part_network(context: FaultContext) -> Iterator[None]:
+    """Deliver no packet, without closing a connection."""
+    if not has_own_network():
+        raise NotInjected(NO_NETWORK)
+    output_of(["ip", "link", "set", "lo", "down"], failing="The network stays")
+    try:
+        yield
+    finally:
+        output_of(["ip", "link", "set", "lo", "up"], failing="No network")
 
 
 # Deploy
@@ -245,6 +284,7 @@ def deployment(name: str, description: str, inject: Injection) -> Fault:
     )
 
 
+NO_NETWORK = "it needs a network of its own, which only root may make"
 NO_LOG_DISK = "it needs a file system of its own, which only root may mount"
 # From whose end recovery counts.
 lasting = partial(Fault, lasts=(2.0, 5.0), from_its_end=True)
@@ -255,6 +295,22 @@ FAULTS = [
     killed("pgbouncer-killed", "pgbouncer", partial(kill, "pgbouncer")),
     killed("backend-killed", "one PostgreSQL backend: all restart", kill_backend),
     killed("postgresql-killed", "the whole primary at once", partial(kill, "primary")),
+    killed("nginx-killed", "nginx", partial(kill, "nginx"), quick=False),
+    Fault(
+        "primary-hung",
+        # Longer than pgbouncer lets a query wait.
+        "the primary is silent for 8 to 12 s",
+        partial(hang, "primary"),
+        lasts=(8.0, 12.0),
+        from_its_end=True,
+    ),
+    lasting("primary-slow", "each commit takes 0.1 s longer, 2 to 5 s", slow_flushes),
+    lasting(
+        "network-parted",
+        "no packet arrives at or from nginx and RabbitMQ, 2 to 5 s (root only)",
+        part_network,
+        prevented=lambda context: "" if has_own_network() else NO_NETWORK,
+    ),
     hung("pgbouncer", "pgbouncer"),
     hung("replica", "the replica"),
     hung("redis", "Redis"),

@@ -182,10 +182,10 @@ class Report:
 
     def print(self) -> None:
         self.print_run()
-        print(json.dumps(self._described()), flush=True)
+        print(json.dumps(self.described()), flush=True)
 
     def print_run(self) -> None:
-        print_figures(self._described())
+        print_figures(self.described())
         for finding in (self.verdict or Verdict()).forbidden()[:5]:
             print(f"  {finding}")
         for shortcoming in self.shortcomings():
@@ -194,7 +194,7 @@ class Report:
         void = self.why_void()
         print(f"Void: {void}" if void else verdict, flush=True)
 
-    def _described(self) -> dict[str, object]:
+    def described(self) -> dict[str, object]:
         described: dict[str, object] = {"seed": self.seed}
         if self.options is not None:
             described |= self._described_run(self.options, self.verdict or Verdict())

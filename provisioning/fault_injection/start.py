@@ -9,9 +9,16 @@ import subprocess
 import sys
 
 from provisioning.commands import port_number
-from provisioning.environment import PRODUCTION, PYTHON, STACK, prepare_environment
+from provisioning.environment import (
+    PRODUCTION,
+    PYTHON,
+    STACK,
+    install_missing_packages,
+    prepare_environment,
+)
 from provisioning.fault_injection.disk_full import MARK
 from provisioning.fault_injection.faults import BY_NAME, FAULTS
+from provisioning.fault_injection.runs import RUNS, print_card
 
 DESCRIPTION = """\
 Breaks a whole stack on purpose while hundreds of simulated people answer a
@@ -34,18 +41,25 @@ OWN_MOUNTS = ("unshare", "--mount", "--propagation=private")
 
 
 def main() -> int:
-    if arguments().list:
+    options = arguments()
+    if options.list:
         for fault in FAULTS:
             print(f"{fault.name:<20} {fault.description}")
         return 0
+    if options.card:
+        return print_card(RUNS)
     prepare_environment(PRODUCTION, STACK)
     command = [str(PYTHON), "-m", "provisioning", MODULE, *sys.argv]
-    probe = [*OWN_MOUNTS, "true"]
-    if shutil.which("unshare") and not subprocess.call(
-        probe, stderr=subprocess.DEVNULL
-    ):
+    # A stack that is kept has to be reached from outside.
+    namespaces = [*OWN_MOUNTS] if options.keep else [*OWN_MOUNTS, "--net"]
+    probe = [*namespaces, "true"]
+    # A stack that runs already sees neither the mounts nor the network.
+    may_unshare = not options.home and shutil.which("unshare")
+    if may_unshare and not subprocess.call(probe, stderr=subprocess.DEVNULL):
+        # Later there is no network to fetch them from.
+        install_missing_packages()
         os.environ[MARK] = "yes"
-        command = [*OWN_MOUNTS, *command]
+        command = [*namespaces, *command]
     os.execvp(command[0], command)  # noqa: S606
 
 
@@ -64,9 +78,9 @@ def arguments(command: list[str] | None = None) -> argparse.Namespace:
     only = "inject this fault only; may be given several times"
     add("--only", action="append", choices=list(BY_NAME), metavar="NAME", help=only)
     add("--list", action="store_true", help="list the faults, and stop")
-    add("--faults", type=int, metavar="K", help="number (60; with --quick 10)")
+    add("--faults", type=int, metavar="K", help="number (72; with --quick 10)")
     add("--saves", type=int, metavar="N", help="at least (200,000; with --quick 5,000)")
-    add("--minutes", type=float, metavar="M", help="at most; then it is void (30)")
+    add("--minutes", type=float, metavar="M", help="at most; then it is void (45)")
     add("--rate", type=float, metavar="R", help="saves a second to offer (350)")
     add(
         "--promise",
@@ -77,6 +91,10 @@ def arguments(command: list[str] | None = None) -> argparse.Namespace:
     overload = "instead of faults, offer up to ten times the load that can be served"
     add("--overload", action="store_true", help=overload)
     add("--controls-only", action="store_true", help="run the negative controls alone")
+    add_run = "add the result to provisioning/measured/faults.json, unless it is void"
+    add("--add", action="store_true", help=add_run)
+    card = "print what all added runs prove together, and stop"
+    add("--card", action="store_true", help=card)
     home = "break the stack in this folder; refused while real people may answer there"
     add("--home", metavar="FOLDER", help=home)
     port = "port of the new stack's nginx (8480)"
