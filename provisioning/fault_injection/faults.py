@@ -18,6 +18,9 @@ from provisioning.fault_injection.disk_full import LogDisk
 from provisioning.fault_injection.load_processes import LoadProcesses
 from provisioning.fault_injection.stack import RunningStack
 
+# The network namespace in which provisioning/faults was called.
+NETWORK = "GROUNDSWELL_NETWORK"
+NETWORK_NOW = os.readlink("/proc/self/ns/net")
 # Microseconds; PostgreSQL allows no more.
 SLOW_FLUSH = 100_000
 # A crash restarts the checkpointer, like all other processes.
@@ -150,10 +153,8 @@ def slow_flushes(context: FaultContext) -> Iterator[None]:
 
 
 def has_own_network() -> bool:
-    """Return whether this process's network is not that of the machine."""
-    with contextlib.suppress(OSError):
-        return os.readlink("/proc/self/ns/net") != os.readlink("/proc/1/ns/net")
-    return False
+    """Return whether this process left the network that provisioning/faults had."""
+    return os.environ.get(NETWORK, NETWORK_NOW) != NETWORK_NOW
 
 
 @contextmanager

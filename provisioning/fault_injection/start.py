@@ -17,7 +17,7 @@ from provisioning.environment import (
     prepare_environment,
 )
 from provisioning.fault_injection.disk_full import MARK
-from provisioning.fault_injection.faults import BY_NAME, FAULTS
+from provisioning.fault_injection.faults import BY_NAME, FAULTS, NETWORK, NETWORK_NOW
 from provisioning.fault_injection.runs import RUNS, print_card
 
 DESCRIPTION = """\
@@ -58,7 +58,7 @@ def main() -> int:
     if may_unshare and not subprocess.call(probe, stderr=subprocess.DEVNULL):
         # Later there is no network to fetch them from.
         install_missing_packages()
-        os.environ[MARK] = "yes"
+        os.environ |= {MARK: "yes", NETWORK: NETWORK_NOW}
         command = [*namespaces, *command]
     os.execvp(command[0], command)  # noqa: S606
 

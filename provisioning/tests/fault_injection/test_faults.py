@@ -13,17 +13,22 @@ import psycopg2
 import pytest
 
 from provisioning import processes
-from provisioning.commands import Refusal
+from provisioning.commands import ROOT, Refusal
+from provisioning.environment import PYTHON
 from provisioning.fault_injection.__main__ import run_options
 from provisioning.fault_injection.disk_full import LogDisk
 from provisioning.fault_injection.faults import (
     BY_NAME,
     FAULTS,
+    NETWORK,
+    NETWORK_NOW,
     FaultContext,
+    NotInjected,
     draw_faults,
+    part_network,
 )
 from provisioning.fault_injection.stack import RunningStack
-from provisioning.fault_injection.start import arguments
+from provisioning.fault_injection.start import OWN_MOUNTS, arguments
 from provisioning.installation.promotion import promote
 from provisioning.installation.servers import private_servers
 from provisioning.installation.supervisor import Supervisor
@@ -36,19 +41,19 @@ QUICK = [fault.name for fault in FAULTS if fault.quick]
 
 
 def test_every_fault_has_a_name_of_its_own_and_a_description():
-    assert len(BY_NAME) == len(FAULTS) == 20
+    assert len(BY_NAME) == len(FAULTS) == 24
     assert all(fault.description for fault in FAULTS)
     assert len(QUICK) == 10
 
 
-def test_sixty_draws_contain_every_fault_three_times():
-    names = [fault.name for fault in draw_faults(Random(7), list(BY_NAME), 60)]
+def test_seventy_two_draws_contain_every_fault_three_times():
+    names = [fault.name for fault in draw_faults(Random(7), list(BY_NAME), 72)]
     assert Counter(names) == dict.fromkeys(BY_NAME, 3)
 
 
 def test_the_seed_decides_the_order():
     def order(seed):
-        return [fault.name for fault in draw_faults(Random(seed), list(BY_NAME), 60)]
+        return [fault.name for fault in draw_faults(Random(seed), list(BY_NAME), 72)]
 
     assert order(7) == order(7)
     assert order(7) != order(8)
@@ -65,13 +70,52 @@ def test_a_quick_run_has_each_quick_fault_once():
 
 
 def test_a_fault_that_is_prevented_is_not_planned(tmp_path):
+    # The tests have the machine's own network.
     options = run_options(arguments([]), context(), seed=7)
-    assert list(options.prevented) == ["log-disk-full"]
-    assert len(options.faults) == 60
-    assert all(fault.name != "log-disk-full" for fault in options.faults)
+    assert list(options.prevented) == ["network-parted", "log-disk-full"]
+    assert len(options.faults) == 72
+    assert not options.prevented.keys() & {fault.name for fault in options.faults}
 
     options = run_options(arguments([]), context(LogDisk(tmp_path)), seed=7)
-    assert options.prevented == {}
+    assert list(options.prevented) == ["network-parted"]
+
+
+def test_the_network_of_the_machine_is_never_parted():
+    with (
+        pytest.raises(NotInjected, match="a network of its own"),
+        part_network(context()),
+    ):
+        pass
+
+
+def test_a_network_of_its_own_may_be_parted_for_a_while():
+    probe = "from provisioning.fault_injection.faults import *; import socket"
+    program = f"""{probe}
+output_of(["ip", "link", "set", "lo", "up"], failing="no network")
+listener = socket.create_server(("127.0.0.1", 0))
+client = socket.create_connection(listener.getsockname(), timeout=10)
+server = listener.accept()[0]
+server.settimeout(0.3)
+with part_network(None):
+    client.sendall(b"kept")
+    try:
+        server.recv(4)
+    except TimeoutError:
+        print("silent")
+server.settimeout(30)
+print(server.recv(4))
+"""
+    unshare = [*OWN_MOUNTS, "--net"]
+    if subprocess.call([*unshare, "true"], stderr=subprocess.DEVNULL):
+        pytest.skip("only root may make a network")
+    done = subprocess.run(
+        [*unshare, PYTHON, "-c", program],
+        cwd=ROOT,
+        env={**os.environ, NETWORK: NETWORK_NOW},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout) == (0, "silent\nb'kept'\n"), done.stderr
 
 
 def test_a_fault_chosen_alone_is_the_only_one():
