@@ -23,6 +23,7 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models import QuerySet
 from django.utils.crypto import salted_hmac
 
+from survey.database import code_routes
 from survey.models import Respondent
 
 # 31 symbols, without I, J, O, 0 and 1, which look like others.
@@ -157,6 +158,9 @@ def reissue(*, respondent: Respondent) -> str:
             "code_digest": digest_for(code, version),
         }
         unchanged = Respondent.objects.filter(pk=respondent.pk, issue=respondent.issue)
+        # Before the code is valid: a route too many does no harm.
+        with connection.cursor() as cursor:
+            code_routes.add_routes(cursor, [digest_for(code, version)], [respondent.pk])
         if unchanged.update(**changes):
             for name, value in changes.items():
                 setattr(respondent, name, value)
@@ -219,6 +223,7 @@ def _replace(rows: list[tuple[int, int]], version: int) -> None:
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             ids, issues, digests = map(list, zip(*new, strict=True))
+            code_routes.add_routes(cursor, digests, ids)
             cursor.execute(_REPLACE["postgresql"], [version, ids, issues, digests])
         else:
             cursor.executemany(

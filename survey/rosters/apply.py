@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TextIO
 
+from django.conf import settings
 from django.db import OperationalError, connection
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -201,7 +202,12 @@ _INSERT_RESPONDENTS = """
     FROM roster_new AS new
     JOIN roster_batch AS batch ON batch.row = new.row
     WHERE new.issue = %s
-    ON CONFLICT (code_digest) DO NOTHING
+    ON CONFLICT DO NOTHING
+    """
+# On a cluster, where it refuses codes of other people: see `code_routes`.
+_INSERT_ROUTES = """
+    INSERT INTO survey_coderoute (digest, respondent_id)
+    SELECT code_digest, respondent_id FROM roster_new
     """
 _INSERT_IDENTITIES = """
     INSERT INTO survey_identity (
@@ -255,6 +261,8 @@ def _insert_people(
         inserted += writer.execute(
             _INSERT_RESPONDENTS, [administration.pk, version, issue]
         )
+    if settings.IS_DISTRIBUTED:
+        writer.execute(_INSERT_ROUTES, [])
     writer.execute(_INSERT_IDENTITIES, [administration.pk])
     keep_groups_of_new(writer, known)
     if record:

@@ -11,6 +11,7 @@ from django.db import connection
 from django.utils import timezone
 
 from survey.access_codes import digests, normalise
+from survey.database import code_routes
 from survey.taking.devices import ONLY_DEVICE, store_device_login
 from survey.taking.storage import GRACE, as_datetime
 
@@ -56,6 +57,8 @@ FROM survey_respondent r
 JOIN survey_administration a ON a.id = r.administration_id
 WHERE r.code_digest IN ({places})
 """
+# On a cluster, where the route of the code names the shard.
+OF_SHARD = f"{RESPONDENT} AND r.id = %s"
 
 
 def log_in_respondent(typed: str, device: str = "") -> Login:
@@ -76,8 +79,12 @@ def log_in_respondent(typed: str, device: str = "") -> Login:
     candidates = digests(code)
     places = ", ".join(["%s"] * len(candidates))
     with connection.cursor() as cursor:
-        query = RESPONDENT.format(places=places, only_device=ONLY_DEVICE)
-        cursor.execute(query, [device, *candidates])
+        query, parameters = RESPONDENT, [device, *candidates]
+        if settings.IS_DISTRIBUTED:
+            query = OF_SHARD
+            parameters.append(code_routes.find_respondent(cursor, candidates))
+        query = query.format(places=places, only_device=ONLY_DEVICE)
+        cursor.execute(query, parameters)
         row = cursor.fetchone()
     if row is None:
         raise LoginRefused("code_wrong")
@@ -107,7 +114,7 @@ def log_in_respondent(typed: str, device: str = "") -> Login:
                 cursor.execute(FIRST_START, [at, respondent_id])
                 # The person started elsewhere a moment ago, or was deleted.
                 if not cursor.rowcount:
-                    cursor.execute(query, [device, *candidates])
+                    cursor.execute(query, parameters)
                     if cursor.fetchone() is None:
                         raise LoginRefused("code_wrong")
     if device and not is_known:

@@ -1,0 +1,53 @@
+-- Saves one page on the node of its shard: the coordinator hands the whole call over.
+-- The INSERT ... SELECT of survey/taking/storage.py would be planned once for each of
+-- the shards, and its join with the administration runs on all of them.
+-- The first statement goes through Citus: it holds the person's row and the shard, so
+-- that no rebalancing moves the shard before the second one, which writes to it.
+CREATE FUNCTION public.survey_save_page(
+    person bigint, administration bigint, of_issue integer, new_revision bigint,
+    items bigint[], states text[], texts text[],
+    shown bigint[], oldest bigint, seen bigint, base bigint
+)
+RETURNS timestamptz
+LANGUAGE plpgsql
+SET citus.enable_manual_changes_to_shards = on
+AS $$
+DECLARE
+    written integer := 0;
+    at timestamptz := now();
+BEGIN
+    PERFORM 1
+    FROM public.survey_respondent r
+    JOIN public.survey_administration a ON a.id = r.administration_id
+    WHERE r.id = person AND r.administration_id = administration AND r.issue = of_issue
+      AND r.completed_at IS NULL AND r.withdrawn_at IS NULL
+      AND at < a.closes_at + interval '10 minutes'
+    FOR SHARE OF r;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    EXECUTE format($sql$
+    INSERT INTO %s AS x
+        (administration_id, respondent_id, item_id, state, value, revision, saved_at)
+    SELECT $2, $1, i.item_id, i.state, i.value, $3, $11
+    FROM unnest($4, $5, $6) i (item_id, state, value)
+    ON CONFLICT (administration_id, respondent_id, item_id)
+        DO UPDATE SET state = excluded.state, value = excluded.value,
+            saved_at = excluded.saved_at, revision = CASE
+            WHEN x.revision < excluded.revision
+              AND (x.revision = ANY ($7)
+                OR x.revision BETWEEN $8 AND $9
+                OR x.revision >= $10
+                OR (x.revision & 1048575) = (excluded.revision & 1048575))
+            THEN excluded.revision END
+        WHERE x.revision <> excluded.revision
+    $sql$,
+    'public.survey_response_' || get_shard_id_for_distribution_column('public.survey_response', person)
+    )
+    USING person, administration, new_revision, items, states, texts, shown, oldest, seen, base, at;
+    GET DIAGNOSTICS written = ROW_COUNT;
+    IF written < cardinality(items) THEN
+        RETURN NULL;
+    END IF;
+    RETURN at;
+END $$;
