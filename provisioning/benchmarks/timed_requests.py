@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import socket
 import statistics
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from itertools import cycle, repeat
@@ -34,19 +36,29 @@ def served(
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[Target]:
     with listen(0) as listener:
-        port = listener.getsockname()[1]
-        server = start_process(
-            [str(application.python), "-m", "gunicorn", wsgi]
-            + ["--worker-class=gthread", "--threads=8", "--log-level=warning"]
-            + ["--no-control-socket", f"--bind=fd://{listener.fileno()}", *options],
-            cwd=ROOT,
-            env=environment or application.environment,
-            pass_fds=(listener.fileno(),),
-        )
+        target = target_of(f"http://127.0.0.1:{listener.getsockname()[1]}")
+        server = start_server(application, listener, *options, wsgi=wsgi, environment=environment)
     try:
-        yield target_of(f"http://127.0.0.1:{port}")
+        yield target
     finally:
         stop_process(server, seconds=40)
+
+
+def start_server(
+    application: Application,
+    listener: socket.socket,
+    *options: str,
+    wsgi: str = "settings.wsgi",
+    environment: Mapping[str, str] | None = None,
+) -> subprocess.Popen[bytes]:
+    return start_process(
+        [str(application.python), "-m", "gunicorn", wsgi]
+        + ["--worker-class=gthread", "--threads=8", "--log-level=warning"]
+        + ["--no-control-socket", f"--bind=fd://{listener.fileno()}", *options],
+        cwd=ROOT,
+        env=environment or application.environment,
+        pass_fds=(listener.fileno(),),
+    )
 
 
 class TimedReply(NamedTuple):

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
+from django.conf import settings
 from django.db import connection
+from django.db.backends.utils import CursorWrapper
 
 from survey.taking import places
 from survey.taking.devices import ONLY_DEVICE
@@ -80,19 +83,25 @@ class SessionEnded(Exception):
 def read_saved_answers(
     session: RespondentSession, published: Published, device: str
 ) -> SavedAnswers:
-    """Read all answers of one person. 1 statement. Raises SessionEnded."""
+    """Read all answers of one person. 1 statement. Raises SessionEnded.
+
+    2 statements on a cluster: the place is on another node.
+    """
     administration, respondent = session.administration_id, session.respondent_id
+    is_distributed = settings.IS_DISTRIBUTED
     with connection.cursor() as cursor:
         cursor.execute(
             SAVED_ANSWERS.format(
                 clock=CLOCK[connection.vendor],
                 only_device=ONLY_DEVICE,
-                place=places.COLUMN,
-                place_joins=places.JOINS,
+                place="r.school_id::text" if is_distributed else places.COLUMN,
+                place_joins="" if is_distributed else places.JOINS,
             ),
             [respondent, administration, administration, respondent],
         )
         found = cursor.fetchall()
+        if is_distributed:
+            found = [_with_place(cursor, row) for row in found]
     rows = [row[:3] for row in found if row[0] is not None]
     person = next((row[3:] for row in found if row[0] is None), None)
     if person is None or person[2] is not None:
@@ -134,6 +143,14 @@ def read_saved_answers(
         revisions=revisions,
         place=places.parse_place(place),
     )
+
+
+def _with_place(cursor: CursorWrapper, row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Replace the school of the person's row by what the page shows of it."""
+    if row[0] is not None:
+        return row
+    cursor.execute(places.OF_SCHOOL, [row[-1]])
+    return (*row[:-1], *cursor.fetchone())
 
 
 def now_in_microseconds() -> int:

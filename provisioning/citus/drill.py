@@ -1,0 +1,154 @@
+"""Answer a survey while the primary becomes a cluster, and count what is lost."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from provisioning.benchmarks.stack import Application
+from provisioning.benchmarks.timed_requests import start_server
+from provisioning.citus.migration import (
+    Cluster,
+    distribute,
+    follow_primary,
+    lead_to_coordinator,
+    promote_after_last_change,
+    promote_at_once,
+)
+from provisioning.citus.nodes import Node
+from provisioning.commands import Refusal, listen, step
+from provisioning.fault_injection.answers import AnswerSource
+from provisioning.fault_injection.load_processes import (
+    ITEMS,
+    PAGES,
+    RESPONDENTS,
+    LoadProcesses,
+)
+from provisioning.fault_injection.retrying_respondent import Rehearsal
+from provisioning.fault_injection.verdict import Judge, StoredAnswer, Verdict
+from provisioning.processes import stop_process
+
+STORED = """
+SELECT respondent_id, item_id, state, value, revision FROM survey_response
+WHERE administration_id = {}
+"""
+COMPLETED = """
+SELECT id FROM survey_respondent
+WHERE administration_id = {} AND completed_at IS NOT NULL
+"""
+# Seconds of saves before and after the switch.
+CALM = 8.0
+
+
+class Migrated(NamedTuple):
+    verdict: Verdict
+    # For which statements were held back.
+    paused: float
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    rate: float
+    seed: int
+    respondents: int
+
+
+@contextmanager
+def migrated_under_load(
+    application: Application, programs: Path, load: Load
+) -> Iterator[tuple[Cluster, Migrated]]:
+    """Migrate while people answer; yield the cluster and what became of the answers."""
+    with ExitStack() as stack:
+        with step("Starting a coordinator that follows the primary, and two workers"):
+            cluster = follow_primary(application, programs, stack)
+
+        def switch() -> Application:
+            promote_after_last_change(application, cluster)
+            distribute(cluster)
+            return cluster.application
+
+        yield cluster, _switch_under_load(application, cluster.coordinator, load, switch)
+
+
+def lose_under_load(application: Application, programs: Path, load: Load) -> Verdict:
+    """Be the control: switch without waiting for the last changes."""
+    with ExitStack() as stack:
+        cluster = follow_primary(application, programs, stack, workers=0)
+
+        def switch() -> Application:
+            promote_at_once(application, cluster)
+            return application
+
+        return _switch_under_load(application, cluster.coordinator, load, switch).verdict
+
+
+def _switch_under_load(
+    application: Application,
+    coordinator: Node,
+    load: Load,
+    switch: Callable[[], Application],
+) -> Migrated:
+    with step("Inviting people"):
+        rehearsal = _open_rehearsal(application, load)
+    with tempfile.TemporaryDirectory() as folder, listen(0) as listener:
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        server = start_server(application, listener)
+        processes = LoadProcesses(
+            Path(folder), rehearsal, url=address, rate=load.rate, seed=load.seed
+        )
+        try:
+            time.sleep(CALM)
+            with step("Migrating while they answer"):
+                began = time.monotonic()
+                after = switch()
+                # Browsers repeat what they sent to the old program in vain.
+                stop_process(server, seconds=20)
+                server = start_server(after, listener)
+                lead_to_coordinator(application)
+                paused = time.monotonic() - began
+            time.sleep(CALM)
+            with step("Waiting for what people have not saved yet"):
+                if not processes.drain():
+                    import collections
+                    now=time.time()
+                    for b in range(0,200,10):
+                        f=processes.timeline.between(now-b-10,now-b)
+                        print(b,collections.Counter((a.reply,a.outcome) for a in f).most_common(5))
+                    os.system(f"cp -r {application.run}/log /tmp/w/citus-logs")
+                    raise Refusal("Not everyone could save what they had in the end")
+        finally:
+            processes.kill()
+            stop_process(server, seconds=20)
+    administration = rehearsal.administration
+    stored = [
+        StoredAnswer(int(who), int(item), state, value, int(revision))
+        for who, item, state, value, revision in coordinator.sql(
+            STORED.format(administration)
+        )
+    ]
+    finished = coordinator.sql(COMPLETED.format(administration))
+    verdict = Judge(
+        AnswerSource.of(load.seed, rehearsal.described),
+        processes.timeline.attempts,
+        stored,
+        frozenset(int(who) for (who,) in finished),
+    ).verdict()
+    return Migrated(verdict, paused)
+
+
+def _open_rehearsal(application: Application, load: Load) -> Rehearsal:
+    described, codes = application.open_rehearsal(
+        f"--respondents={load.respondents}",
+        *(f"--pages={PAGES}", f"--items={ITEMS}", f"--name=migrated-{os.getpid()}"),
+    )
+    administration = described["administration_id"]
+    [[found]] = application.sql(RESPONDENTS.format(administration))
+    numbers = [int(number) for number in found.strip("[]").split(",")]
+    people = list(zip(numbers, codes, strict=True))
+    return Rehearsal(administration, described, people)
