@@ -2,7 +2,8 @@
 
 Requests, web servers, workers, pools, connections, memory, load servers, and which of
 them runs out first. Without a target, two examples: Chicago (8,000 takers an hour) and
-Illinois (50,000).
+Illinois (50,000). `--responses` is a target in million answers a day; beyond one
+primary, the nodes of a Citus cluster follow from the latest provisioning/cluster.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from provisioning.load.respondent import (
 
 LATEST = ROOT / ".bench" / "latest.json"
 KEPT = ROOT / "provisioning" / "measured" / "bench.json"
+CLUSTER = ROOT / "provisioning" / "measured" / "cluster.json"
 # Classes start together, and a server may be missing.
 HEADROOM = 0.5
 SCHOOL_HOURS = 7
@@ -67,6 +69,33 @@ class SurveyDay(NamedTuple):
 class Machines(NamedTuple):
     web_cores: int = 8
     database_cores: int = 16
+
+
+class ClusterCost(NamedTuple):
+    """Processor time of a save on a cluster, as a multiple of that on one primary."""
+
+    coordinator: float
+    workers: float
+
+    @classmethod
+    def of(cls, measured: Mapping[str, Any]) -> ClusterCost:
+        single = measured["cpu_us_per_save_of_one_primary"]
+        nodes = measured["cpu_us_per_save"]
+        workers = sum(us for name, us in nodes.items() if name != "coordinator")
+        return cls(nodes["coordinator"] / single, workers / single)
+
+    def database_servers(self, processors: float, cores: int) -> tuple[int, int]:
+        """Return coordinators and workers for what one primary needs so many of.
+
+        One primary, and no workers, where it is enough.
+        """
+        usable = cores * HEADROOM
+        if processors <= usable:
+            return 1, 0
+        coordinators, workers = (
+            round_up(processors * factor / usable) for factor in self
+        )
+        return coordinators, max(2, workers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,6 +289,12 @@ EXAMPLES = {
 }
 
 
+def day_of(million_responses: float, pages: int, think_seconds: float) -> SurveyDay:
+    """Return a school day with so many answers, the same number in each hour."""
+    takers = million_responses * 1e6 / (SCHOOL_HOURS * pages * ITEMS)
+    return SurveyDay(takers, pages, think_seconds)
+
+
 def main() -> int:
     options = parse_options()
     source = options.bench or (LATEST if LATEST.exists() else KEPT)
@@ -269,6 +304,13 @@ def main() -> int:
     if takers := options.takers_per_hour:
         day = SurveyDay(takers, options.pages, options.think)
         days = {f"{takers:,.0f} takers an hour": day}
+    if options.responses:
+        days = {
+            f"{million:,.0f} million responses a day": day_of(
+                million, options.pages, options.think
+            )
+            for million in options.responses
+        }
     cost = RequestCost.of(bench)
     sheets = {name: capacity_sheet(day, machines, cost) for name, day in days.items()}
     if options.inventory:
@@ -282,6 +324,8 @@ def main() -> int:
     )
     for name, sheet in sheets.items():
         print_sheet(name, sheet)
+    if options.responses:
+        print_database_servers(sheets, machines)
     if options.csv:
         rows = [(name, *row) for name, sheet in sheets.items() for row in sheet.rows()]
         write_csv(options.csv, [("target", "what", "value", "unit"), *rows])
@@ -298,6 +342,14 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     add("--takers-per-hour", type=positive_number, help="starts in the busiest hour")
     add("--pages", type=up_to_1000, default=45, help="of the survey (45)")
     add("--think", type=positive_number, default=20.0, help="seconds on a page (20)")
+    add(
+        "--responses",
+        type=positive_number,
+        nargs="+",
+        default=[],
+        metavar="MILLION",
+        help="answers a day, such as 10 100 1000",
+    )
     add("--web-cores", type=up_to_1000, default=8, help="of a web server (8)")
     add("--database-cores", type=up_to_1000, default=16, help="of the primary (16)")
     add("--bench", type=Path, help="instead of .bench/latest.json")
@@ -335,6 +387,30 @@ def print_sheet(name: str, sheet: CapacitySheet) -> None:
         print(f"  {resource:<30}{multiple:>12.1f} times")
     resource, multiple = sheet.first_to_run_out
     print(f"  Runs out first: {resource}, at {multiple:.1f} times this load")
+
+
+def print_database_servers(
+    sheets: Mapping[str, CapacitySheet], machines: Machines
+) -> None:
+    """Print how many database servers each day needs, of as many cores."""
+    cost = ClusterCost.of(json.loads(CLUSTER.read_text()))
+    print(
+        f"\nDatabase servers of {machines.database_cores} cores. On a cluster a save"
+        f" takes {cost.coordinator:.1f} times the processor time of one primary on the"
+        f" coordinator, and {cost.workers:.1f} times on a worker"
+    )
+    for name, sheet in sheets.items():
+        processors = sheet.value("primary processors used")
+        first, workers = cost.database_servers(processors, machines.database_cores)
+        servers = f"{first} coordinators and {workers} workers"
+        rows = sheet.value("response rows")
+        print(
+            f"  {name:<36}{servers if workers else 'one primary'},"
+            f" {with_digits(processors)} cores on one primary,"
+            f" {with_digits(rows)} GB a day"
+        )
+        fits = machines.database_cores * HEADROOM / processors
+    print(f"  The last of them fits {fits:.1f} times on the processors of one primary")
 
 
 def with_digits(value: float) -> str:

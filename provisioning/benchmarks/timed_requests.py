@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from itertools import cycle, repeat
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from provisioning.benchmarks.stack import Application
 from provisioning.commands import ROOT, Refusal, listen
@@ -37,7 +37,9 @@ def served(
 ) -> Iterator[Target]:
     with listen(0) as listener:
         target = target_of(f"http://127.0.0.1:{listener.getsockname()[1]}")
-        server = start_server(application, listener, *options, wsgi=wsgi, environment=environment)
+        server = start_server(
+            application, listener, *options, wsgi=wsgi, environment=environment
+        )
     try:
         yield target
     finally:
@@ -50,11 +52,13 @@ def start_server(
     *options: str,
     wsgi: str = "settings.wsgi",
     environment: Mapping[str, str] | None = None,
+    output: IO[str] | None = None,
 ) -> subprocess.Popen[bytes]:
     return start_process(
         [str(application.python), "-m", "gunicorn", wsgi]
         + ["--worker-class=gthread", "--threads=8", "--log-level=warning"]
         + ["--no-control-socket", f"--bind=fd://{listener.fileno()}", *options],
+        output=output,
         cwd=ROOT,
         env=environment or application.environment,
         pass_fds=(listener.fileno(),),

@@ -49,7 +49,9 @@ def find_archive(given: Path | None = None) -> Path | None:
 
 def programs_with_citus() -> Path | None:
     """Return the folder of PostgreSQL's programs with Citus, if it was built."""
-    programs = cache_folder() / ARCHIVE.removesuffix(".tar.xz") / "usr/lib/postgresql/15/bin"
+    programs = (
+        cache_folder() / ARCHIVE.removesuffix(".tar.xz") / "usr/lib/postgresql/15/bin"
+    )
     return programs if programs.exists() else None
 
 
@@ -68,7 +70,11 @@ def build_citus(archive: Path | None) -> Path:
             )
         if hashlib.sha256(archive.read_bytes()).hexdigest() != SHA256:
             raise Refusal(f"{archive} is not the archive of Citus that is known here")
-        missing = [package for program, package in TOOLS.items() if not path_of_program(program)]
+        missing = [
+            package
+            for program, package in TOOLS.items()
+            if not path_of_program(program)
+        ]
         if missing:
             install_packages(missing)
         target = cache / ARCHIVE.removesuffix(".tar.xz")
@@ -90,7 +96,15 @@ def _unpack(folder: Path, archive: Path) -> Path:
     debs = folder / "debs"
     debs.mkdir()
     # As root, apt would hand the download over to a user who may not write there.
-    _run("apt-get", "-qq", "-o", "APT::Sandbox::User=root", "download", *PACKAGES, cwd=debs)
+    _run(
+        "apt-get",
+        "-qq",
+        "-o",
+        "APT::Sandbox::User=root",
+        "download",
+        *PACKAGES,
+        cwd=debs,
+    )
     for deb in sorted(debs.iterdir()):
         _run("dpkg-deb", "--extract", str(deb), str(new), cwd=folder)
     _run("tar", "--extract", "--file", str(archive.absolute()), cwd=folder)
@@ -98,7 +112,10 @@ def _unpack(folder: Path, archive: Path) -> Path:
 
 
 def _compile(source: Path, target: Path) -> None:
-    for file in ("include/pg_version_compat.h", "backend/distributed/commands/serialize_distributed_ddls.c"):
+    for file in (
+        "include/pg_version_compat.h",
+        "backend/distributed/commands/serialize_distributed_ddls.c",
+    ):
         path = source / "src" / file
         path.write_text(path.read_text().replace(CLASHING, f"citus_{CLASHING}"))
     usr = target / "usr"
@@ -120,7 +137,12 @@ def _compile(source: Path, target: Path) -> None:
 
 def _run(*command: str, cwd: Path, environment: dict[str, str] | None = None) -> None:
     done = subprocess.run(
-        command, cwd=cwd, env=environment, capture_output=True, text=True, errors="replace"
+        command,
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        errors="replace",
     )
     if done.returncode:
         raise Refusal(f"Citus can't be built: {reason(done.stderr or done.stdout)}")

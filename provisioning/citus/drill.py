@@ -73,7 +73,10 @@ def migrated_under_load(
             distribute(cluster)
             return cluster.application
 
-        yield cluster, _switch_under_load(application, cluster.coordinator, load, switch)
+        yield (
+            cluster,
+            _switch_under_load(application, cluster.coordinator, load, switch),
+        )
 
 
 def lose_under_load(application: Application, programs: Path, load: Load) -> Verdict:
@@ -85,7 +88,9 @@ def lose_under_load(application: Application, programs: Path, load: Load) -> Ver
             promote_at_once(application, cluster)
             return application
 
-        return _switch_under_load(application, cluster.coordinator, load, switch).verdict
+        return _switch_under_load(
+            application, cluster.coordinator, load, switch
+        ).verdict
 
 
 def _switch_under_load(
@@ -96,9 +101,15 @@ def _switch_under_load(
 ) -> Migrated:
     with step("Inviting people"):
         rehearsal = _open_rehearsal(application, load)
-    with tempfile.TemporaryDirectory() as folder, listen(0) as listener:
+    # While the database is away, the application logs every request.
+    log = application.run / "log" / "application.log"
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        listen(0) as listener,
+        log.open("a") as output,
+    ):
         address = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        server = start_server(application, listener)
+        server = start_server(application, listener, output=output)
         processes = LoadProcesses(
             Path(folder), rehearsal, url=address, rate=load.rate, seed=load.seed
         )
@@ -109,18 +120,12 @@ def _switch_under_load(
                 after = switch()
                 # Browsers repeat what they sent to the old program in vain.
                 stop_process(server, seconds=20)
-                server = start_server(after, listener)
+                server = start_server(after, listener, output=output)
                 lead_to_coordinator(application)
                 paused = time.monotonic() - began
             time.sleep(CALM)
             with step("Waiting for what people have not saved yet"):
                 if not processes.drain():
-                    import collections
-                    now=time.time()
-                    for b in range(0,200,10):
-                        f=processes.timeline.between(now-b-10,now-b)
-                        print(b,collections.Counter((a.reply,a.outcome) for a in f).most_common(5))
-                    os.system(f"cp -r {application.run}/log /tmp/w/citus-logs")
                     raise Refusal("Not everyone could save what they had in the end")
         finally:
             processes.kill()

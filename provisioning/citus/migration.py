@@ -100,5 +100,3 @@ def lead_to_coordinator(application: Application) -> None:
 
 def pooler(application: Application, command: str) -> None:
     run_sql(command, run=application.run, port=POOLER_PORT, database="pgbouncer")
-
-

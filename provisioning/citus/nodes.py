@@ -62,7 +62,12 @@ def running_node(
     with log.open("w") as output:
         process = start_process(command, output=output, cwd=run, user=owner_of(data))
     try:
-        ready = [str(programs / "pg_isready"), "--quiet", f"--host={run}", f"--port={port}"]
+        ready = [
+            str(programs / "pg_isready"),
+            "--quiet",
+            f"--host={run}",
+            f"--port={port}",
+        ]
 
         def accepts() -> bool:
             return subprocess.run(ready).returncode == 0
@@ -82,7 +87,12 @@ def new_worker(run: Path, number: int, programs: Path) -> Iterator[Node]:
     """Make an empty worker with the roles, database and extension of a cluster."""
     data, user = run / "data" / f"worker-{number}", owner_of(run / "data" / "primary")
     output_of(
-        [programs / "initdb", f"--pgdata={data}", "--username=postgres", "--no-sync"]
+        [
+            str(programs / "initdb"),
+            f"--pgdata={data}",
+            "--username=postgres",
+            "--no-sync",
+        ]
         + ["--data-checksums", "--encoding=UTF8", "--locale=C.UTF-8"],
         failing="PostgreSQL's initdb failed",
         user=user,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from provisioning.benchmarks.stack import Application
@@ -31,20 +32,24 @@ def respondent_operations(
     survey = RehearsalSurvey.of(rehearsal)
     person = Respondent(code, survey, target)
 
+    def resume() -> Person:
+        yield person.display()
+
     def finish() -> Person:
         yield person.review()
         yield person.finish()
         yield person.thanks()
 
     pages = range(1, len(survey.pages) + 1)
-    steps: list[tuple[str, Callable[[], Person]]] = [
-        ("log in", lambda: login_requests(person)),
-        ("save all pages", lambda: save_requests(person, pages)),
-        ("resume", lambda: iter([person.display()])),
-        ("finish", finish),
-    ]
-    for name, requests in steps:
-        yield attempt(name, lambda requests=requests: send_requests(target, [requests()]))
+    # Generators: each begins with what the one before has received.
+    steps = {
+        "log in": login_requests(person),
+        "save all pages": save_requests(person, pages),
+        "resume": resume(),
+        "finish": finish(),
+    }
+    for name, requests in steps.items():
+        yield attempt(name, partial(send_requests, target, [requests]))
 
 
 def staff_operations(application: Application) -> Iterator[Operation]:
@@ -54,14 +59,17 @@ def staff_operations(application: Application) -> Iterator[Operation]:
     export = ("measure_exports", "--name=export", "--respondents=60", "--items=10")
     commands: Sequence[tuple[str, Sequence[str]]] = [
         ("open an administration, upload its roster", roster),
-        ("upload the roster again", ("open_rehearsal", *roster[1:2], "--respondents=90", *small[1:])),
+        (
+            "upload the roster again",
+            ("open_rehearsal", *roster[1:2], "--respondents=90", *small[1:]),
+        ),
         ("roll up response rates", ("roll_up_rates", "--all", "--json")),
         ("roll up answers", ("roll_up_results", "on-cluster")),
         ("export answers", (*export, "--rounds=1", "--json")),
         ("count rows without a respondent", ("check_references",)),
     ]
     for name, command in commands:
-        yield attempt(name, lambda command=command: application.manage(*command))
+        yield attempt(name, partial(application.manage, *command))
 
 
 def attempt(name: str, act: Callable[[], object]) -> Operation:

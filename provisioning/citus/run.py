@@ -48,7 +48,7 @@ WHERE r.rolname = 'groundswell' AND s.toplevel
 
 
 class Saves(NamedTuple):
-    count: int
+    number: int
     per_second: float
     # Processor µs of each server's processes for each save.
     cpu: Mapping[str, float]
@@ -77,7 +77,10 @@ def main() -> int:
         with step("Saving pages on three nodes"):
             saves, tasks = time_saves_on(cluster, rehearsal, codes, options.saves)
         operations = try_operations(cluster.application, rehearsal, codes[-1])
-    with step("Control: switching without the last changes"), private_application() as application:
+    with (
+        step("Control: switching without the last changes"),
+        private_application() as application,
+    ):
         control = lose_under_load(application, programs, load)
     counts = migrated.verdict.counts()
     figures |= {
@@ -113,9 +116,18 @@ def parse_options() -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("--citus", type=Path, help="archive of Citus's source (vendor beside this checkout)")
+    add(
+        "--citus",
+        type=Path,
+        help="archive of Citus's source (vendor beside this checkout)",
+    )
     add("--saves", type=positive_integer, default=2000, help="to measure (2000)")
-    add("--rate", type=positive_integer, default=25, help="saves a second meanwhile (25)")
+    add(
+        "--rate",
+        type=positive_integer,
+        default=25,
+        help="saves a second meanwhile (25)",
+    )
     add("--respondents", type=positive_integer, default=400, help="who answer (400)")
     add("--seed", type=int, default=os.getpid(), help="of the answers")
     return parser.parse_args()
@@ -147,7 +159,9 @@ def time_saves_on(
 ) -> tuple[Saves, float]:
     """Return the saves, and the statements that workers got for each of them."""
     names = ["coordinator", *(f"worker {n}" for n, _ in enumerate(cluster.workers, 1))]
-    pids = {name: node.pids()[:1] for name, node in zip(names, cluster.nodes, strict=True)}
+    pids = {
+        name: node.pids()[:1] for name, node in zip(names, cluster.nodes, strict=True)
+    }
     application = cluster.application
     with served(application) as target:
         people = log_in(rehearsal, codes[:TOGETHER], target)

@@ -67,8 +67,7 @@ LOCAL_BY_NECESSITY = {
     "accounts_schoollisting": "written by that trigger",
 }
 STAFF = Layout(Place.LOCAL, reason="staff's work, some rows for each place")
-LOCAL_TABLES = frozenset(
-    """
+LOCAL_TABLES = """
     account_emailaddress account_emailconfirmation accounts_auditentry
     accounts_district accounts_districtalias accounts_failedtries
     accounts_invitation accounts_letter accounts_logo accounts_membership
@@ -91,8 +90,7 @@ LOCAL_TABLES = frozenset(
     survey_rosterrejection survey_rosterschool survey_rosterundo survey_rosterupload
     survey_schoolcount survey_schoolimport survey_suppressedaddress survey_survey
     survey_surveymeasures survey_surveyupload survey_wave usersessions_usersession
-    """.split()
-)
+"""
 LAYOUTS: dict[str, Layout] = {
     **DISTRIBUTED,
     **REFERENCE,
@@ -100,7 +98,7 @@ LAYOUTS: dict[str, Layout] = {
         table: Layout(Place.LOCAL, reason=reason)
         for table, reason in LOCAL_BY_NECESSITY.items()
     },
-    **dict.fromkeys(LOCAL_TABLES, STAFF),
+    **dict.fromkeys(LOCAL_TABLES.split(), STAFF),
 }
 SAVE_FUNCTION = (
     "public.survey_save_page(bigint, bigint, integer, bigint, bigint[], text[], text[],"

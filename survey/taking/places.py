@@ -43,7 +43,7 @@ LEFT JOIN accounts_placesettings of_state
     ON coalesce(of_state.district_id, 0) = 0 AND coalesce(of_state.school_id, 0) = 0
 """
 # On a cluster, where these tables are not on the respondents' nodes.
-OF_SCHOOL = f"SELECT {COLUMN} FROM (SELECT %s::bigint AS school_id) r {JOINS}"
+OF_SCHOOL = f"SELECT {COLUMN} FROM (SELECT %s::bigint AS school_id) r {JOINS}"  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True)
