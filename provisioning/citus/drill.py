@@ -82,6 +82,7 @@ def migrated_under_load(
 def lose_under_load(application: Application, programs: Path, load: Load) -> Verdict:
     """Be the control: switch without waiting for the last changes."""
     with ExitStack() as stack:
+        application.collect_static()
         cluster = follow_primary(application, programs, stack, workers=0)
 
         def switch() -> Application:

@@ -65,6 +65,7 @@ def running_node(
         ready = [
             str(programs / "pg_isready"),
             "--quiet",
+            "--username=postgres",
             f"--host={run}",
             f"--port={port}",
         ]

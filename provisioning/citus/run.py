@@ -77,10 +77,12 @@ def main() -> int:
         with step("Saving pages on three nodes"):
             saves, tasks = time_saves_on(cluster, rehearsal, codes, options.saves)
         operations = try_operations(cluster.application, rehearsal, codes[-1])
-    with (
-        step("Control: switching without the last changes"),
-        private_application() as application,
-    ):
+        print_table(
+            ("operation", "works"),
+            [(each.name, each.problem or "yes") for each in operations],
+        )
+    print("Control: switching without the last changes")
+    with private_application() as application:
         control = lose_under_load(application, programs, load)
     counts = migrated.verdict.counts()
     figures |= {
@@ -97,10 +99,6 @@ def main() -> int:
         "cpu_ratio": round(saves.total / single.total, 2),
         "seed": options.seed,
     }
-    print_table(
-        ("operation", "works"),
-        [(each.name, each.problem or "yes") for each in operations],
-    )
     problems = missed_requirements(figures, operations)
     for problem in problems:
         print(f"Missed: {problem}")

@@ -212,7 +212,8 @@ def save_page(
             elif settings.IS_DISTRIBUTED:
                 columns = map(list, zip(*map(astuple, rows), strict=True))
                 taker = (respondent_id, administration_id, issue, revision)
-                cursor.execute(ON_CLUSTER, [*taker, *columns, list(shown), *sight[1:]])
+                seen_rows = (list(sight.shown), *sight[1:])
+                execute(cursor, ON_CLUSTER, (), [*taker, *columns, *seen_rows])
             else:
                 text, types = postgresql_insert(len(rows))
                 taker = (respondent_id, administration_id, issue, administration_id)
