@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 from django.apps import apps
-from django.db.models import ForeignKey
 
 from survey.database.sql_files import read_sql
 
@@ -141,11 +141,13 @@ def distribution_sql() -> Iterator[str]:
 
 def dropped_references() -> list[tuple[str, str]]:
     """Return tables and columns whose foreign keys to people a cluster drops."""
+    fields: list[Any] = [
+        field for model in apps.get_models() for field in model._meta.local_fields
+    ]
     return [
-        (model._meta.db_table, field.column)
-        for model in apps.get_models()
-        for field in model._meta.local_concrete_fields
-        if isinstance(field, ForeignKey)
-        and field.db_constraint
-        and field.related_model._meta.db_table == "survey_respondent"
+        (field.model._meta.db_table, field.column)
+        for field in fields
+        if field.many_to_one or field.one_to_one
+        if field.db_constraint
+        if field.related_model._meta.db_table == "survey_respondent"
     ]

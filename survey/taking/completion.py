@@ -35,7 +35,7 @@ FROM survey_administration a
 WHERE a.id = r.administration_id
   AND r.id = %s AND r.administration_id = %s AND r.issue = %s
   AND r.completed_at IS NULL AND r.withdrawn_at IS NULL
-  AND now() < a.closes_at + interval '10 minutes'
+  AND a.closes_at > now() - interval '10 minutes'
   AND (%s, %s) = (SELECT coalesce(sum(x.revision), 0), count(*)
       FROM survey_response x
       WHERE x.administration_id = %s AND x.respondent_id = %s)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
 from django.core.cache import caches
@@ -79,7 +80,8 @@ def log_in_respondent(typed: str, device: str = "") -> Login:
     candidates = digests(code)
     places = ", ".join(["%s"] * len(candidates))
     with connection.cursor() as cursor:
-        query, parameters = RESPONDENT, [device, *candidates]
+        query = RESPONDENT
+        parameters: list[Any] = [device, *candidates]
         if settings.IS_DISTRIBUTED:
             query = OF_SHARD
             parameters.append(code_routes.find_respondent(cursor, candidates))

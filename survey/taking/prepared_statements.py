@@ -13,7 +13,6 @@ import hashlib
 from collections.abc import Sequence
 from functools import cache
 
-from django.conf import settings
 from django.db import DatabaseError, transaction
 from django.db.backends.utils import CursorWrapper
 
@@ -31,7 +30,7 @@ def execute(
     cursor: CursorWrapper,
     text: str,
     types: Sequence[str],
-    parameters: Sequence[Parameter | Sequence[Parameter]],
+    parameters: Sequence[Parameter],
 ) -> None:
     """Execute `text` on PostgreSQL, as a prepared statement where that is possible.
 
@@ -43,9 +42,6 @@ def execute(
     if cursor.db.in_atomic_block:
         with transaction.atomic(using=cursor.db.alias):
             cursor.execute(text, parameters)
-    # Citus hands a call over to another node only if it knows the values.
-    elif settings.IS_DISTRIBUTED:
-        cursor.execute(text, parameters)
     else:
         execute_prepared(cursor, text, types, parameters)
 

@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import astuple, dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.conf import settings
-from django.db import IntegrityError, connection
+from django.db import IntegrityError, connection, transaction
 
 from survey.taking.prepared_statements import Parameter, execute
 
@@ -211,9 +212,12 @@ def save_page(
                 )
             elif settings.IS_DISTRIBUTED:
                 columns = map(list, zip(*map(astuple, rows), strict=True))
-                taker = (respondent_id, administration_id, issue, revision)
-                seen_rows = (list(sight.shown), *sight[1:])
-                execute(cursor, ON_CLUSTER, (), [*taker, *columns, *seen_rows])
+                parameters: list[Any] = [respondent_id, administration_id, issue]
+                parameters += [revision, *columns, list(sight.shown), *sight[1:]]
+                # Inside a transaction, an error by which it refuses would end it.
+                in_block = connection.in_atomic_block
+                with transaction.atomic() if in_block else nullcontext():
+                    cursor.execute(ON_CLUSTER, parameters)
             else:
                 text, types = postgresql_insert(len(rows))
                 taker = (respondent_id, administration_id, issue, administration_id)
