@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,11 +18,47 @@ from provisioning.load.respondent import (
 )
 from provisioning.load.target import Target
 
+PROLOGUE = """
+import django
+django.setup()
+from survey.models import Administration, Respondent
+measured = Administration.objects.get(name="measured")
+people = Respondent.objects.filter(administration=measured)
+"""
+# What no management command does, and whether a cluster has to do it.
+IN_DJANGO = {
+    "export answers": (
+        """
+from reports.management.commands.measure_exports import time_export
+export, _ = time_export(measured, "wide")
+assert export.responses > 0, "no answers in the export"
+""",
+        True,
+    ),
+    "issue a person's code anew": (
+        """
+from survey.access_codes import reissue
+from survey.taking.login import log_in_respondent
+person = people.first()
+assert log_in_respondent(reissue(respondent=person)).respondent_id == person.pk
+""",
+        True,
+    ),
+    "issue all codes of a school anew": (
+        """
+from survey.access_codes import reissue_all
+assert reissue_all(people) > 0
+""",
+        False,
+    ),
+}
+
 
 class Operation(NamedTuple):
     name: str
     # Empty where it works.
     problem: str
+    is_required: bool
 
 
 def respondent_operations(
@@ -54,27 +90,26 @@ def respondent_operations(
 
 def staff_operations(application: Application) -> Iterator[Operation]:
     """Open an administration, upload its roster, roll up and export."""
-    small = ("--respondents=60", "--pages=2", "--items=5", "--json")
-    roster = ("open_rehearsal", "--name=on-cluster", *small)
-    export = ("measure_exports", "--name=export", "--respondents=60", "--items=10")
-    commands: Sequence[tuple[str, Sequence[str]]] = [
-        ("open an administration, upload its roster", roster),
-        (
-            "upload the roster again",
-            ("open_rehearsal", *roster[1:2], "--respondents=90", *small[1:]),
-        ),
-        ("roll up response rates", ("roll_up_rates", "--all", "--json")),
-        ("roll up answers", ("roll_up_results", "on-cluster")),
-        ("export answers", (*export, "--rounds=1", "--json")),
-        ("count rows without a respondent", ("check_references",)),
-    ]
-    for name, command in commands:
+    roster = ("open_rehearsal", "--name=on-cluster", "--pages=2", "--items=5")
+    commands = {
+        "open an administration, upload its roster": (*roster, "--respondents=60"),
+        "upload the roster again": (*roster, "--respondents=90"),
+        "roll up response rates": ("roll_up_rates", "--all"),
+        "roll up answers": ("roll_up_results", "measured"),
+        "count rows without a respondent": ("check_references",),
+    }
+    for name, command in commands.items():
         yield attempt(name, partial(application.manage, *command))
+    for name, (statements, is_required) in IN_DJANGO.items():
+        run = partial(application.run_python, "-c", PROLOGUE + statements, failing=name)
+        yield attempt(name, run, is_required=is_required)
 
 
-def attempt(name: str, act: Callable[[], object]) -> Operation:
+def attempt(
+    name: str, act: Callable[[], object], *, is_required: bool = True
+) -> Operation:
     try:
         act()
     except Refusal as refusal:
-        return Operation(name, str(refusal)[:200])
-    return Operation(name, "")
+        return Operation(name, str(refusal)[:160], is_required)
+    return Operation(name, "", is_required)

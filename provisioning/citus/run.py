@@ -183,7 +183,11 @@ def try_operations(
 def missed_requirements(
     figures: Mapping[str, Any], operations: Sequence[Operation]
 ) -> list[str]:
-    found = [f"{each.name}: {each.problem}" for each in operations if each.problem]
+    found = [
+        f"{each.name}: {each.problem}"
+        for each in operations
+        if each.problem and each.is_required
+    ]
     if figures["tasks_per_save"] != 1:
         found.append(f"a page save is {figures['tasks_per_save']} tasks")
     if figures["lost_in_migration"] or figures["other_forbidden"]:
