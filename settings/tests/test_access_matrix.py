@@ -7,8 +7,10 @@ A route with a parameter needs a line in `settings/tests/matrix/fixtures.py`.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 
 import pytest
+from django.test import override_settings
 
 from settings.tests.matrix import snapshot
 from settings.tests.matrix.checker import (
@@ -41,11 +43,17 @@ def show_reports_as_html(monkeypatch):
     )
 
 
-@pytest.fixture
-def scenario(settings) -> Scenario:
+@pytest.fixture(scope="module")
+def scenario(django_db_setup, django_db_blocker) -> Iterator[Scenario]:
+    """Create the objects once: each test rolls back what it changes."""
     # Sessions in the database are restored when a request is rolled back.
-    settings.RESPONDENT_SESSION_ENGINE = "django.contrib.sessions.backends.db"
-    return Scenario()
+    engine = "django.contrib.sessions.backends.db"
+    with (
+        django_db_blocker.unblock(),
+        override_settings(RESPONDENT_SESSION_ENGINE=engine),
+        snapshot.rolled_back(),
+    ):
+        yield Scenario()
 
 
 def route_named(name: str) -> Route:
@@ -66,7 +74,7 @@ def test_every_route_shows_and_changes_only_what_its_rule_allows(scenario, part)
     ]
 
     assert not defects, "\n".join(defects)
-    # Everything was rolled back, so all requests met the same objects.
+    # Everything was rolled back, so all requests and tests met the same objects.
     assert snapshot.changed(scenario.digests, snapshot.table_digests()) == []
 
 
@@ -182,11 +190,11 @@ def test_a_correct_route_shows_a_school_only_to_its_own_users(leaky_scenario):
     }
 
 
-def test_missing_access_middleware_is_reported(leaky_scenario, settings):
+def test_missing_access_middleware_is_reported(leaky_scenario, settings, monkeypatch):
     settings.MIDDLEWARE = [
         name for name in settings.MIDDLEWARE if "AccessMiddleware" not in name
     ]
     # Test clients keep the middleware that they were created with.
     for requester in leaky_scenario.requesters:
-        requester.client.handler._middleware_chain = None
+        monkeypatch.setattr(requester.client.handler, "_middleware_chain", None)
     assert "not the login" in defects_of(leaky_scenario, "lists_all_schools")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from itertools import product
 from typing import NamedTuple
 from urllib.parse import urlencode
@@ -72,6 +71,8 @@ class RouteChecker:
         self.scenario = scenario
         # Names of the query string that the page has looked up so far.
         self.parameters_read: set[str] = set()
+        # Methods that the view refuses as such.
+        self.refused_methods: set[str] = set()
 
     def check(self, addresses: list[Address]) -> list[str]:
         self.first_address = addresses[0]
@@ -89,15 +90,18 @@ class RouteChecker:
             for address in addresses
             for method in self.methods_to_try(requester, address)
         ]
+        # First of all which methods the view refuses.
+        attempts.sort(key=self.tries_all_methods, reverse=True)
         reading, writing = [], []
         for attempt in attempts:
             (reading if self.must_change_nothing(attempt) else writing).append(attempt)
-        defects = self.check_reading(reading)
+        defects = []
         for attempt in writing:
-            defects += self.check_writing(attempt)
+            if not self.is_refused_anyway(attempt):
+                defects += self.check_writing(attempt)
         # Users may delete their own files.
         self.scenario.restore_files()
-        return defects
+        return self.check_reading(reading) + defects
 
     def methods_to_try(self, requester: Requester, address: Address) -> tuple[str, ...]:
         """Return all methods where the view has to refuse, else GET and POST.
@@ -121,27 +125,19 @@ class RouteChecker:
         if " and " in address.description and not (reaches_view and requester.place):
             # Only the view can refuse objects that do not belong together.
             return ()
-        # Whether a view accepts a method does not depend on the role or object.
-        is_first = address is self.first_address
-        if requester is self.all_methods_by:
-            return METHODS if is_first else self.accepted_methods
-        methods = ("GET", "POST")
-        if is_first or not reaches_view:
-            return methods
-        return tuple(each for each in methods if each in self.accepted_methods)
+        return METHODS if requester is self.all_methods_by else ("GET", "POST")
 
-    @cached_property
-    def accepted_methods(self) -> tuple[str, ...]:
-        """Return the methods that the view does not refuse as such."""
-        if self.all_methods_by is None:
-            return METHODS
-        accepted = []
-        for method in METHODS:
-            with snapshot.rolled_back():
-                reply = self.all_methods_by.send(method, self.first_address.path)
-            if reply.status != 405:
-                accepted.append(method)
-        return tuple(accepted)
+    def tries_all_methods(self, attempt: Attempt) -> bool:
+        is_first = attempt.address is self.first_address
+        return is_first and attempt.requester is self.all_methods_by
+
+    def is_refused_anyway(self, attempt: Attempt) -> bool:
+        """Return whether the view refused the method, for any user and object."""
+        return (
+            attempt.method in self.refused_methods
+            and not self.tries_all_methods(attempt)
+            and passes_rule(self.rule, attempt.requester)
+        )
 
     def count_foreign_places(self, requester: Requester) -> int:
         return len(self.scenario.foreign_places(requester, self.route))
@@ -179,6 +175,8 @@ class RouteChecker:
         with snapshot.rolled_back():
             for attempt in attempts:
                 requester, method, address = attempt
+                if self.is_refused_anyway(attempt):
+                    continue
                 defects += self.check_reply(attempt)
                 # Query strings are checked once per user, on a page of theirs.
                 is_own_page = method == "GET" and not self.is_foreign(
@@ -208,7 +206,10 @@ class RouteChecker:
         """Repeat a single request, and report the tables that it changes."""
         requester, method, address = attempt
         with snapshot.rolled_back():
-            requester.send(method, address.path)
+            with snapshot.recorded_writes() as writes:
+                requester.send(method, address.path)
+            if not writes:
+                return []
             changed = snapshot.changed(self.scenario.digests, snapshot.table_digests())
         reason = "only reads" if method in READING_METHODS else "may not"
         defect = f"{self.route}: {attempt}, who {reason}, changes {changed}"
@@ -219,7 +220,7 @@ class RouteChecker:
         requester, method, address = attempt
         with snapshot.rolled_back():
             defects = self.check_reply(attempt)
-        if method == "POST" and "POST" in self.accepted_methods:
+        if method == "POST" and "POST" not in self.refused_methods:
             for place in self.scenario.foreign_places(requester, self.route):
                 for form in forms_for(self.route, place):
                     defects += self.check_form(requester, address, place, form)
@@ -281,6 +282,8 @@ class RouteChecker:
         requester, method, address = attempt
         reply = requester.send(method, address.path)
         self.parameters_read |= reply.parameters_read
+        if reply.status == 405 and self.tries_all_methods(attempt):
+            self.refused_methods.add(method)
         request = f"{self.route}: {attempt}"
         return [
             *self.find_leaks(request, requester, reply, {}),
