@@ -12,7 +12,7 @@ from reports.results.reading import distributions, result_arrays
 from reports.results.rollup import roll_up_results
 from reports.tests.exports.conftest import HIDE, SKIP, answer
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ from survey import jobs
 from survey.jobs import JobRefused
 from survey.models import CountedGroup, Respondent
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture

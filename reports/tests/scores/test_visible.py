@@ -19,7 +19,7 @@ from reports.scores.visible import (
 from reports.tests.scores.conftest import closed, published, simulated, take_part
 from survey.definitions.measures import measures_of
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 STATE = ("state", 0)
 
 

@@ -17,7 +17,7 @@ from survey.opt_outs.consents import await_consent
 from survey.opt_outs.records import Request, opt_out
 from survey.tests.people import invite
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture

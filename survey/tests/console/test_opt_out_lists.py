@@ -15,7 +15,7 @@ from survey.models import ListedId, OptOut, RecordJoin, Respondent
 from survey.opt_outs import list_file
 from survey.tests.people import invite
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from survey.models import Identity, Respondent
 from survey.tests.people import invite
 from survey.tests.rosters.roster_imports import run_import
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from survey.school_counts.changes import NewCount, import_counts, supply_count
 from survey.tests.conftest import open_now, publish_items
 from survey.tests.open_codes.cast import open_to_parents
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture

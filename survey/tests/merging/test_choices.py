@@ -13,7 +13,7 @@ from survey.models import Identity, PairChoice, Respondent
 from survey.tests.merging.test_merges import answer, answers, person
 from survey.tests.people import invite
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 
 NAMES = ("Maya Lopez", "Ali Diaz", "Zoe Kim")
 

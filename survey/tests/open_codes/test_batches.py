@@ -22,7 +22,7 @@ from survey.open_codes.codes import revoke_open_code
 from survey.tests.open_codes.cast import open_code, open_to_parents
 from survey.tests.open_codes.test_console import errors_of, text_of, url
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ from survey.tests.conftest import FIRST_PAGE, Browser, code_of
 from survey.tests.opt_outs.conftest import ALI, HEADER, MAYA, NO_FORM
 from survey.tests.rosters.roster_console import ConsoleClient, person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 
 FORM = Request(date(2026, 9, 2), "parent", "paper form")
 TWICE = MAYA.replace("00123", "A-77")

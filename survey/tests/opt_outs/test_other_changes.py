@@ -14,7 +14,7 @@ from survey.tests.conftest import code_of
 from survey.tests.opt_outs.conftest import ALI, HEADER, MAYA, NO_FORM
 from survey.tests.rosters.roster_console import ConsoleClient, person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 
 TWICE = MAYA.replace("00123", "A-77")
 

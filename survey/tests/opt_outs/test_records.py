@@ -15,7 +15,7 @@ from survey.taking.login import LoginRefused, log_in_respondent
 from survey.tests.conftest import FIRST_PAGE, Browser, code_of
 from survey.tests.opt_outs.conftest import ALI, MAYA, NO_FORM
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 
 
 def may_log_in(person) -> bool:

@@ -27,7 +27,7 @@ from survey.tests.people import invite
 from survey.tests.rosters.roster_console import ConsoleClient
 from survey.tests.rosters.roster_imports import run_import
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 
 NEW = NewPerson("00123", "Maya", "Lopez", grade="07")
 

@@ -28,7 +28,7 @@ from survey.reminders import schedules, suppression
 from survey.reminders.figures import in_tens
 from survey.tests.people import invite
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 
 PLAN = {"reminder_days": "3, 7", "thanks": "on", "rate_per_minute": "600"}
 

@@ -19,7 +19,7 @@ from settings.tests.patience import patience
 from survey.models import EmailDelivery, Respondent, SuppressedAddress
 from survey.reminders import provider_events
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 
 EVENTS = "/email-events/"
 SECRET = "postmark:a-long-secret"

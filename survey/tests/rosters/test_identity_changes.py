@@ -27,7 +27,7 @@ NEW = [
     "b2,a2,Ali,Diaz,2013-12-31",
     "b3,a3,Zoe,Kim,2012-05-06",
 ]
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture

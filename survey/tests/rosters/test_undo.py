@@ -41,7 +41,7 @@ from survey.tests.rosters.roster_console import (
 )
 from survey.tests.rosters.roster_imports import run_import
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 
 MANY = [MAYA.replace("00123", f"{n:05}") for n in range(300, 306)]
 

@@ -15,7 +15,7 @@ from survey.taking import page_save, unavailable
 from survey.taking.refusals import refusal
 from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, Browser, code_of
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 
 
 def answers_of(respondent, published):
