@@ -1,8 +1,8 @@
 """`provisioning/attack_suppression`: recover hidden results from what is published.
 
 The last line is JSON. Exits 1 if a hidden number was recovered or has fewer than
-three candidates, if nothing is recovered without protection, or if more is hidden
-than 1.5 times the optimum of small cases.
+three candidates, if no number or no mean is recovered without protection, or if more
+is hidden than 1.5 times the optimum of small cases.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ def main() -> int:
         figures["recovered"] == figures["narrowed_below_3"] == 0
         and demo["recovered"] == demo["narrowed_below_3"] == 0
         and min(figures["recovered_unprotected"], demo["recovered_unprotected"]) > 0
+        and found["means_recovered_unprotected"] > 0
         and figures["share_of_optimum"] <= MOST_OF_OPTIMUM
     )
     print(json.dumps(figures))
@@ -70,7 +71,8 @@ def parse_options() -> argparse.Namespace:
         description="Invents results of states, districts, schools, grades and"
         " subgroups, hides small numbers as reports/suppression decides, and tries to"
         " bound every hidden number by linear and integer programs over everything"
-        " that is published. Then does the same where only the small groups"
+        " that is published: numbers of people, answers, and means of measures."
+        " Then does the same where only the small groups"
         " themselves are hidden, and compares small cases with the fewest cells that"
         " have to be hidden. Attacks the demonstration's results as well. Exits 1"
         " if a number was recovered, has fewer than three"

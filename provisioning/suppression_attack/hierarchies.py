@@ -9,6 +9,20 @@ import numpy as np
 from reports.suppression.tables import UNKNOWN, GroupCounts, Integers, PlaceTree
 
 MINIMUMS = (5, 8, 10, 15)
+MEASURES = 2
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Raw scores of everyone at each place; a measure is hidden with its item."""
+
+    item: str
+    # Who have the measure, and the sums of their raw scores from 0 to `most`.
+    people: Integers
+    sums: Integers
+    most: int
+    # Of the scale, for each raw score.
+    points: float
 
 
 @dataclass(frozen=True)
@@ -17,6 +31,8 @@ class Hierarchy:
     groups: GroupCounts
     items: dict[str, Integers]
     minimum: int
+    # Together they are an essential.
+    measures: tuple[Measure, ...] = ()
 
 
 def draw(generator: np.random.Generator) -> Hierarchy:
@@ -89,7 +105,15 @@ def fill(
             answers = generator.choice(len(share), size=size, p=share)
             for of_person in groups:
                 np.add.at(counts[leaf], (of_person[present], answers[present]), 1)
+    minimum = int(generator.choice(MINIMUMS))
+    measures = tuple(
+        draw_measure(generator, tree, people[:, 0], f"item_{number}")
+        for number in range(1, min(len(items), MEASURES) + 1)
+    )
     for place in range(len(parents) - 1, 0, -1):
+        for measure in measures:
+            measure.people[parents[place]] += measure.people[place]
+            measure.sums[parents[place]] += measure.sums[place]
         for numbers in (people, *items):
             numbers[parents[place]] += numbers[place]
         invited[parents[place], public] += invited[place, public]
@@ -97,5 +121,20 @@ def fill(
         tree,
         GroupCounts(attributes, people, invited),
         {f"item_{number}": counts for number, counts in enumerate(items, 1)},
-        int(generator.choice(MINIMUMS)),
+        minimum,
+        measures,
     )
+
+
+def draw_measure(
+    generator: np.random.Generator, tree: PlaceTree, people: Integers, item: str
+) -> Measure:
+    """Invent the raw scores in each school, where some people have answered nothing."""
+    most = int(generator.integers(2, 16))
+    measured, sums = np.zeros_like(people), np.zeros_like(people)
+    for leaf in tree.leaves:
+        share = float(generator.choice([0.1, 0.5, 0.9, 1.0]))
+        measured[leaf] = generator.binomial(people[leaf], share)
+        chance = generator.uniform(0.2, 0.8)
+        sums[leaf] = generator.binomial(most, chance, measured[leaf]).sum()
+    return Measure(item, measured, sums, most, float(generator.uniform(5, 60)))

@@ -11,6 +11,7 @@ import numpy as np
 
 from provisioning.suppression_attack.attacker import Publication, unprotected
 from provisioning.suppression_attack.hierarchies import Hierarchy, draw, draw_small
+from provisioning.suppression_attack.means import PublishedMeans
 from provisioning.suppression_attack.optimum import fewest_hidden
 from reports.suppression.results import decide, primary_groups
 from reports.suppression.tables import Decision
@@ -37,6 +38,9 @@ def main(seed: int, first: int, step: int, count: int) -> Counter[str]:
         figures.update(attack(hierarchy, decision, generator))
         item = "item_1" if number % UNPROTECTED_EVERY == 0 else None
         figures.update(attack_without_protection(hierarchy, generator, item=item))
+        if item:
+            outcome = PublishedMeans.unprotected(hierarchy).attack()
+            figures["means_recovered_unprotected"] += outcome.recovered
         if number % OPTIMUM_EVERY == 0:
             figures.update(compare_with_optimum(draw_small(generator)))
     return figures
@@ -75,6 +79,8 @@ def attack(
     outcome = publication.attack_groups(generator)
     for name in decision.items:
         outcome.add(publication.attack_item(name, generator))
+    if hierarchy.measures:
+        outcome.add(PublishedMeans.of(hierarchy, decision).attack())
     return {
         "attacked": outcome.cells,
         "recovered": outcome.recovered,
