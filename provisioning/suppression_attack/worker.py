@@ -38,9 +38,8 @@ def main(seed: int, first: int, step: int, count: int) -> Counter[str]:
         figures.update(attack(hierarchy, decision, generator))
         item = "item_1" if number % UNPROTECTED_EVERY == 0 else None
         figures.update(attack_without_protection(hierarchy, generator, item=item))
-        if item:
-            outcome = PublishedMeans.unprotected(hierarchy).attack()
-            figures["means_recovered_unprotected"] += outcome.recovered
+        outcome = PublishedMeans.unprotected(hierarchy).attack()
+        figures["means_recovered_unprotected"] += outcome.recovered
         if number % OPTIMUM_EVERY == 0:
             figures.update(compare_with_optimum(draw_small(generator)))
     return figures

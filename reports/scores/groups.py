@@ -64,7 +64,7 @@ class Grouping:
         known, other = np.where(both, measures, 0), np.where(both, others, 0)
         return self._add_up(both, known, other, known * other)
 
-    def _add_up(self, *numbers: Floats) -> Floats:
+    def _add_up(self, *numbers: Floats | Mask) -> Floats:
         shape = (len(self.schools), len(self.values))
         return np.array(
             [

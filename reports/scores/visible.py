@@ -203,10 +203,10 @@ def _scores(
         )
     for essential in content["essentials"]:
         name = essential["name"]
-        names = [one["name"] for one in measures_in(content, name)]
-        mine = [scores.get(one) for one in names]
+        of_essential = [one["name"] for one in measures_in(content, name)]
+        mine = [scores.get(one) for one in of_essential]
         if name not in essentials:
-            if names and scores.keys() >= set(names) and None in mine:
+            if scores.keys() >= set(of_essential) and None in mine:
                 scores[name] = None
             continue
         shown = [one for one in mine if one]
