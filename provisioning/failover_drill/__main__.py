@@ -102,8 +102,8 @@ def shortcomings_of(result: dict[str, Any], options: argparse.Namespace) -> list
         if result["split_with_protection"]:
             return ["there was a split with every protection in place"]
         return [] if result["split"] else ["the control did not find its split"]
-    names = ("split", "never", "crossed", "corrupt", "unexpected", "duplicated")
-    names += ("lost", "regressions") if options.promise == "A2" else ()
+    names = ["split", "never", "crossed", "corrupt", "unexpected", "duplicated"]
+    names += ["lost", "regressions"] if options.promise == "A2" else []
     found = [f"{name} is {result[name]}" for name in names if result[name]]
     if result["median_s"] > MEDIAN:
         found.append(f"saves succeed again after {result['median_s']} s")

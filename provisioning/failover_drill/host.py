@@ -78,7 +78,7 @@ class Host:
         run(f"chown {USER}:{USER} {data}")
 
     def start(self) -> None:
-        command = [PYTHON.with_name("supervisord"), "--nodaemon"]
+        command = [str(PYTHON.with_name("supervisord")), "--nodaemon"]
         settings = f"--configuration={self.folder}/etc/supervisord.conf"
         self.supervisor = processes.start_process(
             self.inside(*command, settings),
