@@ -33,6 +33,10 @@ def print_status(folder: Path) -> int:
         print(pool_line(pool, list(workers_of(programs, pool).values())))
     addresses = addresses_of(folder)
     print(users_line(separates=bool(addresses.get("separates"))))
+    print(
+        "promise: A1, saved means flushed on the primary; if it is lost for good, so"
+        " is what the replica had not received"
+    )
     print("", *readiness_lines(readiness(addresses["monitoring"])), "", sep="\n")
     print(addresses["address"])
     down = supervisor.not_running()

@@ -1,0 +1,67 @@
+"""What is measured in a drill, and what is required of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from provisioning.failover_drill.__main__ import shortcomings_of
+from provisioning.failover_drill.drill import Load
+from provisioning.failover_drill.faults import FAULTS
+from provisioning.failover_drill.start import arguments
+
+CLEAN = dict.fromkeys(
+    ["split", "never", "crossed", "corrupt", "unexpected", "duplicated", "lost"], 0
+) | {"regressions": 0, "median_s": 12.0, "split_with_protection": 0}
+
+
+def missed(*options: str, **result: Any) -> list[str]:
+    return shortcomings_of(CLEAN | result, arguments([*options]))
+
+
+def acknowledged(*times: float) -> Load:
+    load = Load.__new__(Load)
+    load.acknowledged = list(times)
+    return load
+
+
+def test_saving_has_recovered_at_the_end_of_the_last_interruption():
+    steady = [20.0 + tenth / 10 for tenth in range(50)]
+    # Some saves passed for a moment in between.
+    load = acknowledged(9.9, 10.1, 15.0, 15.1, *steady)
+    assert load.recovered_after(10.0) == pytest.approx(10.0)
+
+
+def test_a_fault_that_interrupts_nothing_costs_no_time():
+    load = acknowledged(*(tenth / 10 for tenth in range(200)))
+    assert load.recovered_after(10.0) == 0
+
+
+def test_a_lost_save_breaks_promise_a2_alone():
+    assert missed() == []
+    assert missed(lost=1) == ["lost is 1"]
+    assert missed("--promise=A1", lost=1) == []
+
+
+def test_a_split_breaks_either_promise():
+    for promise in ("A1", "A2"):
+        assert missed(f"--promise={promise}", split=1) == ["split is 1"]
+
+
+def test_half_of_the_failovers_take_fifteen_seconds_at_most():
+    assert missed(median_s=15.0) == []
+    assert missed(median_s=15.1) == ["saves succeed again after 15.1 s"]
+
+
+def test_the_control_has_to_find_its_split_and_none_before():
+    control = "--control=split"
+    assert missed(control, split=3) == []
+    assert missed(control) == ["the control did not find its split"]
+    [twin] = missed(control, split=3, split_with_protection=1)
+    assert "with every protection in place" in twin
+
+
+def test_each_fault_can_be_asked_for_by_its_name():
+    for fault in FAULTS:
+        assert arguments([f"--only={fault.name}"]).only == [fault.name]
