@@ -34,6 +34,7 @@ from provisioning.backups.restoring import (
     until_point,
     until_time,
 )
+from provisioning.backups.saves import measure_saves
 from provisioning.benchmarks.stack import Application, private_application, sql_file
 from provisioning.commands import Refusal, output_of, positive_integer, step
 from provisioning.installation.stack_folder import stack_folder
@@ -41,6 +42,8 @@ from provisioning.postgresql import run_sql
 
 REPLICA_PORT = 5433
 ITEMS = 20
+# Per cent, while a backup runs.
+MOST_SAVES_LOST = 3.0
 COPY_ROWS = Path(__file__).with_name("copy_rows.sh")
 # Of the administration 'measured': a partition with its responses is dropped, its
 # people are deleted, and so is the wave.
@@ -67,12 +70,28 @@ def main() -> int:
     with private_application(
         backs_up=True, GROUNDSWELL_TEST_REPLICA=str(REPLICA_PORT)
     ) as application:
-        make_responses(application, options.responses)
-        result = drill(application)
-    print(json.dumps(result))
+        rehearsal = make_responses(application, options.responses)
+        saves = (
+            measure_saves(
+                application,
+                rehearsal,
+                Repository.of_stack(application.run),
+                rounds=options.rounds,
+                seconds=options.seconds,
+            )
+            if options.rounds
+            else {}
+        )
+        result = drill(application) | saves
     expected = {"restored": True, "equal": True, "recovered": True}
     expected |= {"equal_after_loss": False, "restored_without_log": False}
-    return int(any(result[name] is not value for name, value in expected.items()))
+    wrong = [name for name, value in expected.items() if result[name] is not value]
+    if result.get("saves_lost_percent", 0) > MOST_SAVES_LOST:
+        wrong.append("saves_lost_percent")
+    for name in wrong:
+        print(f"{name} is {result[name]}", flush=True)
+    print(json.dumps(result))
+    return int(bool(wrong))
 
 
 def parse_options() -> argparse.Namespace:
@@ -84,6 +103,15 @@ def parse_options() -> argparse.Namespace:
         type=positive_integer,
         default=100_000,
         help="made-up responses (100,000)",
+    )
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=0,
+        help="also measure page saves beside full backups and without, so often (0)",
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=20, help="each of them lasts (20)"
     )
     parser.add_argument(
         "--stack",
@@ -128,11 +156,14 @@ def restore_last_record(
             result["equal"] = report(found)
 
 
-def make_responses(application: Application, count: int) -> None:
+def make_responses(
+    application: Application, count: int
+) -> tuple[dict[str, Any], list[str]]:
+    """Return a rehearsal of eight people, beside the made-up responses."""
     people = max(20, count // ITEMS)
     with step(f"Making {count:,} responses"):
-        details, _ = application.open_rehearsal(
-            "--respondents=1", "--pages=4", f"--items={ITEMS // 4}"
+        details, codes = application.open_rehearsal(
+            "--respondents=8", "--pages=4", f"--items={ITEMS // 4}"
         )
         schools = min(20, people // 20) if people < 400 else people // 200 + 1
         application.sql(
@@ -143,6 +174,7 @@ def make_responses(application: Application, count: int) -> None:
         application.sql(sql_file("answer_items", items=listed, half=ITEMS // 2))
     application.sql("INSERT INTO survey_wave (name) VALUES ('measured')")
     application.sql(JOIN_WAVE)
+    return details, codes
 
 
 def drill(application: Application) -> dict[str, Any]:

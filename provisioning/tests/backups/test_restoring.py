@@ -83,7 +83,9 @@ def test_a_dropped_table_comes_back_as_it_was(loss):
         ) as restored,
     ):
         assert differences(loss.record["tables"], count_tables(restored)) == []
-        run_sql("CREATE TABLE answers (n int)", run=loss.run)
+        dump = f"pg_dump -h {restored} -U postgres --section=pre-data -t answers"
+        make = f"{dump} groundswell | psql -h {loss.run} -U postgres groundswell"
+        output_of(["sh", "-c", make], failing="The table can't be made again")
         copy = [COPY_ROWS, restored, loss.run, "answers"]
         output_of(copy, failing="The rows can't be copied")
         with pytest.raises(Refusal):

@@ -73,7 +73,7 @@ def test_each_host_has_its_own_programs_only(fleet):
     }
     assert all("logs" in names for names in programs.values())
     web = {"nginx", "taking", "console", "pgbouncer", "haproxy"}
-    database = {"database", "etcd", "disk"}
+    database = {"database", "etcd", "disk", "backup"}
     assert {host: names - {"logs"} for host, names in programs.items()} == {
         "db1": database,
         "db2": database,
@@ -82,7 +82,7 @@ def test_each_host_has_its_own_programs_only(fleet):
         "queue1": {"rabbitmq"},
         "web1": web,
         "web2": web,
-        "worker1": {"worker", "pgbouncer", "haproxy"},
+        "worker1": {"worker", "pgbouncer", "haproxy", "backup"},
         "load1": set(),
     }
 
@@ -415,6 +415,45 @@ def test_nginx_knows_the_session_cookie_by_its_name_with_tls(fleet):
     nginx = (fleet / "web1/etc/nginx/nginx.conf").read_text()
     assert r"\s*__Host-sessionid\s*=" in nginx
     assert "GROUNDSWELL_TLS=on" in (fleet / "web1/etc/app/taking.env").read_text()
+
+
+def test_one_database_host_makes_encrypted_backups_into_a_bucket(fleet):
+    written = {
+        host: (fleet / host / "etc/backup/pgbackrest.conf").read_text()
+        for host in ("db1", "db3")
+    }
+    passphrase = (fleet / "secrets" / "backup_passphrase").read_text().strip()
+    for text in written.values():
+        assert "repo1-type = s3" in text
+        assert "repo1-cipher-type = aes-256-cbc" in text
+        assert f"repo1-cipher-pass = {passphrase}" in text
+        assert "archive-push-queue-max = 64GB" in text
+        assert "backup-standby = y" in text
+        # It reads its own files, and reaches the others by their certificates.
+        assert "pg1-host" not in text
+        assert re.findall("pg.-path = .*", text)[0].endswith("/data/database")
+    assert re.findall("pg.-host = (.*)", written["db3"]) == ["10.0.0.11", "10.0.0.12"]
+    assert "pg2-host = 10.0.0.11\npg2-host-type = tls" in written["db3"]
+    programs = {
+        host: re.findall(
+            r"program:(\w+)",
+            (fleet / host / "etc/backup/supervisor.ini").read_text(),
+        )
+        for host in ("db1", "db2", "db3", "worker1")
+    }
+    assert programs == {
+        "db1": ["backup_server"],
+        "db2": ["backup_server"],
+        "db3": ["backup", "backup_server"],
+        # Of the uploaded files.
+        "worker1": ["backup"],
+    }
+    result = json.loads((fleet / "db3/etc/backup/backup.json").read_text())
+    assert result["primary_host"] == "10.0.0.11,10.0.0.12,10.0.0.13"
+    assert result["replica_port"] == 5432
+    for host in ("db1", "db2", "db3"):
+        settings = (fleet / host / "etc/database/server.conf").read_text()
+        assert "archive_mode = on" in settings
 
 
 def test_engineers_have_an_encrypted_listener_of_their_own(fleet):
