@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import pytest
 
 from provisioning.backups.drill import COPY_ROWS, scratch_folder
 from provisioning.backups.records import (
+    SWITCH_LOG,
     archive_log,
     count_tables,
     differences,
@@ -26,9 +28,10 @@ from provisioning.backups.restoring import (
     until_point,
     until_time,
 )
-from provisioning.commands import Refusal, output_of
+from provisioning.commands import Refusal, output_of, wait_until
 from provisioning.installation.servers import private_servers
 from provisioning.postgresql import run_sql
+from settings.tests.patience import patience
 
 NOON = datetime(2025, 11, 24, 12, tzinfo=UTC)
 
@@ -117,6 +120,42 @@ def test_the_point_of_a_record_is_exact(loss):
 def test_the_replica_goes_on_after_a_record(loss):
     asked = "SELECT pg_get_wal_replay_pause_state()"
     assert run_sql(asked, run=loss.run, port=5433) == [["not paused"]]
+
+
+@pytest.fixture
+def away(loss: Loss) -> Iterator[None]:
+    """The repository can't be written, and at most one file of the log may wait."""
+    archive = loss.run / "backups/database/archive/groundswell"
+    config = loss.repository.config
+    known, mode = config.read_text(), archive.stat().st_mode
+    owner = archive.stat().st_uid
+    config.write_text(known.replace("queue-max = 8GB", "queue-max = 20MB"))
+    archive.chmod(0)
+    os.chown(archive, 0 if os.geteuid() == 0 else owner, -1)
+    yield
+    os.chown(archive, owner, -1)
+    archive.chmod(mode)
+    config.write_text(known)
+
+
+def archiver(loss: Loss) -> tuple[int, int]:
+    """Return how many files of the log are done with, and how often that failed."""
+    [[done, failed]] = run_sql(
+        "SELECT archived_count, failed_count FROM pg_stat_archiver", run=loss.run
+    )
+    return int(done), int(failed)
+
+
+def test_a_repository_that_is_away_drops_log_instead_of_filling_the_disk(loss, away):
+    done, failed = archiver(loss)
+    run_sql(SWITCH_LOG, run=loss.run)
+    # It waits and is tried again, and saving goes on.
+    assert wait_until(lambda: archiver(loss)[1] > failed, seconds=patience(30))
+    assert archiver(loss)[0] == done
+    run_sql("CREATE TABLE written AS SELECT 1", run=loss.run)
+    run_sql(SWITCH_LOG, run=loss.run)
+    assert wait_until(lambda: archiver(loss)[0] >= done + 2, seconds=patience(60))
+    assert count_tables(loss.run)["written"][0] == "1"
 
 
 def made(ended: datetime) -> Backup:

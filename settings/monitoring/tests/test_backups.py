@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from accounts.models import User
+from accounts.tests.logging_in import log_in
+from settings.monitoring.answers import NOT_SET_UP
+from settings.monitoring.backups import read_backups
+from settings.monitoring.metrics_page import SERVER_METRICS, families_of
+from survey.models import BackupRun
+
+
+def run_of(kind: str, *, days: int, ok: bool = True) -> BackupRun:
+    ended = timezone.now() - timedelta(days=days)
+    return BackupRun.objects.create(
+        kind=kind, ok=ok, started_at=ended, ended_at=ended, details={"bytes": 1}
+    )
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="has no archive")
+def test_the_last_backup_that_succeeded_and_the_last_drill_are_published():
+    kept = run_of("backup", days=2)
+    run_of("backup", days=1, ok=False)
+    run_of("drill", days=9)
+    last = run_of("drill", days=3, ok=False)
+    answer = read_backups()
+    samples = {name: value for name, value, _ in answer.samples}
+    assert samples["backup_timestamp_seconds"] == pytest.approx(
+        kept.ended_at.timestamp()
+    )
+    assert samples["drill_timestamp_seconds"] == pytest.approx(
+        last.ended_at.timestamp()
+    )
+    assert samples["drill_ok"] == 0
+    assert samples.keys() <= SERVER_METRICS.keys()
+    assert families_of(answer.samples)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="has no archive")
+def test_what_never_happened_has_no_sample():
+    names = {name for name, _, _ in read_backups().samples}
+    assert not names & {"backup_timestamp_seconds", "drill_ok"}
+
+
+@pytest.mark.django_db
+@pytest.mark.skipif(connection.vendor == "postgresql", reason="has an archive")
+def test_sqlite_has_no_archive():
+    assert read_backups() == NOT_SET_UP
+
+
+@pytest.mark.django_db
+def test_engineers_see_age_and_verdict_and_change_nothing(client):
+    run_of("drill", days=3, ok=False)
+    engineer = User.objects.create_superuser("e@example.org", "calm-harbour-42")
+    page = log_in(client, engineer).get("/engineers/survey/backuprun/")
+    text = page.content.decode().replace("\xa0", " ")
+    assert "3 days ago" in text
+    assert 'alt="False"' in text
+    assert client.get("/engineers/survey/backuprun/add/").status_code == 403
