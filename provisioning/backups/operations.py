@@ -133,7 +133,9 @@ def _says(run: Path, port: int, query: str) -> bool:
 
 def primary_of(folder: Path, host: dict[str, Any]) -> dict[str, Any]:
     """Return how `run_sql` reaches the primary from this host, as the role `backup`."""
-    passfiles = [folder / "etc" / name / "pgpass" for name in ("primary", "replica", "database")]
+    passfiles = [
+        folder / "etc" / name / "pgpass" for name in ("primary", "replica", "database")
+    ]
     return {
         "run": Path(host["primary_host"]),
         "port": host["primary_port"],

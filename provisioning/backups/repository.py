@@ -55,7 +55,9 @@ class Repository:
 
     def run(self, *options: str, failing: str, prefix: Sequence[str] = ()) -> str:
         etc = self.config.parent.parent
-        passwords = [etc / name / "pgpass" for name in ("primary", "replica")]
+        passwords = [
+            etc / name / "pgpass" for name in ("primary", "replica", "database")
+        ]
         found = next((str(path) for path in passwords if path.exists()), "")
         return output_of(
             [*prefix, "pgbackrest", f"--config={self.config}", f"--stanza={STANZA}"]
