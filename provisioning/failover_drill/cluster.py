@@ -83,6 +83,8 @@ class Cluster:
             "secrets": f"{self.folder}/secrets",
             "server_user": USER,
             "promise": self.promise,
+            # There is nothing outside of these networks.
+            "backup_repository": "none",
             "postgresql_certificate": str(certificate),
             "postgresql_certificate_key": str(key),
             "ansible_connection": "local",
