@@ -34,8 +34,7 @@ def run_sql(
 ) -> list[list[str]]:
     """Run statements as the superuser, and return the rows of all of them.
 
-    `run` is the folder of the server's socket, or hosts with commas between them.
-    Another user needs a password.
+    `run` is the folder of the server's socket. Another user needs a password.
     """
     output = output_of(
         [str(postgresql_programs() / "psql"), "--no-psqlrc", "--quiet", "--no-align"]
@@ -46,9 +45,12 @@ def run_sql(
         env={
             **os.environ,
             "PGCONNECT_TIMEOUT": "3",
-            # Of several hosts, the one that accepts writes.
-            "PGTARGETSESSIONATTRS": "primary" if "," in str(run) else "any",
-            **({"PGPASSFILE": str(passfile)} if passfile else {}),
+            # Of several servers, the primary.
+            **(
+                {"PGPASSFILE": str(passfile), "PGTARGETSESSIONATTRS": "read-write"}
+                if passfile
+                else {}
+            ),
         },
         input_text=statements,
     )

@@ -13,7 +13,7 @@ from typing import Any
 
 from provisioning.backups.files import FileRepository
 from provisioning.backups.records import archive_log, record_replica
-from provisioning.backups.repository import Repository
+from provisioning.backups.repository import PASSWORDS, Repository
 from provisioning.backups.restoring import (
     backup_before,
     parse_time,
@@ -133,9 +133,7 @@ def _says(run: Path, port: int, query: str) -> bool:
 
 def primary_of(folder: Path, host: dict[str, Any]) -> dict[str, Any]:
     """Return how `run_sql` reaches the primary from this host, as the role `backup`."""
-    passfiles = [
-        folder / "etc" / name / "pgpass" for name in ("primary", "replica", "database")
-    ]
+    passfiles = [folder / "etc" / name / "pgpass" for name in PASSWORDS]
     return {
         "run": Path(host["primary_host"]),
         "port": host["primary_port"],

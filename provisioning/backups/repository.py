@@ -13,6 +13,8 @@ from typing import Any
 from provisioning.commands import Refusal, output_of
 
 STANZA = "groundswell"
+# The server's folder in `etc`, by the kind of host.
+PASSWORDS = ("database", "primary", "replica")
 # Pages come first: beside them the backup gets what nobody else wants, and lasts
 # longer.
 LOWEST_PRIORITY = ("nice", "-n", "19", "ionice", "-c", "3")
@@ -55,9 +57,7 @@ class Repository:
 
     def run(self, *options: str, failing: str, prefix: Sequence[str] = ()) -> str:
         etc = self.config.parent.parent
-        passwords = [
-            etc / name / "pgpass" for name in ("primary", "replica", "database")
-        ]
+        passwords = [etc / name / "pgpass" for name in PASSWORDS]
         found = next((str(path) for path in passwords if path.exists()), "")
         return output_of(
             [*prefix, "pgbackrest", f"--config={self.config}", f"--stanza={STANZA}"]

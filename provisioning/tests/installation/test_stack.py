@@ -986,7 +986,9 @@ COUNTERS = "run/counters* run/ready*"
 REACHED = {
     "": (
         "data data/primary* data/replica* log/primary* log/replica* etc/primary/*"
-        " etc/replica/* etc/app/manage.env static* run run/.s.PGSQL.*.lock",
+        " etc/replica/* etc/app/manage.env static* run run/.s.PGSQL.*.lock"
+        " etc/backup/pgbackrest.conf etc/backup/prepare data/pgbackrest* log/backup*"
+        " backups/database*",
         "run/.s.PGSQL.5432 run/.s.PGSQL.5433",
     ),
     "-pgbouncer": (
@@ -1001,6 +1003,8 @@ REACHED = {
     "-console": (f"etc/app/console.env files* {COUNTERS}", f"{CACHES} run/taking.sock"),
     "-worker": (f"etc/app/worker.env files* data/beat* {COUNTERS}", CACHES),
 }
+# They keep all servers' logs, and call provisioning/stack backup.
+ROOTS = ("logs:logs", "backup:backup")
 # No secrets, and written by root alone. What nginx answers there, it answers to
 # everybody on its port.
 READ_BY_ALL = (
@@ -1084,7 +1088,7 @@ def test_each_program_has_a_system_user_of_its_own(stack):
         if name.startswith("nginx:"):
             # Its master may take port 443, and reads no request.
             [process, *_] = process.children()
-        expected = "root" if name == "logs:logs" else f"groundswell{user_of(name)}"
+        expected = "root" if name in ROOTS else f"groundswell{user_of(name)}"
         assert process.username() == expected, name
     assert "users: a system user for each program" in stack.command("status")
 
