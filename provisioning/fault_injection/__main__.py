@@ -39,6 +39,12 @@ def main() -> int:
     options = arguments()
     seed = options.seed if options.seed is not None else secrets.randbelow(10**9)
     print(f"Seed {seed}", flush=True)
+    # Now: files may change during a long run.
+    machine = {
+        "cpu": processor(),
+        "cores": os.cpu_count(),
+        "revision": revision_of(ROOT),
+    }
     if options.overload:
         with _stack(options) as (stack, folder):
             return run_overload(stack, folder, seed)
@@ -49,8 +55,7 @@ def main() -> int:
         print(control.line(), flush=True)
     report.print()
     if options.add and report.status != 2:
-        machine = {"cpu": processor(), "cores": os.cpu_count()}
-        add_run(RUNS, machine | {"revision": revision_of(ROOT)}, report.described())
+        add_run(RUNS, machine, report.described())
     return report.status
 
 

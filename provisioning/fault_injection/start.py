@@ -100,4 +100,7 @@ def arguments(command: list[str] | None = None) -> argparse.Namespace:
     port = "port of the new stack's nginx (8480)"
     add("--port", type=port_number, default=8480, help=port)
     add("--keep", action="store_true", help="keep the logs, and the stack running")
-    return parser.parse_args(command)
+    options = parser.parse_args(command)
+    if options.add and (options.controls_only or options.overload):
+        parser.error("--add keeps runs with faults only")
+    return options
