@@ -89,6 +89,7 @@ def run(options: argparse.Namespace, seed: int) -> dict[str, Any]:
         "probe_writes": len(probe.writes),
         "median_s": round(statistics.median(seconds), 1),
         "longest_s": round(max(seconds), 1),
+        "not_whole": int(not drill.is_whole),
         "never": sum(each.seconds is None for each in drill.failovers),
         "each": [
             [each.fault, each.host, each.successor, each.seconds]
@@ -102,7 +103,15 @@ def shortcomings_of(result: dict[str, Any], options: argparse.Namespace) -> list
         if result["split_with_protection"]:
             return ["there was a split with every protection in place"]
         return [] if result["split"] else ["the control did not find its split"]
-    names = ["split", "never", "crossed", "corrupt", "unexpected", "duplicated"]
+    names = [
+        "split",
+        "never",
+        "not_whole",
+        "crossed",
+        "corrupt",
+        "unexpected",
+        "duplicated",
+    ]
     names += ["lost", "regressions"] if options.promise == "A2" else []
     found = [f"{name} is {result[name]}" for name in names if result[name]]
     if result["median_s"] > MEDIAN:

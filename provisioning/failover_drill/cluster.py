@@ -113,7 +113,8 @@ class Cluster:
         for host in self.databases:
             scripts = host.folder / "etc/database"
             host.run(f"sh {scripts}/on_leader sh {scripts}/configure")
-        self.wait_until_whole()
+        if not self.becomes_whole():
+            raise Refusal("The cluster does not become whole; see --keep")
 
     def migrate(self) -> None:
         environment = {**os.environ, **environment_of(self.web.folder, "manage")}
@@ -145,9 +146,8 @@ class Cluster:
             return False
         return standbys[0] == 2 and (self.promise == "A1" or standbys[1] > 0)
 
-    def wait_until_whole(self) -> None:
-        if not wait_until(self.is_whole, seconds=WHOLE_SECONDS, pause=0.5):
-            raise Refusal("The cluster does not become whole again")
+    def becomes_whole(self) -> bool:
+        return wait_until(self.is_whole, seconds=WHOLE_SECONDS, pause=0.5)
 
     def heal(self) -> None:
         for host in self.databases:

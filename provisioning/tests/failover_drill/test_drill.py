@@ -12,7 +12,17 @@ from provisioning.failover_drill.faults import FAULTS
 from provisioning.failover_drill.start import arguments
 
 CLEAN = dict.fromkeys(
-    ["split", "never", "crossed", "corrupt", "unexpected", "duplicated", "lost"], 0
+    [
+        "split",
+        "never",
+        "not_whole",
+        "crossed",
+        "corrupt",
+        "unexpected",
+        "duplicated",
+        "lost",
+    ],
+    0,
 ) | {"regressions": 0, "median_s": 12.0, "split_with_protection": 0}
 
 
@@ -47,6 +57,10 @@ def test_a_lost_save_breaks_promise_a2_alone():
 def test_a_split_breaks_either_promise():
     for promise in ("A1", "A2"):
         assert missed(f"--promise={promise}", split=1) == ["split is 1"]
+
+
+def test_a_host_that_does_not_come_back_breaks_it_too():
+    assert missed(not_whole=1) == ["not_whole is 1"]
 
 
 def test_half_of_the_failovers_take_fifteen_seconds_at_most():
