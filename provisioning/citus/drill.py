@@ -22,7 +22,7 @@ from provisioning.citus.migration import (
     promote_at_once,
 )
 from provisioning.citus.nodes import Node
-from provisioning.commands import Refusal, listen, step
+from provisioning.commands import Refusal, listen, step, wait_until
 from provisioning.fault_injection.answers import AnswerSource
 from provisioning.fault_injection.load_processes import (
     ITEMS,
@@ -32,6 +32,7 @@ from provisioning.fault_injection.load_processes import (
 )
 from provisioning.fault_injection.retrying_respondent import Rehearsal
 from provisioning.fault_injection.verdict import Judge, StoredAnswer, Verdict
+from provisioning.load.respondent import ACKED
 from provisioning.processes import stop_process
 
 STORED = """
@@ -42,8 +43,8 @@ COMPLETED = """
 SELECT id FROM survey_respondent
 WHERE administration_id = {} AND completed_at IS NOT NULL
 """
-# Seconds of saves before and after the switch.
-CALM = 8.0
+# Seconds of saves, at the rate of the load, before and after the switch.
+CALM = 10.0
 
 
 class Migrated(NamedTuple):
@@ -115,7 +116,7 @@ def _switch_under_load(
             Path(folder), rehearsal, url=address, rate=load.rate, seed=load.seed
         )
         try:
-            time.sleep(CALM)
+            _wait_for_saves(processes, load)
             with step("Migrating while they answer"):
                 began = time.monotonic()
                 after = switch()
@@ -124,7 +125,7 @@ def _switch_under_load(
                 server = start_server(after, listener, output=output)
                 lead_to_coordinator(application)
                 paused = time.monotonic() - began
-            time.sleep(CALM)
+            _wait_for_saves(processes, load)
             with step("Waiting for what people have not saved yet"):
                 if not processes.drain():
                     raise Refusal("Not everyone could save what they had in the end")
@@ -146,6 +147,16 @@ def _switch_under_load(
         frozenset(int(who) for (who,) in finished),
     ).verdict()
     return Migrated(verdict, paused)
+
+
+def _wait_for_saves(processes: LoadProcesses, load: Load) -> None:
+    def acknowledged() -> int:
+        attempts = processes.read_logs().attempts
+        return sum(attempt.outcome == ACKED for attempt in attempts)
+
+    enough = acknowledged() + load.rate * CALM
+    if not wait_until(lambda: acknowledged() >= enough, seconds=180, pause=0.5):
+        raise Refusal("Nobody saves pages")
 
 
 def _open_rehearsal(application: Application, load: Load) -> Rehearsal:
