@@ -27,9 +27,10 @@ SALT = "survey.taking.reviewed"
 # As long as the column: finishing never fails for a strange language.
 LONGEST_LANGUAGE = 35
 
+# LEAST leaves out NULL; Citus refuses now() in COALESCE, and beside a column.
 POSTGRESQL = """
 UPDATE survey_respondent r
-SET completed_at = now(), started_at = coalesce(r.started_at, now()),
+SET completed_at = now(), started_at = least(r.started_at, now()),
     response_language = %s
 FROM survey_administration a
 WHERE a.id = r.administration_id
