@@ -13,10 +13,12 @@ import pytest
 from provisioning.benchmarks import capacity
 from provisioning.benchmarks.capacity import (
     CapacitySheet,
+    ClusterCost,
     Machines,
     RequestCost,
     SurveyDay,
     capacity_sheet,
+    day_of,
     inventory_lines,
     inventory_of,
     with_digits,
@@ -247,3 +249,19 @@ def test_pools_are_listed_below_their_variable():
     pools = lines.index("pool_sizes:")
     assert lines[pools + 1].startswith("  taking: ")
     assert any(line.startswith("redis_maxmemory: ") for line in lines)
+
+
+def test_beyond_one_primary_database_servers_follow_from_the_time_on_nodes():
+    measured = {
+        "cpu_us_per_save": {"coordinator": 400, "worker 1": 500, "worker 2": 300},
+        "cpu_us_per_save_of_one_primary": 400,
+    }
+    cost = ClusterCost.of(measured)
+    # Half of 16 cores is left free.
+    assert cost.database_servers(8, cores=16) == (1, 0)
+    assert cost.database_servers(24, cores=16) == (3, 6)
+
+
+def test_a_day_has_so_many_answers():
+    day = day_of(1000, pages=45, think_seconds=20)
+    assert day.takers_per_hour * 7 * 45 * 5 == pytest.approx(1e9)
