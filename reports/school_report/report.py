@@ -10,6 +10,7 @@ from django.conf import settings
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
+from django.utils.translation import pgettext_lazy
 
 from accounts.models import School
 from accounts.permissions import Permissions
@@ -35,6 +36,8 @@ from survey.taking import messages
 from survey.taking.published import published_survey
 from survey.taking.rendering import Localizer, Text, html_of
 
+# Between parts of a list, such as two scores.
+COMMA = pgettext_lazy("list", ", ")
 # Units of a strip in a score.
 STRIP = 2
 
@@ -56,6 +59,10 @@ class ScoreLine:
         if self.score:
             return str(self.score.score)
         return HIDDEN if self.is_hidden else "–"
+
+    @property
+    def text_and_words(self) -> str:
+        return str(COMMA).join(filter(None, (self.text, self.words)))
 
     @property
     def error(self) -> str:
@@ -127,7 +134,7 @@ class ReportPart:
             return _("Hidden, because too few people answered.")
         if self.own.score is None:
             return _("No score, because one of the measures has none.")
-        others = ", ".join(
+        others = str(COMMA).join(
             f"{line.name}: {line.text}" for line in self.places[1:] if line.score
         )
         found = _("%(score)s points of 99: %(words)s.") % {

@@ -90,6 +90,7 @@ def test_a_report_in_arabic_runs_from_right_to_left(client, staff, survey, fall)
     own = content[content.index('<div class="school-report"') :]
     own = own[: own.rindex("</section>")]
     assert "مدرسة آمنة" in own and "التغيّر عبر الزمن" in own
+    assert re.search(r">\d+، ", own) and not re.search(r">\d+, ", own)
     # A sign stays before its number.
     assert re.search("\u200e(?:[+−]\\d|±0)", own)
     # Nothing is left in English but names of places and the title of the survey.
