@@ -53,6 +53,24 @@ def _violations(page: Page) -> list[str]:
     ]
 
 
+def violations_on(page: Page, screens: list[dict]) -> list[str]:
+    """Return what is wrong with a page on these screens, sideways scrolling too.
+
+    The window and its colours change, and the page is not loaded again.
+    """
+    found = []
+    for screen in screens:
+        page.set_viewport_size(screen["viewport"])
+        page.emulate_media(
+            color_scheme=screen.get("color_scheme", "light"),
+            forced_colors=screen.get("forced_colors", "none"),
+        )
+        found += [f"{screen}: {violation}" for violation in violations(page)]
+        if scrolls_sideways(page):
+            found.append(f"{screen}: {page.url} scrolls sideways")
+    return found
+
+
 def scrolls_sideways(page: Page) -> bool:
     return page.evaluate(
         "document.documentElement.scrollWidth > document.documentElement.clientWidth"
