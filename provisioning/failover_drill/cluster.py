@@ -35,6 +35,8 @@ SIZES = {
     "min_wal_size": "64MB",
     "max_slot_wal_keep_size": "512MB",
     "huge_pages": "off",
+    # A namespace has none; the role requires one under A1.
+    "patroni_watchdog": "automatic",
     "failover_free_megabytes": 20,
     # One fault after another on the same host.
     "failover_pause_seconds": 30,
