@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from django.conf import settings
 from django.core import signing
 from django.db import connection
 from django.utils import timezone
@@ -27,10 +28,9 @@ SALT = "survey.taking.reviewed"
 # As long as the column: finishing never fails for a strange language.
 LONGEST_LANGUAGE = 35
 
-# LEAST leaves out NULL; Citus refuses now() in COALESCE, and beside a column.
 POSTGRESQL = """
 UPDATE survey_respondent r
-SET completed_at = now(), started_at = least(r.started_at, now()),
+SET completed_at = now(), started_at = coalesce(r.started_at, now()),
     response_language = %s
 FROM survey_administration a
 WHERE a.id = r.administration_id
@@ -41,6 +41,9 @@ WHERE a.id = r.administration_id
       FROM survey_response x
       WHERE x.administration_id = %s AND x.respondent_id = %s)
 """
+
+# Citus refuses now() in COALESCE; LEAST leaves out NULL too.
+ON_CLUSTER = POSTGRESQL.replace("coalesce(r.started_at", "least(r.started_at")
 
 SQLITE = """
 UPDATE survey_respondent AS r
@@ -148,7 +151,8 @@ def finish(session: RespondentSession, reviewed: str, language: str = "") -> boo
     answers = [*fingerprint, session.administration_id, session.respondent_id]
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
-            cursor.execute(POSTGRESQL, [language, *respondent, *answers])
+            text = ON_CLUSTER if settings.IS_DISTRIBUTED else POSTGRESQL
+            cursor.execute(text, [language, *respondent, *answers])
         else:
             adapt = connection.ops.adapt_datetimefield_value
             now, latest = adapt(timezone.now()), adapt(timezone.now() - GRACE)
