@@ -195,11 +195,11 @@ CONTENT_SECURITY_POLICY = {
     },
 }
 
-# Surveys can be reloaded without a network. If off, the service workers that
-# browsers have remove themselves.
 # Whether the database is a Citus cluster; see survey/database/distribution.py.
 IS_DISTRIBUTED = env.bool("GROUNDSWELL_DISTRIBUTED", default=False)
 
+# Surveys can be reloaded without a network. If off, the service workers that
+# browsers have remove themselves.
 WORKS_OFFLINE = env.bool("GROUNDSWELL_OFFLINE", default=True)
 
 LANGUAGE_CODE = "en-us"
