@@ -44,7 +44,7 @@ def show_reports_as_html(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def scenario(django_db_setup, django_db_blocker) -> Iterator[Scenario]:
+def shared_scenario(django_db_setup, django_db_blocker) -> Iterator[Scenario]:
     """Create the objects once: each test rolls back what it changes."""
     # Sessions in the database are restored when a request is rolled back.
     engine = "django.contrib.sessions.backends.db"
@@ -54,6 +54,13 @@ def scenario(django_db_setup, django_db_blocker) -> Iterator[Scenario]:
         snapshot.rolled_back(),
     ):
         yield Scenario()
+
+
+@pytest.fixture
+def scenario(shared_scenario) -> Scenario:
+    # Another test may have deleted a user's file.
+    shared_scenario.restore_files()
+    return shared_scenario
 
 
 def route_named(name: str) -> Route:

@@ -74,7 +74,7 @@ def unpack(model: type[Model], database: str, entry: object) -> list[Model]:
     try:
         names = list(entry["names"])
         # Entries have columns only, no relations from other tables.
-        fields = [cast(Field[Any, Any], model._meta.get_field(one)) for one in names]
+        fields = [cast("Field[Any, Any]", model._meta.get_field(one)) for one in names]
         return [
             model.from_db(
                 database,

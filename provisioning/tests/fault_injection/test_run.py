@@ -135,10 +135,10 @@ def test_an_injected_fault_is_described_in_one_line():
     assert "did not happen: gone" in injected_fault(missed="gone").line()
 
 
-def test_the_log_disk_is_the_only_fault_that_may_be_prevented():
+def test_only_faults_that_need_root_may_be_prevented():
     context = SimpleNamespace(log_disk=None)
     prevented = [fault.name for fault in FAULTS if fault.prevented(context)]
-    assert prevented == ["log-disk-full"]
+    assert prevented == ["network-parted", "log-disk-full"]
 
 
 def test_helpers_and_deployments_are_marked():

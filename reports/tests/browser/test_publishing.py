@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from reports.models import Publication
 from reports.tests.console.scores.conftest import (  # noqa: F401
     answered,
-    published_in_two_languages,
+    published_in_three_languages,
     scored,
 )
 from reports.tests.scores.conftest import closed
@@ -21,7 +21,7 @@ PHONE = {"viewport": {"width": 390, "height": 844}}
 
 @pytest.fixture
 def fall(transactional_db, staff):
-    administration = closed(published_in_two_languages(), "fall-2026")
+    administration = closed(published_in_three_languages(), "fall-2026")
     answered(administration, staff.lincoln, 60, 1, shift=0.5)
     answered(administration, staff.washington, 40, 2, finished=15)
     answered(administration, staff.roosevelt, 40, 3, shift=-0.5)
