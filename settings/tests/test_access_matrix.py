@@ -7,10 +7,8 @@ A route with a parameter needs a line in `settings/tests/matrix/fixtures.py`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 
 import pytest
-from django.test import override_settings
 
 from settings.tests.matrix import snapshot
 from settings.tests.matrix.checker import (
@@ -43,24 +41,11 @@ def show_reports_as_html(monkeypatch):
     )
 
 
-@pytest.fixture(scope="module")
-def shared_scenario(django_db_setup, django_db_blocker) -> Iterator[Scenario]:
-    """Create the objects once: each test rolls back what it changes."""
-    # Sessions in the database are restored when a request is rolled back.
-    engine = "django.contrib.sessions.backends.db"
-    with (
-        django_db_blocker.unblock(),
-        override_settings(RESPONDENT_SESSION_ENGINE=engine),
-        snapshot.rolled_back(),
-    ):
-        yield Scenario()
-
-
 @pytest.fixture
-def scenario(shared_scenario) -> Scenario:
-    # Another test may have deleted a user's file.
-    shared_scenario.restore_files()
-    return shared_scenario
+def scenario(settings) -> Scenario:
+    # Sessions in the database are restored when a request is rolled back.
+    settings.RESPONDENT_SESSION_ENGINE = "django.contrib.sessions.backends.db"
+    return Scenario()
 
 
 def route_named(name: str) -> Route:
@@ -81,7 +66,7 @@ def test_every_route_shows_and_changes_only_what_its_rule_allows(scenario, part)
     ]
 
     assert not defects, "\n".join(defects)
-    # Everything was rolled back, so all requests and tests met the same objects.
+    # Everything was rolled back, so all requests met the same objects.
     assert snapshot.changed(scenario.digests, snapshot.table_digests()) == []
 
 

@@ -80,7 +80,8 @@ LOCAL_TABLES = """
     reports_publishedplace reports_releaseditem reports_releasedsentence
     reports_reportarchive reports_resultsrollup reports_rollup reports_schoolrate
     reports_scorerow reports_scoring survey_administration_districts
-    survey_administration_schools survey_backuprun survey_block survey_cardset survey_dayoff
+    survey_administration_schools survey_backuprun survey_block survey_cardset
+    survey_dayoff
     survey_emailschedule survey_emailstep survey_emailtemplate survey_feedscan
     survey_feedstage survey_item survey_job survey_listedid survey_messageplatform
     survey_messageplatformkey survey_opencode survey_opencodebatch
