@@ -25,6 +25,8 @@ SETTINGS = {
     "shared_preload_libraries": "citus,pg_stat_statements",
     "max_prepared_transactions": "200",
     "max_connections": "200",
+    # Each partition has its shards, which one transaction distributes.
+    "max_locks_per_transaction": "4096",
     "shared_buffers": "256MB",
     "logging_collector": "off",
     # A small cluster on one machine; a fleet has as many as it may grow to nodes.
