@@ -139,3 +139,20 @@ def test_sending_it_again_waits_for_the_standby_too(server, maya):
             server.stop_waiting()
         receipt = future.result(patience(30))
     assert (receipt.outcome, receipt.retried) == (Outcome.SAVED, True)
+
+
+def test_a_connection_lost_at_commit_is_no_receipt(server, maya):
+    revision, _ = cancelled(server, lambda n: run_with_retry(lambda: save(maya, n)))
+    with ThreadPoolExecutor(1) as threads:
+        future = in_thread(
+            threads, lambda: run_with_retry(lambda: save(maya, revision + 1))
+        )
+        try:
+            first = server.waiting_backend()
+            server.ask("SELECT pg_terminate_backend(%s)", first)
+            # Sent again over a new connection, where it waits as well.
+            server.waiting_backend(other_than=first)
+            assert not future.done()
+        finally:
+            server.stop_waiting()
+        assert future.result(patience(30)).outcome is Outcome.SAVED
