@@ -159,7 +159,7 @@ def restore_last_record(
 def make_responses(
     application: Application, count: int
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return a rehearsal of eight people, beside the made-up responses."""
+    """Create made-up responses, and return a rehearsal of eight people."""
     people = max(20, count // ITEMS)
     with step(f"Making {count:,} responses"):
         details, codes = application.open_rehearsal(

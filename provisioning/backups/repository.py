@@ -95,7 +95,7 @@ class Repository:
         return self.backups()[-1]
 
     def keep_record(self, backup: Backup, record: dict[str, Any]) -> None:
-        """Store what is in a backup beside it, encrypted and as long as itself."""
+        """Store a backup's record as its annotation, encrypted and deleted with it."""
         self.run(
             "annotate",
             f"--set={backup.label}",

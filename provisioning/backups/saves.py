@@ -24,7 +24,7 @@ def measure_saves(
     rounds: int,
     seconds: float,
 ) -> dict[str, Any]:
-    """Save pages as fast as this machine can, beside full backups and without.
+    """Measure page saves at full speed, with and without a full backup running.
 
     That is the hardest case: whatever the backup takes, a save lacks.
     """

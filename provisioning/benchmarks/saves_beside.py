@@ -1,4 +1,4 @@
-"""Save pages with and without a job of the reports beside them, in turns."""
+"""Measure page saves with and without a report job running, in turns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Start the nodes of a Citus cluster beside private servers, on their Unix sockets.
+"""Start the nodes of a Citus cluster on Unix sockets.
 
 The replica of the private servers becomes the coordinator; workers are made anew.
 """

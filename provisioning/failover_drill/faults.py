@@ -1,4 +1,4 @@
-"""What makes a primary fail."""
+"""Inject faults into the primary's host."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def suspend_patroni(cluster: Cluster, host: Host) -> None:
 
 
 def partition_unprotected(cluster: Cluster, host: Host) -> None:
-    """Partition a primary that nobody tells to give up."""
+    """Partition the primary while its Patroni is suspended."""
     suspend_patroni(cluster, host)
     partition(cluster, host)
 

@@ -1,4 +1,4 @@
-"""What `provisioning/cluster` requires, and what it needs."""
+"""Test the requirements of `provisioning/cluster`, and its search for Citus."""
 
 from __future__ import annotations
 

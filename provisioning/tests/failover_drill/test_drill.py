@@ -1,4 +1,4 @@
-"""What is measured in a drill, and what is required of it."""
+"""Test the measurements and requirements of a failover drill."""
 
 from __future__ import annotations
 
