@@ -16,7 +16,7 @@ def patience(seconds: float) -> float:
     return seconds * float(os.environ.get("GROUNDSWELL_TEST_PATIENCE", "1"))
 
 
-def eventually(holds: Callable[[], bool], seconds: float = 10) -> None:
+def eventually(holds: Callable[[], object], seconds: float = 10) -> None:
     """Wait until `holds()`, for what no element of a page shows."""
     deadline = time.monotonic() + patience(seconds)
     while not holds():

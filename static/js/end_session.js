@@ -14,9 +14,10 @@ const COUNT_EVERY = 250;
 export async function waitForOtherTabs(tag, clock) {
   const until = clock.now() + LONGEST_WAIT_FOR_TABS;
   for (;;) {
+    // The first time too: they have just been told, and are storing what was typed.
+    await pause(clock, COUNT_EVERY);
     const { open, closed } = await countKept(tag);
     if (!(open + closed) || clock.now() > until) return open + closed;
-    await pause(clock, COUNT_EVERY);
   }
 }
 
