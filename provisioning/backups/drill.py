@@ -34,8 +34,9 @@ from provisioning.backups.restoring import (
     until_point,
     until_time,
 )
-from provisioning.backups.saves import measure_saves
+from provisioning.benchmarks.saves_beside import save_beside
 from provisioning.benchmarks.stack import Application, private_application, sql_file
+from provisioning.benchmarks.timed_requests import log_in, served
 from provisioning.commands import Refusal, output_of, positive_integer, step
 from provisioning.installation.stack_folder import stack_folder
 from provisioning.postgresql import run_sql
@@ -71,17 +72,11 @@ def main() -> int:
         backs_up=True, GROUNDSWELL_TEST_REPLICA=str(REPLICA_PORT)
     ) as application:
         rehearsal = make_responses(application, options.responses)
-        saves = (
-            measure_saves(
-                application,
-                rehearsal,
-                Repository.of_stack(application.run),
-                rounds=options.rounds,
-                seconds=options.seconds,
+        saves = {}
+        if options.rounds:
+            saves = measure_saves(
+                application, rehearsal, rounds=options.rounds, seconds=options.seconds
             )
-            if options.rounds
-            else {}
-        )
         result = drill(application) | saves
     expected = {"restored": True, "equal": True, "recovered": True}
     expected |= {"equal_after_loss": False, "restored_without_log": False}
@@ -120,6 +115,41 @@ def parse_options() -> argparse.Namespace:
         " to the point at which its tables were recorded; the result is in /metrics",
     )
     return parser.parse_args()
+
+
+def measure_saves(
+    application: Application,
+    rehearsal: tuple[dict[str, Any], list[str]],
+    *,
+    rounds: int,
+    seconds: float,
+) -> dict[str, Any]:
+    """Measure page saves at full speed, with and without a full backup running.
+
+    That is the hardest case: whatever the backup takes, a save lacks.
+    """
+    repository = Repository.of_stack(application.run)
+
+    def back_up() -> float:
+        began = time.monotonic()
+        repository.back_up("full", from_standby=True)
+        return time.monotonic() - began
+
+    application.collect_static()
+    with served(application, "--workers=2") as target:
+        saves = save_beside(
+            back_up,
+            name="full backup",
+            target=target,
+            students=log_in(*rehearsal, target),
+            rounds=rounds,
+            seconds=seconds,
+        )
+    return {
+        "saves_alone": round(saves.alone),
+        "saves_during_backup": round(saves.during),
+        "saves_lost_percent": round(saves.fewer_during_percent, 1),
+    }
 
 
 def drill_stack(folder: Path) -> int:
