@@ -66,7 +66,7 @@ def main() -> int:
         "scores_seconds": round(scores["seconds"], 1),
         "scores_memory_mb": scores["memory_mb"],
         "page_ms": round(milliseconds, 1),
-        "saves_lost_percent": round(saves.fewer_percent, 1),
+        "saves_lost_percent": round(saves.lost_percent, 1),
     }
     print(json.dumps(summary))
     return int(
@@ -74,7 +74,7 @@ def main() -> int:
         or scores["seconds"] > MOST_SECONDS_OF_SCORES
         or scores["memory_mb"] > MOST_MEGABYTES_OF_SCORES
         or milliseconds > MOST_MILLISECONDS
-        or saves.fewer_percent > MOST_SAVES_LOST
+        or saves.lost_percent > MOST_SAVES_LOST
     )
 
 

@@ -47,16 +47,17 @@ class Application:
     def python(self) -> Path:
         return self.checkout / ".venv" / "bin" / "python"
 
-    def manage(self, *arguments: str) -> str:
+    def manage(self, *arguments: str, nice: int = 0) -> str:
         return self.run_python(
             self.checkout / "manage.py",
             *arguments,
             failing=f"manage.py {arguments[0]} failed",
+            nice=nice,
         )
 
-    def run_python(self, *arguments: str | Path, failing: str) -> str:
+    def run_python(self, *arguments: str | Path, failing: str, nice: int = 0) -> str:
         return output_of(
-            [self.python, *arguments],
+            ["nice", f"-n{nice}", self.python, *arguments],
             failing=failing,
             env={**self.environment, "PYTHONPATH": str(self.checkout)},
             # Celery puts this folder before all others while it loads the settings.

@@ -66,26 +66,35 @@ def start_server(
 
 
 class TimedReply(NamedTuple):
-    # On the engine's clock.
+    # When it was due, on the engine's clock.
     sent: float
     milliseconds: float
     bytes: int
 
+    @property
+    def answered(self) -> float:
+        return self.sent + self.milliseconds / 1000
+
 
 def send_requests(
-    target: Target, people: Sequence[Person], *, seconds: float = math.inf
+    target: Target,
+    people: Sequence[Person],
+    *,
+    seconds: float = math.inf,
+    rate: float = 0,
 ) -> list[TimedReply]:
     """Send one request of each person at a time, all of them or for some seconds.
 
-    Raises Refusal if a request fails.
+    With `rate`, so many a second are due, whenever the replies come. Raises Refusal
+    if a request fails.
     """
     replies: list[TimedReply] = []
 
     class TimedRequest(Request):
         def check(self, exchange: Exchange) -> str:
             size = len(exchange.reply.body) if exchange.reply else 0
-            took = (exchange.answered - exchange.sent) * 1000
-            replies.append(TimedReply(exchange.sent, took, size))
+            took = (exchange.answered - exchange.scheduled) * 1000
+            replies.append(TimedReply(exchange.scheduled, took, size))
             return Request.check(self, exchange)
 
     def timed(requests: Person) -> Person:
@@ -94,7 +103,10 @@ def send_requests(
 
     with closing(Engine(target)) as engine:
         crowd = Crowd(engine, map(timed, people))
-        tally = crowd.run_closed(together=len(people), seconds=seconds)
+        if rate:
+            tally = crowd.run_open(rate=rate, seconds=seconds)
+        else:
+            tally = crowd.run_closed(together=len(people), seconds=seconds)
     if tally.failed():
         raise Refusal(f"A request failed: {tally.failures_by_name()}")
     return replies

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from itertools import islice, repeat
 
 import pytest
@@ -48,6 +49,22 @@ def test_people_save_again_in_the_next_round(server):  # noqa: F811
     bodies = [request.split(b"\r\n\r\n")[1] for request in server.requests]
     revisions = [json.loads(body)["revision"] for body in bodies]
     assert revisions == list(range(100, 100 + len(revisions)))
+
+
+def test_requests_are_due_at_a_rate_whatever_the_server_does(server):  # noqa: F811
+    def answer(request, send):
+        time.sleep(0.02)
+        send(reply(b"ok"))
+
+    server.answer = answer
+    target = target_of(server.address)
+    replies = send_requests(
+        target, [fetch_requests(target, "/")], seconds=0.4, rate=100
+    )
+    # One at a time takes 20 ms, so the last ones wait, and their wait counts.
+    assert len(replies) > 25
+    assert replies[-1].milliseconds > 100
+    assert replies[-1].answered > replies[-1].sent
 
 
 def test_figures_are_median_percentile_and_maximum():

@@ -1,0 +1,58 @@
+"""Saves at half of the limit, alone and beside a job, with the load replaced."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from provisioning.benchmarks import saves_beside
+from provisioning.benchmarks.saves_beside import SavingRound, save_beside
+from provisioning.benchmarks.timed_requests import TimedReply
+
+
+def test_replies_count_for_the_seconds_in_which_they_were_answered():
+    replies = [TimedReply(sent, 600, 0) for sent in (0.9, 1.0, 1.4, 1.5)]
+    found = SavingRound.of(replies, 1.0, 2.0)
+    assert [each.sent for each in found.replies] == [1.0, 1.4]
+    assert found.seconds == 1.0
+
+
+@pytest.fixture
+def load(monkeypatch):
+    """Serve 200 saves a second; while the job runs, 20 fewer than are due."""
+    load = SimpleNamespace(rates=[], job_runs=False)
+
+    def send_requests(target, people, *, seconds, rate=0):
+        load.rates.append(rate)
+        began = time.monotonic()
+        if not rate:
+            return [TimedReply(began, 1, 0)] * int(200 * seconds)
+        time.sleep(seconds)
+        number = round((rate - 20 * load.job_runs) * seconds)
+        return [
+            TimedReply(began + place * seconds / number, 1, 0)
+            for place in range(number)
+        ]
+
+    monkeypatch.setattr(saves_beside, "send_requests", send_requests)
+    return load
+
+
+def test_saves_are_sent_at_half_of_the_limit_with_and_without_the_job(load, capsys):
+    def job() -> float:
+        load.job_runs = True
+        time.sleep(0.6)
+        load.job_runs = False
+        return 0.6
+
+    saves = save_beside(
+        job, name="roll-up", target=None, students=[], rounds=2, seconds=0.5
+    )
+    # A warm-up and the limit; then each kind of round, twice.
+    assert load.rates == [0, 0, 100, 100, 100, 100]
+    assert saves.alone == pytest.approx(100, abs=3)
+    assert saves.during == pytest.approx(80, abs=5)
+    assert saves.lost_percent == pytest.approx(20, abs=6)
+    assert "% were lost" in capsys.readouterr().out
