@@ -324,7 +324,7 @@ def test_each_queue_has_its_own_workers(fleet):
     for name, host in (("long_worker", "long"), ("scan_worker", "scans")):
         command = written[f"program:{name}"]["command"]
         assert f"--queues confirmed,long,scans --hostname {host}@%%h" in command
-        assert "nice -n 5" in command
+        assert "nice -n 10" in command
 
 
 def test_messages_are_redelivered_only_after_the_longest_job(fleet):
