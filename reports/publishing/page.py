@@ -21,7 +21,8 @@ from reports.publishing.freezing import Answers, Frame, Summary
 from reports.results.layout import Measured
 from reports.results.reading import LEVELS, ItemDistribution
 from reports.results.visible import VisibleGroup
-from reports.school_report.report import ReportPart, ScoreLine, frame_language_for
+from reports.school_report.parts import ReportPart, ScoreLine
+from reports.school_report.report import frame_language_for
 from reports.scores.visible import VisibleScore
 from reports.scores.words import band_ranges
 from survey.definitions.schema import MeasureDefinition, Texts

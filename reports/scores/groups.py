@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -153,23 +153,15 @@ def score_rows(
         of_essentials = _essential_errors(content, measures, total, sums.products)
         for place, value in np.argwhere(everyone.any(axis=0)).tolist():
             # Lists, because reading single numbers from arrays takes ten times as long.
-            figures = {
-                measure.definition["name"]: (measure.scale, int(count), mean, error)
-                for measure, count, mean, error, measured in zip(
-                    measures,
-                    people[:, place, value].tolist(),
-                    means[:, place, value].tolist(),
-                    errors[:, place, value].tolist(),
-                    everyone[:, place, value].tolist(),
-                    strict=True,
-                )
-                if measured
-            }
-            points = {
-                name: scale.points(mean)
-                for name, (scale, count, mean, _) in figures.items()
-                if scale and count
-            }
+            figures = zip(
+                measures,
+                people[:, place, value].tolist(),
+                means[:, place, value].tolist(),
+                errors[:, place, value].tolist(),
+                everyone[:, place, value].tolist(),
+                strict=True,
+            )
+            stored, points = _stored_measures(figures)
             essentials = _essentials(content, points)
             yield ScoreRow(
                 administration_id=administration,
@@ -177,21 +169,31 @@ def score_rows(
                 place_id=int(places[place]),
                 attribute=found.grouping.attribute,
                 value=found.grouping.values[value],
-                measures={
-                    name: [
-                        count,
-                        _stored(mean),
-                        _stored(error),
-                        rounded(points[name]) if name in points else None,
-                    ]
-                    for name, (_, count, mean, error) in figures.items()
-                },
+                measures=stored,
                 essentials=essentials,
                 essential_errors={
                     name: _stored(float(of_essentials[name][place, value]))
                     for name in essentials
                 },
             )
+
+
+def _stored_measures(
+    figures: Iterable[tuple[ScoredMeasure, float, float, float, float]],
+) -> tuple[dict[str, list[float | None]], dict[str, float]]:
+    """Return a row's `measures`, and the points of those with a scale, not rounded."""
+    stored: dict[str, list[float | None]] = {}
+    points: dict[str, float] = {}
+    for measure, people, mean, error, measured in figures:
+        if not measured:
+            continue
+        name, count = measure.definition["name"], int(people)
+        score = None
+        if measure.scale and count:
+            points[name] = measure.scale.points(mean)
+            score = rounded(points[name])
+        stored[name] = [count, _stored(mean), _stored(error), score]
+    return stored, points
 
 
 def _stored(number: float) -> float | None:

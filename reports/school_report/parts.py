@@ -1,0 +1,267 @@
+"""Put together the parts of a report: an essential or a measure, with its scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import pgettext_lazy
+
+from reports.results.visible import Place
+from reports.scores.scale import BANDS, HIGHEST
+from reports.scores.visible import (
+    Scores,
+    VisibleScore,
+)
+from reports.scores.words import band_tone, band_words, change_words
+from reports.suppression import HIDDEN
+from survey.definitions.measures import measures_of
+from survey.definitions.schema import Texts
+from survey.models import Administration
+from survey.taking import messages
+from survey.taking.published import published_survey
+from survey.taking.rendering import Localizer, Text, html_of
+
+# Between parts of a list, such as two scores.
+COMMA = pgettext_lazy("list", ", ")
+# Units of a strip in a score.
+STRIP = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreLine:
+    """The score of one place or wave: a row of a table, with a strip as a chart."""
+
+    name: str
+    score: VisibleScore | None
+    is_positive: bool = True
+    # The change since the wave before.
+    change: str = ""
+    # Without a score: whether there is one.
+    is_hidden: bool = False
+
+    @property
+    def text(self) -> str:
+        if self.score:
+            return str(self.score.score)
+        return HIDDEN if self.is_hidden else "–"
+
+    @property
+    def text_and_words(self) -> str:
+        return str(COMMA).join(filter(None, (self.text, self.words)))
+
+    @property
+    def error(self) -> str:
+        if self.score is None or self.score.error is None:
+            return ""
+        return f"±{self.score.error:.1f}"
+
+    @property
+    def words(self) -> str:
+        if self.score is None:
+            return ""
+        return band_words(self.score.band, is_positive=self.is_positive)
+
+    @property
+    def tone(self) -> int:
+        if self.score is None:
+            return 0
+        return band_tone(self.score.band, is_positive=self.is_positive)
+
+    @property
+    def position(self) -> int:
+        return STRIP * self.score.score if self.score else 0
+
+    @property
+    def span(self) -> tuple[str, str]:
+        """Where the line of the standard error begins and ends."""
+        error = (self.score.error or 0.0) if self.score else 0.0
+        low, high = self.position - STRIP * error, self.position + STRIP * error
+        return f"{max(low, 0):.1f}", f"{min(high, STRIP * (HIGHEST + 1)):.1f}"
+
+    @property
+    def areas(self) -> list[tuple[int, int, int]]:
+        """Return colour, start and width of each band in the strip."""
+        ends = [*BANDS[1:], HIGHEST + 1]
+        starts = [0, *BANDS[1:]]
+        return [
+            (
+                band_tone(number, is_positive=self.is_positive),
+                STRIP * start,
+                STRIP * (end - start),
+            )
+            for number, (start, end) in enumerate(zip(starts, ends, strict=True), 1)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportPart:
+    """An essential or a measure."""
+
+    name: str
+    label: Text
+    description: Text
+    # The school first, then its district and the state.
+    places: Sequence[ScoreLine]
+    # Waves from the first to this one; empty without an earlier one.
+    trend: Sequence[ScoreLine] = ()
+    # Items, and whether they count the other way round.
+    items: Sequence[tuple[Text, bool]] = ()
+    people: str = ""
+    is_positive: bool = True
+
+    @property
+    def own(self) -> ScoreLine:
+        return self.places[0]
+
+    @property
+    def sentence(self) -> str:
+        if self.own.is_hidden:
+            return _("Hidden, because too few people answered.")
+        if self.own.score is None:
+            return _("No score, because one of the measures has none.")
+        others = str(COMMA).join(
+            f"{line.name}: {line.text}" for line in self.places[1:] if line.score
+        )
+        found = _("%(score)s points of 99: %(words)s.") % {
+            "score": self.own.text,
+            "words": self.own.words,
+        }
+        return f"{found} {others}." if others else found
+
+
+class SurveyTexts:
+    """The texts of a survey's measures and items. 1 statement.
+
+    And those of the published survey.
+    """
+
+    def __init__(
+        self, administration: Administration, language: str, frame_language: str
+    ) -> None:
+        published = published_survey(administration.published_id)
+        self.items = published.definition["items"]
+        self._localizer = Localizer.of(published.definition, language)
+        self._frame_language = frame_language
+        content = measures_of(administration.published.survey)
+        self.content = content or {"essentials": [], "measures": []}
+
+    def text(self, texts: Texts | None, otherwise: str = "") -> Text:
+        found, code = self._localizer.find(texts)
+        if not found:
+            return Text(html_of(otherwise))
+        html = html_of(found, dict.fromkeys(self.items, "…"))
+        if code.lower().split("-")[0] == self._frame_language:
+            return Text(html)
+        return Text(html, _language_attributes(code))
+
+    @cached_property
+    def questions(self) -> dict[str, list[tuple[Text, bool]]]:
+        """The items of each measure, and whether they count the other way round."""
+        return {
+            measure["name"]: [
+                (self.text(self.items[item["name"]].get("label")), item["reversed"])
+                for item in measure["items"]
+                if item["name"] in self.items
+            ]
+            for measure in self.content["measures"]
+        }
+
+
+@dataclass(frozen=True)
+class ReportParts:
+    """Makes the parts of a report from scores."""
+
+    administration: Administration
+    texts: SurveyTexts
+    # The school first.
+    places: Sequence[tuple[str, Place]]
+    waves: Sequence[Administration]
+    scores: Mapping[int, Mapping[Place, Scores]]
+
+    def read(
+        self,
+    ) -> tuple[list[tuple[ReportPart, list[ReportPart]]], list[ReportPart]]:
+        """Return essentials with their measures, and measures without one."""
+        text, content = self.texts.text, self.texts.content
+        measures: dict[str, list[ReportPart]] = {}
+        for measure in content["measures"]:
+            name = measure["name"]
+            if not self._is_scored(name):
+                continue
+            is_positive = measure["direction"] == "positive"
+            own = self._own_scores.get(name)
+            part = ReportPart(
+                name,
+                text(measure["label"], name),
+                text(measure["description"]),
+                self._lines(name, is_positive=is_positive),
+                self._trend(name, is_positive=is_positive),
+                self.texts.questions[name],
+                f"{own.people:,}" if own else "",
+                is_positive,
+            )
+            measures.setdefault(measure["essential"], []).append(part)
+        essentials = [
+            (
+                ReportPart(
+                    essential["name"],
+                    text(essential["label"], essential["name"]),
+                    text(essential["description"]),
+                    self._lines(essential["name"]),
+                    self._trend(essential["name"]),
+                ),
+                measures.pop(essential["name"]),
+            )
+            for essential in content["essentials"]
+            if essential["name"] in measures
+        ]
+        return essentials, [part for rest in measures.values() for part in rest]
+
+    @cached_property
+    def _own_scores(self) -> Scores:
+        [(_name, school), *_others] = self.places
+        return self.scores[self.administration.pk][school]
+
+    def _is_scored(self, name: str) -> bool:
+        return name in self._own_scores
+
+    def _lines(self, name: str, *, is_positive: bool = True) -> list[ScoreLine]:
+        found = self.scores[self.administration.pk]
+        lines = []
+        for place, key in self.places:
+            scores = found.get(key, {})
+            score = scores.get(name)
+            is_hidden = name in scores and score is None or key not in found
+            lines.append(ScoreLine(place, score, is_positive, is_hidden=is_hidden))
+        return lines
+
+    def _trend(self, name: str, *, is_positive: bool = True) -> list[ScoreLine]:
+        """Return the waves whose scores can be compared with this one's."""
+        now = self._own_scores.get(name)
+        if now is None:
+            return []
+        [(_name, school), *_others] = self.places
+        lines: list[ScoreLine] = []
+        before: VisibleScore | None = None
+        for wave in self.waves:
+            scores = self.scores[wave.pk].get(school, {})
+            score = scores.get(name)
+            if name not in scores or (score and score.benchmarks != now.benchmarks):
+                continue
+            change = change_words(score, before) if score and before else ""
+            lines.append(
+                ScoreLine(
+                    wave.title, score, is_positive, change, is_hidden=score is None
+                )
+            )
+            before = score
+        return lines if len(lines) > 1 else []
+
+
+def _language_attributes(code: str) -> SafeString:
+    return format_html(' lang="{}" dir="{}"', code, messages.direction(code))
