@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
+import jinja2
 import pytest
 
 from provisioning.backups.files import FileRepository
 from provisioning.backups.operations import backup, restore
 from provisioning.commands import Refusal
+from provisioning.environment import ROLES
 
 
 def stack_of(folder: Path, **host: object) -> Path:
@@ -87,3 +90,24 @@ def test_files_come_back_as_of_a_time_and_only_with_their_passphrase(tmp_path):
     assert b"exports" not in b"".join(
         path.read_bytes() for path in place.rglob("*") if path.is_file()
     )
+
+
+@pytest.mark.parametrize(
+    ("statuses", "status", "calls"), [("50 50 0", 0, 3), ("0", 0, 1), ("37", 37, 1)]
+)
+def test_the_repository_is_made_while_the_log_is_archived(
+    tmp_path, statuses, status, calls
+):
+    """pgBackRest ends with 50 while its archiver holds the lock."""
+    pgbackrest = tmp_path / "pgbackrest"
+    pgbackrest.write_text(
+        "#!/bin/sh\necho >>calls\n"
+        f"exit $(echo {statuses} | cut -d ' ' -f $(wc -l <calls))\n"
+    )
+    pgbackrest.chmod(0o755)
+    template = (ROLES / "backup" / "templates" / "prepare.j2").read_text()
+    script = jinja2.Template(template).render(pgbackrest=pgbackrest)
+    script = script.replace("cd /\n", f"cd {tmp_path}\n")
+    done = subprocess.run(["/bin/sh", "-c", script], check=False)
+    assert done.returncode == status
+    assert (tmp_path / "calls").read_text().count("\n") == calls
