@@ -36,6 +36,7 @@ REPORT_SOURCES = frozenset(
         "templates/reports/_report_measure.html",
         "templates/reports/_score_lines.html",
         "templates/reports/school_report_print.html",
+        "reports/school_report/parts.py",
         "reports/school_report/report.py",
         "reports/scores/words.py",
         "reports/rate_lines.py",

@@ -172,12 +172,12 @@ def manage(checkout: Path, program: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def state_of_last_job(checkout: Path) -> str:
+def state_of_job(checkout: Path, kind: str) -> str:
     with contextlib.closing(
         sqlite3.connect(checkout / ".demo" / "groundswell.sqlite3", timeout=30)
     ) as database:
-        query = "SELECT state FROM survey_job ORDER BY id DESC LIMIT 1"
-        [state] = database.execute(query).fetchone()
+        query = "SELECT state FROM survey_job WHERE kind = ?"
+        [state] = database.execute(query, [kind]).fetchone()
         return str(state)
 
 
@@ -208,7 +208,7 @@ def test_jobs_run_and_a_killed_worker_is_restarted(with_data, port):
         until(lambda: len(workers_of(with_data)) == 1)
         [worker] = workers_of(with_data)
         manage(with_data, start)
-        until(lambda: state_of_last_job(with_data) == "failed", seconds=40)
+        until(lambda: state_of_job(with_data, "test.gone") == "failed", seconds=40)
 
         worker.kill()
         until(
