@@ -225,6 +225,32 @@ def test_all_tabs_of_a_person_stop_together(answering, maya):
     eventually(lambda: kept_on(answering) == 0)
 
 
+def test_a_tab_with_nothing_unsent_waits_until_others_have_stored_what_was_typed(
+    answering, maya
+):
+    next_page(answering)
+    has_status(answering, "saved")
+    other = answering.context.new_page()
+    # A busy device: it hears of the stop a moment later.
+    other.add_init_script(
+        """addEventListener("storage", () => {
+          const until = performance.now() + 100;
+          while (performance.now() < until);
+        });"""
+    )
+    other.goto("/take/")
+    other.click("#back")
+    is_on(other, 2)
+    other.click("#back")
+    is_on(other, 1)
+    other.fill("#comment-input", "from the other tab")
+    answering.click("#stop")
+    for page in (answering, other):
+        page.wait_for_url("**/take/stop/**")
+    assert answers_of(maya)["comment"] == "from the other tab"
+    eventually(lambda: kept_on(answering) == 0)
+
+
 def test_a_tab_stops_nobody_but_its_own_person(answering, maya, noor):
     other = answering.context.new_page()
     log_in(other, noor)
