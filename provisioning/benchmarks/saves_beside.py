@@ -1,4 +1,4 @@
-"""Measure page saves with and without a job running beside them, in turns."""
+"""Measure page saves while a job runs and without it, in alternating rounds."""
 
 from __future__ import annotations
 
@@ -96,6 +96,15 @@ def save_beside(
             # A longer job goes on when the round is over.
             ended = min(ended, start + seconds)
             during.append(SavingRound.of(replies, max(began, start), ended))
+    return _print_speeds(name, alone, during, statistics.median(took))
+
+
+def _print_speeds(
+    name: str,
+    alone: Sequence[SavingRound],
+    during: Sequence[SavingRound],
+    took: float,
+) -> SavesBeside:
     rows, speeds = [], []
     for kind, found in (("alone", alone), (f"beside a {name}", during)):
         each = [len(one.replies) / one.seconds for one in found]
@@ -106,9 +115,8 @@ def save_beside(
             rows.append((kind, median, p95, f"{speeds[-1]:,.1f}"))
     print_table(("saves, ms", "median", "p95", "saves/s"), rows)
     saves = SavesBeside(*speeds)
-    seconds_taken = statistics.median(took)
     print(
-        f"The {name} took {seconds_taken:.2f} s beside the saves, of which"
+        f"The {name} took {took:.2f} s beside the saves, of which"
         f" {saves.lost_percent:.1f} % were lost."
     )
     return saves

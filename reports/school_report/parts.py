@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from django.utils.html import format_html
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext_lazy
 
@@ -78,7 +77,7 @@ class ScoreLine:
 
     @property
     def span(self) -> tuple[str, str]:
-        """Where the line of the standard error begins and ends."""
+        """Return where the line of the standard error begins and ends."""
         error = (self.score.error or 0.0) if self.score else 0.0
         low, high = self.position - STRIP * error, self.position + STRIP * error
         return f"{max(low, 0):.1f}", f"{min(high, STRIP * (HIGHEST + 1)):.1f}"
@@ -157,7 +156,8 @@ class SurveyTexts:
         html = html_of(found, dict.fromkeys(self.items, "…"))
         if code.lower().split("-")[0] == self._frame_language:
             return Text(html)
-        return Text(html, _language_attributes(code))
+        direction = messages.direction(code)
+        return Text(html, format_html(' lang="{}" dir="{}"', code, direction))
 
     @cached_property
     def questions(self) -> dict[str, list[tuple[Text, bool]]]:
@@ -191,7 +191,7 @@ class ReportParts:
         measures: dict[str, list[ReportPart]] = {}
         for measure in content["measures"]:
             name = measure["name"]
-            if not self._is_scored(name):
+            if name not in self._own_scores:
                 continue
             is_positive = measure["direction"] == "positive"
             own = self._own_scores.get(name)
@@ -227,9 +227,6 @@ class ReportParts:
         [(_name, school), *_others] = self.places
         return self.scores[self.administration.pk][school]
 
-    def _is_scored(self, name: str) -> bool:
-        return name in self._own_scores
-
     def _lines(self, name: str, *, is_positive: bool = True) -> list[ScoreLine]:
         found = self.scores[self.administration.pk]
         lines = []
@@ -241,7 +238,7 @@ class ReportParts:
         return lines
 
     def _trend(self, name: str, *, is_positive: bool = True) -> list[ScoreLine]:
-        """Return the waves whose scores can be compared with this one's."""
+        """Return the waves of comparable scores, the oldest first."""
         now = self._own_scores.get(name)
         if now is None:
             return []
@@ -261,7 +258,3 @@ class ReportParts:
             )
             before = score
         return lines if len(lines) > 1 else []
-
-
-def _language_attributes(code: str) -> SafeString:
-    return format_html(' lang="{}" dir="{}"', code, messages.direction(code))

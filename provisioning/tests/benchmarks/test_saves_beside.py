@@ -1,4 +1,4 @@
-"""Saves at half of the limit, alone and beside a job, with the load replaced."""
+"""Measure saves at half of the limit, with a simulated load."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import time
 from types import SimpleNamespace
 
 import pytest
+import yaml
 
-from provisioning.benchmarks import saves_beside
+from provisioning.benchmarks import results, saves_beside
 from provisioning.benchmarks.saves_beside import SavingRound, save_beside
 from provisioning.benchmarks.timed_requests import TimedReply
+from provisioning.environment import ROLES
 
 
 def test_replies_count_for_the_seconds_in_which_they_were_answered():
@@ -56,3 +58,8 @@ def test_saves_are_sent_at_half_of_the_limit_with_and_without_the_job(load, caps
     assert saves.during == pytest.approx(80, abs=5)
     assert saves.lost_percent == pytest.approx(20, abs=6)
     assert "% were lost" in capsys.readouterr().out
+
+
+def test_scores_are_measured_with_the_priority_of_their_worker():
+    defaults = yaml.safe_load((ROLES / "worker/defaults/main.yml").read_text())
+    assert defaults["scan_nice"] == results.NICE

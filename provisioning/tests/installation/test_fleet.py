@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from provisioning.environment import path_of_program
+from provisioning.environment import ROLES, path_of_program
 from provisioning.installation.playbook import (
     ANSIBLE,
     THIS_MACHINE,
@@ -325,6 +325,26 @@ def test_each_queue_has_its_own_workers(fleet):
         command = written[f"program:{name}"]["command"]
         assert f"--queues confirmed,long,scans --hostname {host}@%%h" in command
         assert "nice -n 10" in command
+
+
+def test_hosts_share_the_processor_by_priority_also_after_a_boot(tmp_path):
+    tasks = yaml.safe_load((ROLES / "common/tasks/main.yml").read_text())
+    [task] = [task for task in tasks if "by the priority" in task["name"]]
+    script = task["ansible.builtin.shell"]["cmd"]
+    running, kept = tmp_path / "running", tmp_path / "kept"
+    script = script.replace("/proc/sys/kernel/sched_autogroup_enabled", str(running))
+    script = script.replace("/etc/sysctl.d/60-groundswell.conf", str(kept))
+    for before, after in (("1\n", "0\n"), (None, None)):
+        if before:
+            running.write_text(before)
+        else:
+            # A container does not have it, or may not change it.
+            running.unlink()
+        subprocess.run(["/bin/sh", "-e", "-c", script], check=True)
+        assert (running.read_text() if running.exists() else None) == after
+        assert kept.read_text() == "kernel.sched_autogroup_enabled = 0\n"
+    # On a single machine the kernel is not this project's.
+    assert "'fleet' in groups" in task["when"]
 
 
 def test_messages_are_redelivered_only_after_the_longest_job(fleet):

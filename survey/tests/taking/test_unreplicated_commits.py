@@ -38,7 +38,7 @@ class Server:
             return [row[0] for row in cursor] if cursor.description else []
 
     def waiting(self, *, other_than: int = 0) -> list[int]:
-        """Return the processes whose commits wait for their standby."""
+        """Return the process IDs of commits that wait for a standby."""
         return [pid for pid in self.ask(WAITING) if pid != other_than]
 
     def waiting_backend(self) -> int:
