@@ -23,18 +23,18 @@ SECONDS_FOR_LIMIT = 10
 
 
 class SavingRound(NamedTuple):
-    # Answered within so many seconds.
+    # Answered within so many seconds, of those that were due in them.
     replies: list[TimedReply]
+    due: int
     seconds: float
 
     @classmethod
     def of(
         cls, replies: Sequence[TimedReply], began: float, ended: float
     ) -> SavingRound:
-        in_time = [
-            each for each in replies if began <= each.sent and each.answered <= ended
-        ]
-        return cls(in_time, ended - began)
+        answered = [each for each in replies if began <= each.answered <= ended]
+        due = sum(began <= each.sent <= ended for each in replies)
+        return cls(answered, due, ended - began)
 
 
 class SavesBeside(NamedTuple):
@@ -42,10 +42,8 @@ class SavesBeside(NamedTuple):
 
     alone: float
     during: float
-
-    @property
-    def lost_percent(self) -> float:
-        return 100 * (1 - self.during / self.alone)
+    # Of those that were due while the job ran, how many more were not answered then.
+    lost_percent: float
 
 
 def save_beside(
@@ -114,7 +112,9 @@ def _print_speeds(
             median, p95, _ = figures_of(times)
             rows.append((kind, median, p95, f"{speeds[-1]:,.1f}"))
     print_table(("saves, ms", "median", "p95", "saves/s"), rows)
-    saves = SavesBeside(*speeds)
+    due = sum(one.due for one in during)
+    answered = sum(len(one.replies) for one in during)
+    saves = SavesBeside(speeds[0], speeds[1], 100 * (1 - answered / due))
     print(
         f"The {name} took {took:.2f} s beside the saves, of which"
         f" {saves.lost_percent:.1f} % were lost."

@@ -15,15 +15,15 @@ from provisioning.environment import ROLES
 
 
 def test_replies_count_for_the_seconds_in_which_they_were_answered():
-    replies = [TimedReply(sent, 600, 0) for sent in (0.9, 1.0, 1.4, 1.5)]
+    replies = [TimedReply(sent, 600, 0) for sent in (0.3, 0.9, 1.0, 1.3, 1.5)]
     found = SavingRound.of(replies, 1.0, 2.0)
-    assert [each.sent for each in found.replies] == [1.0, 1.4]
-    assert found.seconds == 1.0
+    assert [each.sent for each in found.replies] == [0.9, 1.0, 1.3]
+    assert (found.due, found.seconds) == (3, 1.0)
 
 
 @pytest.fixture
 def load(monkeypatch):
-    """Serve 200 saves a second; while the job runs, 20 fewer than are due."""
+    """Serve 200 saves a second; while the job runs, the last fifth waits long."""
     load = SimpleNamespace(rates=[], job_runs=False)
 
     def send_requests(target, people, *, seconds, rate=0):
@@ -32,9 +32,12 @@ def load(monkeypatch):
         if not rate:
             return [TimedReply(began, 1, 0)] * int(200 * seconds)
         time.sleep(seconds)
-        number = round((rate - 20 * load.job_runs) * seconds)
+        number = round(rate * seconds)
+        in_time = number - load.job_runs * number // 5
         return [
-            TimedReply(began + place * seconds / number, 1, 0)
+            TimedReply(
+                began + place * seconds / number, 1 if place < in_time else 60_000, 0
+            )
             for place in range(number)
         ]
 
