@@ -70,7 +70,7 @@ def crowd(clean_tables, administration, staff):
             """
         )
         cursor.execute("ANALYZE survey_respondent, survey_identity")
-        # Counted when they were empty, they would be read whole for each person.
+        # Otherwise plans depend on when earlier tests had them counted.
         cursor.execute("ANALYZE accounts_school, accounts_district")
     return schools
 
