@@ -229,6 +229,7 @@ class SuspendedPool:
         path: str,
         accept: str = "text/html",
         *,
+        cookie: str = "",
         refused: int,
     ) -> list[bytes]:
         """Send so many requests; return the replies that come at once.
@@ -236,6 +237,7 @@ class SuspendedPool:
         Wait for `refused` replies, and a moment longer for any others.
         """
         head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAccept: {accept}\r\n"
+        head += f"Cookie: {cookie}\r\n" if cookie else ""
         asked = []
         for _ in range(count):
             each = socket.create_connection(("127.0.0.1", self.stack.port))
@@ -470,6 +472,13 @@ def test_starts_are_refused_first_and_finishes_last(stack, queue):
         assert reply.startswith(b"HTTP/1.1 503")
         assert b"You are in line" in reply
         assert re.search(rb"\r\nRefresh: (\d+)\r\n", reply)
+        assert b"\r\nSet-Cookie: waits=1; Max-Age=90; " in reply
+    # Each time the page waits longer, up to three times as long.
+    for waits, times in (("1", 2), ("2", 3), ("3", 3), ("x", 1)):
+        (reply,) = queue.join(1, "GET", "/", cookie=f"waits={waits}", refused=1)
+        assert b"\r\nSet-Cookie: waits=%d; " % times in reply
+        (seconds,) = re.findall(rb"\r\nRefresh: (\d+)\r\n", reply)
+        assert int(seconds) in {each * times for each in range(5, 20, 2)}
     with_a_code = queue.join(1, "POST", "/", refused=1)
     assert b"Your code was not read yet" in with_a_code[0]
     assert b"\r\nRefresh:" not in with_a_code[0]
@@ -490,6 +499,8 @@ def test_starts_are_refused_first_and_finishes_last(stack, queue):
     for reply in saves:
         assert reply.endswith(b'\r\n\r\n{"error":"overloaded"}')
         assert b"\r\nRetry-After: " in reply
+        # A script waits longer by itself.
+        assert b"\r\nSet-Cookie: " not in reply
     assert queue.join(50, "GET", "/take/complete/", refused=0) == []
     queue.move()
     finishes = queue.replies(queue.waiting[-50:], 50)
