@@ -2,9 +2,9 @@
 
 Ten times the load is ten times the people, who do what their browsers do: go
 on answering, keep what is not saved, and come again when they are told to.
-The knee is the goodput of a closed loop of saves. At 1x as many people turn
-their pages as ask for just that; others log in, open their survey again, and
-finish after their last page.
+The knee is the number of saves in a closed loop of all that people do: log in,
+open their survey again, save pages, and finish. At 1x as many people turn their
+pages as ask for just that.
 """
 
 from __future__ import annotations
@@ -51,11 +51,15 @@ from provisioning.load.target import target_of
 from provisioning.processes import cpu_seconds_by_group, machine_cpu_seconds
 
 TIMES = (1, 2, 5, 10)
-SECONDS = 12.0
-# Saves under way in the closed loop: four for each worker.
+# Longer than a refused browser waits: at first all come at once.
+SECONDS = 36.0
+CALM_SECONDS = 12.0
+# Requests under way in the closed loop: four for each worker.
 TOGETHER = 32
 KNEE_SECONDS = 6.0
-LOGIN_SECONDS = 120.0
+# Until what was under way has been answered.
+QUIET_SECONDS = 3.0
+LOGIN_SECONDS = 240.0
 # Share of the knee before and after the burst.
 CALM = 0.5
 RECOVERY_WINDOW = 2.0
@@ -68,8 +72,9 @@ PAGES = 20
 RETURNING = 0.5
 # Twice what the stack lets wait; it refuses the others at once.
 CONNECTIONS = 1500
-# Half of them save, in as many tabs as needed; the others finish.
-RESPONDENTS = 6000
+# So many save, in as many tabs as needed; the others finish.
+SAVERS = 3000
+RESPONDENTS = 10_000
 # As static/js/clock.js.
 FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
 CLASS_OF_VIEW = {LOGIN: START, DISPLAY: RESUME, COMPLETE: FINISH}
@@ -164,13 +169,18 @@ class OverloadRun:
         knee = self._find_knee()
         print(f"Knee: {knee:.0f} saves a second in a closed loop", flush=True)
         result = OverloadResult()
-        before = self._offer("before", CALM, knee, SECONDS)
+        before = self._offer("before", CALM, knee, CALM_SECONDS)
         print_figures(before.figures())
+        knees = [self._find_knee()]
         for times in TIMES:
             step = self._offer(f"{times}x", times, knee, SECONDS)
             result.steps.append(step)
+            if times == TIMES[-1]:
+                result.back = self._wait_for_recovery(before, knee)
+            # The machine may be faster or slower than it was.
+            knees.append(self._find_knee())
+            step.knee = (knees[-2] + knees[-1]) / 2
             print_figures(step.figures())
-        result.back = self._wait_for_recovery(before, knee)
         self.engine.close()
         return result
 
@@ -191,8 +201,7 @@ class OverloadRun:
         """Let another respondent finish after every so many saves."""
         self.saves += 1
         if self.saves % PAGES == 0 and (finisher := next(self.finishers, None)):
-            steps = (finisher.review, finisher.finish)
-            self._send_each(request() for request in steps)
+            self._send_each(self._finish(finisher))
 
     def _log_in(self) -> None:
         self.engine.at(clock() + LOGIN_SECONDS, self.engine.stop)
@@ -203,20 +212,33 @@ class OverloadRun:
             raise Refusal("Nobody could log in")
         for person in inside:
             person.accept = HTML
-        half = len(inside) // 2
         # A respondent who has finished can't save: others do that.
-        self.savers = itertools.cycle(inside[:half])
-        self.finishers = iter(inside[half:])
+        self.savers = itertools.cycle(inside[:SAVERS])
+        self.finishers = iter(inside[SAVERS:])
 
     def _find_knee(self) -> float:
-        pages = len(self.survey.pages)
-        turns = (
-            save_requests(saver, [self.random.randint(1, pages)])
-            for saver in self.savers
-        )
-        crowd = Crowd(self.engine, turns)
+        self._resize(0)
+        self.engine.run(until=clock() + QUIET_SECONDS)
+        crowd = Crowd(self.engine, self._mixed_visits())
         tally = crowd.run_closed(together=TOGETHER, seconds=KNEE_SECONDS)
         return tally.per_second(SAVE_VIEW)
+
+    def _mixed_visits(self) -> Iterator[Iterator[Request]]:
+        """Yield what people do, in the proportions of the steps."""
+        pages = len(self.survey.pages)
+        while True:
+            for saver in itertools.islice(self.savers, PAGES):
+                yield save_requests(saver, [self.random.randint(1, pages)])
+            yield login_requests(self._newcomer())
+            if self.random.random() < RETURNING:
+                yield iter([next(self.savers).display()])
+            if finisher := next(self.finishers, None):
+                yield self._finish(finisher)
+
+    @staticmethod
+    def _finish(person: Respondent) -> Iterator[Request]:
+        yield person.review()
+        yield person.finish()
 
     def _send_each(self, requests: Iterator[Request]) -> None:
         """Send requests in turn, each as often as needed, as the busy page does."""
@@ -226,8 +248,10 @@ class OverloadRun:
         burst = self.burst
 
         def receive(exchange: Exchange) -> None:
-            if self.count(CLASS_OF_VIEW[request.kind], exchange, None):
-                request.check(exchange)
+            is_served = self.count(CLASS_OF_VIEW[request.kind], exchange, None)
+            # A refusal too has a cookie.
+            request.check(exchange)
+            if is_served:
                 self._send_each(requests)
             else:
                 wait = retry_after(exchange.reply) or THINKING
@@ -237,7 +261,8 @@ class OverloadRun:
             nonlocal burst
             if burst == self.burst or self.random.random() < self.staying:
                 burst = self.burst
-                self.engine.ask(request.data, receive)
+                data = request.again() if request.again else request.data
+                self.engine.ask(data, receive)
 
         self.engine.ask(request.data, receive)
 
@@ -266,8 +291,10 @@ class OverloadRun:
         return step
 
     def _log_in_again(self, due: float) -> None:
-        newcomer = Respondent(next(self.savers).code, self.survey, self.target)
-        self._send_each(login_requests(newcomer))
+        self._send_each(login_requests(self._newcomer()))
+
+    def _newcomer(self) -> Respondent:
+        return Respondent(next(self.savers).code, self.survey, self.target)
 
     def _open_again(self, due: float) -> None:
         self._send_each(iter([next(self.savers).display()]))

@@ -92,6 +92,8 @@ class Request:
     check_reply: Callable[[Reply], str]
     # Of a save only.
     revision: int = 0
+    # Returns the same request with the cookies of now.
+    again: Callable[[], bytes] | None = None
 
     def check(self, exchange: Exchange) -> str:
         """Return the name of what went wrong, or ""; keep what the reply brings."""
@@ -278,16 +280,18 @@ class Respondent:
                 f"{self._origin}Content-Type: application/x-www-form-urlencoded\r\n"
                 f"Content-Length: {len(body)}\r\n"
             )
-        data = (
-            f"{method} {path} HTTP/1.1\r\n{self._host}Accept: {accept}\r\n{headers}"
-            f"{self._cookie_line}\r\n{body}"
-        ).encode()
+
+        def data() -> bytes:
+            return (
+                f"{method} {path} HTTP/1.1\r\n{self._host}Accept: {accept}\r\n"
+                f"{headers}{self._cookie_line}\r\n{body}"
+            ).encode()
 
         def check(reply: Reply) -> str:
             self._keep_cookies(reply)
             return check_status(reply, status or 200) or check_page(reply)
 
-        return Request(kind, data, check)
+        return Request(kind, data(), check, again=data)
 
     def _has_cookie(self, name: str) -> Callable[[Reply], str]:
         return lambda reply: "" if name in self.cookies else "no cookie"

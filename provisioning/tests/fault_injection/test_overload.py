@@ -286,7 +286,10 @@ def test_a_whole_run_logs_in_finds_the_knee_and_offers_each_step(monkeypatch, ca
     for name, value in {
         "TIMES": (1, 4),
         "SECONDS": 1.0,
+        "CALM_SECONDS": 0.5,
         "KNEE_SECONDS": 0.5,
+        "QUIET_SECONDS": 0.2,
+        "SAVERS": 10,
         "RECOVERY_WINDOW": 0.5,
         "RECOVERY_LIMIT": 1.0,
         "CONNECTIONS": 64,
@@ -302,13 +305,13 @@ def test_a_whole_run_logs_in_finds_the_knee_and_offers_each_step(monkeypatch, ca
         "language": "en",
         "pages": [{"items": [{"name": "q1", "values": ["1", "2"]}]}] * 2,
     }
-    people = [(n, f"CODE{n}") for n in range(20)]
+    people = [(n, f"CODE{n}") for n in range(40)]
 
     result = OverloadRun(stack, Rehearsal(1, described, people), seed=1).run()
     server.close()
 
     logins = [each for each in server.requests if each.startswith(b"POST / ")]
-    assert {b"code=CODE%d&" % n for n in range(20)} <= {
+    assert {b"code=CODE%d&" % n for n in range(40)} <= {
         each.partition(b"\r\n\r\n")[2].partition(b"csrf")[0] for each in logins
     }
     assert [step.name for step in result.steps] == ["1x", "4x"]
