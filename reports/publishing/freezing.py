@@ -27,7 +27,7 @@ from reports.models import Calibration, Publication, Scoring
 from reports.rate_lines import percent
 from reports.results.reading import LEVELS
 from reports.results.visible import Place, VisibleGroup, visible_groups
-from reports.school_report.report import frame_language_for
+from reports.school_report.report import report_language_for
 from reports.scores.scale import PEOPLE
 from reports.scores.visible import Scores, visible_scores
 from reports.visible_rates import lines_for_everybody
@@ -255,7 +255,7 @@ class Freezer:
         benchmarks = [one.anchored_to or one for one in calibrations]
         titles, of_benchmarks = {}, {}
         for code in languages:
-            with translation.override(frame_language_for(code)):
+            with translation.override(report_language_for(code)):
                 titles[code] = administration.title
                 found = {one.administration.title for one in benchmarks}
                 of_benchmarks[code] = sorted(found)

@@ -22,7 +22,7 @@ from reports.results.layout import Measured
 from reports.results.reading import LEVELS, ItemDistribution
 from reports.results.visible import VisibleGroup
 from reports.school_report.parts import ReportPart, ScoreLine
-from reports.school_report.report import frame_language_for
+from reports.school_report.report import report_language_for
 from reports.scores.visible import VisibleScore
 from reports.scores.words import band_ranges
 from survey.definitions.schema import MeasureDefinition, Texts
@@ -88,7 +88,11 @@ class PublicPage:
 
     @property
     def frame_language(self) -> str:
-        return frame_language_for(self.language)
+        return report_language_for(self.language)
+
+    @property
+    def direction(self) -> str:
+        return messages.direction(self.frame_language)
 
     @property
     def title(self) -> str:

@@ -31,7 +31,7 @@ from reports.publishing.freezing import STATE
 from reports.publishing.page import PublicPage
 from reports.results.reading import LEVELS
 from reports.results.visible import Place
-from reports.school_report.report import frame_language_for
+from reports.school_report.report import report_language_for
 from survey.taking import messages
 
 P = ParamSpec("P")
@@ -43,7 +43,7 @@ MOST_FOUND = 50
 LONGEST_TEXT = 100
 LARGEST_KEY = 2**63 - 1
 # Of all texts that are not the survey's.
-FRAME_LANGUAGES = ["en", "es"]
+FRAME_LANGUAGES = ["en", "ar", "es"]
 
 PublicView = Callable[Concatenate[HttpRequest, P], HttpResponse]
 
@@ -297,7 +297,7 @@ def _page(
 ) -> HttpResponse:
     language = language or _language(request, FRAME_LANGUAGES)
     chosen = request.GET.get("language", "")
-    frame_language = frame_language_for(language)
+    frame_language = report_language_for(language)
     with translation.override(frame_language):
         # Without the request: no context processor reads a cookie.
         html = render_to_string(
@@ -306,6 +306,7 @@ def _page(
                 **context,
                 "language": language,
                 "frame_language": frame_language,
+                "direction": messages.direction(frame_language),
                 "languages": [(code, own_name(code)) for code in languages or []],
                 "chosen": f"?language={chosen}" if chosen else "",
             },

@@ -87,17 +87,13 @@ class SchoolReport:
         }
 
 
-def frame_language_for(language: str) -> str:
-    """Return the console's language that fits a survey's, or English."""
-    base = language.lower().split("-")[0]
-    return base if base in dict(settings.LANGUAGES) else "en"
-
-
 def report_language_for(language: str) -> str:
-    """Return the language of a report's own texts: more than the console's."""
+    """Return the language of a report's own texts that fits a survey's, or English."""
     base = language.lower().split("-")[0]
+    # More than the console's.
     catalog = settings.LOCALE_PATHS[1] / base / "LC_MESSAGES" / "django.mo"
-    return base if catalog.is_file() else frame_language_for(language)
+    is_known = base in dict(settings.LANGUAGES) or catalog.is_file()
+    return base if is_known else "en"
 
 
 def school_report(

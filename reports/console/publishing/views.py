@@ -27,7 +27,7 @@ from reports.publishing.publications import (
 )
 from reports.results.access import administration_or_404
 from reports.results.reading import LEVELS
-from reports.school_report.report import frame_language_for
+from reports.school_report.report import report_language_for
 from survey.administrations import administrations_for
 from survey.models import Administration
 
@@ -119,6 +119,7 @@ def publishing_preview(request: StaffRequest, pk: int) -> HttpResponse:
                 "is_preview": True,
                 "language": page.language,
                 "frame_language": page.frame_language,
+                "direction": page.direction,
             },
         )
     return HttpResponse(html)
@@ -137,7 +138,7 @@ def _page_of(
     schools = sum(1 for place in places if place.level == LEVELS.SCHOOL.value)
     frame = freezer.frame(schools)
     language = language_to_read(frame["languages"])
-    with translation.override(frame_language_for(language)):
+    with translation.override(report_language_for(language)):
         return PublicPage(frame, language, chosen)
 
 

@@ -76,6 +76,7 @@ def test_public_pages_are_accessible(device, server, staff, fall, publish, schem
         f"/results/{fall.pk}/?q=lin",
         f"/results/{fall.pk}/districts/{staff.riverside.pk}/",
         f"/results/{fall.pk}/schools/{staff.lincoln.pk}/?language=es",
+        f"/results/{fall.pk}/schools/{staff.lincoln.pk}/?language=ar",
         f"/results/{fall.pk}/schools/{staff.washington.pk}/",
         f"/results/schools/{staff.lincoln.pk}/",
     ):

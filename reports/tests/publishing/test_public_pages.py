@@ -71,6 +71,20 @@ class TestPages:
         assert "Escuela segura" in accepted.text
         assert accepted.headers["Vary"] == "Accept-Language"
 
+    def test_pages_in_arabic_are_arabic_from_right_to_left(self, staff, fall, publish):
+        publish(fall)
+        text = page("published_school", fall.pk, staff.lincoln.pk, language="ar").text
+        assert '<html lang="ar" dir="rtl">' in text
+        assert "أكمل الاستبيان 60 من أصل 60: معدل الاستجابة 100 %." in text
+        assert "مدرسة آمنة" in text
+        assert "نقطة من 99" in text
+        assert "How to read this page" not in text
+        listed = Client().get(
+            reverse("published_list"), headers={"accept-language": "ar,en;q=0.5"}
+        )
+        assert '<html lang="ar" dir="rtl">' in listed.text
+        assert "نتائج الاستبيان" in listed.text
+
     def test_a_school_without_a_report_has_a_clear_page(self, staff, fall, publish):
         publish(fall)
         found = page("published_school", fall.pk, staff.washington.pk)
