@@ -2,9 +2,9 @@
 
 Ten times the load is ten times the people, who do what their browsers do: go
 on answering, keep what is not saved, and come again when they are told to.
-The knee is the number of saves in a closed loop of all that people do: log in,
-open their survey again, save pages, and finish. At 1x as many people turn their
-pages as ask for just that.
+The knee is the number of saves a second in a closed loop of all that people do:
+log in, open their survey again, save pages, and finish. At 1x, people together send
+that many saves a second.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ from provisioning.load.target import target_of
 from provisioning.processes import cpu_seconds_by_group, machine_cpu_seconds
 
 TIMES = (1, 2, 5, 10)
-# Longer than a refused browser waits: at first all come at once.
+# At first all come at once, and then those who were refused come again.
 SECONDS = 36.0
 CALM_SECONDS = 12.0
 # Requests under way in the closed loop: four for each worker.
 TOGETHER = 32
 KNEE_SECONDS = 6.0
-# Until what was under way has been answered.
+# Time to drain pending requests.
 QUIET_SECONDS = 3.0
 LOGIN_SECONDS = 240.0
 # Share of the knee before and after the burst.
@@ -170,18 +170,20 @@ class OverloadRun:
         print(f"Knee: {knee:.0f} saves a second in a closed loop", flush=True)
         result = OverloadResult()
         before = self._offer("before", CALM, knee, CALM_SECONDS)
+        before.knee = knee
         print_figures(before.figures())
-        knees = [self._find_knee()]
         for times in TIMES:
+            # The machine may be faster or slower than it was.
+            knee = self._find_knee()
             step = self._offer(f"{times}x", times, knee, SECONDS)
             result.steps.append(step)
             if times == TIMES[-1]:
-                result.back = self._wait_for_recovery(before, knee)
-            # The machine may be faster or slower than it was.
-            knees.append(self._find_knee())
-            step.knee = (knees[-2] + knees[-1]) / 2
+                result.back = self._wait_for_recovery(before, before.knee)
+            step.knee = (knee + self._find_knee()) / 2
             print_figures(step.figures())
         self.engine.close()
+        if next(self.finishers, None) is None:
+            raise Refusal("There were too few respondents: nobody was left to finish")
         return result
 
     def count(self, name: str, exchange: Exchange, receipt: Receipt | None) -> bool:
@@ -208,8 +210,8 @@ class OverloadRun:
         logins = map(login_requests, self.respondents)
         Crowd(self.engine, logins).run_closed(together=8)
         inside = [person for person in self.respondents if person.tag]
-        if not inside:
-            raise Refusal("Nobody could log in")
+        if len(inside) < len(self.respondents):
+            raise Refusal(f"Only {len(inside)} could log in")
         for person in inside:
             person.accept = HTML
         # A respondent who has finished can't save: others do that.
@@ -217,6 +219,8 @@ class OverloadRun:
         self.finishers = iter(inside[SAVERS:])
 
     def _find_knee(self) -> float:
+        # Late replies are of no step.
+        self.step = OverloadStep("")
         self._resize(0)
         self.engine.run(until=clock() + QUIET_SECONDS)
         crowd = Crowd(self.engine, self._mixed_visits())
@@ -224,7 +228,7 @@ class OverloadRun:
         return tally.per_second(SAVE_VIEW)
 
     def _mixed_visits(self) -> Iterator[Iterator[Request]]:
-        """Yield what people do, in the proportions of the steps."""
+        """Yield visits in the proportions of a step."""
         pages = len(self.survey.pages)
         while True:
             for saver in itertools.islice(self.savers, PAGES):
@@ -249,7 +253,7 @@ class OverloadRun:
 
         def receive(exchange: Exchange) -> None:
             is_served = self.count(CLASS_OF_VIEW[request.kind], exchange, None)
-            # A refusal too has a cookie.
+            # Keep the cookie of a refusal.
             request.check(exchange)
             if is_served:
                 self._send_each(requests)

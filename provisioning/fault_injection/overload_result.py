@@ -151,7 +151,7 @@ class OverloadResult:
     def described(self) -> dict[str, object]:
         return {
             "steps": [step.figures() for step in self.steps],
-            "peak": round(self.peak, 3),
+            "best_goodput": round(self.peak, 3),
             "kept": self.kept(),
             "kept_per_core": self.kept_per_core(),
             "back_after_seconds": self.back,

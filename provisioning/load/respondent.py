@@ -92,7 +92,7 @@ class Request:
     check_reply: Callable[[Reply], str]
     # Of a save only.
     revision: int = 0
-    # Returns the same request with the cookies of now.
+    # Returns the same request with current cookies.
     again: Callable[[], bytes] | None = None
 
     def check(self, exchange: Exchange) -> str:

@@ -23,7 +23,7 @@ append_only = import_module("accounts.migrations.0003_audit_is_append_only")
 
 # They are the same for each test.
 KEPT = {"django_content_type", "auth_permission"}
-# Deleted rows stay in their files for a while, and would slow down later tests.
+# Deleted rows stay in their files, and would slow down later tests.
 LARGE = 2**20
 
 

@@ -183,6 +183,13 @@ def test_each_request_of_a_login_is_repeated_until_it_is_served(run):
     assert len(run.step.served["resumes"]) == 1
 
 
+def test_a_refused_request_is_sent_again_with_the_cookie_of_the_refusal(run):
+    run._send_each(login_requests(Respondent("CODE", SURVEY, TARGET)))
+    reply(run.engine, 503, "Retry-After: 3\r\nSet-Cookie: waits=1; Max-Age=90; Path=/")
+    run.engine.due.pop()[1]()
+    assert b"Cookie: waits=1\r\n" in run.engine.asked[-1][0]
+
+
 def test_people_of_an_earlier_burst_may_give_up(run):
     newcomer = Respondent("CODE", SURVEY, TARGET)
     run._send_each(login_requests(newcomer))
@@ -220,6 +227,16 @@ def test_the_cpu_of_the_load_is_reported_but_excuses_nothing():
     assert result.kept_per_core()["10x"] > 0.93
     assert result.kept()["10x"] == 0.85
     assert result.shortcomings() == ["10x: 85% of the best goodput"]
+
+
+def test_a_machine_that_became_slower_has_lost_no_goodput():
+    slower = step("10x", saved=600)
+    slower.knee = 0.6
+    assert OverloadResult([step(), slower], back=4.0).shortcomings() == []
+    # With the same machine, it has.
+    slower.knee = 1.0
+    result = OverloadResult([step(), slower], back=4.0)
+    assert result.shortcomings() == ["10x: 60% of the best goodput"]
 
 
 def test_saving_has_recovered_when_it_is_as_fast_as_before(run, monkeypatch):
@@ -290,6 +307,8 @@ def test_a_whole_run_logs_in_finds_the_knee_and_offers_each_step(monkeypatch, ca
         "KNEE_SECONDS": 0.5,
         "QUIET_SECONDS": 0.2,
         "SAVERS": 10,
+        # The server refuses more.
+        "TOGETHER": 8,
         "RECOVERY_WINDOW": 0.5,
         "RECOVERY_LIMIT": 1.0,
         "CONNECTIONS": 64,
@@ -305,13 +324,13 @@ def test_a_whole_run_logs_in_finds_the_knee_and_offers_each_step(monkeypatch, ca
         "language": "en",
         "pages": [{"items": [{"name": "q1", "values": ["1", "2"]}]}] * 2,
     }
-    people = [(n, f"CODE{n}") for n in range(40)]
+    people = [(n, f"CODE{n}") for n in range(400)]
 
     result = OverloadRun(stack, Rehearsal(1, described, people), seed=1).run()
     server.close()
 
     logins = [each for each in server.requests if each.startswith(b"POST / ")]
-    assert {b"code=CODE%d&" % n for n in range(40)} <= {
+    assert {b"code=CODE%d&" % n for n in range(400)} <= {
         each.partition(b"\r\n\r\n")[2].partition(b"csrf")[0] for each in logins
     }
     assert [step.name for step in result.steps] == ["1x", "4x"]
@@ -322,7 +341,7 @@ def test_a_whole_run_logs_in_finds_the_knee_and_offers_each_step(monkeypatch, ca
     assert all(b"reviewed=token" in each for each in finished)
     assert set(result.described()) == {
         "steps",
-        "peak",
+        "best_goodput",
         "kept",
         "kept_per_core",
         "back_after_seconds",

@@ -482,6 +482,7 @@ def test_starts_are_refused_first_and_finishes_last(stack, queue):
     with_a_code = queue.join(1, "POST", "/", refused=1)
     assert b"Your code was not read yet" in with_a_code[0]
     assert b"\r\nRefresh:" not in with_a_code[0]
+    assert b"\r\nSet-Cookie:" not in with_a_code[0]
 
     # An open tab asks for the code again: it counts as a resumed survey.
     assert queue.join(1, "GET", "/", "application/json", refused=0) == []
@@ -491,6 +492,7 @@ def test_starts_are_refused_first_and_finishes_last(stack, queue):
         assert b"Your answers are safe" in reply
         assert b"in line" not in reply
         assert re.search(rb"\r\nRetry-After: (\d+)\r\nRefresh: \1\r\n", reply)
+        assert b"\r\nSet-Cookie: waits=1; " in reply
 
     saves = queue.join(
         bounds["saves"] + 3, "POST", "/take/pages/1/", "application/json", refused=3
