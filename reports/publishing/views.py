@@ -13,6 +13,7 @@ from functools import wraps
 from typing import Concatenate, NoReturn, ParamSpec
 
 from babel import Locale, UnknownLocaleError
+from django.conf import settings
 from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.loader import render_to_string
@@ -42,8 +43,11 @@ FRESH, REFRESHING = 20, 10
 MOST_FOUND = 50
 LONGEST_TEXT = 100
 LARGEST_KEY = 2**63 - 1
-# Of all texts that are not the survey's.
-FRAME_LANGUAGES = ["en", "ar", "es"]
+# Languages of built-in texts.
+FRAME_LANGUAGES = [
+    *dict(settings.LANGUAGES),
+    *sorted(path.name for path in settings.LOCALE_PATHS[1].iterdir() if path.is_dir()),
+]
 
 PublicView = Callable[Concatenate[HttpRequest, P], HttpResponse]
 

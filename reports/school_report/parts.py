@@ -27,6 +27,7 @@ from survey.taking.rendering import Localizer, Text, html_of
 
 # Between parts of a list, such as two scores.
 COMMA = pgettext_lazy("list", ", ")
+SEMICOLON = pgettext_lazy("list", "; ")
 # Units of a strip in a score.
 STRIP = 2
 

@@ -7,8 +7,8 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from django.conf import settings
@@ -49,45 +49,51 @@ def pdf_files(
 ) -> dict[str, bytes]:
     """Turn HTML documents into tagged PDF files (PDF/UA-1). Raises NoPdf.
 
-    By name, in two processes at most, which end when they are made.
+    Keys are names. Uses two processes at most, which have ended afterwards.
     """
     if seconds is None:
-        seconds = SECONDS * max(1, len(documents) // 5)
-    with tempfile.TemporaryDirectory() as top, ThreadPoolExecutor(PROCESSES) as threads:
+        seconds = SECONDS * max(1, len(documents) // (5 * PROCESSES))
+    with tempfile.TemporaryDirectory() as top:
         folders = {
-            name: Path(top, str(n % PROCESSES)) for n, name in enumerate(documents)
+            name: Path(top, str(number % PROCESSES))
+            for number, name in enumerate(documents)
         }
         for name, folder in folders.items():
             folder.mkdir(exist_ok=True)
             (folder / f"{name}.html").write_text(documents[name])
-        made = [
-            threads.submit(_make_pdf_files, folder, seconds)
-            for folder in dict.fromkeys(folders.values())
-        ]
-        for each in made:
-            each.result()
+        _run_processes([*dict.fromkeys(folders.values())], seconds)
         return {
             name: (folder / f"{name}.pdf").read_bytes()
             for name, folder in folders.items()
         }
 
 
-def _make_pdf_files(folder: Path, seconds: float) -> None:
-    """Make a PDF file of each document in a folder, in a process of its own."""
+def _run_processes(folders: Sequence[Path], seconds: float) -> None:
+    """Make the PDF files in folders, each in a process of its own."""
+    deadline = time.monotonic() + seconds
+    running: list[subprocess.Popen[bytes]] = []
     try:
-        subprocess.run(  # noqa: S603
-            [
-                *(sys.executable, "-m", "reports.school_report.pdf_process"),
-                *(folder, settings.BASE_DIR / "static"),
-            ],
-            cwd=settings.BASE_DIR,
-            # Nothing of ours, such as the password of the database.
-            env={"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8"},
-            capture_output=True,
-            check=True,
-            text=True,
-            timeout=seconds,
-        )
-    except subprocess.SubprocessError as error:
-        log.exception("No PDF: %s", getattr(error, "stderr", ""))
+        for folder in folders:
+            command = [sys.executable, "-m", "reports.school_report.pdf_process"]
+            with (folder / "log").open("wb") as output:
+                process = subprocess.Popen(  # noqa: S603
+                    [*command, folder, settings.BASE_DIR / "static"],
+                    cwd=settings.BASE_DIR,
+                    # Nothing of ours, such as the password of the database.
+                    env={"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8"},
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                )
+            running.append(process)
+        for folder, process in zip(folders, running, strict=True):
+            if process.wait(max(0.0, deadline - time.monotonic())):
+                log.error("No PDF: %s", (folder / "log").read_text(errors="replace"))
+                raise NoPdf
+    except (OSError, subprocess.TimeoutExpired) as error:
+        log.exception("No PDF")
         raise NoPdf from error
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()

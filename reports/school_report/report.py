@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 from django.conf import settings
 from django.utils.translation import gettext as _
@@ -87,8 +87,9 @@ class SchoolReport:
         }
 
 
+@cache
 def report_language_for(language: str) -> str:
-    """Return the language of a report's own texts that fits a survey's, or English."""
+    """Return the language of built-in texts: the survey's if known, or English."""
     base = language.lower().split("-")[0]
     # More than the console's.
     catalog = settings.LOCALE_PATHS[1] / base / "LC_MESSAGES" / "django.mo"

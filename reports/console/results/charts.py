@@ -15,6 +15,7 @@ from django.utils.translation import ngettext
 from reports.results.layout import Measured
 from reports.results.reading import ItemDistribution
 from reports.results.visible import VisibleGroup
+from reports.school_report.parts import COMMA, SEMICOLON
 from reports.scores.words import CERTAIN, signed
 from reports.suppression import HIDDEN
 from survey.definitions.schema import Measures, SurveyDefinition
@@ -424,7 +425,7 @@ def sentence(kind: ChartKind, rows: Sequence[ChartRow], on_scale: int) -> str:
     if kind == "scale":
         upper = slice(on_scale - on_scale // 2, on_scale)
         labels = [segment.label for segment in rows[0].segments[upper]]
-        said = _(" or ").join(f"“{label}”" for label in labels)
+        said = _(" or ").join(_("“%(label)s”") % {"label": one} for one in labels)
 
         def say(row: ChartRow) -> float:
             return sum(segment.width for segment in row.segments[upper])
@@ -454,10 +455,10 @@ def sentence(kind: ChartKind, rows: Sequence[ChartRow], on_scale: int) -> str:
             "answer": rows[0].segments[most].label,
             "percent": f"{say(rows[0]):.0f}",
         }
-    others = ", ".join(
+    others = str(COMMA).join(
         f"{row.place}: {say(row):.0f} %" for row in shown[1:] if not row.is_earlier
     )
-    words = f"{first}; {others}." if others else f"{first}."
+    words = f"{first}{SEMICOLON}{others}." if others else f"{first}."
     for row in shown[1:]:
         if row.is_earlier:
             words += f" {change(rows[0], row, say)}"
@@ -503,7 +504,7 @@ def _number_sentence(shown: Sequence[ChartRow]) -> str:
         for row in others
         if row.mean is not None and not row.is_earlier
     ]
-    words = f"{words}; {', '.join(means)}." if means else f"{words}."
+    words = f"{words}{SEMICOLON}{str(COMMA).join(means)}." if means else f"{words}."
     for row in others:
         if row.is_earlier and row.mean is not None:
             difference = first.mean - row.mean

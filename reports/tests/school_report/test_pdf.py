@@ -158,15 +158,45 @@ def test_no_drawing_shows_an_image(tmp_path):
 def test_the_process_has_no_secrets(monkeypatch):
     seen = {}
 
-    def run(command, **options):
+    def start(command, **options):
         seen.update(options["env"])
-        raise subprocess.TimeoutExpired(command, 1)
+        raise OSError
 
     monkeypatch.setenv("GROUNDSWELL_SECRET_KEY", "secret")
-    monkeypatch.setattr("reports.school_report.pdf.subprocess.run", run)
+    monkeypatch.setattr("reports.school_report.pdf.subprocess.Popen", start)
     with pytest.raises(NoPdf):
         pdf_files({"a": ""})
     assert set(seen) == {"PATH", "LANG"}
+
+
+def test_two_processes_make_many_documents():
+    pages = {name: PAGE.format(head="", body=name) for name in ("a", "b", "c")}
+    files = pdf_files(pages)
+    assert list(files) == ["a", "b", "c"]
+    assert all(content.startswith(b"%PDF") for content in files.values())
+
+
+@pytest.mark.parametrize("bad", ["a", "b"])
+def test_one_that_fails_ends_both_processes(bad, monkeypatch, caplog):
+    started = []
+    popen = subprocess.Popen
+
+    def start(command, **options):
+        started.append(popen(command, **options))
+        return started[-1]
+
+    monkeypatch.setattr("reports.school_report.pdf.subprocess.Popen", start)
+    # The document is a folder, which cannot be read.
+    monkeypatch.setattr(
+        Path,
+        "write_text",
+        lambda path, text: path.mkdir() if path.stem == bad else path.write_bytes(b""),
+    )
+    with pytest.raises(NoPdf):
+        pdf_files({"a": "", "b": ""})
+    assert len(started) == 2
+    assert all(process.returncode is not None for process in started)
+    assert "IsADirectoryError" in caplog.text
 
 
 def test_a_document_that_takes_too_long_is_given_up():
