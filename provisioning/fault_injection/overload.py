@@ -13,6 +13,7 @@ import gc
 import itertools
 import resource
 import time
+from collections import deque
 from collections.abc import Iterator
 from random import Random
 
@@ -72,9 +73,11 @@ PAGES = 20
 RETURNING = 0.5
 # Twice what the stack lets wait; it refuses the others at once.
 CONNECTIONS = 1500
-# So many save, in as many tabs as needed; the others finish.
+# So many save, in as many tabs as needed. Others finish, first of all those who are
+# inside before; their places are taken by people who log in meanwhile.
 SAVERS = 3000
-RESPONDENTS = 10_000
+FINISHERS = 3000
+RESPONDENTS = 40_000
 # As static/js/clock.js.
 FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
 CLASS_OF_VIEW = {LOGIN: START, DISPLAY: RESUME, COMPLETE: FINISH}
@@ -155,10 +158,13 @@ class OverloadRun:
         # Number of the burst, and the share of earlier people who stay after it.
         self.burst = 0
         self.staying = 1.0
+        codes = [code for _, code in rehearsal.people]
         self.respondents = [
             Respondent(code, self.survey, self.target, seed=seed, accept=JSON)
-            for _, code in rehearsal.people
+            for code in codes[: SAVERS + FINISHERS]
         ]
+        # A login ends the session that its code had, so each has a code of its own.
+        self.newcomers = iter(codes[SAVERS + FINISHERS :])
 
     def run(self) -> OverloadResult:
         self._log_in()
@@ -182,7 +188,7 @@ class OverloadRun:
             step.knee = (knee + self._find_knee()) / 2
             print_figures(step.figures())
         self.engine.close()
-        if next(self.finishers, None) is None:
+        if not self.finishers:
             raise Refusal("There were too few respondents: nobody was left to finish")
         return result
 
@@ -202,8 +208,8 @@ class OverloadRun:
     def count_saved_page(self) -> None:
         """Let another respondent finish after every so many saves."""
         self.saves += 1
-        if self.saves % PAGES == 0 and (finisher := next(self.finishers, None)):
-            self._send_each(self._finish(finisher))
+        if self.saves % PAGES == 0 and self.finishers:
+            self._send_each(self._finish(self.finishers.popleft()))
 
     def _log_in(self) -> None:
         self.engine.at(clock() + LOGIN_SECONDS, self.engine.stop)
@@ -216,7 +222,7 @@ class OverloadRun:
             person.accept = HTML
         # A respondent who has finished can't save: others do that.
         self.savers = itertools.cycle(inside[:SAVERS])
-        self.finishers = iter(inside[SAVERS:])
+        self.finishers = deque(inside[SAVERS:])
 
     def _find_knee(self) -> float:
         # Late replies are of no step.
@@ -233,11 +239,20 @@ class OverloadRun:
         while True:
             for saver in itertools.islice(self.savers, PAGES):
                 yield save_requests(saver, [self.random.randint(1, pages)])
-            yield login_requests(self._newcomer())
+            yield self._enter()
             if self.random.random() < RETURNING:
                 yield iter([next(self.savers).display()])
-            if finisher := next(self.finishers, None):
-                yield self._finish(finisher)
+            if self.finishers:
+                yield self._finish(self.finishers.popleft())
+
+    def _enter(self) -> Iterator[Request]:
+        """Log in somebody who will be among those who finish."""
+        code = next(self.newcomers, None)
+        if code is None:
+            raise Refusal("There were too few respondents: nobody was left to log in")
+        newcomer = Respondent(code, self.survey, self.target, seed=self.seed)
+        yield from login_requests(newcomer)
+        self.finishers.append(newcomer)
 
     @staticmethod
     def _finish(person: Respondent) -> Iterator[Request]:
@@ -279,7 +294,7 @@ class OverloadRun:
         self._resize(round(times * knee * THINKING))
         self.step = step = OverloadStep(name, people=len(self.tabs))
         rate = times * knee / PAGES
-        for act, share in ((self._log_in_again, 1.0), (self._open_again, RETURNING)):
+        for act, share in ((self._log_in_another, 1.0), (self._open_again, RETURNING)):
             schedule_arrivals(
                 self.engine,
                 act,
@@ -294,11 +309,8 @@ class OverloadRun:
         step.others_cpu = (self._cpu_of_others() - others) / step.seconds
         return step
 
-    def _log_in_again(self, due: float) -> None:
-        self._send_each(login_requests(self._newcomer()))
-
-    def _newcomer(self) -> Respondent:
-        return Respondent(next(self.savers).code, self.survey, self.target)
+    def _log_in_another(self, due: float) -> None:
+        self._send_each(self._enter())
 
     def _open_again(self, due: float) -> None:
         self._send_each(iter([next(self.savers).display()]))

@@ -13,7 +13,7 @@ from provisioning.percentiles import percentile
 # What can be refused, in the order in which it has to be shed.
 CLASSES = ("starts", "resumes", "saves", "finishes")
 START, RESUME, SAVE, FINISH = CLASSES
-# Share of the best goodput that has to remain.
+# Share of the knee that has to remain.
 REQUIRED_GOODPUT = 0.9
 # Milliseconds until a refusal at most: a queue of one second, and a save.
 REFUSAL_LIMIT = 2000
@@ -91,9 +91,9 @@ class OverloadStep:
             "others_cpu": round(self.others_cpu, 2),
         }
 
-    def shortcomings(self, peak: float) -> Iterator[str]:
-        if self.goodput / peak < REQUIRED_GOODPUT:
-            yield f"{self.goodput / peak:.0%} of the best goodput"
+    def shortcomings(self) -> Iterator[str]:
+        if self.goodput < REQUIRED_GOODPUT:
+            yield f"{self.goodput:.0%} of the saves that it could serve"
         if (refused_p95 := p95_ms(self.refusals)) > REFUSAL_LIMIT:
             yield f"refused after {refused_p95:.0f} ms"
         if self.impolite:
@@ -113,13 +113,9 @@ class OverloadResult:
     # Seconds after the burst until saving was as before; None if it was not.
     back: float | None = None
 
-    @property
-    def peak(self) -> float:
-        return max(step.goodput for step in self.steps)
-
     def kept(self) -> dict[str, float]:
-        """Return each step's share of the best goodput, which is what counts."""
-        return {step.name: round(step.goodput / self.peak, 3) for step in self.steps}
+        """Return each step's share of the knee, which is what counts."""
+        return {step.name: round(step.goodput, 3) for step in self.steps}
 
     def kept_per_core(self) -> dict[str, float]:
         """Return the same per core left to the stack. It excuses nothing.
@@ -142,7 +138,7 @@ class OverloadResult:
         found = [
             f"{step.name}: {shortcoming}"
             for step in self.steps
-            for shortcoming in step.shortcomings(self.peak)
+            for shortcoming in step.shortcomings()
         ]
         if self.back is None:
             found.append(f"not as before within {RECOVERY_LIMIT:.0f} s")
@@ -151,7 +147,6 @@ class OverloadResult:
     def described(self) -> dict[str, object]:
         return {
             "steps": [step.figures() for step in self.steps],
-            "best_goodput": round(self.peak, 3),
             "kept": self.kept(),
             "kept_per_core": self.kept_per_core(),
             "back_after_seconds": self.back,
