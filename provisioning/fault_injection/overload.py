@@ -246,7 +246,7 @@ class OverloadRun:
                 yield self._finish(self.finishers.popleft())
 
     def _enter(self) -> Iterator[Request]:
-        """Log in somebody who will be among those who finish."""
+        """Log in a newcomer, who finishes later."""
         code = next(self.newcomers, None)
         if code is None:
             raise Refusal("There were too few respondents: nobody was left to log in")
