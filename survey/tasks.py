@@ -6,6 +6,7 @@ Importing this module registers all jobs of the app (see `survey.jobs`).
 from __future__ import annotations
 
 from celery import shared_task
+from django.db import InterfaceError, OperationalError
 
 from survey import jobs
 from survey.definitions import uploads as survey_uploads  # noqa: F401 - for its job
@@ -24,7 +25,11 @@ from survey.schools import lists
 from survey.schools import uploads as school_uploads  # noqa: F401 - for its jobs
 
 
-@shared_task
+# Otherwise a job would wait half a minute for `wake_forgotten_jobs`, because the
+# database was away for a second.
+@shared_task(
+    autoretry_for=(OperationalError, InterfaceError), retry_backoff=1, max_retries=5
+)
 def run_job(pk: int) -> None:
     run_next(pk)
 

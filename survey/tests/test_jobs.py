@@ -119,6 +119,35 @@ def test_a_job_is_sent_on_commit_and_runs_once():
     assert reload(job).attempts == 1
 
 
+@pytest.mark.parametrize("error", [OperationalError, InterfaceError])
+def test_a_message_is_repeated_if_the_database_is_away_when_it_arrives(
+    monkeypatch, error
+):
+    errors = [error("server closed the connection"), error("no connection")]
+    run = []
+
+    def run_next(pk):
+        if errors:
+            raise errors.pop()
+        run.append(pk)
+
+    monkeypatch.setattr(tasks, "run_next", run_next)
+    tasks.run_job.apply((7,))
+    assert run == [7]
+
+
+def test_a_message_is_not_repeated_after_another_error(monkeypatch):
+    run = []
+
+    def run_next(pk):
+        run.append(pk)
+        raise RuntimeError
+
+    monkeypatch.setattr(tasks, "run_next", run_next)
+    assert tasks.run_job.apply((7,)).failed()
+    assert run == [7]
+
+
 def test_rolled_back_jobs_are_not_sent(monkeypatch):
     woken = []
     monkeypatch.setattr(jobs, "wake", lambda *given: woken.append(given))
