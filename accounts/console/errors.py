@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import sys
+
 from django.conf import settings
+from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
+from django.template.loader import render_to_string
 from django.views import csrf, defaults
 
 from accounts.access import anyone
 
 # These templates use no context, because they also appear when Django fails.
 FOLDER = "console/errors"
+# Seconds, about as long as a standby needs to take over.
+RETRY_AFTER = 15
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -26,6 +32,12 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
+    """Answer 503 in the console while the database is away or too busy."""
+    # Called while the exception is handled.
+    error = sys.exc_info()[1]
+    if _is_for_staff(request) and isinstance(error, (OperationalError, InterfaceError)):
+        page = render_to_string(f"{FOLDER}/503.html")
+        return HttpResponse(page, status=503, headers={"Retry-After": RETRY_AFTER})
     return defaults.server_error(request, _template(request, "500.html"))
 
 
@@ -35,5 +47,8 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 
 def _template(request: HttpRequest, name: str) -> str:
-    is_console = request.path_info.startswith(tuple(settings.STAFF_ADDRESSES))
-    return f"{FOLDER}/{name}" if is_console else name
+    return f"{FOLDER}/{name}" if _is_for_staff(request) else name
+
+
+def _is_for_staff(request: HttpRequest) -> bool:
+    return request.path_info.startswith(tuple(settings.STAFF_ADDRESSES))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from django.core.exceptions import BadRequest, PermissionDenied
+from django.db import IntegrityError, InterfaceError, OperationalError
 from django.test import Client
 from django.urls import include, path
 
@@ -13,11 +14,12 @@ from settings.urls import handler400, handler403, handler404, handler500  # noqa
 
 pytestmark = pytest.mark.django_db
 FAILURES = {400: BadRequest, 403: PermissionDenied, 500: RuntimeError}
+DATABASE_ERRORS = {1: OperationalError, 2: InterfaceError, 3: IntegrityError}
 
 
 @anyone
 def failing(request, status):
-    raise FAILURES[status]("this page fails")
+    raise {**FAILURES, **DATABASE_ERRORS}[status]("this page fails")
 
 
 urlpatterns = [
@@ -99,3 +101,21 @@ def test_every_error_page_exists_for_staff_and_respondents(status):
     assert for_staff.status_code == for_others.status_code == status
     assert "Open console" in for_staff.content.decode()
     assert "Open console" not in for_others.content.decode()
+
+
+@pytest.mark.urls("accounts.tests.test_error_pages")
+@pytest.mark.parametrize("error", [1, 2])
+def test_staff_are_told_to_come_again_while_the_database_is_away(error):
+    reply = Client(raise_request_exception=False).get(f"/console/fails/{error}/")
+
+    assert (reply.status_code, reply["Retry-After"]) == (503, "15")
+    assert "The database does not answer" in reply.content.decode()
+
+
+@pytest.mark.urls("accounts.tests.test_error_pages")
+@pytest.mark.parametrize("address", ["/console/fails/3/", "/fails/1/"])
+def test_other_errors_of_the_database_and_pages_remain_errors(address):
+    reply = Client(raise_request_exception=False).get(address)
+
+    assert reply.status_code == 500
+    assert "The database does not answer" not in reply.content.decode()
