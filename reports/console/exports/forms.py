@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -207,27 +207,7 @@ class ExportForm(forms.Form):
 
     def clean(self) -> dict[str, object]:
         given = super().clean() or {}
-        administrations = given.get("administrations") or ()
-        surveys = {chosen.published.survey for chosen in administrations}
-        names = {
-            _("%(survey)s of %(owner)s")
-            % {"survey": survey.name, "owner": survey.district or _("the state")}
-            for survey in surveys
-        }
-        if len(names) > 1:
-            self.add_error(
-                "administrations",
-                _(
-                    "These are different surveys (%(names)s). Create one export"
-                    " for each."
-                )
-                % {"names": ", ".join(sorted(names))},
-            )
-        elif administrations and not self.chosen():
-            self.add_error(
-                "role", _("None of the chosen administrations has this audience.")
-            )
-
+        self._check_administrations(given.get("administrations") or ())
         places = self._places(given)
         identities, reason = bool(given.get("identities")), given.get("reason", "")
         if identities and len(reason.strip()) < SHORTEST_REASON:
@@ -250,13 +230,7 @@ class ExportForm(forms.Form):
             size = size_of(
                 self.chosen(), places, finished_only, without_names=not identities
             )
-            for administration in () if identities else size.too_few:
-                self.add_error("administrations", too_few_people(administration))
-        if not self.errors and given.get("format") == Format.XLSX:
-            if size.respondents + 1 > MOST_ROWS:
-                self.add_error("format", too_many_rows(size.respondents))
-            if size.items > MOST_COLUMNS:
-                self.add_error("format", too_many_columns(size.items))
+            self._check_size(size, without_names=not identities)
         self.choices = {
             "format": given.get("format", ""),
             "district": given.get("district"),
@@ -276,6 +250,37 @@ class ExportForm(forms.Form):
             },
         }
         return given
+
+    def _check_administrations(self, administrations: Iterable[Administration]) -> None:
+        surveys = {chosen.published.survey for chosen in administrations}
+        names = {
+            _("%(survey)s of %(owner)s")
+            % {"survey": survey.name, "owner": survey.district or _("the state")}
+            for survey in surveys
+        }
+        if len(names) > 1:
+            self.add_error(
+                "administrations",
+                _(
+                    "These are different surveys (%(names)s). Create one export"
+                    " for each."
+                )
+                % {"names": ", ".join(sorted(names))},
+            )
+        elif names and not self.chosen():
+            self.add_error(
+                "role", _("None of the chosen administrations has this audience.")
+            )
+
+    def _check_size(self, size: ExportSize, *, without_names: bool) -> None:
+        for administration in size.too_few if without_names else ():
+            self.add_error("administrations", too_few_people(administration))
+        if self.errors or self.cleaned_data.get("format") != Format.XLSX:
+            return
+        if size.respondents + 1 > MOST_ROWS:
+            self.add_error("format", too_many_rows(size.respondents))
+        if size.items > MOST_COLUMNS:
+            self.add_error("format", too_many_columns(size.items))
 
     def chosen(self) -> list[Administration]:
         """Return the chosen administrations that have the chosen audience."""

@@ -18,12 +18,14 @@ from accounts.language import language_to_read
 from accounts.permissions import Capability
 from reports.results.access import administration_or_404
 from reports.results.comments import (
+    CommentPage,
     may_review,
     read_comments,
     release_sentences,
     text_items,
     withdraw_sentence,
 )
+from survey.models import Administration
 from survey.taking.published import published_survey
 from survey.taking.rendering import Localizer
 
@@ -64,35 +66,9 @@ def results_comments(request: StaffRequest, pk: int) -> HttpResponse:
             raise Http404 from None
     if request.method == "POST" and page is not None:
         if "withdraw" in given:
-            sentence = administration.released_sentences.filter(
-                item=name, pk=given["withdraw"] if given["withdraw"].isdigit() else 0
-            ).first()
-            if sentence is not None:
-                withdraw_sentence(sentence, by=request.user, request=request)
-                messages.success(request, _("The sentence is not shown any more."))
+            _withdraw(request, administration, name)
         else:
-            asked = set(given.getlist("sentence"))
-            # Only what somebody wrote: nobody can put words into their mouths.
-            chosen = [
-                sentence.text
-                for comment in page.comments
-                for sentence in comment
-                if sentence.text in asked and not sentence.is_too_long
-            ]
-            n = release_sentences(
-                administration, name, chosen, by=request.user, request=request
-            )
-            if n:
-                words = ngettext(
-                    "%(n)s sentence is released. Everyone who sees these results can"
-                    " read it now.",
-                    "%(n)s sentences are released. Everyone who sees these results can"
-                    " read them now.",
-                    n,
-                )
-                messages.success(request, words % {"n": n})
-            else:
-                messages.error(request, _("Choose the sentences to release first."))
+            _release(request, administration, name, page)
         query = urlencode({"question": name, **({"start": start} if start else {})})
         return redirect(f"{reverse('results_comments', args=[pk])}?{query}")
     return render(
@@ -109,3 +85,43 @@ def results_comments(request: StaffRequest, pk: int) -> HttpResponse:
             .order_by("-released_at", "-pk"),
         },
     )
+
+
+def _withdraw(request: StaffRequest, administration: Administration, item: str) -> None:
+    key = request.POST["withdraw"]
+    sentence = administration.released_sentences.filter(
+        item=item, pk=key if key.isdigit() else 0
+    ).first()
+    if sentence is not None:
+        withdraw_sentence(sentence, by=request.user, request=request)
+        messages.success(request, _("The sentence is not shown any more."))
+
+
+def _release(
+    request: StaffRequest,
+    administration: Administration,
+    item: str,
+    page: CommentPage,
+) -> None:
+    asked = set(request.POST.getlist("sentence"))
+    # Only what somebody wrote: nobody can put words into their mouths.
+    chosen = [
+        sentence.text
+        for comment in page.comments
+        for sentence in comment
+        if sentence.text in asked and not sentence.is_too_long
+    ]
+    n = release_sentences(
+        administration, item, chosen, by=request.user, request=request
+    )
+    if n:
+        words = ngettext(
+            "%(n)s sentence is released. Everyone who sees these results can read it"
+            " now.",
+            "%(n)s sentences are released. Everyone who sees these results can read"
+            " them now.",
+            n,
+        )
+        messages.success(request, words % {"n": n})
+    else:
+        messages.error(request, _("Choose the sentences to release first."))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import urlencode
@@ -118,23 +118,11 @@ class ResultsPage:
         districts = permissions.districts(capability).order_by("name")
         schools = permissions.schools(capability).order_by("name")
         figures = found.get(level_and_key)
-        charts = []
+        charts: list[ChartPage] = []
         if figures:
-            published = published_survey(administration.published_id)
-            charts = list(
-                chart_pages(
-                    published.definition,
-                    language_to_read(published.languages),
-                    measures_of(administration.published.survey),
-                    {
-                        name: found[place]
-                        for name, place in places.items()
-                        if place in found
-                    },
-                    _figures_before(request, compared, level_and_key, school, group),
-                    _released(administration),
-                )
-            )
+            shown = {name: found[at] for name, at in places.items() if at in found}
+            earlier = _figures_before(request, compared, level_and_key, school, group)
+            charts = _charts(administration, shown, earlier)
         return cls(
             administration,
             district,
@@ -286,6 +274,25 @@ def _figures_before(
     if place not in found:
         return {}
     return {date_format(localtime(compared.opens_at), "F Y"): found[place]}
+
+
+def _charts(
+    administration: Administration,
+    places: Mapping[str, VisibleGroup | None],
+    earlier: Mapping[str, VisibleGroup | None],
+) -> list[ChartPage]:
+    """Draw figures of places, and the page's place in an earlier administration."""
+    published = published_survey(administration.published_id)
+    return list(
+        chart_pages(
+            published.definition,
+            language_to_read(published.languages),
+            measures_of(administration.published.survey),
+            places,
+            earlier,
+            _released(administration),
+        )
+    )
 
 
 def _released(administration: Administration) -> dict[str, list[str]]:

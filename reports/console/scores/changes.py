@@ -144,16 +144,7 @@ class ChangesPage:
         ]
         column = chosen_measure(request, columns)
         waves = _waves_before(request.permissions, administration)
-        comparable: list[Administration] = []
-        if column and waves:
-            benchmarks = benchmarks_of([*waves, administration], column.name)
-            own = benchmarks.get(administration.pk)
-            comparable = [one for one in waves if own and benchmarks.get(one.pk) == own]
-        compared = comparable[-1] if comparable else None
-        if asked := request.GET.get("compare", ""):
-            if not any(str(one.pk) == asked for one in waves):
-                raise Http404
-            compared = next((one for one in comparable if str(one.pk) == asked), None)
+        compared = _compared(request, administration, waves, column)
         changed: list[ChangedSchool] = []
         if column and compared:
             changed = _changed(request.permissions, scope, compared, column)
@@ -288,6 +279,29 @@ def _waves_before(
         .defer("published__definition", "published__survey__source")
         .order_by("closes_at", "pk")
     )
+
+
+def _compared(
+    request: StaffRequest,
+    administration: Administration,
+    waves: Sequence[Administration],
+    column: ScoreColumn | None,
+) -> Administration | None:
+    """Return the wave that the address names, or the last with the same benchmark.
+
+    None without a wave that has it. Http404 for waves that the user may not see.
+    """
+    comparable: list[Administration] = []
+    if column and waves:
+        benchmarks = benchmarks_of([*waves, administration], column.name)
+        own = benchmarks.get(administration.pk)
+        comparable = [one for one in waves if own and benchmarks.get(one.pk) == own]
+    asked = request.GET.get("compare", "")
+    if not asked:
+        return comparable[-1] if comparable else None
+    if not any(str(one.pk) == asked for one in waves):
+        raise Http404
+    return next((one for one in comparable if str(one.pk) == asked), None)
 
 
 def _changed(

@@ -56,6 +56,7 @@ from survey.models import (
     Identity,
     Job,
     ListedId,
+    OpenCode,
     OpenCodeBatch,
     OpenCodeFile,
     PlaceMerge,
@@ -388,23 +389,7 @@ def create_place(
             "listed_id_of_shared": create_listed_id(
                 mark, shared, school, administrator
             ),
-            "code_file": OpenCodeFile.objects.create(
-                administration=parents,
-                school=school,
-                open_code=open_code,
-                format="csv",
-                file=write_file("open-codes", ".csv", f"open codes of {mark}"),
-                made_at=timezone.now(),
-                codes=1,
-                by=administrator,
-                job=create_finished_job("open_codes.file", mark, administrator),
-            ),
-            "batch": OpenCodeBatch.objects.create(
-                administration=parents,
-                label=mark,
-                by=administrator,
-                job=create_finished_job("open_codes.create", mark, administrator),
-            ),
+            **create_open_code_jobs(mark, open_code, administrator),
             "respondent": respondent,
             "respondent_of_shared": respondent_of_shared,
             "membership": coordinator.memberships.get(),
@@ -416,6 +401,31 @@ def create_place(
             **create_personal_objects(mark, administrator),
         },
     )
+
+
+def create_open_code_jobs(
+    mark: str, open_code: OpenCode, administrator: User
+) -> dict[str, Model]:
+    """Create a batch of open codes, and a file of one."""
+    return {
+        "code_file": OpenCodeFile.objects.create(
+            administration=open_code.administration,
+            school=open_code.school,
+            open_code=open_code,
+            format="csv",
+            file=write_file("open-codes", ".csv", f"open codes of {mark}"),
+            made_at=timezone.now(),
+            codes=1,
+            by=administrator,
+            job=create_finished_job("open_codes.file", mark, administrator),
+        ),
+        "batch": OpenCodeBatch.objects.create(
+            administration=open_code.administration,
+            label=mark,
+            by=administrator,
+            job=create_finished_job("open_codes.create", mark, administrator),
+        ),
+    }
 
 
 def create_message_platform(
