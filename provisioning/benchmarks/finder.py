@@ -11,12 +11,11 @@ from __future__ import annotations
 import argparse
 import gc
 import json
-import math
 import random
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import (
     AbstractContextManager,
@@ -30,8 +29,13 @@ from itertools import cycle, islice, repeat
 from pathlib import Path
 from typing import Any
 
+from provisioning.benchmarks.cached_pages import (
+    LEAST_OF_LIMIT,
+    closed_loop,
+    measure_throughput,
+    request_for,
+)
 from provisioning.benchmarks.machine import describe_machine
-from provisioning.benchmarks.meter import Meter
 from provisioning.benchmarks.stack import Stack, running_stack, sql_file
 from provisioning.commands import (
     Refusal,
@@ -44,8 +48,7 @@ from provisioning.commands import (
 from provisioning.fault_injection.stack import RunningStack
 from provisioning.load.crowd import Crowd
 from provisioning.load.engine import Engine
-from provisioning.load.replies import Reply
-from provisioning.load.respondent import Request, check_status
+from provisioning.load.respondent import Request
 from provisioning.load.school_visitors import Place, draw_places, hit_ratio
 from provisioning.load.target import refuse_real_respondents
 from provisioning.percentiles import percentile
@@ -53,14 +56,11 @@ from survey.simulation.schools import EAST, NORTH, SOUTH, WEST
 
 SCHOOLS = 100_000
 REQUESTS, EDITS = 100_000, 10_000
-# At a time, of pages that are cached, and of others: nginx refuses more than 32.
-TOGETHER, MISSES_TOGETHER = 64, 8
 FROM_THE_CACHE = ("HIT", "STALE", "UPDATING", "REVALIDATED")
-STATIC_FILE = "static/finder-limit.html"
 WANTED_RATE = REQUESTS / 60
 # Seconds for which a visitor may see a page after the school was edited.
 KEPT = 30.0
-LEAST_HITS, LEAST_OF_LIMIT = 0.9, 0.5
+LEAST_HITS = 0.9
 MOST_P95_MS, MOST_SLOWER = 20.0, 1.2
 MOST_SEARCH_MS, MOST_NEAREST_MS = 10.0, 5.0
 OUTAGE = 10.0
@@ -104,7 +104,10 @@ def measure(stack: Stack, servers: RunningStack, seconds: float) -> dict[str, An
     print("Misses, in the application's process", flush=True)
     result: dict[str, Any] = {"misses": time_misses(stack)}
     part = min(10.0, seconds / 2)
-    throughput = measure_throughput(stack, part)
+    places = draw_places(200, seed=2)
+    throughput = measure_throughput(
+        stack, [nearby(stack, place) for place in places], part
+    )
     misses = measure_misses(stack, part)
     rate = rate_to_offer(misses)
     print(
@@ -220,72 +223,10 @@ def made_up_schools(stack: Stack, wanted: int, *, keep: bool) -> Iterator[None]:
 # Requests
 
 
-def request_for(stack: Stack, path: str) -> Request:
-    data = f"GET {path} HTTP/1.1\r\nHost: {stack.target.host}\r\n\r\n"
-    # 503: a miss for which the pool has no place, told to come again.
-    return Request(path[:9], data.encode(), lambda r: check_status(r, 200, 503))
-
-
 def nearby(stack: Stack, place: Place) -> Request:
     # In another order than the key's, with a parameter that nobody knows.
     query = f"utm_source=mail&lon={place.longitude}&lat={place.latitude}"
     return request_for(stack, f"/schools/?{query}")
-
-
-def closed_loop(
-    stack: Stack,
-    requests: Iterable[Request],
-    seconds: float = math.inf,
-    together: int = MISSES_TOGETHER,
-) -> tuple[float, float]:
-    """Return requests a second, and µs of nginx's processor time for each."""
-    meter = Meter(stack)
-    with closing(Engine(stack.target, connections=together)) as engine:
-        crowd = Crowd(engine, (iter((request,)) for request in requests))
-        meter.begin()
-        tally = crowd.run_closed(together=together, seconds=seconds)
-        meter.end()
-    if tally.failed():
-        raise Refusal(f"A request failed: {tally.failures_by_name()}")
-    used = meter.per_request(tally.answered(), tally.own_cpu)
-    return round(tally.per_second(), 1), used["nginx"]
-
-
-def measure_throughput(stack: Stack, seconds: float) -> dict[str, float]:
-    """Compare cached pages with a file of their size, as fast as nginx can."""
-    places = list(draw_places(200, seed=2))
-    sizes: set[int] = set()
-
-    def noting_size(request: Request) -> Request:
-        def check(reply: Reply) -> str:
-            sizes.add(len(reply.body))
-            return request.check_reply(reply)
-
-        return Request(request.kind, request.data, check)
-
-    # The first time they are not cached yet.
-    closed_loop(stack, (noting_size(nearby(stack, place)) for place in places))
-    path = stack.folder / STATIC_FILE
-    try:
-        path.write_bytes(b"x" * (sum(sizes) // len(sizes)))
-        path.chmod(0o644)
-        file = request_for(stack, f"/{STATIC_FILE}")
-        limit, limit_us = closed_loop(stack, repeat(file), seconds, TOGETHER)
-    finally:
-        path.unlink(missing_ok=True)
-    pages = cycle([nearby(stack, place) for place in places])
-    cached, cached_us = closed_loop(stack, pages, seconds, TOGETHER)
-    print(
-        f"From the cache {cached:,.0f}/s, a file of the same size {limit:,.0f}/s;"
-        f" nginx takes {cached_us:.0f} and {limit_us:.0f} us of processor time",
-        flush=True,
-    )
-    return {
-        "cached_per_s": cached,
-        "nginx_cache_per_s": limit,
-        "cached_nginx_us": cached_us,
-        "file_nginx_us": limit_us,
-    }
 
 
 def measure_misses(stack: Stack, seconds: float) -> float:

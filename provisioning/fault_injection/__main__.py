@@ -8,14 +8,13 @@ import json
 import os
 import secrets
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
 from provisioning.benchmarks.machine import processor, revision_of
-from provisioning.commands import ROOT, Refusal, output_of, print_figures, step
+from provisioning.commands import ROOT, Refusal, output_of, print_figures
 from provisioning.fault_injection.controls import CONTROLS, run_controls
 from provisioning.fault_injection.disk_full import MARK, LogDisk
 from provisioning.fault_injection.failover import PrimaryLoss
@@ -26,12 +25,14 @@ from provisioning.fault_injection.faults import (
     has_own_network,
 )
 from provisioning.fault_injection.load_processes import open_rehearsal
+from provisioning.fault_injection.matrix import PEOPLE, MatrixRun
 from provisioning.fault_injection.overload import RESPONDENTS, OverloadRun
 from provisioning.fault_injection.report import Report, RunOptions
 from provisioning.fault_injection.run import FaultRun, TooSlow
 from provisioning.fault_injection.runs import RUNS, add_run
 from provisioning.fault_injection.stack import RunningStack
 from provisioning.fault_injection.start import arguments
+from provisioning.installation.temporary_stack import temporary_stack
 from provisioning.load.target import refuse_real_respondents
 
 
@@ -48,6 +49,9 @@ def main() -> int:
     if options.overload:
         with _stack(options) as (stack, folder):
             return run_overload(stack, folder, seed)
+    if options.matrix:
+        with _stack(options) as (stack, folder):
+            return run_matrix(stack, folder, seed)
     report = Report(seed) if options.controls_only else run_faults(options, seed)
     print("Negative controls: with a protection removed, the judge must object")
     for control in run_controls(seed, CONTROLS):
@@ -138,6 +142,17 @@ def run_overload(stack: RunningStack, folder: Path, seed: int) -> int:
     return 2 if void else 1 if shortcomings else 0
 
 
+def run_matrix(stack: RunningStack, folder: Path, seed: int) -> int:
+    run = MatrixRun(stack, open_rehearsal(stack, folder, PEOPLE), seed)
+    run.run()
+    shortcomings = run.shortcomings()
+    for shortcoming in shortcomings:
+        print(f"Not as required: {shortcoming}")
+    print("NOT as required" if shortcomings else "Every requirement holds")
+    print(json.dumps({"seed": seed, "matrix": run.described(), "missed": shortcomings}))
+    return 1 if shortcomings else 0
+
+
 # The stack
 
 
@@ -155,7 +170,8 @@ def _stack(options: argparse.Namespace) -> Iterator[tuple[RunningStack, Path]]:
         else:
             if has_own_network():
                 output_of(["ip", "link", "set", "lo", "up"], failing="No network")
-            home = cleanup.enter_context(_new_stack(options, folder))
+            new = temporary_stack(folder, port=options.port, keep=options.keep)
+            home = cleanup.enter_context(new)
         stack = cleanup.enter_context(contextlib.closing(RunningStack(home)))
         if options.home:
             refuse_real_respondents(
@@ -164,32 +180,3 @@ def _stack(options: argparse.Namespace) -> Iterator[tuple[RunningStack, Path]]:
         yield stack, folder
     if options.keep:
         print(f"Logs are kept in {folder}")
-
-
-@contextlib.contextmanager
-def _new_stack(options: argparse.Namespace, folder: Path) -> Iterator[Path]:
-    path = folder / "stack"
-    command = str(ROOT / "provisioning" / "stack")
-    environment = {**os.environ, "GROUNDSWELL_STACK": str(path)}
-    # The guard removes the stack when this command ends, even if it is killed.
-    remove = 'read -r _; "$0" down >/dev/null 2>&1 && rm -rf "$1"'
-    guard = subprocess.Popen(
-        ["sh", "-c", "exit 0" if options.keep else remove, command, folder],
-        stdin=subprocess.PIPE,
-        env=environment,
-        start_new_session=True,
-    )
-    try:
-        with step("Starting a stack"):
-            output_of(
-                [command, "up", f"--port={options.port}"],
-                failing="The stack does not start",
-                env=environment,
-            )
-        yield path
-    finally:
-        assert guard.stdin is not None  # noqa: S101
-        guard.stdin.close()
-        if not options.keep:
-            with step("Removing the stack"):
-                guard.wait()

@@ -90,6 +90,10 @@ def arguments(command: list[str] | None = None) -> argparse.Namespace:
     )
     overload = "instead of faults, offer up to ten times the load that can be served"
     add("--overload", action="store_true", help=overload)
+    matrix = (
+        "instead of load, do seven actions while each program is down, hung or slow"
+    )
+    add("--matrix", action="store_true", help=matrix)
     add("--controls-only", action="store_true", help="run the negative controls alone")
     add_run = "add the result to provisioning/measured/faults.json, unless it is void"
     add("--add", action="store_true", help=add_run)
@@ -101,6 +105,6 @@ def arguments(command: list[str] | None = None) -> argparse.Namespace:
     add("--port", type=port_number, default=8480, help=port)
     add("--keep", action="store_true", help="keep the logs, and the stack running")
     options = parser.parse_args(command)
-    if options.add and (options.controls_only or options.overload):
+    if options.add and (options.controls_only or options.overload or options.matrix):
         parser.error("--add keeps runs with faults only")
     return options
