@@ -68,7 +68,7 @@ class Part:
 
 
 # Nobody may be told of an answer that is not on the disk of the primary, which all
-# writes need. Staff have their sessions in Redis, respondents a signed cookie too.
+# writes need. Sessions of staff are in it; respondents have a signed cookie too.
 RESPONDENTS = dict.fromkeys(("log in", "save page", "resume", "finish"), LATER)
 WRITING_STAFF = dict.fromkeys(("exports", "roster import"), LATER)
 # Permissions are read from the primary too: a replica may not know yet that a role
@@ -79,7 +79,7 @@ PARTS = {
     # Exports are read from the replica alone, so that they never slow down saves.
     "replica": Part(("replica",), {"exports": QUEUED}),
     "pgbouncer": Part(("pgbouncer",), {**RESPONDENTS, **STAFF}),
-    "Redis": Part(("redis",), {"log in": LATER, **STAFF}),
+    "Redis": Part(("redis",), {"log in": LATER}),
     "Memcached": Part(("memcached",), {}),
     "RabbitMQ and Celery": Part(
         ("rabbitmq", "worker", "long_worker", "beat"),
