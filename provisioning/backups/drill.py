@@ -58,6 +58,11 @@ DELETE FROM survey_respondent WHERE administration_id =
 UPDATE survey_administration SET wave_id = NULL WHERE name = 'measured';
 DELETE FROM survey_wave WHERE name = 'measured';
 """
+# Statistics of sessions that are still connected may be a second old.
+WRITTEN_ROWS = """
+SELECT sum(n_tup_ins + n_tup_upd)::bigint FROM pg_stat_user_tables
+WHERE relname LIKE 'survey\\_response%'
+"""
 JOIN_WAVE = """
 UPDATE survey_administration a SET wave_id = w.id FROM survey_wave w
 WHERE a.name = 'measured' AND w.name = 'measured';
@@ -133,6 +138,7 @@ def measure_saves(
         return time.monotonic() - began
 
     application.collect_static()
+    before = archived_bytes(application), written_rows(application)
     with served(application, "--workers=2") as target:
         saves = save_beside(
             back_up,
@@ -142,11 +148,26 @@ def measure_saves(
             rounds=rounds,
             seconds=seconds,
         )
+    log_bytes = archived_bytes(application) - before[0]
+    rows = written_rows(application) - before[1]
     return {
+        "log_bytes_per_response": round(log_bytes / max(1, rows)),
         "saves_alone": round(saves.alone),
         "saves_during_backup": round(saves.during),
         "saves_lost_percent": round(saves.lost_percent, 1),
     }
+
+
+def archived_bytes(application: Application) -> int:
+    """Archive all of the log, and return its compressed and encrypted size."""
+    archive_log(run=application.run)
+    files = application.run.glob("backups/database/archive/**/*")
+    return sum(file.stat().st_size for file in files if file.is_file())
+
+
+def written_rows(application: Application) -> int:
+    [[rows]] = application.sql(WRITTEN_ROWS)
+    return int(rows)
 
 
 def drill_stack(folder: Path) -> int:
