@@ -12,6 +12,9 @@ from pathlib import Path
 from provisioning.backups.repository import LOWEST_PRIORITY
 from provisioning.commands import Refusal, output_of
 
+# Files that are being uploaded.
+INCOMING = "incoming"
+
 
 @dataclass(frozen=True, slots=True)
 class FileRepository:
@@ -44,9 +47,12 @@ class FileRepository:
                     f"{self.location} has another passphrase; give that one"
                 ) from None
             self.run("init", failing=f"{self.location} can't be made")
+        # On a new installation; restic refuses to back up nothing.
+        if not any(path.name != INCOMING for path in folder.iterdir()):
+            return 0
         # By relative names, so that they can be restored into another folder.
         printed = self.run(
-            *("backup", ".", "--host=groundswell", f"--exclude={folder}/incoming"),
+            *("backup", ".", "--host=groundswell", f"--exclude={folder}/{INCOMING}"),
             failing=f"{folder} can't be backed up",
             cwd=folder,
         )
@@ -66,7 +72,7 @@ class FileRepository:
         printed = self.run("snapshots", failing=f"{self.location} can't be read")
         found = [
             (datetime.fromisoformat(each["time"][:19] + "+00:00"), each["short_id"])
-            for each in json.loads(printed)
+            for each in json.loads(printed) or ()
         ]
         found.sort()
         before = [name for time, name in found if at is None or time <= at][-1:]

@@ -45,8 +45,8 @@ class Repository:
         config = folder / "etc" / "backup" / "pgbackrest.conf"
         if not config.exists():
             raise Refusal(
-                f"{folder} has no backups: start it with provisioning/stack up, and"
-                " with a backup_repository"
+                f"{folder} makes no backups; provisioning/stack up --set"
+                " backup_repository= (or s3, host) --set … starts them"
             )
         return cls(config)
 

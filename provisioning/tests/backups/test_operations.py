@@ -24,7 +24,7 @@ def stack_of(folder: Path, **host: object) -> Path:
 
 
 def test_a_stack_without_a_repository_is_refused(tmp_path):
-    with pytest.raises(Refusal, match="has no backups"):
+    with pytest.raises(Refusal, match="makes no backups"):
         backup(tmp_path, full=False, keys=None)
 
 
@@ -90,6 +90,15 @@ def test_files_come_back_as_of_a_time_and_only_with_their_passphrase(tmp_path):
     assert b"exports" not in b"".join(
         path.read_bytes() for path in place.rglob("*") if path.is_file()
     )
+
+
+def test_a_new_installation_without_files_is_backed_up_and_restored(tmp_path):
+    files = tmp_path / "files"
+    (files / "incoming").mkdir(parents=True)
+    (files / "incoming" / "half").touch()
+    repository = FileRepository(str(tmp_path / "place"), {"RESTIC_PASSWORD": "secret"})
+    assert repository.back_up(files, retention_days=1) == 0
+    assert repository.restore(tmp_path / "now") == 0
 
 
 @pytest.mark.parametrize(
