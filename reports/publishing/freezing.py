@@ -5,15 +5,16 @@ Figures come from `reports.results.visible`, `reports.scores.visible` and
 has reached its threshold, shows so itself, and is not hidden in the results; a
 district, if one of its schools is; and the state.
 
-The response rate of a district or the state is that of the published schools together:
-it tells nothing that their own rates do not. With other schools in it, the number of
-a hidden one could be calculated.
+The figures of a district or the state are those of the published schools together,
+and tell nothing more than these. With other schools in them, those of a school without
+a report could be calculated. If no school is published, the state's are of everybody.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -24,6 +25,7 @@ from django.utils import translation
 
 from accounts.models import School
 from reports.models import Calibration, Publication, Scoring
+from reports.publishing.sums import SumOfSchools
 from reports.rate_lines import percent
 from reports.results.reading import LEVELS
 from reports.results.visible import Place, VisibleGroup, visible_groups
@@ -39,7 +41,8 @@ from survey.taking.published import published_survey
 STATE: Place = (LEVELS.STATE.value, 0)
 # Places whose figures are read at a time.
 BATCH = 500
-FORMAT = 1
+# Since 2 the figures of districts and the state are sums of published schools.
+FORMAT = SUMS_OF_SCHOOLS = 2
 
 
 class Frame(TypedDict):
@@ -194,10 +197,10 @@ class Freezer:
 
     def places(self) -> Iterator[FrozenPlace]:
         """Yield schools, districts and the state. Nothing if the state is hidden."""
-        state = visible_groups(self.administration, [STATE]).get(STATE)
-        if state is None:
+        if visible_groups(self.administration, [STATE]).get(STATE) is None:
             return
-        rates: dict[Place, list[Rate]] = {}
+        rates: defaultdict[Place, list[Rate]] = defaultdict(list)
+        sums: defaultdict[Place, SumOfSchools] = defaultdict(SumOfSchools)
         districts: dict[int, School] = {}
         schools = [(LEVELS.SCHOOL.value, key) for key in sorted(self.reached)]
         for place, group, scores in self._figures(schools):
@@ -209,7 +212,8 @@ class Freezer:
             around = (LEVELS.DISTRICT.value, school.district_id)
             districts[school.district_id] = school
             for whole in (around, STATE):
-                rates.setdefault(whole, []).append(rate)
+                rates[whole].append(rate)
+                sums[whole].add(group, scores)
             yield FrozenPlace(
                 *place,
                 school.district_id,
@@ -219,12 +223,17 @@ class Freezer:
                 _answers(group),
             )
         wholes = [(LEVELS.DISTRICT.value, key) for key in sorted(districts)]
-        for place, group, scores in self._figures([*wholes, STATE]):
+        for place in [*wholes, STATE]:
             name = code = ""
             if place != STATE:
                 district = districts[place[1]].district
                 name, code = district.name, district.code
-            summary = _summary(rates.get(place, []), scores)
+            figures = sums[place].figures()
+            if figures is None:
+                # No school is published.
+                [(_place, *figures)] = self._figures([STATE])
+            group, scores = figures
+            summary = _summary(rates[place], scores)
             yield FrozenPlace(*place, 0, name, code, summary, _answers(group))
 
     def _figures(

@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from reports.console.results.charts import ChartPage, chart_pages
-from reports.publishing.freezing import Answers, Frame, Summary
+from reports.publishing.freezing import SUMS_OF_SCHOOLS, Answers, Frame, Summary
 from reports.results.layout import Measured
 from reports.results.reading import LEVELS, ItemDistribution
 from reports.results.visible import VisibleGroup
@@ -163,11 +163,20 @@ class PublicPage:
         others = self.frame["other_schools"]
         if not others or not self.is_state:
             return ""
-        return ngettext(
+        words = ngettext(
             "%(n)s school has no report, because too few people took part.",
             "%(n)s schools have no report, because too few people took part.",
             others,
-        ) % {"n": f"{others:,}"}
+        )
+        if self.frame["schools"] and self.frame["format"] >= SUMS_OF_SCHOOLS:
+            words = ngettext(
+                "%(n)s school has no report and is not part of these figures, because"
+                " too few people took part.",
+                "%(n)s schools have no report and are not part of these figures,"
+                " because too few people took part.",
+                others,
+            )
+        return words % {"n": f"{others:,}"}
 
     @cached_property
     def essentials(self) -> list[tuple[ReportPart, list[ReportPart]]]:

@@ -104,12 +104,19 @@ def publishing_preview(request: StaffRequest, pk: int) -> HttpResponse:
     freezer = Freezer(administration)
     asked = request.GET.get("school", "")
     if asked:
-        chosen = [key for key in freezer.reached if str(key) == asked]
+        chosen = [line for key, line in freezer.reached.items() if str(key) == asked]
         if not chosen:
             raise Http404
-        freezer.reached = {key: freezer.reached[key] for key in chosen}
+        shown = {
+            (LEVELS.SCHOOL.value, chosen[0].school.pk),
+            (LEVELS.DISTRICT.value, chosen[0].school.district_id),
+            STATE,
+        }
     places = list(freezer.places())
-    page = _page_of(freezer, places, in_school=bool(asked))
+    schools = sum(1 for place in places if place.level == LEVELS.SCHOOL.value)
+    if asked:
+        places = [one for one in places if (one.level, one.place_id) in shown]
+    page = _page_of(freezer, places, schools, in_school=bool(asked))
     with translation.override(page.frame_language):
         html = render_to_string(
             "reports/public/place.html",
@@ -126,7 +133,7 @@ def publishing_preview(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 def _page_of(
-    freezer: Freezer, places: list[FrozenPlace], *, in_school: bool
+    freezer: Freezer, places: list[FrozenPlace], schools: int, *, in_school: bool
 ) -> PublicPage:
     """Return the page of the only school, or of the state."""
     levels = [LEVELS.SCHOOL.value, LEVELS.DISTRICT.value, STATE[0]]
@@ -135,7 +142,6 @@ def _page_of(
     chosen = [place for level in levels for place in places if place.level == level]
     if not chosen or chosen[0].level != levels[0]:
         raise Http404
-    schools = sum(1 for place in places if place.level == LEVELS.SCHOOL.value)
     frame = freezer.frame(schools)
     language = language_to_read(frame["languages"])
     with translation.override(report_language_for(language)):

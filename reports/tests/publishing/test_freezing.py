@@ -37,6 +37,21 @@ def everything(publication):
     return json.dumps([publication.frame, list(rows)])
 
 
+def remainder(publication):
+    """Return the people of the state who are in no published school, by answer."""
+    state = publication.places.get(level="state").answers["items"]
+    left = {
+        (name, value): people
+        for name, item in state.items()
+        for value, people in item["values"].items()
+    }
+    for school in publication.places.filter(level="school"):
+        for name, item in school.answers["items"].items():
+            for value, people in item["values"].items():
+                left[name, value] -= people
+    return {key: people for key, people in left.items() if people}
+
+
 class TestFreezing:
     def test_schools_districts_and_the_state_are_frozen(self, staff, fall, publish):
         publication = publish(fall)
@@ -44,9 +59,9 @@ class TestFreezing:
         assert publication.places.filter(level="school").count() == 2
         assert publication.places.filter(level="district").count() == 2
         state = publication.places.get(level="state")
-        # Of Lincoln and Roosevelt, not of Washington, which has no report.
+        # All is of Lincoln and Roosevelt, not of Washington, which has no report.
         assert state.summary["rate"] == {"eligible": 100, "finished": 100, "rate": 100}
-        assert state.answers["people"] == 140
+        assert state.answers["people"] == 100
         lincoln = of_school(publication, staff.lincoln)
         assert lincoln.name == staff.lincoln.name
         assert lincoln.summary["rate"]["finished"] == 60
@@ -88,6 +103,41 @@ class TestProtection:
         publication = publish(fall)
         assert of_school(publication, staff.washington)
 
+    def test_a_school_without_report_is_in_no_sum(self, staff, fall, publish):
+        publication = publish(fall)
+        assert remainder(publication) == {}
+
+    def test_in_the_sums_its_answers_could_be_calculated(
+        self, staff, fall, publish, monkeypatch
+    ):
+        figures = freezing.SumOfSchools.figures
+
+        def unprotected(sums):
+            place = "state", 0
+            shown = visible_groups(fall, [place])[place]
+            found = figures(sums)
+            return found and (shown, found[1])
+
+        monkeypatch.setattr(freezing.SumOfSchools, "figures", unprotected)
+        place = "school", staff.washington.pk
+        washington = visible_groups(fall, [place])[place]
+        answers = {
+            (name, value): people
+            for name, item in washington.items.items()
+            for value, people in item.values.items()
+            if people
+        }
+        assert answers
+        assert remainder(publish(fall)) == answers
+
+    def test_if_no_school_has_a_report_the_state_is_of_everybody(
+        self, fall, publish, monkeypatch
+    ):
+        is_reached = property(lambda line: False)
+        monkeypatch.setattr(visible_rates.SchoolRateLine, "is_reached", is_reached)
+        [state] = publish(fall).places.all()
+        assert state.answers["people"] == 140
+
     def test_a_hidden_school_is_not_published(self, staff, fall, publish):
         rows = GroupResults.objects.filter(administration=fall, level="school")
         rows.filter(place_id=staff.lincoln.pk).update(is_hidden=True)
@@ -96,6 +146,7 @@ class TestProtection:
         # Nor is it part of a rate that others are subtracted from.
         state = publication.places.get(level="state")
         assert state.summary["rate"]["finished"] == 40
+        assert state.answers["people"] == 40
 
     def test_unhidden_it_would_be(self, staff, fall, publish):
         assert of_school(publish(fall), staff.lincoln)
@@ -114,6 +165,11 @@ class TestProtection:
         assert place.summary["scores"]["noise"]
         roosevelt = of_school(publication, staff.roosevelt)
         assert "q2" in roosevelt.answers["items"]
+        # Nor in what they have together.
+        state = publication.places.get(level="state")
+        assert state.answers["items"]["q2"] == roosevelt.answers["items"]["q2"]
+        trust = state.summary["scores"]["trust"]
+        assert trust == roosevelt.summary["scores"]["trust"]
 
     def test_read_without_protection_it_would_be(
         self, staff, fall, publish, monkeypatch
