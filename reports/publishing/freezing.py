@@ -228,11 +228,11 @@ class Freezer:
             if place != STATE:
                 district = districts[place[1]].district
                 name, code = district.name, district.code
-            figures = sums[place].figures()
-            if figures is None:
+            if figures := sums[place].figures():
+                group, scores = figures
+            else:
                 # No school is published.
-                [(_place, *figures)] = self._figures([STATE])
-            group, scores = figures
+                [(_place, group, scores)] = self._figures([STATE])
             summary = _summary(rates[place], scores)
             yield FrozenPlace(*place, 0, name, code, summary, _answers(group))
 
