@@ -26,6 +26,7 @@ from reports.results.access import (
     is_shared,
     results_for,
     threshold_of,
+    wholes_to_compare,
 )
 from reports.results.comments import may_review
 from reports.results.counting import GRADE
@@ -97,7 +98,7 @@ class ResultsPage:
             threshold = threshold_of(permissions, administration, school)
             is_reached = bool(threshold and threshold.state == ThresholdState.REACHED)
         own = permissions.places(capability)
-        places = _places_to_compare(administration, own, district, school)
+        places = _places_to_compare(permissions, administration, own, district, school)
         level_and_key = next(iter(places.values()))
         groups = _groups(administration, level_and_key)
         asked = request.GET.get("group", "")
@@ -208,6 +209,7 @@ def _key(asked: str) -> int:
 
 
 def _places_to_compare(
+    permissions: Permissions,
     administration: Administration,
     own: Places,
     district: District | None,
@@ -215,12 +217,17 @@ def _places_to_compare(
 ) -> dict[str, Place]:
     """Return the place and those around it whose results the user may see."""
     is_for_all = is_shared(administration)
+    shows_district = shows_state = True
     places: dict[str, Place] = {}
     if school is not None:
         places[str(school)] = (LEVELS.SCHOOL.value, school.pk)
-    if district is not None and (is_for_all or own.has_district(district.pk)):
+        shows_district, shows_state = wholes_to_compare(
+            permissions, administration, school
+        )
+    may_see_district = district is not None and own.has_district(district.pk)
+    if district and shows_district and (is_for_all or may_see_district):
         places[str(district)] = (LEVELS.DISTRICT.value, district.pk)
-    if is_for_all or own.state:
+    if shows_state and (is_for_all or own.state):
         places[_("All schools")] = (LEVELS.STATE.value, 0)
     return places
 

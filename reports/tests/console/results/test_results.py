@@ -10,10 +10,12 @@ from django.utils import timezone
 
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
+from reports.console.results import page as results_page
 from reports.console.results.charts import ChartRow, Segment, change, sentence
 from reports.models import ResultsRollUp, SchoolRate
 from reports.results.hiding import hide_small_groups
 from reports.results.rollup import roll_up_results
+from reports.results.visible import visible_groups
 from reports.tests.exports.conftest import answer
 
 pytestmark = pytest.mark.django_db
@@ -50,6 +52,21 @@ def closed(staff, fall, enrol):
     roll_up_results(fall)
     hide_small_groups(fall)
     return fall
+
+
+def add_schools(administration, district, number, *, needed=None):
+    """Add schools in which nine people have started, and five have finished."""
+    for n in range(number):
+        school = district.schools.create(code=f"more-{n}", name=f"Another {n}")
+        SchoolRate.objects.create(
+            administration=administration,
+            school=school,
+            district=district,
+            eligible=30,
+            started=9,
+            finished=5,
+            needed=needed,
+        )
 
 
 def share(administration):
@@ -90,6 +107,7 @@ def test_a_coordinator_sees_shared_results_of_the_own_school(
 ):
     assert page(client, staff.chen, closed).status_code == 404
     share(closed)
+    add_schools(closed, staff.riverside, 2)
     found = page(client, staff.chen, closed)
     assert found.context["page"].place_name == "Lincoln"
     assert found.context["page"].figures.people == 24
@@ -106,6 +124,66 @@ def test_a_coordinator_sees_shared_results_of_the_own_school(
     ):
         assert page(client, staff.chen, closed, **query).status_code == 404
     assert page(client, staff.sam, closed).context["page"].figures is None
+
+
+def compared(found):
+    """Return the larger places beside a school."""
+    text = found.text.replace('<option value="">All schools</option>', "")
+    return {name for name in ("Riverside", "All schools") if name in text}
+
+
+@pytest.mark.parametrize(
+    ("here", "elsewhere", "shown"),
+    [
+        # Washington alone has no report, in the district and in the state.
+        (0, 0, set()),
+        (0, 1, {"All schools"}),
+        (1, 0, {"Riverside", "All schools"}),
+        # The state minus the district would be the only school elsewhere.
+        (1, 1, {"Riverside"}),
+        (1, 2, {"Riverside", "All schools"}),
+    ],
+)
+def test_no_single_school_is_what_remains_of_a_larger_place(
+    client, staff, closed, here, elsewhere, shown
+):
+    share(closed)
+    add_schools(closed, staff.riverside, here)
+    add_schools(closed, staff.lakeside, elsewhere)
+    assert compared(page(client, staff.chen, closed)) == shown
+
+
+def test_shown_the_larger_place_would_tell_of_the_other_school(
+    client, staff, closed, monkeypatch
+):
+    share(closed)
+    monkeypatch.setattr(results_page, "wholes_to_compare", lambda *given: (True, True))
+    assert "Riverside" in compared(page(client, staff.chen, closed))
+    places = {
+        "district": ("district", staff.riverside.pk),
+        "own": ("school", staff.lincoln.pk),
+        "other": ("school", staff.washington.pk),
+    }
+    found = visible_groups(closed, places.values())
+    answers = {
+        name: found[place].items["safe"].values for name, place in places.items()
+    }
+    rest = {
+        value: people - answers["own"][value]
+        for value, people in answers["district"].items()
+    }
+    assert any(rest.values())
+    assert rest == answers["other"]
+
+
+def test_the_only_school_without_a_report_is_not_what_remains(client, staff, closed):
+    share(closed)
+    # They have reports, which may be published.
+    add_schools(closed, staff.riverside, 3, needed=5)
+    assert compared(page(client, staff.chen, closed)) == set()
+    # Analysts see them all.
+    found = page(client, staff.analyst, closed, school=staff.lincoln.pk)
+    assert compared(found) == {"Riverside", "All schools"}
 
 
 def test_a_coordinator_sees_nothing_before_the_threshold_is_reached(
