@@ -137,7 +137,7 @@ MODES: dict[
 
 @dataclass
 class Cell:
-    """What an action did during a fault."""
+    """Compare how one action went during a fault with what is required."""
 
     course: Course
     # Seconds from the action's beginning to the end of the fault.

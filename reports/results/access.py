@@ -53,7 +53,7 @@ def capability_for(administration: Administration) -> Capability:
 def wholes_to_compare(
     permissions: Permissions, administration: Administration, school: School
 ) -> tuple[bool, bool]:
-    """Return whether the district and the state of a school may be shown beside it.
+    """Decide whether results of a school's district and of the state may be shown.
 
     Their answers, minus those of the own school and of published ones, must not be
     those of a single school: of the only other one, or of the only one without a

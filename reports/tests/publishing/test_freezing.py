@@ -38,7 +38,7 @@ def everything(publication):
 
 
 def remainder(publication):
-    """Return the people of the state who are in no published school, by answer."""
+    """Subtract published schools from the state; return what is left, by answer."""
     state = publication.places.get(level="state").answers["items"]
     left = {
         (name, value): people

@@ -127,7 +127,7 @@ def test_a_coordinator_sees_shared_results_of_the_own_school(
 
 
 def compared(found):
-    """Return the larger places beside a school."""
+    """Return the names of the places that a school is compared with."""
     text = found.text.replace('<option value="">All schools</option>', "")
     return {name for name in ("Riverside", "All schools") if name in text}
 
