@@ -96,7 +96,7 @@ def parse_options() -> argparse.Namespace:
     add("--items", type=number, default=60, help="a multiple of 5")
     add("--measures", type=number, default=15, help="with equally many items")
     add("--rounds", type=number, default=2, help="of saves, each way")
-    add("--students", type=number, default=4, help="saving at once")
+    add("--students", type=number, default=64, help="saving at once")
     return parser.parse_args()
 
 

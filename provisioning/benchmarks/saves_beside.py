@@ -23,9 +23,8 @@ SECONDS_FOR_LIMIT = 10
 
 
 class SavingRound(NamedTuple):
-    # Answered within so many seconds, of those that were due in them.
+    # Answered within so many seconds.
     replies: list[TimedReply]
-    due: int
     seconds: float
 
     @classmethod
@@ -33,8 +32,7 @@ class SavingRound(NamedTuple):
         cls, replies: Sequence[TimedReply], began: float, ended: float
     ) -> SavingRound:
         answered = [each for each in replies if began <= each.answered <= ended]
-        due = sum(began <= each.sent <= ended for each in replies)
-        return cls(answered, due, ended - began)
+        return cls(answered, ended - began)
 
 
 class SavesBeside(NamedTuple):
@@ -94,11 +92,12 @@ def save_beside(
             # A longer job goes on when the round is over.
             ended = min(ended, start + seconds)
             during.append(SavingRound.of(replies, max(began, start), ended))
-    return _print_speeds(name, alone, during, statistics.median(took))
+    return _print_speeds(name, rate, alone, during, statistics.median(took))
 
 
 def _print_speeds(
     name: str,
+    rate: float,
     alone: Sequence[SavingRound],
     during: Sequence[SavingRound],
     took: float,
@@ -112,7 +111,8 @@ def _print_speeds(
             median, p95, _ = figures_of(times)
             rows.append((kind, median, p95, f"{speeds[-1]:,.1f}"))
     print_table(("saves, ms", "median", "p95", "saves/s"), rows)
-    due = sum(one.due for one in during)
+    # Also those that were never answered.
+    due = rate * sum(one.seconds for one in during)
     answered = sum(len(one.replies) for one in during)
     saves = SavesBeside(speeds[0], speeds[1], 100 * (1 - answered / due))
     print(

@@ -67,6 +67,13 @@ def test_requests_are_due_at_a_rate_whatever_the_server_does(server):  # noqa: F
     assert replies[-1].answered > replies[-1].sent
 
 
+def test_requests_at_a_rate_that_get_no_reply_are_missing(server):  # noqa: F811
+    server.answer = lambda request, send: None
+    target = target_of(server.address)
+    people = [fetch_requests(target, "/")]
+    assert send_requests(target, people, seconds=0.1, rate=50) == []
+
+
 def test_figures_are_median_percentile_and_maximum():
     median, p95, most = figures_of([float(n) for n in range(1, 101)])
     assert (median, most) == ("50.50", "100.00")
