@@ -36,3 +36,4 @@ def delete_old_exports() -> None:
 @shared_task
 def start_due_results() -> None:
     results_job.start_due()
+    scores_job.start_outdated()

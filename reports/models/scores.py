@@ -14,6 +14,16 @@ from django.db import models
 
 from reports.models.results import GroupResults
 
+# What scores mean, and of whom they are. Scores in another format are shown nowhere,
+# and are calculated again (`reports.scores.job.start_outdated`). Since 2 larger places
+# have the means of schools with a report, and essentials those of scores as shown.
+FORMAT = 2
+
+
+class ScoringQuerySet(models.QuerySet["Scoring"]):
+    def current(self) -> ScoringQuerySet:
+        return self.filter(format=FORMAT)
+
 
 class Scoring(models.Model):
     """The calculation of an administration's scores."""
@@ -31,9 +41,17 @@ class Scoring(models.Model):
     people = models.PositiveIntegerField()
     # Of the whole administration, as `reports.scores.problems.Problem.as_json`.
     problems = models.JSONField(default=list)
+    # `FORMAT` of the program that calculated them.
+    format = models.PositiveSmallIntegerField(default=FORMAT, db_default=1)
+
+    objects = ScoringQuerySet.as_manager()
 
     def __str__(self) -> str:
         return f"scores of {self.administration_id}"
+
+    @property
+    def is_current(self) -> bool:
+        return self.format == FORMAT
 
 
 class Calibration(models.Model):
@@ -117,8 +135,7 @@ class ScoreRow(models.Model):
     value = models.CharField(max_length=200, blank=True)
     # Measure -> [people, mean in logits, its standard error or null, score or null].
     measures = models.JSONField()
-    # Essential -> score, and -> its standard error in points or null. Null: they were
-    # calculated before errors were.
+    # Essential -> score, and -> its standard error in points or null.
     essentials = models.JSONField(default=dict)
     essential_errors = models.JSONField(null=True)
 

@@ -21,6 +21,7 @@ from reports.publishing.freezing import (
     publication_digest,
 )
 from reports.rollup import AFTER_CLOSING
+from reports.scores.visible import has_scores
 from survey import jobs
 from survey.definitions.measures import measures_of
 from survey.jobs import JobRefused, Progress
@@ -46,8 +47,7 @@ def reason_not_to_publish(administration: Administration) -> str:
         or roll_up.hidden_as_of != roll_up.as_of
     ):
         return _("The answers are still being counted. Try again in a few minutes.")
-    has_scores = hasattr(administration, "scoring")
-    if not has_scores and measures_of(administration.published.survey):
+    if not has_scores(administration) and measures_of(administration.published.survey):
         return _("The scores have not been calculated yet.")
     return ""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -13,13 +11,10 @@ from accounts.models import User
 from reports.models import ResultsRollUp, Scoring
 from reports.results.hiding import hide_small_groups
 from reports.results.rollup import due, roll_up_results
-from reports.scores.job import request_scores
+from reports.scores.job import RETRY_AFTER, request_scores
 from survey.definitions.measures import measures_of
 from survey.jobs import Progress, job, start
 from survey.models import Administration, Job
-
-# A job that failed is not started again before.
-RETRY_AFTER = timedelta(hours=1)
 
 
 @job("results.count", long=True)
@@ -48,7 +43,7 @@ def _request_first_scores(administration: Administration) -> None:
     """Start calculating the scores of a closed administration that has none yet."""
     if (
         administration.state == Administration.State.CLOSED
-        and not Scoring.objects.filter(pk=administration.pk).exists()
+        and not Scoring.objects.current().filter(pk=administration.pk).exists()
         and measures_of(administration.published.survey)
     ):
         request_scores(administration)

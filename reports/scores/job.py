@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
+from django.db.models import Q
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from accounts.models import User
+from reports.models import Calibration, Scoring
+from reports.models.scores import FORMAT
 from survey.jobs import Progress, job, start
 from survey.models import Administration, Job
+
+# A job that failed is not started again before.
+RETRY_AFTER = timedelta(hours=1)
 
 
 @job("scores.calculate", long=True)
@@ -38,6 +47,30 @@ def _calculate(job: Job, progress: Progress, *, again: bool) -> None:
         if outcome.measures
         else _("Ready: nothing was calculated.")
     )
+
+
+def start_outdated() -> None:
+    """Start calculating scores that were stored in another format. 1 statement.
+
+    Benchmarks first: later waves get their scale.
+    """
+    now = timezone.now()
+    outdated = Scoring.objects.exclude(format=FORMAT)
+    waiting = Calibration.objects.filter(
+        anchored_to__administration__in=outdated.values("pk")
+    )
+    recent = Q(ended_at=None) | Q(
+        state=Job.State.FAILED, ended_at__gt=now - RETRY_AFTER
+    )
+    kinds = (calculate_scores.name, recalculate_scores.name)
+    jobs = Job.objects.filter(recent, kind__in=kinds, subject_id__isnull=False)
+    due = outdated.exclude(pk__in=waiting.values("administration"))
+    for administration in (
+        Administration.objects.filter(pk__in=due.values("pk"), closes_at__lte=now)
+        .exclude(pk__in=jobs.values("subject_id"))
+        .order_by("pk")
+    ):
+        request_scores(administration)
 
 
 def request_scores(

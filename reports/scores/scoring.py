@@ -31,6 +31,7 @@ from reports.models import (
     ScoreRow,
     Scoring,
 )
+from reports.models.scores import FORMAT
 from reports.rasch import MISSING, VERSION
 from reports.rasch.responses import Floats, Integers
 from reports.results.answers import VALUE, ItemCodes
@@ -104,11 +105,13 @@ def score_administration(
 ) -> ScoringOutcome:
     """Calculate the scores of a closed administration and store them.
 
-    Scores that are there stay as they are, unless `again`. Raises JobRefused while
-    people can answer, and OperationalError if the replica is away.
+    Scores that are there stay as they are, unless `again` or in an older format.
+    Raises JobRefused while people can answer, and OperationalError if the replica is
+    away.
     """
     start = time.monotonic()
-    if not again and Scoring.objects.filter(pk=administration.pk).exists():
+    scored = Scoring.objects.current().filter(pk=administration.pk)
+    if not again and scored.exists():
         return ScoringOutcome()
     if administration.state != Administration.State.CLOSED:
         raise JobRefused(_("Scores are calculated once nobody can answer any more."))
@@ -314,7 +317,7 @@ def _store(
     now = timezone.now()
     with transaction.atomic():
         scorings = Scoring.objects.select_for_update().filter(pk=administration.pk)
-        if scorings.exists() and not again:
+        if scorings.current().exists() and not again:
             return 0
         Scoring.objects.update_or_create(
             administration=administration,
@@ -323,6 +326,7 @@ def _store(
                 "calculated_at": now,
                 "people": calculation.people,
                 "problems": [problem.as_json() for problem in calculation.problems],
+                "format": FORMAT,
             },
         )
         for measure in calculation.measures:

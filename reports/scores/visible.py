@@ -3,7 +3,8 @@
 Scores of everyone at a place, on measures and essentials. Hidden are those of places
 that are hidden, or for which this is not decided; of measures with an item that is
 hidden there; of measures that fewer people have than the administration's minimum;
-and of essentials with a hidden measure.
+and of essentials with a hidden measure. Scores in another format than the present one
+do not exist.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from django.db.models.fields.json import KeyTextTransform, KeyTransform
 from django.db.models.functions import Cast, Coalesce
 
 from reports.models import Calibration, GroupResults, ScoreRow
+from reports.models.scores import FORMAT
 from reports.results.reading import LEVELS
 from reports.results.visible import Place
 from reports.scores.scale import POINTS, band
@@ -71,6 +73,12 @@ class VisibleScore:
 Scores: TypeAlias = dict[str, VisibleScore | None]
 
 
+def has_scores(administration: Administration) -> bool:
+    """Return whether scores have been calculated, in the present format."""
+    scoring = getattr(administration, "scoring", None)
+    return scoring is not None and scoring.is_current
+
+
 def visible_scores(
     administration: Administration, places: Iterable[Place]
 ) -> dict[Place, Scores]:
@@ -109,7 +117,12 @@ def scores_of_waves(
             "administration", "level", "place_id", "hidden_items"
         )
     }
-    scores = ScoreRow.objects.filter(chosen, administration__in=by_key, attribute="")
+    scores = ScoreRow.objects.filter(
+        chosen,
+        administration__in=by_key,
+        administration__scoring__format=FORMAT,
+        attribute="",
+    )
     columns = "administration", "level", "place_id"
     numbers = "measures", "essentials", "essential_errors"
     for key, level, place, measures, essentials, errors in scores.values_list(
@@ -126,7 +139,7 @@ def scores_of_waves(
                 content,
                 measures,
                 essentials,
-                errors or {},
+                errors,
                 scales[key],
                 hidden.get((key, level, place)),
                 administration.minimum_group,
@@ -261,6 +274,7 @@ def score_to_sort_by(
         score = KeyTextTransform("3", KeyTransform(name, "measures"))
     scores = ScoreRow.objects.filter(
         administration=administration,
+        administration__scoring__format=FORMAT,
         level=LEVELS.SCHOOL,
         attribute="",
         place_id=OuterRef("school_id"),
@@ -305,7 +319,7 @@ def earlier_waves(administration: Administration) -> list[Administration]:
     survey = administration.published.survey
     return list(
         Administration.objects.filter(
-            scoring__isnull=False,
+            scoring__format=FORMAT,
             role=administration.role,
             district=administration.district_id,
             published__survey__name=survey.name,

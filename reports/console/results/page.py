@@ -32,6 +32,7 @@ from reports.results.comments import may_review
 from reports.results.counting import GRADE
 from reports.results.reading import LEVELS
 from reports.results.visible import Place, VisibleGroup, visible_groups
+from reports.scores.visible import has_scores
 from reports.thresholds import ThresholdProgress, ThresholdState
 from survey.administrations import may_manage, subgroup_label
 from survey.definitions.measures import measures_of
@@ -167,7 +168,7 @@ class ResultsPage:
 
     @property
     def has_scores(self) -> bool:
-        return hasattr(self.administration, "scoring")
+        return has_scores(self.administration)
 
     @property
     def left_out(self) -> str:

@@ -24,7 +24,7 @@ from reports.console.scores.table import (
 )
 from reports.rate_lines import SchoolRateLine
 from reports.scores.comparisons import correlation, is_more_than_chance
-from reports.scores.visible import VisibleScore, scores_of_waves
+from reports.scores.visible import VisibleScore, has_scores, scores_of_waves
 from reports.visible_rates import school_line
 from survey.models import Administration
 
@@ -164,7 +164,7 @@ def no_scores(administration: Administration, column: ScoreColumn | None) -> str
     """Say why an administration has no scores, or return ""."""
     if column is None:
         return _("The survey has no measures, so it has no scores.")
-    if not hasattr(administration, "scoring"):
+    if not has_scores(administration):
         return _(
             "No scores yet. They are calculated after an administration has closed."
         )

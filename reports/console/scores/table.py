@@ -131,7 +131,7 @@ class ScoresTable:
         columns = score_columns(administration, content)
         return cls(
             scope,
-            Scoring.objects.filter(pk=administration.pk).first(),
+            Scoring.objects.current().filter(pk=administration.pk).first(),
             _columns_to_show(columns, content, request.GET.get("show", "")),
             _filter_form(request, scope.districts, columns),
             _listing(request, administration, content, columns, scope.schools),

@@ -126,5 +126,5 @@ def test_the_scheduler_looks_for_closed_administrations(settings):
 
 def test_finding_what_is_due_takes_few_statements(closed, django_assert_num_queries):
     roll_up_results(closed)
-    with django_assert_num_queries(3):
+    with django_assert_num_queries(4):
         start_due_results()

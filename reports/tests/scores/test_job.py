@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from django.db import connection
+from django.utils import timezone
 
 from reports.models import Scoring
+from reports.models.scores import FORMAT
 from reports.results.job import request_results
+from reports.scores.job import RETRY_AFTER, start_outdated
 from reports.scores.scoring import score_administration
 from reports.tasks import start_due_results
 from reports.tests.scores.conftest import closed, published, simulated, take_part
@@ -47,6 +51,69 @@ def test_scores_from_before_it_was_decided_what_is_hidden_are_calculated_again(s
     request_results(administration)
     run_jobs()
     assert scored_kinds() == [("scores.recalculate", "done")]
+
+
+def two_waves(staff):
+    fall, spring = closed(published(), "fall"), closed(published(version="2"), "spring")
+    for seed, wave in enumerate((fall, spring), 1):
+        take_part(wave, staff.lincoln, simulated(60, seed))
+        request_results(wave)
+        run_jobs()
+    return fall, spring
+
+
+def outdated():
+    found = Scoring.objects.exclude(format=FORMAT).order_by("pk")
+    return [scoring.administration for scoring in found]
+
+
+def test_scores_in_another_format_are_calculated_again_benchmarks_first(staff):
+    fall, spring = two_waves(staff)
+    assert outdated() == []
+    Scoring.objects.update(format=FORMAT - 1)
+    jobs_before = Job.objects.count()
+    start_outdated()
+    # A waiting job is not started twice.
+    start_outdated()
+    assert Job.objects.count() == jobs_before + 1
+    run_jobs()
+    assert outdated() == [spring]
+    start_outdated()
+    run_jobs()
+    assert outdated() == []
+    start_outdated()
+    assert Job.objects.count() == jobs_before + 2
+
+
+def test_calculating_that_failed_waits_for_an_hour(staff):
+    fall, _spring = two_waves(staff)
+    Scoring.objects.update(format=FORMAT - 1)
+    start_outdated()
+    jobs_before = Job.objects.count()
+    failed = Job.objects.filter(kind="scores.calculate", ended_at=None)
+    now = timezone.now()
+    failed.update(state=Job.State.FAILED, ended_at=now)
+    start_outdated()
+    assert Job.objects.count() == jobs_before
+    Job.objects.update(ended_at=now - RETRY_AFTER)
+    start_outdated()
+    assert Job.objects.count() == jobs_before + 1
+
+
+def test_a_program_that_knows_no_format_stores_an_old_one(staff):
+    """During a deploy, workers of the release before may store scores."""
+    fall, _spring = two_waves(staff)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "DELETE FROM reports_scoring WHERE administration_id=%s", [fall.pk]
+        )
+        cursor.execute(
+            "INSERT INTO reports_scoring"
+            " (administration_id, as_of, calculated_at, people, problems)"
+            " VALUES (%s, now(), now(), 60, '[]')",
+            [fall.pk],
+        )
+    assert outdated() == [fall]
 
 
 def test_a_survey_without_measures_has_no_scores(staff):
