@@ -47,6 +47,7 @@ from reports.scores.scale import PEOPLE, Scale, Sums, benchmark_scale
 from reports.scores.visible import decided
 from reports.suppression.results import counted_in_scores
 from reports.suppression.tables import Mask
+from reports.visible_rates import lines_for_everybody
 from survey.definitions.measures import measures_of
 from survey.definitions.schema import MeasureDefinition, Measures
 from survey.jobs import JobRefused, Progress
@@ -81,7 +82,7 @@ class CalculatedMeasure:
     problems: list[Problem]
     # As `Grouping.sums`.
     sums: list[Floats]
-    # Schools whose people are in the means of larger places.
+    # Schools with a report that shows it: those in the means of larger places.
     counted: Mask
 
 
@@ -171,6 +172,11 @@ def _calculate_all(
     progress: Progress | None,
 ) -> None:
     hidden_items = _hidden_items(administration)
+    with_report = {
+        line.school.pk
+        for line in lines_for_everybody(administration)
+        if line.is_reached
+    }
     last = {one["essential"]: n for n, one in enumerate(content["measures"])}
     # People's measures by essential, as long as another measure of it comes.
     kept: dict[str, dict[int, Floats]] = {}
@@ -178,7 +184,8 @@ def _calculate_all(
         names = {item["name"] for item in definition["items"]}
         hidden = np.array(
             [
-                hidden_items is not None
+                key not in with_report
+                or hidden_items is not None
                 and (key not in hidden_items or not names.isdisjoint(hidden_items[key]))
                 for key in groupings[0].schools.tolist()
             ]
@@ -223,7 +230,10 @@ def _calculate(
     groupings: Sequence[Grouping],
     hidden: Mask,
 ) -> tuple[CalculatedMeasure, Floats]:
-    """Return a measure, and that of each person; `hidden` are schools."""
+    """Return a measure, and that of each person.
+
+    `hidden` are schools that have no report, or do not show the measure in it.
+    """
     name = definition["name"]
     options = {}
     for item in definition["items"]:

@@ -102,7 +102,8 @@ def hidden_places(tree: PlaceTree, groups: GroupCounts, minimum: int) -> Mask:
 def counted_in_scores(people: NDArray[np.float64], hidden: Mask, minimum: int) -> Mask:
     """Return the schools that are in the means of larger places.
 
-    `people` have the measure, and `hidden` schools hide it or one of its items.
+    `people` have the measure, and `hidden` schools have no report, or hide the measure
+    or one of its items.
     """
     return ~hidden & (people >= minimum)
 

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+import math
+from datetime import timedelta
+
 import pytest
 from django.db.models import Value
 
-from reports.models import GroupResults, ResultsRollUp, SchoolRate, ScoreRow
+from reports.models import (
+    GroupResults,
+    ResultsRollUp,
+    SchoolRate,
+    ScoreRow,
+    Scoring,
+)
+from reports.models.scores import FORMAT
 from reports.results.hiding import hide_small_groups
 from reports.results.rollup import roll_up_results
 from reports.rollup import roll_up
 from reports.scores.scoring import score_administration
 from reports.scores.visible import (
     earlier_waves,
+    has_scores,
     score_to_sort_by,
     scores_of_waves,
     visible_scores,
 )
 from reports.tests.scores.conftest import closed, published, simulated, take_part
 from survey.definitions.measures import measures_of
+from survey.models import Administration
 
 pytestmark = pytest.mark.django_db
 STATE = ("state", 0)
@@ -70,13 +82,40 @@ def test_scores_have_their_people_error_and_band(fall, lincoln):
     assert found[STATE]["trust"].score == 50
 
 
-def test_an_essential_has_its_error_and_older_ones_have_none(fall, lincoln):
+def test_an_essential_has_its_error(fall, lincoln):
     found = visible_scores(fall, [lincoln])[lincoln]
     rows = ScoreRow.objects.filter(administration=fall)
     stored = rows.get(level="school", place_id=lincoln[1], attribute="")
     assert 1 < found["safe"].error == stored.essential_errors["safe"] < 5
-    rows.update(essential_errors=None)
-    assert visible_scores(fall, [lincoln])[lincoln]["safe"].error is None
+
+
+def test_an_essential_is_the_mean_of_the_measures_that_the_place_shows(staff, fall):
+    places = [("school", one.pk) for one in (staff.lincoln, staff.roosevelt)]
+    places += [("district", staff.riverside.pk), STATE]
+    for scores in visible_scores(fall, places).values():
+        mean = (scores["trust"].score + 100 - scores["noise"].score) / 2
+        assert scores["safe"].score == math.floor(mean + 0.5)
+
+
+def test_scores_in_another_format_do_not_exist(fall, lincoln):
+    content = measures_of(fall.published.survey)
+
+    def first():
+        expression = score_to_sort_by(fall, content, "trust", without=-1)
+        rates = SchoolRate.objects.filter(administration=fall)
+        return max(rates.annotate(by=expression).values_list("by", flat=True))
+
+    later = closed(fall.published, "later")
+    later.closes_at += timedelta(minutes=1)
+    assert visible_scores(fall, [lincoln, STATE])[lincoln]["trust"]
+    assert earlier_waves(later) == [fall]
+    assert first() > 0
+    assert has_scores(Administration.objects.get(pk=fall.pk))
+    Scoring.objects.update(format=FORMAT - 1)
+    assert visible_scores(fall, [lincoln, STATE]) == {}
+    assert earlier_waves(later) == []
+    assert first() == -1
+    assert not has_scores(Administration.objects.get(pk=fall.pk))
 
 
 def test_a_district_shows_nothing_if_all_of_its_schools_hide_it(staff):

@@ -75,7 +75,8 @@ def published_in_three_languages():
 
 def answered(administration, school, people, seed, finished=None, **options):
     """Enrol people who answer; all have finished unless a number is given."""
-    found = take_part(administration, school, simulated(people, seed, **options))
+    answers = simulated(people, seed, **options)
+    found = take_part(administration, school, answers, completed_at=None)
     keys = [person.pk for person in found[:finished]]
     respondents = Respondent.objects.filter(pk__in=keys)
     respondents.update(completed_at=administration.opens_at)

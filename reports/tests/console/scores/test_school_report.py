@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import html
 import re
+from types import SimpleNamespace
 
 import pytest
 from django.utils import timezone
 
 from accounts.models import AuditEntry
+from accounts.permissions import Permissions
 from accounts.tests.logging_in import log_in
 from reports.models import (
     Calibration,
@@ -14,8 +16,12 @@ from reports.models import (
     ResultsRollUp,
     SchoolRate,
     ScoreRow,
+    Scoring,
 )
+from reports.models.scores import FORMAT
 from reports.school_report import pdf
+from reports.school_report.report import SchoolReports
+from reports.scores import scoring
 from reports.scores.visible import visible_scores
 from reports.tests.console.scores.conftest import answered, scored
 from reports.tests.scores.conftest import closed
@@ -112,6 +118,79 @@ def test_below_the_threshold_there_is_no_figure(client, staff, fall):
     # It is the threshold that hides them.
     SchoolRate.objects.filter(school=staff.washington).update(finished=20)
     assert "points of 99" in text_of(report(client, fall, staff.washington))
+
+
+@pytest.fixture
+def winter(staff, survey):
+    """Washington, without a report, is far below both others."""
+    winter = closed(survey, "winter")
+    answered(winter, staff.lincoln, 60, 1, shift=0.5)
+    answered(winter, staff.washington, 40, 2, finished=15, shift=-1.5)
+    answered(winter, staff.roosevelt, 40, 3)
+    return scored(winter)
+
+
+def scores_of_trust(user, administration, schools):
+    """Return the scores of the school, its district and the state in each report."""
+    reader = SchoolReports(Permissions(user), administration, "en")
+    found = {}
+    for one in reader.of(schools):
+        if one.has_figures:
+            [(_essential, [trust, _noise])] = one.essentials
+            found[one.school.name] = [line.score.score for line in trust.places]
+    return found
+
+
+def calculated_mean(staff, fall):
+    """Calculate Washington's score from all reports, as from a ZIP of them.
+
+    Once from that of the district, once from that of the state, and at last from the
+    50 that the benchmark's people have on average.
+    """
+    schools = [staff.lincoln, staff.washington, staff.roosevelt]
+    found = scores_of_trust(staff.state, fall, schools)
+    assert list(found) == ["Lincoln", "Roosevelt"]
+    lincoln, district, state = found["Lincoln"]
+    roosevelt = found["Roosevelt"][0]
+    others = 60 * lincoln + 40 * roosevelt
+    return [
+        (100 * district - 60 * lincoln) / 40,
+        (140 * state - others) / 40,
+        (140 * 50 - others) / 40,
+    ]
+
+
+def score_of_washington(staff, fall):
+    place = ("school", staff.washington.pk)
+    return visible_scores(fall, [place])[place]["trust"].score
+
+
+def test_reports_tell_nothing_of_a_school_without_one(staff, winter):
+    hidden = score_of_washington(staff, winter)
+    assert all(abs(found - hidden) > 15 for found in calculated_mean(staff, winter))
+
+
+def test_with_its_people_in_the_means_its_score_could_be_calculated(
+    staff, winter, monkeypatch
+):
+    with_report = [
+        SimpleNamespace(is_reached=True, school=school)
+        for school in (staff.lincoln, staff.washington, staff.roosevelt)
+    ]
+    monkeypatch.setattr(scoring, "lines_for_everybody", lambda winter: with_report)
+    scoring.score_administration(winter, again=True)
+    hidden = score_of_washington(staff, winter)
+    # As far as rounding allows.
+    assert all(abs(found - hidden) < 3 for found in calculated_mean(staff, winter))
+
+
+def test_outdated_scores_are_not_shown(client, staff, fall):
+    log_in(client, staff.dana)
+    assert "points of 99" in text_of(report(client, fall, staff.lincoln))
+    Scoring.objects.update(format=FORMAT - 1)
+    page = text_of(report(client, fall, staff.lincoln))
+    assert "points of 99" not in page
+    assert "The scores have not been calculated yet." in page
 
 
 def test_a_hidden_school_has_no_report(client, staff, fall):
