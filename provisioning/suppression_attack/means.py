@@ -1,9 +1,9 @@
 """Bound hidden sums of measures from everything that is published of their means.
 
 Published of each place are the scores on measures, which are means in whole points of
-the scale, and the mean of an essential's measures. Known are also the scale, the mean
-of the benchmark, and how many people have a measure, in hidden schools as well; with it
-a score bounds the sum of people's raw scores.
+the scale. An essential is the mean of these whole points, and tells nothing more. Known
+are also the scale, the mean of the benchmark, and how many people have a measure, in
+hidden schools as well; with it a score bounds the sum of people's raw scores.
 """
 
 from __future__ import annotations
@@ -129,8 +129,6 @@ class PublishedMeans:
             rows.append((row.ravel(), whole, whole))
         for place in range(len(tree)):
             inside = np.isin(leaves, [place, *tree.below(place).tolist()])
-            essential, points, is_cut = np.zeros(truth.shape), 0.0, False
-            published = 0
             for number, measure in enumerate(measures):
                 chosen = self.shown if place in leaves else self.counted
                 schools = inside & chosen[number]
@@ -147,18 +145,6 @@ class PublishedMeans:
                 least = score - 0.5 if score > LOWEST else -np.inf
                 most = score + 0.5 if score < HIGHEST else np.inf
                 rows.append((row.ravel(), least - constant, most - constant))
-                essential += row / len(measures)
-                points += (found - constant) / len(measures)
-                published += 1
-                is_cut |= not LOWEST < score < HIGHEST
-            if published == len(measures) and not is_cut:
-                constant = sum(
-                    MIDDLE - measure.points * center
-                    for measure, center in zip(measures, centers, strict=True)
-                ) / len(measures)
-                score = floor(points + constant + 0.5)
-                limits = score - 0.5 - constant, score + 0.5 - constant
-                rows.append((essential.ravel(), *limits))
         factors, least_sums, most_sums = zip(*rows, strict=True)
         return (
             np.array(factors),

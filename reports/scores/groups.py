@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,8 +17,9 @@ from reports.scores.scale import (
     Scale,
     Sums,
     covariance,
-    essential_points,
+    essential_score,
     rounded,
+    without_few_pairs,
 )
 from reports.suppression.tables import Mask
 from survey.definitions.schema import MeasureDefinition, Measures
@@ -98,6 +99,26 @@ class GroupSums:
     # Of two measures of an essential, by their positions, as `Grouping.products`.
     products: Mapping[tuple[int, int], Floats]
 
+    def without_few_pairs(
+        self, measures: Sequence[ScoredMeasure], minimum: int
+    ) -> GroupSums:
+        """Replace the products of few people, as `scale.without_few_pairs`."""
+        sums = [Sums(*one) for one in self.measures]
+        signs = [
+            1 if one.definition["direction"] == "positive" else -1 for one in measures
+        ]
+        products = {
+            (one, other): without_few_pairs(
+                found,
+                sums[one],
+                sums[other],
+                minimum=minimum,
+                sign=signs[one] * signs[other],
+            )
+            for (one, other), found in self.products.items()
+        }
+        return replace(self, products=products)
+
     def of_places(self, counted: Mask, places: Sequence[Integers]) -> GroupSums:
         """Add up the schools of each place; `counted` is measures × schools."""
 
@@ -161,8 +182,8 @@ def score_rows(
                 everyone[:, place, value].tolist(),
                 strict=True,
             )
-            stored, points = _stored_measures(figures)
-            essentials = _essentials(content, points)
+            stored = _stored_measures(figures)
+            essentials = _essentials(content, stored)
             yield ScoreRow(
                 administration_id=administration,
                 level=level,
@@ -180,20 +201,18 @@ def score_rows(
 
 def _stored_measures(
     figures: Iterable[tuple[ScoredMeasure, float, float, float, float]],
-) -> tuple[dict[str, list[float | None]], dict[str, float]]:
-    """Return a row's `measures`, and the points of those with a scale, not rounded."""
+) -> dict[str, list[float | None]]:
+    """Return a row's `measures`."""
     stored: dict[str, list[float | None]] = {}
-    points: dict[str, float] = {}
     for measure, people, mean, error, measured in figures:
         if not measured:
             continue
-        name, count = measure.definition["name"], int(people)
-        score = None
+        count, score = int(people), None
         if measure.scale and count:
-            points[name] = measure.scale.points(mean)
-            score = rounded(points[name])
+            score = rounded(measure.scale.points(mean))
+        name = measure.definition["name"]
         stored[name] = [count, _stored(mean), _stored(error), score]
-    return stored, points
+    return stored
 
 
 def _stored(number: float) -> float | None:
@@ -235,22 +254,21 @@ def _essential_errors(
     return found
 
 
-def _essentials(content: Measures, points: Mapping[str, float]) -> dict[str, int]:
-    """Return the scores of the essentials of which all measures have one."""
+def _essentials(
+    content: Measures, measures: Mapping[str, Sequence[float | None]]
+) -> dict[str, int]:
+    """Return the scores of the essentials of which all measures have one.
+
+    They are the means of scores that the row shows as well, and tell nothing more.
+    """
     found = {}
     for essential in content["essentials"]:
-        mine = [
-            measure
-            for measure in content["measures"]
-            if measure["essential"] == essential["name"]
-        ]
-        if mine and all(measure["name"] in points for measure in mine):
-            found[essential["name"]] = rounded(
-                essential_points(
-                    [
-                        (points[measure["name"]], measure["direction"] == "positive")
-                        for measure in mine
-                    ]
-                )
-            )
+        scores = []
+        for measure in content["measures"]:
+            if measure["essential"] == essential["name"]:
+                *_others, score = measures.get(measure["name"]) or [None]
+                scores.append((score, measure["direction"] == "positive"))
+        known = [(int(score), way) for score, way in scores if score is not None]
+        if known and len(known) == len(scores):
+            found[essential["name"]] = essential_score(known)
     return found

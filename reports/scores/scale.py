@@ -55,10 +55,17 @@ class Sums:
             return np.asarray(self.sums / self.people)
 
     @property
-    def variances(self) -> Floats:
+    def squares_around(self) -> Floats:
+        """Sums of the squared distances from the means; 0 without people."""
         with np.errstate(divide="ignore", invalid="ignore"):
             around = np.maximum(self.squares - self.sums**2 / self.people, 0)
-            return np.asarray(np.where(self.people > 1, around / (self.people - 1), 0))
+        return np.asarray(np.where(self.people > 0, around, 0))
+
+    @property
+    def variances(self) -> Floats:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            around = self.squares_around / (self.people - 1)
+        return np.asarray(np.where(self.people > 1, around, 0))
 
     @property
     def errors(self) -> Floats:
@@ -82,6 +89,32 @@ def covariance(total: Sums, one: int, other: int, products: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         divisor = np.sqrt(people * (people - 1) * other_people * (other_people - 1))
         return np.asarray(np.where(divisor > 0, around / divisor, np.nan))
+
+
+def without_few_pairs(
+    products: Floats, one: Sums, other: Sums, *, minimum: int, sign: int
+) -> Floats:
+    """Replace products of fewer people than the minimum, who have both measures.
+
+    By those of people whose two measures go together fully, in the direction of the
+    sign: this makes the error of their essential the largest, and tells no more than
+    the errors of both measures. The error of an essential would otherwise tell how far
+    a single person is from the means.
+    """
+    both = products[0]
+    people = np.sqrt(one.people * other.people)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean, other_mean = one.means, other.means
+    around = np.sqrt(one.squares_around * other.squares_around)
+    largest = np.array(
+        [
+            people,
+            people * mean,
+            people * other_mean,
+            people * mean * other_mean + sign * around,
+        ]
+    )
+    return np.asarray(np.where((both > 0) & (both < minimum), largest, products))
 
 
 def benchmark_scale(schools: Sums) -> Scale | None:
@@ -117,12 +150,13 @@ def band(score: int) -> int:
     return sum(score >= first for first in BANDS)
 
 
-def essential_points(measures: Sequence[tuple[float, bool]]) -> float:
-    """Return the mean of an essential's measures.
+def essential_score(measures: Sequence[tuple[int, bool]]) -> int:
+    """Return the mean of the shown scores of an essential's measures, rounded.
 
     Each comes with whether high values are good; the others are turned round.
     """
-    return sum(
-        points if is_positive else LOWEST + HIGHEST - points
-        for points, is_positive in measures
-    ) / len(measures)
+    turned = [
+        score if is_positive else LOWEST + HIGHEST - score
+        for score, is_positive in measures
+    ]
+    return rounded(sum(turned) / len(turned))

@@ -305,8 +305,9 @@ def _rows(
     for number, grouping in enumerate(groupings):
         sums = np.array([one.sums[number] for one in calculation.measures])
         products = {pair: one[number] for pair, one in calculation.products.items()}
+        found = GroupSums(grouping, sums, products)
         yield from score_rows(
-            GroupSums(grouping, sums, products),
+            found.without_few_pairs(measures, administration.minimum_group),
             counted,
             answers.people.districts,
             measures,

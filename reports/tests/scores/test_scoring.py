@@ -14,7 +14,8 @@ from django.utils import timezone, translation
 from accounts.models import AuditEntry
 from reports.models import Calibration, ScoreRow, Scoring
 from reports.rasch import MISSING, ResponseTable, calibrate, measure_people
-from reports.scores import scale
+from reports.rollup import roll_up
+from reports.scores import groups, scale
 from reports.scores.drift import release_item
 from reports.scores.job import calculate_scores, request_scores
 from reports.scores.problems import Kind, Problem
@@ -32,6 +33,12 @@ from survey.jobs import JobRefused
 from survey.models import CountedGroup, Respondent
 
 pytestmark = pytest.mark.django_db
+
+
+def calculate(administration, **options):
+    """Calculate scores with the response rates of now, which allow reports."""
+    roll_up()
+    return score_administration(administration, **options)
 
 
 @pytest.fixture
@@ -83,7 +90,7 @@ def kinds(administration, measure="trust"):
 
 
 def test_scores_are_means_of_measures_on_the_scale_of_the_people(staff, fall):
-    outcome = score_administration(fall)
+    outcome = calculate(fall)
 
     assert (outcome.people, outcome.measures) == (240, 2)
     answers = simulated(120, 1, shift=0.5) + simulated(120, 2)
@@ -150,7 +157,7 @@ def test_the_error_of_an_essential_is_that_of_peoples_means(staff):
     everyone = with_shared_views(1) + with_shared_views(2)
     take_part(fall, staff.lincoln, everyone[:120])
     take_part(fall, staff.roosevelt, everyone[120:])
-    score_administration(fall)
+    calculate(fall)
     trust = points_of(fall, "trust", slow_measures(everyone)[1])
     noise = points_of(fall, "noise", slow_noise(everyone))
     for row, people in (
@@ -176,6 +183,75 @@ def test_the_error_of_an_essential_is_that_of_peoples_means(staff):
         assert row.essential_errors["safe"] > 1.2 * independent
 
 
+def answered_by_one_in_both(person, other):
+    """Twelve people have one measure each, and two of these answers one person gave."""
+    trust = [["1", "2", "3", "2"], ["4", "4", "1", "3"], ["2", "3", "2", "4"]] * 2
+    noise = [["1", "2", "1"], ["4", "3", "4"], ["2", "3", "3"]] * 2
+    both = [*trust.pop(person), *noise.pop(other)]
+    return [
+        both,
+        *([*row, *[""] * 3] for row in trust),
+        *([*[""] * 4, *row] for row in noise),
+    ]
+
+
+@pytest.mark.parametrize("is_protected", [True, False])
+def test_the_error_of_an_essential_tells_nothing_of_one_person(
+    staff, monkeypatch, is_protected
+):
+    if not is_protected:
+        monkeypatch.setattr(
+            groups, "without_few_pairs", lambda found, *rest, **more: found
+        )
+    found = {}
+    for name, person, other in (("one", 0, 0), ("another", 1, 0)):
+        fall = closed(
+            published(version=name), name, role=["student", "teacher"][person]
+        )
+        take_part(fall, staff.lincoln, answered_by_one_in_both(person, other))
+        take_part(fall, staff.roosevelt, simulated(60, 1))
+        calculate(fall)
+        lincoln = row_of(fall, "school", staff.lincoln.pk)
+        state = row_of(fall)
+        found[name] = (
+            lincoln.measures,
+            lincoln.essential_errors["safe"],
+            state.essential_errors["safe"],
+        )
+    (measures, error, of_state), (same, other_error, other_of_state) = found.values()
+    # The same people have each measure; only who has both is another.
+    assert measures == same
+    assert measures["trust"][0] == measures["noise"][0] == 6
+    assert (error == other_error) is is_protected
+    assert (of_state == other_of_state) is is_protected
+    if is_protected:
+        points = [
+            20 * measures[name][2] / deviation
+            for name, deviation in Calibration.objects.filter(
+                administration=fall
+            ).values_list("measure", "scale_deviation")
+        ]
+        # As if both measures went together fully.
+        assert error == pytest.approx(sum(points) / 2, abs=1e-3)
+
+
+def test_a_school_without_a_report_is_in_no_larger_place(staff):
+    fall = closed(published())
+    take_part(fall, staff.lincoln, simulated(60, 1, shift=0.5))
+    silent = simulated(40, 2)
+    take_part(fall, staff.washington, silent[:10])
+    take_part(fall, staff.washington, silent[10:], completed_at=None)
+    calculate(fall)
+    lincoln = row_of(fall, "school", staff.lincoln.pk)
+    assert row_of(fall, "school", staff.washington.pk).measures["trust"][0] == 40
+    for place in (row_of(fall, "district", staff.riverside.pk), row_of(fall)):
+        assert place.measures == lincoln.measures
+        assert place.essentials == lincoln.essentials
+    # Nor is it in the mean of 50, which everybody knows.
+    trust = Calibration.objects.get(administration=fall, measure="trust")
+    assert trust.scale_mean == pytest.approx(lincoln.measures["trust"][1], abs=1e-4)
+
+
 def test_districts_have_the_means_of_schools_that_show_theirs(staff):
     fall = closed(published())
     answers = simulated(60, 1, skipped=0)
@@ -184,7 +260,7 @@ def test_districts_have_the_means_of_schools_that_show_theirs(staff):
     take_part(fall, staff.lincoln, answers)
     take_part(fall, staff.washington, simulated(40, 2, skipped=0))
     fall.minimum_group = 10
-    score_administration(fall)
+    calculate(fall)
     district = row_of(fall, "district", staff.riverside.pk)
     lincoln = row_of(fall, "school", staff.lincoln.pk)
     washington = row_of(fall, "school", staff.washington.pk)
@@ -198,7 +274,7 @@ def test_districts_have_the_means_of_schools_that_show_theirs(staff):
     )
     # With these people in it, the difference is the mean of the nine.
     fall.minimum_group = 9
-    score_administration(fall, again=True)
+    calculate(fall, again=True)
     whole, others = (
         row.measures["noise"]
         for row in (
@@ -212,7 +288,7 @@ def test_districts_have_the_means_of_schools_that_show_theirs(staff):
 
 
 def test_groups_and_districts_have_the_sums_of_their_people(staff, fall):
-    score_administration(fall)
+    calculate(fall)
     lincoln = row_of(fall, "school", staff.lincoln.pk).measures
     for same in (
         row_of(fall, "district", staff.riverside.pk),
@@ -238,7 +314,7 @@ def test_people_count_in_the_school_of_the_opening(staff, fall):
     gone = Respondent.objects.filter(school=staff.roosevelt).first()
     gone.withdrawn_at = gone.opted_out_at = timezone.now()
     gone.save(update_fields=["withdrawn_at", "opted_out_at"])
-    outcome = score_administration(fall)
+    outcome = calculate(fall)
     assert outcome.people == 239
     [lincoln, roosevelt] = [
         row_of(fall, "school", school.pk).measures["trust"][0]
@@ -248,15 +324,15 @@ def test_people_count_in_the_school_of_the_opening(staff, fall):
 
 
 def test_scores_stay_until_somebody_asks_for_them_again(staff, fall):
-    score_administration(fall)
+    calculate(fall)
     before = Scoring.objects.get().calculated_at
     benchmark = Calibration.objects.get(measure="trust").pk
     take_part(fall, staff.lincoln, simulated(5, 9))
 
-    assert score_administration(fall).measures == 0
+    assert calculate(fall).measures == 0
     assert Scoring.objects.get().calculated_at == before
 
-    assert score_administration(fall, again=True).people == 245
+    assert calculate(fall, again=True).people == 245
     assert Scoring.objects.get().calculated_at > before
     assert Calibration.objects.get(measure="trust").pk == benchmark
 
@@ -264,7 +340,7 @@ def test_scores_stay_until_somebody_asks_for_them_again(staff, fall):
 def test_an_open_administration_is_refused(fall):
     fall.closes_at = timezone.now() + timedelta(days=1)
     with pytest.raises(JobRefused, match="nobody can answer any more"):
-        score_administration(fall)
+        calculate(fall)
     assert not Scoring.objects.exists()
 
 
@@ -275,7 +351,7 @@ def test_answers_that_another_page_hid_later_are_missing(staff):
     # They answered the second page before they changed the first.
     hidden = [["1", "2", "2", "2", "4", "", ""]] * 3
     take_part(administration, staff.roosevelt, hidden)
-    score_administration(administration)
+    calculate(administration)
     assert "noise" not in row_of(administration, "school", staff.roosevelt.pk).measures
     assert (
         row_of(administration, "school", staff.roosevelt.pk).measures["trust"][0] == 3
@@ -287,14 +363,14 @@ class TestLaterWaves:
 
     @pytest.fixture
     def spring(self, staff, fall):
-        score_administration(fall)
+        calculate(fall)
         administration = closed(fall.published, "spring")
         answers = simulated(1500, 5, shift=1.0, moved={"q2": 1.0})
         take_part(administration, staff.lincoln, answers, grade="07")
         return administration
 
     def test_it_is_anchored_and_reports_drift(self, fall, spring):
-        score_administration(spring)
+        calculate(spring)
         benchmark = Calibration.objects.get(administration=fall, measure="trust")
         trust = Calibration.objects.get(administration=spring, measure="trust")
         assert trust.anchored_to == benchmark
@@ -308,7 +384,7 @@ class TestLaterWaves:
         assert ("drift", "q2") in kinds(spring)
 
     def test_displacements_are_those_of_a_free_calibration(self, fall, spring):
-        score_administration(spring)
+        calculate(spring)
         answers = simulated(1500, 5, shift=1.0, moved={"q2": 1.0})
         free, _ = slow_measures(answers)
         benchmark = Calibration.objects.get(administration=fall, measure="trust")
@@ -324,7 +400,7 @@ class TestLaterWaves:
     def test_a_released_item_is_estimated_freely(
         self, staff, fall, spring, django_capture_on_commit_callbacks
     ):
-        score_administration(spring)
+        calculate(spring)
         before = row_of(spring).measures["trust"][3]
         trust = Calibration.objects.get(administration=spring, measure="trust")
         job = release_item(calibration=trust, item="q2", by=staff.state)
@@ -349,7 +425,7 @@ class TestLaterWaves:
     ):
         teachers = closed(fall.published, "teachers", role="teacher")
         take_part(teachers, staff.lincoln, simulated(200, 8))
-        score_administration(teachers)
+        calculate(teachers)
         trust = Calibration.objects.get(administration=teachers, measure="trust")
         assert trust.anchored_to is None
         assert not ScoreRow.objects.filter(
@@ -357,28 +433,28 @@ class TestLaterWaves:
         ).exists()
 
     def test_new_items_are_put_on_the_scale_of_the_old_ones(self, staff, fall):
-        score_administration(fall)
+        calculate(fall)
         names = ["q1", "q2", "q3", "new", "q5", "q6", "q7"]
         measures = [row[:] for row in MEASURES]
         measures[2][5] = "q1 q2 -q3 new"
         survey = published(items=names, measures=measures, version="2")
         spring = closed(survey, "spring")
         take_part(spring, staff.lincoln, simulated(300, 6), names)
-        score_administration(spring)
+        calculate(spring)
         assert ("not_anchored", "new") in kinds(spring)
         assert Calibration.objects.get(
             administration=spring, measure="trust"
         ).anchored_to
 
     def test_a_measure_whose_items_have_all_changed_begins_anew(self, staff, fall):
-        score_administration(fall)
+        calculate(fall)
         names = ["r1", "r2", "r3", "r4", "q5", "q6", "q7"]
         measures = [row[:] for row in MEASURES]
         measures[2][5] = "r1 r2 -r3 r4"
         survey = published(items=names, measures=measures, version="2")
         spring = closed(survey, "spring")
         take_part(spring, staff.lincoln, simulated(300, 6), names)
-        score_administration(spring)
+        calculate(spring)
         assert kinds(spring) == [("all_changed", "")]
         trust, noise = (
             Calibration.objects.get(administration=spring, measure=measure)
@@ -393,13 +469,13 @@ class TestBadInput:
     def test_a_survey_without_measures(self, staff):
         administration = closed(published(measures=[]))
         take_part(administration, staff.lincoln, simulated(10, 1))
-        assert score_administration(administration).rows == 0
+        assert calculate(administration).rows == 0
         [problem] = Scoring.objects.get().problems
         assert Problem.from_json(problem).kind == Kind.NO_MEASURES
 
     def test_an_administration_without_people(self, db):
         administration = closed(published())
-        score_administration(administration)
+        calculate(administration)
         [problem] = Scoring.objects.get().problems
         with translation.override("es"):
             sentence = Problem.from_json(problem).sentence
@@ -408,7 +484,7 @@ class TestBadInput:
     def test_everybody_in_one_category(self, staff):
         administration = closed(published())
         take_part(administration, staff.lincoln, [["2"] * 7] * 30)
-        score_administration(administration)
+        calculate(administration)
         assert kinds(administration) == [
             *(("one_category", item) for item in ITEMS[:4]),
             ("too_few_items", ""),
@@ -418,7 +494,7 @@ class TestBadInput:
     def test_a_single_person(self, staff):
         administration = closed(published())
         take_part(administration, staff.lincoln, [["1", "2", "3", "4", "1", "2", "3"]])
-        score_administration(administration)
+        calculate(administration)
         assert ("too_few_items", "") in kinds(administration)
 
     def test_few_people_who_cannot_place_the_items(self, staff):
@@ -426,7 +502,7 @@ class TestBadInput:
         rows = [["1", "2", "4", "4", *"123"], ["1", "3", "4", "4", *"123"]] * 3
         rows.append(["2", "3", "3", "4", *"234"])
         take_part(administration, staff.lincoln, rows)
-        score_administration(administration)
+        calculate(administration)
         assert ("no_estimate", "") in kinds(administration)
         assert not any("trust" in row.measures for row in ScoreRow.objects.all())
 
@@ -437,7 +513,7 @@ class TestBadInput:
         ]
         administration = closed(published())
         take_part(administration, staff.lincoln, answers)
-        score_administration(administration)
+        calculate(administration)
         assert kinds(administration) == [
             ("unused_category", item) for item in ITEMS[:4]
         ]
@@ -454,7 +530,7 @@ class TestBadInput:
             )
         administration = closed(published())
         take_part(administration, staff.lincoln, answers)
-        score_administration(administration)
+        calculate(administration)
         assert kinds(administration) == [("disconnected", "q3"), ("disconnected", "q4")]
 
     def test_a_later_wave_with_a_category_that_the_benchmark_did_not_have(self, staff):
@@ -464,15 +540,15 @@ class TestBadInput:
         fall, spring = closed(survey), closed(survey, "spring")
         take_part(fall, staff.lincoln, before)
         take_part(spring, staff.lincoln, answers)
-        score_administration(fall)
-        score_administration(spring)
+        calculate(fall)
+        calculate(spring)
         assert ("not_anchored", "q1") in kinds(spring)
 
     def test_a_later_wave_with_one_answer_for_all(self, staff, fall):
-        score_administration(fall)
+        calculate(fall)
         spring = closed(fall.published, "spring")
         take_part(spring, staff.lincoln, [["4", "4", "1", "4", *"444"]] * 30)
-        score_administration(spring)
+        calculate(spring)
         # The benchmark's thresholds measure them, where the scale ends.
         people, _, error, score = row_of(spring).measures["trust"]
         assert (people, error) == (30, 0)
