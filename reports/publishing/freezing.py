@@ -41,8 +41,10 @@ from survey.taking.published import published_survey
 STATE: Place = (LEVELS.STATE.value, 0)
 # Places whose figures are read at a time.
 BATCH = 500
-# Since 2 the figures of districts and the state are sums of published schools.
-FORMAT = SUMS_OF_SCHOOLS = 2
+# Since 2 the figures of districts and the state are sums of published schools; since 3
+# an essential is everywhere the mean of the measures of its place, as shown.
+SUMS_OF_SCHOOLS = 2
+FORMAT = MEANS_OF_MEASURES = 3
 
 
 class Frame(TypedDict):
@@ -171,7 +173,7 @@ def basis_of(administration: Administration) -> str:
     roll_up = getattr(administration, "results_roll_up", None)
     if roll_up is None or roll_up.hidden_as_of != roll_up.as_of:
         return ""
-    scoring = Scoring.objects.filter(pk=administration.pk).first()
+    scoring = Scoring.objects.current().filter(pk=administration.pk).first()
     return digest_of(
         [
             administration.published_id,
@@ -200,7 +202,11 @@ class Freezer:
         if visible_groups(self.administration, [STATE]).get(STATE) is None:
             return
         rates: defaultdict[Place, list[Rate]] = defaultdict(list)
-        sums: defaultdict[Place, SumOfSchools] = defaultdict(SumOfSchools)
+        content = measures_of(self.administration.published.survey)
+        content = content or {"essentials": [], "measures": []}
+        sums: defaultdict[Place, SumOfSchools] = defaultdict(
+            lambda: SumOfSchools(content)
+        )
         districts: dict[int, School] = {}
         schools = [(LEVELS.SCHOOL.value, key) for key in sorted(self.reached)]
         for place, group, scores in self._figures(schools):
@@ -253,7 +259,7 @@ class Freezer:
         """Return the frame of a publication with so many schools."""
         administration = self.administration
         roll_up = administration.results_roll_up
-        scoring = Scoring.objects.filter(pk=administration.pk).first()
+        scoring = Scoring.objects.current().filter(pk=administration.pk).first()
         languages = published_survey(administration.published_id).languages
         calibrations = list(
             Calibration.objects.filter(administration=administration)

@@ -17,7 +17,13 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from reports.console.results.charts import ChartPage, chart_pages
-from reports.publishing.freezing import SUMS_OF_SCHOOLS, Answers, Frame, Summary
+from reports.publishing.freezing import (
+    MEANS_OF_MEASURES,
+    SUMS_OF_SCHOOLS,
+    Answers,
+    Frame,
+    Summary,
+)
 from reports.results.layout import Measured
 from reports.results.reading import LEVELS, ItemDistribution
 from reports.results.visible import VisibleGroup
@@ -187,6 +193,16 @@ class PublicPage:
     def other_measures(self) -> list[ReportPart]:
         return self._parts[1]
 
+    @property
+    def has_means_of_essentials(self) -> bool:
+        """Whether its essentials are means of its schools', and not of its measures.
+
+        So they were frozen before the format `MEANS_OF_MEASURES`.
+        """
+        of_schools = not self.is_school and self.frame["schools"] > 0
+        frozen_in = self.frame["format"]
+        return of_schools and SUMS_OF_SCHOOLS <= frozen_in < MEANS_OF_MEASURES
+
     @cached_property
     def charts(self) -> list[ChartPage]:
         return list(
@@ -221,6 +237,9 @@ class PublicPage:
             if measure["name"] in scored:
                 part = self._measure(measure)
                 measures.setdefault(measure["essential"], []).append(part)
+        reason = ""
+        if self.has_means_of_essentials:
+            reason = _("No score: no school with a report shows all of its measures.")
         essentials = [
             (
                 ReportPart(
@@ -228,6 +247,7 @@ class PublicPage:
                     self._text(essential["label"], essential["name"]),
                     self._text(essential["description"]),
                     self._lines(essential["name"]),
+                    reason=reason,
                 ),
                 measures.pop(essential["name"]),
             )

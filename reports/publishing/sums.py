@@ -1,26 +1,30 @@
 """Add up what is published of schools, for their district and the state.
 
 Such a sum tells nothing more than its parts. With other schools in it, the answers of
-a school without a report could be calculated: all minus the published ones.
+a school without a report could be calculated: all minus the published ones. An
+essential is the mean of the measures of its place, and tells nothing more than they do.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 
 from reports.results.reading import ItemDistribution
 from reports.results.visible import VisibleGroup
-from reports.scores.scale import rounded
-from reports.scores.visible import Scores, VisibleScore
+from reports.scores.scale import essential_score, rounded
+from reports.scores.visible import Scores, VisibleScore, measures_in
+from survey.definitions.schema import Measures
 
 NUMBERS = ("answered", "skipped", "not_applicable", "not_reached")
 
 
 @dataclass
-class ScoreSum:
-    """The scores of schools, weighted by their people."""
+class MeasureSum:
+    """The scores of schools on a measure, weighted by their people."""
 
     weight: int = 0
     points: float = 0.0
@@ -47,15 +51,34 @@ class ScoreSum:
         return VisibleScore(score, self.benchmarks, error=error)
 
 
+def shared_error(errors: Sequence[float], of_mean: float | None) -> float:
+    """Return the correlation of a school's errors of an essential's measures.
+
+    It is the one that all pairs of them must have for the error of the essential to be
+    `of_mean`; 1 if the school does not show that, which makes errors the largest.
+    """
+    alone = math.fsum(error**2 for error in errors)
+    together = math.fsum(errors) ** 2 - alone
+    if of_mean is None or not together:
+        return 1.0
+    shared = ((len(errors) * of_mean) ** 2 - alone) / together
+    return min(max(shared, -1.0), 1.0)
+
+
 @dataclass
 class SumOfSchools:
     """The published answers and scores of schools together."""
 
+    content: Measures
     group: VisibleGroup | None = None
     items: dict[str, ItemDistribution] = field(default_factory=dict)
     hidden: set[str] = field(default_factory=set)
-    by_score: defaultdict[str, ScoreSum] = field(
-        default_factory=lambda: defaultdict(ScoreSum)
+    by_measure: defaultdict[str, MeasureSum] = field(
+        default_factory=lambda: defaultdict(MeasureSum)
+    )
+    # Of two measures of an essential: the covariances of the weighted errors.
+    shared: defaultdict[tuple[str, str], float] = field(
+        default_factory=lambda: defaultdict(float)
     )
 
     def add(self, group: VisibleGroup, scores: Scores) -> None:
@@ -70,10 +93,28 @@ class SumOfSchools:
         for name, item in group.items.items():
             if name not in group.hidden_options:
                 self._add_item(name, item)
-        for name, score in scores.items():
-            total = self.by_score[name]
-            if score:
-                total.add(score, score.people or group.people)
+        for measure in self.content["measures"]:
+            if measure["name"] in scores:
+                total, score = self.by_measure[measure["name"]], scores[measure["name"]]
+                if score:
+                    total.add(score, score.people or group.people)
+        for essential in self.content["essentials"]:
+            self._add_shared_errors(essential["name"], group, scores)
+
+    def _add_shared_errors(
+        self, essential: str, group: VisibleGroup, scores: Scores
+    ) -> None:
+        errors, weighted = [], {}
+        for measure in measures_in(self.content, essential):
+            score = scores.get(measure["name"])
+            if score and score.error is not None:
+                errors.append(score.error)
+                people = score.people or group.people
+                weighted[measure["name"]] = people * score.error
+        of_essential = scores.get(essential)
+        shared = shared_error(errors, of_essential.error if of_essential else None)
+        for (one, error), (other, another) in combinations(weighted.items(), 2):
+            self.shared[one, other] += shared * error * another
 
     def _add_item(self, name: str, item: ItemDistribution) -> None:
         total = self.items.get(name)
@@ -96,5 +137,39 @@ class SumOfSchools:
             hidden_options={},
             left_out=0,
         )
-        scores = {name: total.total() for name, total in self.by_score.items()}
+        scores = {name: total.total() for name, total in self.by_measure.items()}
+        for essential in self.content["essentials"]:
+            names = [
+                one["name"] for one in measures_in(self.content, essential["name"])
+            ]
+            if names and scores.keys() >= set(names):
+                scores[essential["name"]] = self._essential(essential["name"], scores)
         return group, scores
+
+    def _essential(self, name: str, scores: Scores) -> VisibleScore | None:
+        """Return the mean of its measures; None if one of them is hidden."""
+        measures = measures_in(self.content, name)
+        known = [
+            (score, measure["direction"] == "positive")
+            for measure in measures
+            if (score := scores[measure["name"]])
+        ]
+        if len(known) < len(measures):
+            return None
+        return VisibleScore(
+            essential_score([(score.score, way) for score, way in known]),
+            frozenset().union(*(score.benchmarks for score, _way in known)),
+            error=self._essential_error([one["name"] for one in measures]),
+        )
+
+    def _essential_error(self, measures: Sequence[str]) -> float | None:
+        variance = 0.0
+        for name in measures:
+            total = self.by_measure[name]
+            if total.squares is None:
+                return None
+            variance += total.squares / total.weight**2
+        for one, other in combinations(measures, 2):
+            weights = self.by_measure[one].weight * self.by_measure[other].weight
+            variance += 2 * self.shared[one, other] / weights
+        return math.sqrt(max(variance, 0.0)) / len(measures)

@@ -113,6 +113,8 @@ class ReportPart:
     items: Sequence[tuple[Text, bool]] = ()
     people: str = ""
     is_positive: bool = True
+    # Why the school has no score, if the reason is not that of the measures.
+    reason: str = ""
 
     @property
     def own(self) -> ScoreLine:
@@ -120,6 +122,8 @@ class ReportPart:
 
     @property
     def sentence(self) -> str:
+        if self.own.score is None and self.reason:
+            return self.reason
         if self.own.is_hidden:
             return _("Hidden, because too few people answered.")
         if self.own.score is None:

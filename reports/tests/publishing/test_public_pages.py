@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from datetime import timedelta
 
 import pytest
@@ -12,7 +13,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from reports import visible_rates
-from reports.models import GroupResults, Publication
+from reports.models import GroupResults, Publication, SchoolRate
+from reports.publishing.freezing import MEANS_OF_MEASURES
 from reports.publishing.publications import withdraw
 from reports.tests.console.scores.conftest import answered, scored
 
@@ -182,6 +184,66 @@ class TestFiles:
         assert set(answers[0]) <= names
         assert {row["item"] for row in answers} <= names
         assert {f"{row['item']} {row['answer']}" for row in answers} <= names
+
+
+class TestEssentials:
+    """In Riverside, Lincoln shows noise alone, and Washington trust alone."""
+
+    @pytest.fixture
+    def divided(self, staff, fall):
+        SchoolRate.objects.filter(school=staff.washington).update(finished=20)
+        rows = GroupResults.objects.filter(administration=fall, level="school")
+        for school, item in ((staff.lincoln, "q2"), (staff.washington, "q5")):
+            rows.filter(place_id=school.pk).update(hidden_items=[item])
+        return fall
+
+    def test_an_essential_is_the_mean_of_the_measures_on_its_page(
+        self, staff, divided, publish
+    ):
+        publish(divided)
+        rows = rows_of(page("published_scores", divided.pk))
+        riverside, lakeside, state = (
+            next(row for row in rows if row["level"] == level and row["name"] == name)
+            for level, name in (
+                ("district", staff.riverside.name),
+                ("district", staff.lakeside.name),
+                ("state", ""),
+            )
+        )
+        for row in (riverside, lakeside, state):
+            mean = (int(row["trust"]) + 100 - int(row["noise"])) / 2
+            assert int(row["safe"]) == math.floor(mean + 0.5)
+        schools = {row["name"]: row for row in rows if row["level"] == "school"}
+        assert schools["Lincoln"]["safe"] == schools["Washington"]["safe"] == "*"
+        assert riverside["trust"] == schools["Washington"]["trust"]
+        assert riverside["noise"] == schools["Lincoln"]["noise"]
+        # The people of one measure are not those of the other.
+        errors = [
+            float(riverside[f"{name} standard error"]) for name in ("trust", "noise")
+        ]
+        error = float(riverside["safe standard error"])
+        assert error == pytest.approx(math.hypot(*errors) / 2, abs=0.1)
+        text = page("published_district", divided.pk, staff.riverside.pk).text
+        assert "No score" not in text
+        assert "the mean of the essentials" not in text
+
+    def test_what_was_frozen_before_says_how_its_essentials_were_made(
+        self, staff, divided, publish
+    ):
+        publication = publish(divided)
+        publication.frame["format"] = MEANS_OF_MEASURES - 1
+        publication.save(update_fields=["frame"])
+        district = publication.places.get(place_id=staff.riverside.pk)
+        # No school showed both of its measures.
+        district.summary["scores"]["safe"] = None
+        district.save(update_fields=["summary"])
+        text = page("published_district", divided.pk, staff.riverside.pk).text
+        assert "No score: no school with a report shows all of its measures." in text
+        assert "the mean of the essentials of the schools that show it" in text
+        assert "Hidden, because too few" not in text
+        text = page("published_school", divided.pk, staff.lincoln.pk).text
+        assert "Hidden, because too few people answered." in text
+        assert "the mean of the essentials" not in text
 
 
 class TestProtection:
