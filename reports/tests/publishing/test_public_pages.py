@@ -233,7 +233,7 @@ class TestEssentials:
         publication = publish(divided)
         publication.frame["format"] = MEANS_OF_MEASURES - 1
         publication.save(update_fields=["frame"])
-        district = publication.places.get(place_id=staff.riverside.pk)
+        district = publication.places.get(level="district", place_id=staff.riverside.pk)
         # No school showed both of its measures.
         district.summary["scores"]["safe"] = None
         district.save(update_fields=["summary"])
