@@ -29,6 +29,13 @@ class ResultsRollUp(models.Model):
     layout = models.JSONField()
     # The `as_of` of the figures for which it is decided what is hidden.
     hidden_as_of = models.DateTimeField(null=True)
+    # The provenance of all figures: the digest of the survey by whose rules answers
+    # were counted, and the versions of the programs that did so, as some schools may
+    # have been counted by an earlier one. "" where this was not recorded.
+    survey_digest = models.CharField(
+        max_length=64, blank=True, default="", db_default=""
+    )
+    software = models.CharField(max_length=100, blank=True, default="", db_default="")
     # Since when coordinators see the results of their schools.
     shared_at = models.DateTimeField(null=True)
 

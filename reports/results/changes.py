@@ -41,6 +41,7 @@ class LastRollUp:
     signatures: Mapping[int, int]
     districts: Mapping[int, int]
     numbers: Mapping[int, Mapping[str, DistinctNumbers]]
+    software: str = ""
 
     @classmethod
     def find(cls, administration: Administration) -> LastRollUp | None:
@@ -64,6 +65,7 @@ class LastRollUp:
                 }
                 for school, _, _, numbers in schools
             },
+            found.software,
         )
 
 

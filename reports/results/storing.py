@@ -18,6 +18,8 @@ from reports.results.layout import DistinctNumbers, Layout
 from survey.jobs import Progress
 from survey.models import Administration
 
+# Increased when the same answers are counted in another way.
+SOFTWARE = "counts 1"
 BATCH = 1000
 # More rows are deleted and copied, on PostgreSQL.
 MOST_UPDATED = 1000
@@ -66,6 +68,8 @@ def store(
                 "as_of": recount.as_of,
                 "written_at": timezone.now(),
                 "layout": figures.layout.as_json(),
+                "survey_digest": administration.published_id,
+                "software": _software(last, recount),
             },
         )
         changed = 0
@@ -75,6 +79,15 @@ def store(
         if progress:
             progress.confirm()
     return changed
+
+
+def _software(last: LastRollUp | None, recount: Recount) -> str:
+    """Return the versions that have counted the figures; "" if one is not known."""
+    if last is None or recount.is_full:
+        return SOFTWARE
+    if not recount.schools or not last.software:
+        return last.software
+    return ", ".join(sorted({*last.software.split(", "), SOFTWARE}))
 
 
 def _write_places(

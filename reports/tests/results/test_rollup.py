@@ -155,6 +155,34 @@ def test_an_administration_without_people_has_no_results(fall):
 # Recounting what changed
 
 
+def test_a_roll_up_knows_its_survey_and_every_program_that_counted(
+    fall, crowd, monkeypatch
+):
+    def recorded():
+        roll_up = ResultsRollUp.objects.get()
+        return roll_up.survey_digest, roll_up.software
+
+    monkeypatch.setattr(changes, "LARGE_PART", 1.0)
+    long_ago = timezone.now() - timedelta(days=1)
+    Response.objects.update(saved_at=long_ago)
+    roll_up_results(fall)
+    assert recorded() == (fall.published_id, "counts 1")
+    monkeypatch.setattr(storing, "SOFTWARE", "counts 2")
+    # Nothing changed, so nothing was counted.
+    roll_up_results(fall)
+    assert recorded() == (fall.published_id, "counts 1")
+    Respondent.objects.filter(pk=crowd[0].pk).update(completed_at=timezone.now())
+    roll_up_results(fall)
+    assert recorded() == (fall.published_id, "counts 1, counts 2")
+    roll_up_results(fall, again=True)
+    assert recorded() == (fall.published_id, "counts 2")
+    # Some were counted before this was recorded.
+    ResultsRollUp.objects.update(software="")
+    Respondent.objects.filter(pk=crowd[0].pk).update(completed_at=None)
+    roll_up_results(fall)
+    assert recorded() == (fall.published_id, "")
+
+
 def save_later(person, answers):
     """Save answers after all others, as a page does."""
     answer(person, answers)
