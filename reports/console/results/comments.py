@@ -29,6 +29,9 @@ from survey.models import Administration
 from survey.taking.published import published_survey
 from survey.taking.rendering import Localizer
 
+# Digits of the largest key that the database can store.
+LONGEST_KEY = 19
+
 
 @needs(Capability.SEE_RESPONSES)
 @never_cache
@@ -89,8 +92,10 @@ def results_comments(request: StaffRequest, pk: int) -> HttpResponse:
 
 def _withdraw(request: StaffRequest, administration: Administration, item: str) -> None:
     key = request.POST["withdraw"]
+    # Digits of other scripts, or thousands of them, are no key.
+    is_key = key.isascii() and key.isdigit() and len(key) <= LONGEST_KEY
     sentence = administration.released_sentences.filter(
-        item=item, pk=key if key.isdigit() else 0
+        item=item, pk=key if is_key else 0
     ).first()
     if sentence is not None:
         withdraw_sentence(sentence, by=request.user, request=request)

@@ -97,6 +97,14 @@ def test_only_what_somebody_wrote_is_released(client, reviewer, closed):
     assert not ReleasedSentence.objects.exists()
 
 
+@pytest.mark.parametrize("key", ["²", "x", "", "-1", "9" * 19, "9" * 5000])
+def test_no_sentence_is_withdrawn_by_a_wrong_key(client, reviewer, closed, key):
+    log_in(client, reviewer)
+    release(client, closed, "I like it here.")
+    client.post(address(closed), {"question": "comment", "withdraw": key})
+    assert ReleasedSentence.objects.count() == 1
+
+
 def test_people_who_opted_out_are_not_quoted(client, reviewer, closed):
     log_in(client, reviewer)
     Respondent.objects.filter(identity__external_id="x0").update(
