@@ -1,80 +1,43 @@
-"""Turn distributions into the rows, bars and sentences of the results page."""
+"""Turn distributions into the charts, tables and sentences of results."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from math import hypot, sqrt
 from types import MappingProxyType
-from typing import Literal, cast
+from typing import cast
 
+from django.utils.html import format_html
+from django.utils.translation import get_language
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
+from reports.console.results.changes import (
+    Change,
+    change_of_mean,
+    changes_of_answers,
+)
+from reports.console.results.chart_rows import (
+    SHADES,
+    ChartKind,
+    ChartRow,
+    ChartScale,
+    Label,
+    Segment,
+    chart_row,
+)
+from reports.console.results.sentences import sentence
+from reports.exports.columns import NUMBERS
 from reports.results.layout import Measured
 from reports.results.reading import ItemDistribution
 from reports.results.visible import VisibleGroup
-from reports.school_report.parts import COMMA, SEMICOLON
-from reports.scores.words import CERTAIN, signed
+from reports.school_report.parts import COMMA
+from reports.scores.words import CERTAIN
 from reports.suppression import HIDDEN
-from survey.definitions.schema import Measures, SurveyDefinition
-from survey.taking.rendering import Localizer, Text
-
-# Colours of the answers, from one end of a scale to the other.
-SHADES = 7
-ChartKind = Literal["scale", "choice", "multiple", "number", "text"]
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """One answer in a bar of 200 units, in which the middle of a scale is at 100."""
-
-    label: str
-    people: str
-    percent: str
-    start: float
-    width: float
-    shade: int
-
-    @property
-    def share(self) -> float:
-        """Return the length of a bar of its own, in percent."""
-        return self.width / 2
-
-
-@dataclass(frozen=True, slots=True)
-class ChartRow:
-    """The answers of one place; without segments if they are hidden."""
-
-    place: str
-    segments: Sequence[Segment]
-    answered: str
-    skipped: str = ""
-    not_applicable: str = ""
-    not_reached: str = ""
-    # Of numbers: the mean and its standard error.
-    mean: float | None = None
-    error: float = 0.0
-    # Of the same place in an earlier administration.
-    is_earlier: bool = False
-
-    @property
-    def is_hidden(self) -> bool:
-        return self.answered == HIDDEN
-
-    @property
-    def states(self) -> tuple[str, ...]:
-        """Return the numbers below the labels of `ItemChart.states`."""
-        return (self.answered, self.skipped, self.not_applicable, self.not_reached)
-
-    @property
-    def figures(self) -> list[tuple[str, str, str]]:
-        """Return answers, people and percentages, at least one row of them."""
-        return [
-            (one.label, one.people, one.percent.removesuffix(" %"))
-            for one in self.segments
-        ] or [("", HIDDEN if self.is_hidden else "", "")]
+from survey.definitions.scales import agreement_scales
+from survey.definitions.schema import ANSWERABLE, Measures, SurveyDefinition, Texts
+from survey.taking import messages
+from survey.taking.rendering import PIPE, Localizer, Text, html_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +59,14 @@ class ItemChart:
     label: Text
     plain_label: str
     kind: ChartKind
-    columns: Sequence[str]
+    columns: Sequence[Label]
     rows: Sequence[ChartRow]
     sentence: str
+    # Of each column; empty if nothing is compared.
+    changes: Sequence[Change | None] = ()
+    mean_change: Change | None = None
+    # The question of the compared administration, if it is worded in another way.
+    compared_label: Text = Text()
     # Sentences of free text that were released.
     comments: Sequence[str] = ()
     # Of numbers: the lower ends of their bins, and the width of all; 0 for none.
@@ -123,10 +91,21 @@ class ItemChart:
         return self.kind == "number" and bool(self.columns)
 
     @property
+    def picture_name(self) -> str:
+        """Return the name of the bars for screen readers; the table says the rest."""
+        names = {
+            "scale": _("Diverging bars of the answers: %(places)s."),
+            "choice": _("Bars of the answers: %(places)s."),
+            "number": _("Histograms of the numbers: %(places)s."),
+        }
+        places = str(COMMA).join(row.place for row in self.rows)
+        return names.get(self.kind, "") % {"places": places}
+
+    @property
     def histograms(self) -> list[tuple[ChartRow, list[Bin]]]:
         """Return the bins of each place; all places have the same scale."""
         highest = max(
-            (one.width for row in self.rows for one in row.segments), default=0.0
+            (one.share for row in self.rows for one in row.segments), default=0.0
         )
         low, length = self.starts[0], self.starts[-1] + self.step - self.starts[0]
         return [
@@ -135,7 +114,7 @@ class ItemChart:
                 [
                     Bin(
                         round(100 * (start - low) / length, 2),
-                        round(100 * segment.width / (highest or 1), 2),
+                        round(100 * segment.share / (highest or 1), 2),
                         segment,
                     )
                     for start, segment in zip(self.starts, row.segments, strict=False)
@@ -158,7 +137,7 @@ class ItemChart:
         )
 
     @property
-    def legend(self) -> list[tuple[int, str]]:
+    def legend(self) -> list[tuple[int, Label]]:
         """Return colours and labels of the answers in the bars."""
         shown = next((row.segments for row in self.rows if row.segments), [])
         return [(one.shade, one.label) for one in shown if one.shade]
@@ -179,10 +158,28 @@ class ItemChart:
         )
 
     @property
-    def transposed(self) -> list[tuple[str, list[Segment | None]]]:
+    def means(self) -> list[str]:
+        """Return the mean of each place with its margin of error; empty for none."""
+        if self.kind != "number" or all(row.mean is None for row in self.rows):
+            return []
+        return [
+            HIDDEN
+            if row.is_hidden
+            else "–"
+            if row.mean is None
+            else f"{row.mean:,.1f} (±{CERTAIN * row.error:,.1f})"
+            for row in self.rows
+        ]
+
+    @property
+    def transposed(self) -> list[tuple[Label, list[Segment | None], Change | None]]:
         """Return each answer with the figures of all places, None if hidden."""
         return [
-            (label, [row.segments[at] if row.segments else None for row in self.rows])
+            (
+                label,
+                [row.segments[at] if row.segments else None for row in self.rows],
+                self.changes[at] if self.changes else None,
+            )
             for at, label in enumerate(self.columns)
         ]
 
@@ -201,30 +198,37 @@ def chart_pages(
     language: str,
     measures: Measures | None,
     places: Mapping[str, VisibleGroup | None],
-    earlier: Mapping[str, VisibleGroup | None],
+    compared: Mapping[str, VisibleGroup | None],
     comments: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    compared_definition: SurveyDefinition | None = None,
+    *,
+    is_other_survey: bool = False,
 ) -> Iterator[ChartPage]:
     """Yield the pages of the survey with their charts.
 
     `places` are the figures to compare, by the name of the place; None is hidden.
-    `earlier` are those of an earlier administration. There, items with other answers
-    are left out. `comments` are released sentences by item.
+    `compared` are those of another administration, which asked `compared_definition`.
+    There, items with other answers are left out, and in another survey also those
+    whose answers have other labels. `comments` are released sentences by item.
     """
-    # Item of a measure -> options such as "Don't know", which are not on its scale.
-    scales = {
-        item["name"]: measure["missing"]
-        for measure in (measures["measures"] if measures else [])
-        for item in measure["items"]
-    }
-    localizer = Localizer.of(
-        definition, language, dict.fromkeys(definition["items"], "…")
+    charts = ItemCharts(
+        definition,
+        localizer_of(definition, language),
+        agreement_scales(definition, measures),
+        places,
+        compared,
+        comments,
+        compared_definition,
+        is_other_survey,
     )
-    charts = ItemCharts(definition, localizer, scales, places, earlier, comments)
+    groups = [group for group in places.values() if group]
     counted = {
+        name for group in groups for name in (*group.items, *group.hidden_items)
+    } or {
+        # Everything is hidden.
         name
-        for group in places.values()
-        if group
-        for name in (*group.items, *group.hidden_items)
+        for name, item in definition["items"].items()
+        if item["kind"] in ANSWERABLE and places and not groups
     }
     for page in definition["pages"]:
         blocks = []
@@ -233,9 +237,13 @@ def chart_pages(
             # Not calculated texts, which have neither a question nor answers.
             found = [one for one in found if one.plain_label or one.columns]
             if found:
-                blocks.append((localizer.text(block["label"]), found))
+                blocks.append((charts.text(block["label"]), found))
         if blocks:
-            yield ChartPage(localizer.text(page["title"]), blocks)
+            yield ChartPage(charts.text(page["title"]), blocks)
+
+
+def localizer_of(definition: SurveyDefinition, language: str) -> Localizer:
+    return Localizer.of(definition, language, dict.fromkeys(definition["items"], "…"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,73 +254,123 @@ class ItemCharts:
     localizer: Localizer
     scales: Mapping[str, Sequence[str]]
     places: Mapping[str, VisibleGroup | None]
-    earlier: Mapping[str, VisibleGroup | None]
+    compared: Mapping[str, VisibleGroup | None]
     comments: Mapping[str, Sequence[str]]
+    compared_definition: SurveyDefinition | None
+    is_other_survey: bool
 
     def of(self, name: str) -> ItemChart:
         item = self.definition["items"][name]
-        option_set = self.definition["option_sets"].get(item.get("option_set", ""), [])
-        options = {
-            option["value"]: self.localizer.plain(option["label"])
-            for option in option_set
-        }
         found = [group.items.get(name) for group in self.places.values() if group]
         now = next((one for one in found if one), None)
+        options = self._options(self.definition, name)
         kind = self._kind(name, now, has_options=bool(options))
         values: list[str] = []
         width = now.width if now else ""
         if kind == "number":
-            compared = [
-                group.items.get(name) for group in self.earlier.values() if group
+            others = [
+                group.items.get(name) for group in self.compared.values() if group
             ]
-            found += [one for one in compared if are_comparable(now, one)]
+            found += [one for one in others if are_comparable(now, one)]
             values = sorted(
                 {value for one in found if one for value in one.values}, key=float
             )
-            options = {value: _bin_label(value, width) for value in values}
-        beside_scale = self.scales.get(name, ())
-        if kind == "scale":
-            # After the others, as they are not in the bar.
-            options |= {
-                value: options.pop(value) for value in beside_scale if value in options
-            }
-        on_scale = len(options) - len(beside_scale)
+            options = {value: Label(_bin_label(value, width)) for value in values}
+        beside_scale = self.scales.get(name, ()) if kind == "scale" else ()
+        # After the others, as they are not in the bar.
+        options |= {
+            value: options.pop(value) for value in beside_scale if value in options
+        }
+        scale = ChartScale(kind, options, len(options) - len(beside_scale))
         rows = [
-            chart_row(place, group, name, options, kind, on_scale)
-            for place, group in self.places.items()
+            chart_row(place, group, name, scale) for place, group in self.places.items()
         ]
-        rows[1:1] = [
-            replace(
-                chart_row(place, group, name, options, kind, on_scale), is_earlier=True
-            )
-            for place, group in self.earlier.items()
-            if not group
-            or name in group.hidden_items
-            or are_comparable(now, group.items.get(name))
-        ]
+        before = self._compared_rows(name, now, scale)
+        rows[1:1] = before
+        has_change = bool(before) and bool(rows[0].answered and before[0].answered)
         return ItemChart(
             name,
-            self.localizer.text(item.get("label")),
-            self.localizer.plain(item.get("label")),
+            self.text(item.get("label")),
+            PIPE.sub("…", self.localizer.plain(item.get("label"))),
             kind,
             list(options.values()),
             rows,
-            sentence(kind, rows, on_scale),
+            sentence(kind, rows, scale.on_scale),
+            changes_of_answers(rows[0], before[0]) if has_change else (),
+            change_of_mean(rows[0], before[0]) if has_change else None,
+            self._compared_label(name) if before else Text(),
             self.comments.get(name, ()),
             [float(value) for value in values],
             float(width or 0),
         )
 
+    def text(self, texts: Texts | None) -> Text:
+        """Return a text of the survey, marked if it is not in the page's language."""
+        found, code = self.localizer.find(texts)
+        if not found:
+            return Text()
+        html = html_of(found, self.localizer.values)
+        if messages.base_of(code) == messages.base_of(get_language() or ""):
+            return Text(html)
+        direction = messages.direction(code)
+        return Text(html, format_html(' lang="{}" dir="{}"', code, direction))
+
+    def _options(self, definition: SurveyDefinition, name: str) -> dict[str, Label]:
+        item = definition["items"].get(name)
+        option_set = item.get("option_set", "") if item else ""
+        return {
+            option["value"]: Label(
+                self.localizer.plain(option["label"]) or option["value"],
+                self.text(option["label"]).attributes,
+            )
+            for option in definition["option_sets"].get(option_set, [])
+        }
+
     def _kind(
         self, name: str, now: ItemDistribution | None, *, has_options: bool
     ) -> ChartKind:
-        otherwise: Measured = "choice" if has_options else "text"
+        asked = self.definition["items"][name]["kind"]
+        otherwise: Measured = "text"
+        if has_options:
+            otherwise = "multiple" if asked == "select_multiple" else "choice"
+        elif asked in NUMBERS:
+            otherwise = "number"
         measured = now.measured if now else otherwise
         if measured == "choice":
-            return "scale" if name in self.scales else "choice"
+            beside_scale = self.scales.get(name)
+            steps = len(self._options(self.definition, name)) - len(beside_scale or ())
+            # Every answer of a bar has a colour of its own.
+            is_scale = beside_scale is not None and steps <= SHADES
+            return "scale" if is_scale else "choice"
         if measured in ("multiple", "number"):
             return cast("ChartKind", measured)
         return "text"
+
+    def _compared_rows(
+        self, name: str, now: ItemDistribution | None, scale: ChartScale
+    ) -> list[ChartRow]:
+        if self.is_other_survey and self.compared_definition:
+            theirs = self._options(self.compared_definition, name)
+            ours = self._options(self.definition, name)
+            if name not in self.compared_definition["items"] or ours != theirs:
+                return []
+        return [
+            chart_row(place, group, name, scale, is_compared=True)
+            for place, group in self.compared.items()
+            if not group
+            or name in group.hidden_items
+            or are_comparable(now, group.items.get(name))
+        ]
+
+    def _compared_label(self, name: str) -> Text:
+        if self.compared_definition is None:
+            return Text()
+        item = self.compared_definition["items"].get(name)
+        theirs = item.get("label") if item else None
+        ours = self.definition["items"][name].get("label")
+        if self.localizer.plain(theirs) == self.localizer.plain(ours):
+            return Text()
+        return self.text(theirs)
 
 
 def are_comparable(
@@ -327,191 +385,8 @@ def are_comparable(
     )
 
 
-def chart_row(
-    place: str,
-    group: VisibleGroup | None,
-    name: str,
-    options: Mapping[str, str],
-    kind: ChartKind,
-    on_scale: int,
-) -> ChartRow:
-    distribution = group.items.get(name) if group else None
-    if group is None or distribution is None:
-        return ChartRow(place, [], HIDDEN)
-    segments = list(_segments(distribution, options, kind, on_scale))
-    mean, error = _mean(distribution) if kind == "number" else (None, 0.0)
-    return ChartRow(
-        place,
-        segments,
-        f"{distribution.answered:,}",
-        f"{distribution.skipped:,}",
-        f"{distribution.not_applicable:,}",
-        f"{distribution.not_reached:,}",
-        mean,
-        error,
-    )
-
-
-def _mean(distribution: ItemDistribution) -> tuple[float | None, float]:
-    """Return the mean and its standard error; in a bin, all have its middle."""
-    middle = float(distribution.width or 0) / 2
-    counts = [(float(value) + middle, n) for value, n in distribution.values.items()]
-    people = sum(n for _value, n in counts)
-    if not people:
-        return None, 0.0
-    mean = sum(value * n for value, n in counts) / people
-    squares = sum(n * (value - mean) ** 2 for value, n in counts)
-    return mean, sqrt(squares / max(people - 1, 1) / people)
-
-
-def _segments(
-    distribution: ItemDistribution,
-    options: Mapping[str, str],
-    kind: ChartKind,
-    on_scale: int,
-) -> Iterator[Segment]:
-    answered = distribution.answered
-    shares = {
-        value: 100 * distribution.values.get(value, 0) / answered if answered else 0.0
-        for value in options
-    }
-    start = 0.0
-    if kind == "scale":
-        # Half of the middle answer is on each side of the middle.
-        half = on_scale / 2
-        start = 100 - sum(
-            share * min(max(half - number, 0), 1)
-            for number, share in enumerate(shares.values())
-        )
-    for number, (value, label) in enumerate(options.items()):
-        is_shown = value in distribution.values or kind == "number"
-        width = shares[value] * (1 if kind == "scale" else 2)
-        if kind == "scale" and number >= on_scale:
-            width = 0.0
-        steps = on_scale if kind == "scale" else len(options)
-        yield Segment(
-            label,
-            f"{distribution.values.get(value, 0):,}" if is_shown else HIDDEN,
-            f"{shares[value]:.0f} %" if is_shown else HIDDEN,
-            round(start, 2),
-            round(width, 2),
-            # Not in the bar: answers beside the scale, such as "Don't know".
-            _shade(number, steps) if number < steps else 0,
-        )
-        if kind in ("scale", "choice"):
-            start += width
-
-
-def _shade(number: int, steps: int) -> int:
-    """Return the colour of an answer: the ends of every scale look alike."""
-    return 1 + round(number * (SHADES - 1) / max(steps - 1, 1))
-
-
 def _bin_label(value: str, width: str) -> str:
     if not width:
         return value
     end = float(value) + float(width)
     return _("%(low)s to under %(high)s") % {"low": value, "high": f"{end:g}"}
-
-
-def sentence(kind: ChartKind, rows: Sequence[ChartRow], on_scale: int) -> str:
-    """Say what the first place answered, and the others to compare."""
-    shown = [row for row in rows if row.segments and not row.is_hidden]
-    if not shown or shown[0] is not rows[0] or kind == "text":
-        return ""
-    if kind == "number":
-        return _number_sentence(shown)
-    say: Callable[[ChartRow], float]
-    if kind == "scale":
-        upper = slice(on_scale - on_scale // 2, on_scale)
-        labels = [segment.label for segment in rows[0].segments[upper]]
-        said = _(" or ").join(_("“%(label)s”") % {"label": one} for one in labels)
-
-        def say(row: ChartRow) -> float:
-            return sum(segment.width for segment in row.segments[upper])
-
-        first = _("%(percent)s %% answered %(answers)s") % {
-            "percent": f"{say(rows[0]):.0f}",
-            "answers": said,
-        }
-    else:
-        counted = [n for n, one in enumerate(rows[0].segments) if one.people != HIDDEN]
-        if not counted:
-            return ""
-        most = max(counted, key=lambda n: rows[0].segments[n].width)
-        # Of a multiple choice, single answers can be hidden.
-        shown = [row for row in shown if row.segments[most].people != HIDDEN]
-
-        def say(row: ChartRow) -> float:
-            return row.segments[most].width / 2
-
-        first = _("The most frequent answer is “%(answer)s” (%(percent)s %%)")
-        if len(counted) < len(rows[0].segments):
-            first = _(
-                "The most frequent answer of those shown is “%(answer)s”"
-                " (%(percent)s %%)"
-            )
-        first %= {
-            "answer": rows[0].segments[most].label,
-            "percent": f"{say(rows[0]):.0f}",
-        }
-    others = str(COMMA).join(
-        f"{row.place}: {say(row):.0f} %" for row in shown[1:] if not row.is_earlier
-    )
-    words = f"{first}{SEMICOLON}{others}." if others else f"{first}."
-    for row in shown[1:]:
-        if row.is_earlier:
-            words += f" {change(rows[0], row, say)}"
-    return words
-
-
-def change(now: ChartRow, before: ChartRow, say: Callable[[ChartRow], float]) -> str:
-    """Say how a percentage changed, and whether chance alone can explain it.
-
-    With two more people in each group, one of whom gave the answer: otherwise a few
-    people who all agree would have no error at all (Agresti and Caffo).
-    """
-    points = round(say(now)) - round(say(before))
-    parts = []
-    for row in (now, before):
-        answered = int(row.answered.replace(",", ""))
-        share = (say(row) / 100 * answered + 1) / (answered + 2)
-        parts.append((share, share * (1 - share) / (answered + 2)))
-    (share, error), (earlier, earlier_error) = parts
-    why = chance_words(abs(share - earlier), sqrt(error + earlier_error))
-    words = ngettext(
-        "%(points)s percentage point compared with %(before)s, %(why)s.",
-        "%(points)s percentage points compared with %(before)s, %(why)s.",
-        abs(points),
-    )
-    return words % {"points": signed(points), "before": before.place, "why": why}
-
-
-def chance_words(difference: float, error: float) -> str:
-    if difference > CERTAIN * error:
-        return _("more than chance alone explains")
-    return _("which can be chance")
-
-
-def _number_sentence(shown: Sequence[ChartRow]) -> str:
-    """Say the mean of the first place, and those of the others to compare."""
-    first, *others = shown
-    if first.mean is None:
-        return ""
-    words = _("The mean is %(mean)s") % {"mean": f"{first.mean:,.1f}"}
-    means = [
-        f"{row.place}: {row.mean:,.1f}"
-        for row in others
-        if row.mean is not None and not row.is_earlier
-    ]
-    words = f"{words}{SEMICOLON}{str(COMMA).join(means)}." if means else f"{words}."
-    for row in others:
-        if row.is_earlier and row.mean is not None:
-            difference = first.mean - row.mean
-            said = _("%(difference)s compared with %(before)s, %(why)s.") % {
-                "difference": f"{difference:+,.1f}".replace("-", "−"),
-                "before": row.place,
-                "why": chance_words(abs(difference), hypot(first.error, row.error)),
-            }
-            words += f" {said}"
-    return words

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import urlencode
 
-from django.db.models import QuerySet
+from django.db.models import Q
 from django.http import Http404
 from django.shortcuts import get_object_or_404
 from django.utils.formats import date_format
+from django.utils.text import capfirst
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
@@ -19,6 +20,7 @@ from accounts.language import language_to_read
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions, Places
 from reports.console.results.charts import ChartPage, chart_pages
+from reports.console.results.provenance import Provenance
 from reports.models import GroupResults
 from reports.results.access import (
     administration_or_404,
@@ -31,6 +33,7 @@ from reports.results.access import (
 from reports.results.comments import may_review
 from reports.results.counting import GRADE
 from reports.results.reading import LEVELS
+from reports.results.rollup import attributes_of
 from reports.results.visible import Place, VisibleGroup, visible_groups
 from reports.scores.visible import has_scores
 from reports.thresholds import ThresholdProgress, ThresholdState
@@ -40,6 +43,8 @@ from survey.models import Administration
 from survey.taking.published import published_survey
 
 MAX_KEY = 2**63
+# As in `GroupResults.value`.
+LONGEST_VALUE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +69,10 @@ class ResultsPage:
     schools: Sequence[School]
     groups: Sequence[GroupChoice]
     group: GroupChoice
-    # Earlier administrations that can be compared, and the chosen one.
+    # Administrations that can be compared: earlier ones, those of the same wave to
+    # other roles, and the chosen one.
     before: Sequence[Administration]
+    other_roles: Sequence[Administration]
     compared: Administration | None
     # None: nobody in this group has answered, or the figures are not ready.
     as_of: datetime | None
@@ -101,30 +108,25 @@ class ResultsPage:
         own = permissions.places(capability)
         places = _places_to_compare(permissions, administration, own, district, school)
         level_and_key = next(iter(places.values()))
-        groups = _groups(administration, level_and_key)
-        asked = request.GET.get("group", "")
-        group = next((one for one in groups if one.key == asked), None)
-        if group is None:
-            raise Http404
+        groups, group = _groups(administration, level_and_key, request)
         found: dict[Place, VisibleGroup | None] = {}
         if sees_all or is_reached:
             found = visible_groups(
                 administration, places.values(), group.attribute, group.value
             )
-        before = list(_earlier(permissions, administration))
-        compared = None
-        if asked := request.GET.get("compare", ""):
-            compared = next((one for one in before if str(one.pk) == asked), None)
-            if compared is None:
-                raise Http404
+        choices, compared = _to_compare(administration, request)
         districts = permissions.districts(capability).order_by("name")
         schools = permissions.schools(capability).order_by("name")
         figures = found.get(level_and_key)
         charts: list[ChartPage] = []
-        if figures:
+        if level_and_key in found:
+            compared_figures: Mapping[str, VisibleGroup | None] = {}
+            if figures and compared:
+                compared_figures = _compared_figures(
+                    request, administration, compared, level_and_key, school, group
+                )
             shown = {name: found[at] for name, at in places.items() if at in found}
-            earlier = _figures_before(request, compared, level_and_key, school, group)
-            charts = _charts(administration, shown, earlier)
+            charts = _charts(administration, shown, compared, compared_figures)
         return cls(
             administration,
             district,
@@ -133,7 +135,8 @@ class ResultsPage:
             list(schools.filter(district=district)) if district else [],
             groups,
             group,
-            before,
+            [one for one in choices if one.role == administration.role],
+            [one for one in choices if one.role != administration.role],
             compared,
             figures.as_of if figures else None,
             figures,
@@ -176,6 +179,29 @@ class ResultsPage:
         return f"{people:,}" if people else ""
 
     @property
+    def is_compared(self) -> bool:
+        """Test that a chart shows the results that were chosen to compare."""
+        return any(
+            row.is_compared
+            for chart_page in self.charts
+            for _stem, charts in chart_page.blocks
+            for chart in charts
+            for row in chart.rows
+        )
+
+    @property
+    def compares_role(self) -> bool:
+        return bool(self.compared and self.compared.role != self.administration.role)
+
+    @property
+    def provenance(self) -> list[Provenance]:
+        """Return where the figures come from, and then those they are compared with."""
+        shown = [self.administration]
+        if self.compared and self.is_compared:
+            shown.append(self.compared)
+        return [one for one in map(Provenance.of, shown) if one]
+
+    @property
     def place_name(self) -> str:
         return str(self.school or self.district or _("All schools"))
 
@@ -183,15 +209,21 @@ class ResultsPage:
 def _place(
     request: StaffRequest, permissions: Permissions, capability: Capability
 ) -> tuple[District | None, School | None]:
-    """Return the district and school of the address, or the user's only place."""
+    """Return the district and school of the address, or the user's only place.
+
+    The form sends both. Somebody who chooses another district, or all districts, does
+    not mean the school that was shown before.
+    """
     schools = permissions.schools(capability).select_related("district")
     districts = permissions.districts(capability)
     own = permissions.places(capability)
+    chosen = request.GET.get("district")
     if asked := request.GET.get("school", ""):
         school = get_object_or_404(schools, pk=_key(asked))
-        return school.district, school
-    if asked := request.GET.get("district", ""):
-        return get_object_or_404(districts, pk=_key(asked)), None
+        if chosen in (None, str(school.district_id)):
+            return school.district, school
+    if chosen:
+        return get_object_or_404(districts, pk=_key(chosen)), None
     if own.state:
         return None, None
     if own.districts:
@@ -204,9 +236,13 @@ def _place(
 
 
 def _key(asked: str) -> int:
-    if not asked.isascii() or not asked.isdigit() or int(asked[:20]) >= MAX_KEY:
+    # Python refuses to read numbers of several thousand digits.
+    if not asked.isascii() or not asked.isdigit() or len(asked) > len(str(MAX_KEY)):
         raise Http404
-    return int(asked)
+    key = int(asked)
+    if key >= MAX_KEY:
+        raise Http404
+    return key
 
 
 def _places_to_compare(
@@ -227,42 +263,56 @@ def _places_to_compare(
         )
     may_see_district = district is not None and own.has_district(district.pk)
     if district and shows_district and (is_for_all or may_see_district):
-        places[str(district)] = (LEVELS.DISTRICT.value, district.pk)
+        name = str(district)
+        if name in places:
+            # Of the same name as its school.
+            name = _("%(district)s (district)") % {"district": name}
+        places[name] = (LEVELS.DISTRICT.value, district.pk)
     if shows_state and (is_for_all or own.state):
         places[_("All schools")] = (LEVELS.STATE.value, 0)
     return places
 
 
-def _earlier(
-    permissions: Permissions, administration: Administration
-) -> QuerySet[Administration]:
-    """Return earlier administrations of the survey to the same role, newest first."""
+def _to_compare(
+    administration: Administration, request: StaffRequest
+) -> tuple[list[Administration], Administration | None]:
+    """Return administrations that can be compared, newest first, and the chosen one.
+
+    Earlier ones of the survey to the same role, and those of the wave to other roles.
+    1 statement.
+    """
     survey = administration.published.survey
-    return (
-        results_for(permissions)
-        .filter(
-            role=administration.role,
-            district=administration.district_id,
-            published__survey__name=survey.name,
-            published__survey__district=survey.district_id,
-            closes_at__lt=administration.closes_at,
-        )
+    chosen = Q(
+        role=administration.role,
+        published__survey__name=survey.name,
+        published__survey__district=survey.district_id,
+        closes_at__lt=administration.closes_at,
+    )
+    if administration.wave_id is not None:
+        chosen |= Q(wave=administration.wave_id) & ~Q(role=administration.role)
+    choices = list(
+        results_for(request.permissions)
+        .filter(chosen, district=administration.district_id)
         .select_related("published__survey", "wave", "district", "results_roll_up")
         .defer("published__definition", "published__survey__source")
         .order_by("-closes_at")
     )
+    asked = request.GET.get("compare", "")
+    found = next((one for one in choices if str(one.pk) == asked), None)
+    if asked and found is None:
+        raise Http404
+    return choices, found
 
 
-def _figures_before(
+def _compared_figures(
     request: StaffRequest,
-    compared: Administration | None,
+    administration: Administration,
+    compared: Administration,
     place: Place,
     school: School | None,
     group: GroupChoice,
 ) -> dict[str, VisibleGroup | None]:
-    """Return the place's figures in an earlier administration, by its name."""
-    if compared is None:
-        return {}
+    """Return the place's figures in another administration, by its month or role."""
     permissions = request.permissions
     own = permissions.places(capability_for(compared))
     level, key = place
@@ -281,24 +331,40 @@ def _figures_before(
     found = visible_groups(compared, [place], group.attribute, group.value)
     if place not in found:
         return {}
-    return {date_format(localtime(compared.opens_at), "F Y"): found[place]}
+    name = date_format(localtime(compared.opens_at), "F Y")
+    if compared.role != administration.role:
+        name = capfirst(compared.audience)
+    return {name: found[place]}
 
 
 def _charts(
     administration: Administration,
     places: Mapping[str, VisibleGroup | None],
-    earlier: Mapping[str, VisibleGroup | None],
+    compared: Administration | None,
+    compared_figures: Mapping[str, VisibleGroup | None],
 ) -> list[ChartPage]:
-    """Draw figures of places, and the page's place in an earlier administration."""
+    """Draw figures of places, and the page's place in another administration.
+
+    If the page's place is hidden, it is alone, for the file: the page says so in a
+    sentence.
+    """
+    own, figures = next(iter(places.items()))
+    if figures is None:
+        places = {own: None}
     published = published_survey(administration.published_id)
+    their_definition = None
+    if compared and compared_figures:
+        their_definition = published_survey(compared.published_id).definition
     return list(
         chart_pages(
             published.definition,
             language_to_read(published.languages),
             measures_of(administration.published.survey),
             places,
-            earlier,
+            compared_figures,
             _released(administration),
+            their_definition,
+            is_other_survey=bool(compared and compared.role != administration.role),
         )
     )
 
@@ -312,8 +378,13 @@ def _released(administration: Administration) -> dict[str, list[str]]:
     return found
 
 
-def _groups(administration: Administration, place: Place) -> list[GroupChoice]:
-    """Return everyone, and the groups with people in this place. 1 statement."""
+def _groups(
+    administration: Administration, place: Place, request: StaffRequest
+) -> tuple[list[GroupChoice], GroupChoice]:
+    """Return everyone and the groups with people in this place, and the chosen one.
+
+    1 statement.
+    """
     level, key = place
     rows = GroupResults.objects.filter(
         administration=administration, level=level, place_id=key
@@ -324,12 +395,33 @@ def _groups(administration: Administration, place: Place) -> list[GroupChoice]:
         rows.values_list("attribute", "value", "is_hidden"),
         key=lambda row: (order.get(row[0], 0), row[1] == "", row[1]),
     ):
-        name = _("Grade") if attribute == GRADE else subgroup_label(attribute)
         choices.append(
             GroupChoice(
                 f"{attribute}:{value}",
-                f"{name}: {value or _('not known')}",
+                _group_label(attribute, value),
                 *(attribute, value, is_hidden),
             )
         )
-    return choices
+    asked = request.GET.get("group", "")
+    found = next((one for one in choices if one.key == asked), None)
+    if found is None:
+        found = _group_elsewhere(administration, asked)
+        choices.append(found)
+    return choices, found
+
+
+def _group_elsewhere(administration: Administration, asked: str) -> GroupChoice:
+    """Return a group that has nobody in this place, as after choosing another school.
+
+    Any value of a known attribute: whether the group exists elsewhere is not told.
+    """
+    attribute, _colon, value = asked.partition(":")
+    is_known = attribute in attributes_of(administration)[1:]
+    if not is_known or not value.isprintable() or len(value) > LONGEST_VALUE:
+        raise Http404
+    return GroupChoice(asked, _group_label(attribute, value), attribute, value)
+
+
+def _group_label(attribute: str, value: str) -> str:
+    name = _("Grade") if attribute == GRADE else subgroup_label(attribute)
+    return f"{name}: {value or _('not known')}"

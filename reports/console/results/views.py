@@ -13,15 +13,11 @@ from accounts.access import needs
 from accounts.audit import record
 from accounts.http import StaffRequest, csv_response
 from accounts.permissions import Capability
+from reports.console.results.csv_rows import HEADER, csv_rows
 from reports.console.results.page import ResultsPage
 from reports.models import ResultsRollUp
 from reports.results.access import results_for
 from survey.console.administrations.edit_views import own_administration_or_404
-
-HEADER = (
-    *("place", "group", "page", "item", "question", "answer", "people", "percent"),
-    *("answered", "skipped", "not applicable", "not reached"),
-)
 
 
 @needs(Capability.SEE_RESULTS)
@@ -63,21 +59,8 @@ def results_csv(request: StaffRequest, pk: int) -> HttpResponse:
         school=page.school,
         district=page.district,
     )
-    rows = (
-        (
-            row.place,
-            page.group.label,
-            *(number, chart.name, chart.plain_label, answer, people, percent),
-            *(row.answered, row.skipped, row.not_applicable, row.not_reached),
-        )
-        for number, survey_page in enumerate(page.charts, start=1)
-        for _stem, charts in survey_page.blocks
-        for chart in charts
-        for row in chart.rows
-        for answer, people, percent in row.figures
-    )
     name = f"{page.administration.name}-results.csv"
-    return csv_response([HEADER, *rows], filename=name)
+    return csv_response([HEADER, *csv_rows(page)], filename=name)
 
 
 @needs(Capability.MANAGE_SURVEYS)

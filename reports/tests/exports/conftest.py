@@ -88,18 +88,24 @@ def settings_of(version: str) -> list[list[str]]:
 
 
 def published(
-    rows: list[list[Any]], version: str, district: District | None = None
+    rows: list[list[Any]],
+    version: str,
+    district: District | None = None,
+    choices: list[list[Any]] = CHOICES,
 ) -> PublishedSurvey:
-    return publish_survey(survey=draft(rows, version, district))
+    return publish_survey(survey=draft(rows, version, district, choices))
 
 
 def draft(
-    rows: list[list[Any]], version: str, district: District | None = None
+    rows: list[list[Any]],
+    version: str,
+    district: District | None = None,
+    choices: list[list[Any]] = CHOICES,
 ) -> Survey:
     settings = settings_of(version)
-    reading = read(rows, CHOICES, settings)
+    reading = read(rows, choices, settings)
     assert reading.draft, [str(problem) for problem in reading.problems]
-    content = form(rows, CHOICES, settings)
+    content = form(rows, choices, settings)
     return import_survey(draft=reading.draft, source=content, district=district)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+import csv
+import io
+from datetime import datetime, timedelta
 
 import pytest
 from django.urls import reverse
@@ -11,12 +13,15 @@ from django.utils import timezone
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
 from reports.console.results import page as results_page
-from reports.console.results.charts import ChartRow, Segment, change, sentence
+from reports.console.results.changes import change_of_share
+from reports.console.results.chart_rows import ChartRow, Label, Segment
+from reports.console.results.sentences import change_sentence, sentence
 from reports.models import ResultsRollUp, SchoolRate
 from reports.results.hiding import hide_small_groups
 from reports.results.rollup import roll_up_results
 from reports.results.visible import visible_groups
-from reports.tests.exports.conftest import answer
+from reports.tests.exports.conftest import CHOICES, FIRST, answer, opened, published
+from survey.models import Administration, Wave
 
 pytestmark = pytest.mark.django_db
 
@@ -120,9 +125,17 @@ def test_a_coordinator_sees_shared_results_of_the_own_school(
         {"school": staff.roosevelt.pk},
         {"school": "x"},
         {"school": "9" * 40},
-        {"group": "grade:99"},
+        {"school": "0" * 5000},
+        {"group": "nothing:07"},
+        {"group": "grade:\0"},
+        {"group": "grade:" + "9" * 201},
+        {"compare": "x"},
     ):
         assert page(client, staff.chen, closed, **query).status_code == 404
+    # Another school may have the group, or none: the page does not tell.
+    found = page(client, staff.chen, closed, group="grade:99")
+    assert "Nobody in this group has answered" in found.text
+    assert not found.context["page"].charts
     assert page(client, staff.sam, closed).context["page"].figures is None
 
 
@@ -196,8 +209,7 @@ def test_a_coordinator_sees_nothing_before_the_threshold_is_reached(
     found = page(client, staff.chen, closed)
     assert found.context["page"].figures is None
     assert "when the school has reached its threshold" in found.text
-    csv = client.get(reverse("results_csv", args=[closed.pk])).content.decode()
-    assert csv.count("\n") == 1
+    assert read_csv(client.get(reverse("results_csv", args=[closed.pk]))) == []
     # Analysts are warned.
     found = page(client, staff.analyst, closed, school=staff.lincoln.pk)
     assert found.context["page"].figures.people == 24
@@ -213,11 +225,75 @@ def test_hidden_groups_are_stars_in_pages_and_files(client, staff, closed):
     found = page(client, staff.analyst, closed, **query)
     assert found.context["page"].figures.people == 12
     assert "Not included: 1 person" in found.text
-    csv = client.get(reverse("results_csv", args=[closed.pk]), query)
-    rows = [line.split(",") for line in csv.content.decode().splitlines()]
-    answers = [row for row in rows if row[3] == "safe"]
-    assert [row[6] for row in answers] == ["4", "4", "4"]
+    file = client.get(reverse("results_csv", args=[closed.pk]), query)
+    answers = [row for row in read_csv(file) if row["item"] == "safe"]
+    assert [row["people"] for row in answers] == ["4", "4", "4"]
     assert AuditEntry.objects.get(action="download results").by == "analyst@example.org"
+
+
+def read_csv(response):
+    text = response.content.decode("utf-8-sig")
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_the_file_of_a_hidden_group_has_stars_and_says_why(client, staff, closed):
+    query = {"school": staff.washington.pk, "group": "grade:08"}
+    assert page(client, staff.analyst, closed, **query).context["page"].is_hidden
+    rows = read_csv(client.get(reverse("results_csv", args=[closed.pk]), query))
+    assert {row["place"] for row in rows} == {"Washington"}
+    assert {row["group"] for row in rows} == {"Grade: 08"}
+    safe = [row for row in rows if row["item"] == "safe"]
+    labels = ["Disagree", "Agree", "Rather not say"]
+    assert [row["answer"] for row in safe] == labels
+    figures = ("people", "percent", "answered", "skipped", "not reached")
+    for row in rows:
+        assert [row[name] for name in figures] == ["*"] * len(figures)
+        assert row["note"].startswith("* Hidden, because with so few people")
+
+
+def test_figures_say_where_they_come_from(client, staff, closed, earlier):
+    query = {"school": staff.lincoln.pk, "compare": earlier.pk}
+    found = page(client, staff.analyst, closed, **query)
+    own, before = found.context["page"].provenance
+    assert (own.administration, own.version) == ("fall", "1")
+    assert (before.administration, before.version) == ("spring", "2")
+    assert "Software: counts 1." in found.text
+    assert f"Digest of the survey: {closed.published_id[:12]}." in found.text
+    rows = read_csv(client.get(reverse("results_csv", args=[closed.pk]), query))
+    sources = {
+        (row["place"], row["administration"], row["survey version"], row["software"])
+        for row in rows
+    }
+    assert ("Lincoln", "fall", "1", "counts 1") in sources
+    assert (chart_of(found, "safe").rows[1].place, "spring", "2", "counts 1") in sources
+    counted = {datetime.fromisoformat(row["counted"]) for row in rows}
+    assert {
+        at.replace(microsecond=0) for at in (own.counted_at, before.counted_at)
+    } == (counted)
+    # Counted before this was recorded.
+    ResultsRollUp.objects.update(software="", survey_digest="")
+    found = page(client, staff.analyst, closed, **query)
+    assert "The version of the software was not recorded." in found.text
+
+
+def test_a_district_with_the_name_of_its_school_is_another_place(client, staff, closed):
+    staff.riverside.schools.filter(pk=staff.lincoln.pk).update(name="Riverside")
+    found = page(client, staff.analyst, closed, school=staff.lincoln.pk)
+    assert found.context["page"].figures.people == 24
+    safe = chart_of(found, "safe")
+    places = [row.place for row in safe.rows]
+    assert places == ["Riverside", "Riverside (district)"]
+    assert [row.answered for row in safe.rows] == [24, 29]
+
+
+def test_a_place_that_is_chosen_in_the_form_replaces_the_school(client, staff, closed):
+    for query, name in (
+        ({"district": staff.riverside.pk, "school": staff.lincoln.pk}, "Lincoln"),
+        ({"district": staff.lakeside.pk, "school": staff.lincoln.pk}, "Lakeside"),
+        ({"district": "", "school": staff.lincoln.pk}, "All schools"),
+    ):
+        found = page(client, staff.state, closed, **query)
+        assert found.context["page"].place_name == name
 
 
 def test_results_are_shared_by_those_who_manage_the_survey(
@@ -271,39 +347,57 @@ def test_an_earlier_administration_can_be_compared(client, staff, closed, earlie
     query = {"school": staff.lincoln.pk, "compare": earlier.pk}
     found = page(client, staff.analyst, closed, **query)
     safe = chart_of(found, "safe")
-    assert [row.is_earlier for row in safe.rows] == [False, True, False]
-    assert safe.rows[1].answered == "12"
+    assert [row.is_compared for row in safe.rows] == [False, True, False]
+    assert safe.rows[1].answered == 12
     assert [one.people for one in safe.rows[1].segments] == ["8", "4", "0"]
     # From 67 to 33 %, of 12 and 24 people.
     assert "−34 percentage points compared with" in safe.sentence
     assert safe.sentence.endswith("which can be chance.")
     # It was a text then.
-    assert [row.is_earlier for row in chart_of(found, "far").rows] == [False, False]
-    csv = client.get(reverse("results_csv", args=[closed.pk]), query)
-    rows = [line.split(",") for line in csv.content.decode().splitlines()]
-    before = [row for row in rows if row[0] == safe.rows[1].place and row[3] == "safe"]
-    assert [row[6] for row in before] == ["8", "4", "0"]
+    assert [row.is_compared for row in chart_of(found, "far").rows] == [False, False]
+    changes = [(one.text, one.words) for one in safe.changes]
+    assert changes == [
+        ("−34", "within its error of 34.7"),
+        ("±0", "within its error of 31.1"),
+        ("+33", "more than its error of 28.6"),
+    ]
+    cell = '−34 <span class="hint">(within its error of 34.7)</span>'
+    assert cell in found.text
+    assert '<strong>+33</strong> <span class="hint">(more than' in found.text
+    rows = read_csv(client.get(reverse("results_csv", args=[closed.pk]), query))
+    rows = [row for row in rows if row["item"] == "safe"]
+    before = [row for row in rows if row["place"] == safe.rows[1].place]
+    assert [row["people"] for row in before] == ["8", "4", "0"]
+    assert {row["change"] for row in before} == {""}
+    names = ("compared with", "change", "margin of error", "exceeds error")
+    assert [row[name] for row in rows[2:3] for name in names] == [
+        *(safe.rows[1].place, "33", "28.59", "yes")
+    ]
     # A group that nobody was in then.
     found = page(client, staff.analyst, closed, **query, group="grade:08")
     assert len(chart_of(found, "safe").rows) == 2
 
 
 def test_a_change_of_many_people_is_more_than_chance():
-    def row(place, answered, percent):
-        return ChartRow(place, [Segment("Agree", "", "", 0, 2 * percent, 1)], answered)
+    def row(answered, percent):
+        return ChartRow("", [Segment(Label("Agree"), 1, percent)], answered)
 
-    def say(row):
-        return row.segments[0].width / 2
+    def change(now, before):
+        return change_of_share(now, before, lambda row: row.segments[0].share)
 
-    now = row("Lincoln", "1,200", 45.0)
-    assert change(now, row("May", "1,100", 40.0), say) == (
+    found = change(row(1200, 45.0), row(1100, 40.0))
+    assert (found.text, found.words) == ("+5", "more than its error of 4.0")
+    assert change_sentence(found, "May") == (
         "+5 percentage points compared with May, more than chance alone explains."
     )
-    assert change(now, row("May", "1,100", 44.0), say).endswith("can be chance.")
+    found = change(row(1200, 45.0), row(1100, 44.0))
+    assert (found.text, found.words) == ("+1", "within its error of 4.1")
+    assert change_sentence(found, "May").endswith("can be chance.")
     # A few people who all agree.
-    assert change(row("Here", "2", 100.0), row("May", "2", 0.0), say).endswith(
-        "can be chance."
-    )
+    found = change(row(2, 0.0), row(2, 100.0))
+    assert found.text == "−100"
+    assert found.margin > 100 and not found.exceeds_error
+    assert change(row(5, 40.0), row(5, 40.0)).text == "±0"
 
 
 def test_numbers_have_histograms_and_means(client, staff, fall, spring, enrol):
@@ -327,23 +421,28 @@ def test_numbers_have_histograms_and_means(client, staff, fall, spring, enrol):
     assert [one.height for one in before] == [50, 50, 50]
     assert age.sentence.startswith("The mean is 9.7. −1.0 compared with ")
     assert age.sentence.endswith("more than chance alone explains.")
+    assert age.mean_change.text == "−1.0"
+    assert age.means == ["9.7 (±0.3)", "10.7 (±0.5)"]
+    assert "Mean (± its error)" in found.text
+    query = {"compare": spring.pk}
+    rows = read_csv(client.get(reverse("results_csv", args=[fall.pk]), query))
+    mean = [row for row in rows if (row["item"], row["answer"]) == ("age", "Mean")]
+    assert [row["mean"] for row in mean] == ["9.67", "10.67"]
+    assert [row["change"] for row in mean] == ["-1.0", ""]
+    assert [row["exceeds error"] for row in mean] == ["yes", ""]
     assert '<rect x="50.0" y="50.0" width="25.0" height="50.0">' in found.text
 
 
 def test_a_hidden_answer_of_a_multiple_choice_is_in_no_sentence():
-    def row(place, percent, hidden="*"):
-        first = Segment("Cat", "*", "*", 0, 0.0, 1)
-        if hidden != "*":
-            first = Segment("Cat", "9", "90 %", 0, 180.0, 1)
-        return ChartRow(
-            place, [first, Segment("Dog", "5", "", 0, 2 * percent, 2)], "10"
-        )
+    def row(place, percent, cats=None):
+        first = Segment(Label("Cat"), cats, 10.0 * (cats or 0))
+        return ChartRow(place, [first, Segment(Label("Dog"), 5, percent)], 10)
 
     assert sentence("multiple", [row("Lincoln", 50)], 2) == (
         "The most frequent answer of those shown is “Dog” (50 %)."
     )
     # A hidden number is not 0 %.
-    assert sentence("multiple", [row("Here", 50, "9"), row("District", 40)], 2) == (
+    assert sentence("multiple", [row("Here", 50, 9), row("District", 40)], 2) == (
         "The most frequent answer is “Cat” (90 %)."
     )
 
@@ -364,10 +463,10 @@ def test_only_results_that_the_user_may_see_are_compared(
         at_opening=300,
     )
     found = page(client, staff.chen, closed, compare=earlier.pk)
-    assert not any(row.is_earlier for row in chart_of(found, "safe").rows)
+    assert not any(row.is_compared for row in chart_of(found, "safe").rows)
     SchoolRate.objects.filter(administration=earlier).update(eligible=20, at_opening=20)
     found = page(client, staff.chen, closed, compare=earlier.pk)
-    assert any(row.is_earlier for row in chart_of(found, "safe").rows)
+    assert any(row.is_compared for row in chart_of(found, "safe").rows)
     # Later ones are no earlier ones.
     for wrong in (closed.pk, 10**30, "x"):
         assert page(client, staff.chen, earlier, compare=wrong).status_code == 404
@@ -381,3 +480,67 @@ def test_results_without_answers_say_so(client, staff, fall):
     roll_up_results(fall)
     hide_small_groups(fall)
     assert "Nobody in this group has answered" in page(client, staff.state, fall).text
+
+
+@pytest.fixture
+def teachers(staff, closed, enrol):
+    """Ask teachers of Lincoln in the same wave; one question has other answers."""
+    wave = Wave.objects.create(name="Fall 2026")
+    Administration.objects.filter(pk=closed.pk).update(wave=wave)
+    closed.refresh_from_db()
+    choices = [
+        ["pets", "dog", "Puppy", "Perrito"] if row[1] == "dog" else row
+        for row in CHOICES
+    ]
+    rows = [
+        ["select_one agree", "safe", "Students are safe.", "Están a salvo."]
+        if row[1:2] == ["safe"]
+        else row
+        for row in FIRST
+    ]
+    administration = opened(published(rows, "9", choices=choices), "staff", "teacher")
+    for n in range(12):
+        person = enrol(administration, staff.lincoln, grade="")
+        answer(person, {"safe": ("1", "2")[n % 2], "pets": "dog"})
+    administration.wave = wave
+    administration.closes_at = timezone.now() - timedelta(hours=1)
+    administration.minimum_group = 3
+    administration.save()
+    roll_up_results(administration)
+    hide_small_groups(administration)
+    return administration
+
+
+def test_roles_of_a_wave_are_compared_by_questions_with_the_same_answers(
+    client, staff, closed, teachers, django_assert_num_queries
+):
+    query = {"school": staff.lincoln.pk, "compare": teachers.pk}
+    # Both published surveys are cached since.
+    page(client, staff.analyst, closed, **query)
+    with django_assert_num_queries(15):
+        found = client.get(reverse("results_page", args=[closed.pk]), query)
+    assert '<optgroup label="Other roles in this wave">' in found.text
+    safe = chart_of(found, "safe")
+    assert [row.place for row in safe.rows] == ["Lincoln", "Teachers", "Riverside"]
+    assert [one.count for one in safe.rows[1].segments] == [6, 6, 0]
+    assert "percentage points compared with Teachers" in safe.sentence
+    assert "Students are safe." in found.text
+    assert not any(row.is_compared for row in chart_of(found, "pets").rows)
+    # Teachers have no grades.
+    found = page(client, staff.analyst, closed, **query, group="grade:07")
+    assert "There is nothing to compare" in found.text
+    # Of another wave.
+    Administration.objects.filter(pk=closed.pk).update(wave=None)
+    assert page(client, staff.analyst, closed, **query).status_code == 404
+
+
+def test_a_role_whose_results_are_not_shared_is_not_compared(
+    client, staff, closed, teachers
+):
+    share(closed)
+    assert page(client, staff.chen, closed, compare=teachers.pk).status_code == 404
+    share(teachers)
+    # Lincoln's teachers have not reached their threshold.
+    found = page(client, staff.chen, closed, compare=teachers.pk)
+    assert "There is nothing to compare" in found.text
+    assert "Teachers" not in [row.place for row in chart_of(found, "safe").rows]

@@ -67,7 +67,9 @@ def test_a_measure_whose_items_have_all_changed_is_not_compared(state, staff, fa
         for _stem, charts in survey_page.blocks
         for chart in charts
     ]
-    compared = {chart.name for chart in charts if any(r.is_earlier for r in chart.rows)}
+    compared = {
+        chart.name for chart in charts if any(r.is_compared for r in chart.rows)
+    }
     assert compared == set(ITEMS[4:])
     assert "Change over time" in report(state, spring, staff.lincoln).text
 

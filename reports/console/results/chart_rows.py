@@ -1,0 +1,165 @@
+"""The answers of one place as the segments of a bar and the cells of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import sqrt
+from typing import Literal
+
+from django.utils.safestring import SafeString
+
+from reports.results.reading import ItemDistribution
+from reports.results.visible import VisibleGroup
+from reports.suppression import HIDDEN
+
+# Colours of the answers, from one end of a scale to the other.
+SHADES = 7
+ChartKind = Literal["scale", "choice", "multiple", "number", "text"]
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A text of the survey, with `lang` and `dir` if these are not the page's."""
+
+    text: str
+    attributes: SafeString = field(default_factory=SafeString)
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One answer in a bar of 200 units, in which the middle of a scale is at 100."""
+
+    label: Label
+    # None: hidden.
+    count: int | None
+    # In percent of those who answered the item.
+    share: float
+    start: float = 0.0
+    width: float = 0.0
+    # 0: not in the bar.
+    shade: int = 0
+
+    @property
+    def people(self) -> str:
+        return cell(self.count)
+
+    @property
+    def percent(self) -> str:
+        return HIDDEN if self.count is None else f"{self.share:.0f} %"
+
+
+@dataclass(frozen=True, slots=True)
+class ChartRow:
+    """The answers of one place; without segments if they are hidden."""
+
+    place: str
+    segments: Sequence[Segment] = ()
+    # None: hidden.
+    answered: int | None = None
+    skipped: int | None = None
+    not_applicable: int | None = None
+    not_reached: int | None = None
+    # Of numbers: the mean and its standard error.
+    mean: float | None = None
+    error: float = 0.0
+    # Of the same place in the administration that was chosen to compare.
+    is_compared: bool = False
+
+    @property
+    def is_hidden(self) -> bool:
+        return self.answered is None
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """Return the numbers below the labels of `ItemChart.states`."""
+        states = (self.answered, self.skipped, self.not_applicable, self.not_reached)
+        return tuple(map(cell, states))
+
+
+def cell(people: int | None) -> str:
+    return HIDDEN if people is None else f"{people:,}"
+
+
+@dataclass(frozen=True, slots=True)
+class ChartScale:
+    """What the bars of all places have in common."""
+
+    kind: ChartKind
+    # Label by value; the last ones may be beside the scale, such as "Don't know".
+    options: Mapping[str, Label]
+    on_scale: int
+
+
+def chart_row(
+    place: str,
+    group: VisibleGroup | None,
+    name: str,
+    scale: ChartScale,
+    *,
+    is_compared: bool = False,
+) -> ChartRow:
+    distribution = group.items.get(name) if group else None
+    if distribution is None:
+        return ChartRow(place, is_compared=is_compared)
+    is_number = scale.kind == "number"
+    mean, error = _mean(distribution) if is_number else (None, 0.0)
+    return ChartRow(
+        place,
+        list(_segments(distribution, scale)),
+        distribution.answered,
+        distribution.skipped,
+        distribution.not_applicable,
+        distribution.not_reached,
+        mean,
+        error,
+        is_compared,
+    )
+
+
+def _mean(distribution: ItemDistribution) -> tuple[float | None, float]:
+    """Return the mean and its standard error; in a bin, all have its middle."""
+    middle = float(distribution.width or 0) / 2
+    counts = [(float(value) + middle, n) for value, n in distribution.values.items()]
+    people = sum(n for _value, n in counts)
+    if not people:
+        return None, 0.0
+    mean = sum(value * n for value, n in counts) / people
+    squares = sum(n * (value - mean) ** 2 for value, n in counts)
+    return mean, sqrt(squares / max(people - 1, 1) / people)
+
+
+def _segments(distribution: ItemDistribution, scale: ChartScale) -> Iterator[Segment]:
+    answered, is_scale = distribution.answered, scale.kind == "scale"
+    shares = {
+        value: 100 * distribution.values.get(value, 0) / answered if answered else 0.0
+        for value in scale.options
+    }
+    start = 0.0
+    if is_scale:
+        # Half of the middle answer is on each side of the middle.
+        half = scale.on_scale / 2
+        start = 100 - sum(
+            share * min(max(half - number, 0), 1)
+            for number, share in enumerate(shares.values())
+        )
+    steps = scale.on_scale if is_scale else len(scale.options)
+    for number, (value, label) in enumerate(scale.options.items()):
+        is_shown = value in distribution.values or scale.kind == "number"
+        is_in_bar = number < steps
+        width = shares[value] * (1 if is_scale else 2) if is_in_bar else 0.0
+        yield Segment(
+            label,
+            distribution.values.get(value, 0) if is_shown else None,
+            shares[value],
+            round(start, 2),
+            round(width, 2),
+            _shade(number, steps) if is_in_bar else 0,
+        )
+        if scale.kind in ("scale", "choice"):
+            start += width
+
+
+def _shade(number: int, steps: int) -> int:
+    """Return the colour of an answer: the ends of every scale look alike."""
+    return 1 + round(number * (SHADES - 1) / max(steps - 1, 1))
