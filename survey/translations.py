@@ -45,6 +45,7 @@ REPORT_SOURCES = frozenset(
         "templates/reports/public/place.html",
         "templates/reports/public/unknown.html",
         "reports/console/results/charts.py",
+        "reports/console/results/sentences.py",
         "reports/publishing/page.py",
         "reports/school_report/parts.py",
         "reports/school_report/report.py",
