@@ -85,8 +85,8 @@ def send_requests(
 ) -> list[TimedReply]:
     """Send one request of each person at a time, all of them or for some seconds.
 
-    With `rate`, so many a second are due, whenever the replies come, and those that
-    have not come at the end are missing. Raises Refusal if a request fails.
+    With `rate`, so many a second are due, whenever the replies come; requests without
+    a reply are left out. Raises Refusal if a request fails.
     """
     replies: list[TimedReply] = []
 
@@ -109,7 +109,11 @@ def send_requests(
             tally = crowd.run_closed(together=len(people), seconds=seconds)
     failures = tally.failures_by_name()
     if rate:
-        failures.pop("cut", None)
+        failures = {
+            name: number
+            for name, number in failures.items()
+            if name not in ("cut", "unanswered")
+        }
     if failures:
         raise Refusal(f"A request failed: {failures}")
     return replies
