@@ -16,6 +16,7 @@ from accounts.permissions import Capability
 from reports.console.results.csv_rows import HEADER, csv_rows
 from reports.console.results.page import ResultsPage
 from reports.models import ResultsRollUp
+from reports.publishing.publications import outdated_publications
 from reports.results.access import results_for
 from survey.console.administrations.edit_views import own_administration_or_404
 
@@ -23,16 +24,21 @@ from survey.console.administrations.edit_views import own_administration_or_404
 @needs(Capability.SEE_RESULTS)
 @require_safe
 def results_list(request: StaffRequest) -> HttpResponse:
-    """List the administrations whose results the user may see. 2 statements."""
+    """List the administrations whose results the user may see.
+
+    2 statements, and 1 more for users who publish: what they have to publish again.
+    """
     administrations = (
         results_for(request.permissions)
         .select_related("published__survey", "wave", "district", "results_roll_up")
         .defer("published__definition", "published__survey__source")
         .order_by("-closes_at", "name")
     )
-    return render(
-        request, "reports/results_list.html", {"administrations": administrations}
-    )
+    outdated = set()
+    if request.permissions.has(Capability.PUBLISH_RESULTS):
+        outdated = set(outdated_publications().values_list("administration", flat=True))
+    context = {"administrations": administrations, "outdated": outdated}
+    return render(request, "reports/results_list.html", context)
 
 
 @needs(Capability.SEE_RESULTS)
