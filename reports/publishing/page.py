@@ -5,6 +5,7 @@ Nothing here reads results: only what was published, or what a preview would pub
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -35,6 +36,10 @@ from survey.definitions.schema import MeasureDefinition, Texts
 from survey.taking import messages
 from survey.taking.published import published_survey
 from survey.taking.rendering import Localizer, Text, html_of
+
+# Unicode's embeddings, overrides and isolates: in a name, they would turn around the
+# text after it.
+DIRECTIONS = dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)])
 
 
 class Content(Protocol):
@@ -108,6 +113,25 @@ class PublicPage:
     def name(self) -> str:
         return name_of(self.own)
 
+    @cached_property
+    def labels(self) -> list[str]:
+        """Return a name for each place in tables, charts and sentences.
+
+        They differ, although a school may be called like its district, and each keeps
+        its direction in a sentence of the other one.
+        """
+        others = {
+            LEVELS.DISTRICT.value: _("%(name)s (district)"),
+            LEVELS.STATE.value: _("%(name)s (state)"),
+        }
+        labels: list[str] = []
+        for place in self.places:
+            name = name_of(place)
+            while isolated(name, self.direction) in labels:
+                name = others[place.level] % {"name": name}
+            labels.append(isolated(name, self.direction))
+        return labels
+
     @property
     def is_school(self) -> bool:
         return self.own.level == LEVELS.SCHOOL.value
@@ -122,6 +146,10 @@ class PublicPage:
             place for place in self.places if place.level == LEVELS.DISTRICT.value
         )
         return next(around, None)
+
+    @property
+    def district_name(self) -> str:
+        return name_of(self.district) if self.district else ""
 
     @property
     def counted_at(self) -> datetime:
@@ -211,8 +239,8 @@ class PublicPage:
                 self.language,
                 self.frame["measures"],
                 {
-                    name_of(place): group_of(place.answers, self.counted_at)
-                    for place in self.places
+                    label: group_of(place.answers, self.counted_at)
+                    for label, place in zip(self.labels, self.places, strict=True)
                 },
                 {},
             )
@@ -268,14 +296,14 @@ class PublicPage:
 
     def _lines(self, name: str, *, is_positive: bool = True) -> list[ScoreLine]:
         lines = []
-        for place in self.places:
+        for label, place in zip(self.labels, self.places, strict=True):
             scores = place.summary["scores"]
-            score = scores.get(name)
-            shown = VisibleScore(score[0], frozenset()) if score else None
+            shown = None
+            if score := scores.get(name):
+                points, error = score
+                shown = VisibleScore(points, frozenset(), error=error)
             is_hidden = name in scores and score is None
-            lines.append(
-                ScoreLine(name_of(place), shown, is_positive, is_hidden=is_hidden)
-            )
+            lines.append(ScoreLine(label, shown, is_positive, is_hidden=is_hidden))
         return lines
 
     @cached_property
@@ -296,7 +324,22 @@ class PublicPage:
 
 
 def name_of(place: Content) -> str:
-    return place.name or _("All schools")
+    return without_directions(place.name) or _("All schools")
+
+
+def without_directions(name: str) -> str:
+    return name.translate(DIRECTIONS)
+
+
+def isolated(name: str, direction: str) -> str:
+    """Return a name that does not change the order of the text around it.
+
+    In isolates of Unicode if letters of it run in the other direction.
+    """
+    other = ("L",) if direction == "rtl" else ("R", "AL")
+    if any(unicodedata.bidirectional(letter) in other for letter in name):
+        return f"\u2068{name}\u2069"
+    return name
 
 
 def labels_of(frame: Frame) -> Iterator[tuple[str, str, Mapping[str, str]]]:

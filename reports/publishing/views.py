@@ -10,9 +10,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
-from typing import Concatenate, NoReturn, ParamSpec
+from typing import Any, Concatenate, NoReturn, ParamSpec
 
-from babel import Locale, UnknownLocaleError
 from django.conf import settings
 from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
@@ -29,7 +28,8 @@ from reports.models import Publication, PublishedPlace
 from reports.models.publications import public_condition
 from reports.publishing.csv_files import answer_rows, dictionary_rows, score_rows
 from reports.publishing.freezing import STATE
-from reports.publishing.page import PublicPage
+from reports.publishing.links import Links, PublicLinks, own_name
+from reports.publishing.page import PublicPage, without_directions
 from reports.results.reading import LEVELS
 from reports.results.visible import Place
 from reports.school_report.report import report_language_for
@@ -101,7 +101,7 @@ def published_of_school(request: HttpRequest, pk: int) -> HttpResponse:
     language = _language(request, offered or FRAME_LANGUAGES)
     context = {
         "publications": [(key, _title_in(titles, language)) for key, titles, _ in rows],
-        "name": rows[0][2] if rows else "",
+        "name": without_directions(rows[0][2]) if rows else "",
         "school": pk,
     }
     return _page(request, "of_school", context, language=language, languages=offered)
@@ -119,23 +119,25 @@ def _title_in(titles: Mapping[str, str], language: str) -> str:
 def published_state(request: HttpRequest, pk: int) -> HttpResponse:
     """Show all schools together, and find a school. 2 statements, or 3 to find."""
     publication, places = _places(pk, *STATE)
-    districts = publication.places.filter(level=LEVELS.DISTRICT).order_by("name", "pk")
-    text = " ".join(request.GET.get("q", "").replace("\x00", " ").split())
-    text = text[:LONGEST_TEXT]
-    found = None
+    districts = publication.places.filter(level=LEVELS.DISTRICT)
+    text = searched_text(request)
+    found: list[tuple[str, int]] | None = None
     if text:
         schools = publication.places.filter(level=LEVELS.SCHOOL)
         for word in (fold(text) or "").split():
             schools = schools.filter(search__contains=word)
-        found = schools.order_by("name", "pk").values("name", "place_id")
-        found = found[: MOST_FOUND + 1]
-    context = {
-        "districts": districts.values("name", "place_id"),
-        "text": text,
-        "found": list(found)[:MOST_FOUND] if found is not None else None,
-        "has_more": found is not None and len(found) > MOST_FOUND,
-    }
+        found = list(_by_name(schools)[: MOST_FOUND + 1])
+    context = {"districts": _by_name(districts), "text": text, "found": found}
     return _place_page(request, publication, places, context)
+
+
+def searched_text(request: HttpRequest) -> str:
+    text = " ".join(request.GET.get("q", "").replace("\x00", " ").split())
+    return text[:LONGEST_TEXT]
+
+
+def _by_name(places: QuerySet[PublishedPlace]) -> QuerySet[PublishedPlace, Any]:
+    return places.order_by("name", "pk").values_list("name", "place_id")
 
 
 @public
@@ -143,8 +145,7 @@ def published_district(request: HttpRequest, pk: int, district: int) -> HttpResp
     """Show a district, and its schools that have a report. 2 statements."""
     publication, places = _places(pk, LEVELS.DISTRICT.value, district)
     schools = publication.places.filter(district_id=district, level=LEVELS.SCHOOL)
-    context = {"schools": schools.order_by("name", "pk").values("name", "place_id")}
-    return _place_page(request, publication, places, context)
+    return _place_page(request, publication, places, {"schools": _by_name(schools)})
 
 
 @public
@@ -254,16 +255,44 @@ def _place_page(
     places: list[PublishedPlace],
     context: Mapping[str, object],
 ) -> HttpResponse:
-    language = _language(request, publication.frame["languages"])
+    pk, languages = publication.administration_id, publication.frame["languages"]
+    language = _language(request, languages)
     page = PublicPage(publication.frame, language, places)
+    links = PublicLinks(pk, _query(request, language))
     return _page(
         request,
         "place",
-        {**context, "page": page, "pk": publication.administration_id},
+        {"page": page, "pk": pk, **with_addresses(page, links, context)},
         publication,
         language=language,
-        languages=publication.frame["languages"],
+        languages=languages,
     )
+
+
+def with_addresses(
+    page: PublicPage, links: Links, context: Mapping[str, Any]
+) -> dict[str, object]:
+    """Return the context of a place's page, with addresses in place of keys.
+
+    `context` are names and keys of `districts`, `schools` and the schools `found`.
+    """
+    found = context.get("found")
+
+    def linked(
+        places: Iterable[tuple[str, int]], address: Callable[[int], str]
+    ) -> list[tuple[str, str]]:
+        return [(without_directions(name), address(key)) for name, key in places]
+
+    return {
+        "text": context.get("text", ""),
+        "state_address": links.state(),
+        "district_address": page.district and links.district(page.district.place_id),
+        "districts": linked(context.get("districts", ()), links.district),
+        "schools": linked(context.get("schools", ()), links.school),
+        "is_search": found is not None,
+        "found": linked((found or [])[:MOST_FOUND], links.school),
+        "has_more": len(found or []) > MOST_FOUND,
+    }
 
 
 def _language(request: HttpRequest, offered: list[str]) -> str:
@@ -280,13 +309,9 @@ def _language(request: HttpRequest, offered: list[str]) -> str:
         return language_to_read(offered)
 
 
-def own_name(code: str) -> str:
-    """Return the name of a language in this language."""
-    try:
-        name = Locale.parse(code, sep="-").get_display_name() or code
-    except (ValueError, UnknownLocaleError):
-        name = code
-    return name[:1].upper() + name[1:]
+def _query(request: HttpRequest, language: str) -> str:
+    """Return the query of links to other pages: the language, if one was chosen."""
+    return f"?language={language}" if request.GET.get("language") else ""
 
 
 def _page(
@@ -300,7 +325,6 @@ def _page(
     status: int = 200,
 ) -> HttpResponse:
     language = language or _language(request, FRAME_LANGUAGES)
-    chosen = request.GET.get("language", "")
     frame_language = report_language_for(language)
     with translation.override(frame_language):
         # Without the request: no context processor reads a cookie.
@@ -311,13 +335,16 @@ def _page(
                 "language": language,
                 "frame_language": frame_language,
                 "direction": messages.direction(frame_language),
-                "languages": [(code, own_name(code)) for code in languages or []],
-                "chosen": f"?language={chosen}" if chosen else "",
+                "languages": [
+                    (code, own_name(code), f"?language={code}")
+                    for code in languages or []
+                ],
+                "chosen": _query(request, language),
             },
         )
     response = HttpResponse(html, status=status)
     response.headers["Content-Language"] = language
-    if chosen not in (languages or []):
+    if request.GET.get("language", "") not in (languages or []):
         patch_vary_headers(response, ["Accept-Language"])
     return _cached(request, response, publication)
 

@@ -154,6 +154,105 @@ class TestPages:
         assert page("published_answers_of_school", key, 1).status_code == 404
 
 
+class TestCharts:
+    def test_scores_are_strips_a_sentence_a_table_and_a_file(
+        self, staff, fall, publish
+    ):
+        publish(fall)
+        shown = page("published_school", fall.pk, staff.lincoln.pk)
+        [[essential, [trust, _noise]]] = shown.context["page"].essentials
+        [lincoln, district, state] = trust.places
+        assert lincoln.error.startswith("±")
+        table = shown.text.split('aria-labelledby="measure-trust"')[2]
+        table = table[: table.index("</table>")]
+        for line in (lincoln, district, state):
+            assert f'<th scope="row">{line.name}</th>' in table
+            assert f'<td class="number">{line.text}' in table
+            assert f"<td>{line.words}</td>" in table
+        assert trust.sentence in shown.text
+        rows = rows_of(page("published_scores", fall.pk))
+        in_file = {row["name"]: row["trust"] for row in rows}
+        assert in_file["Lincoln"] == lincoln.text
+        assert in_file["Riverside"] == district.text
+        assert essential.places[0].score
+
+    def test_a_school_that_is_called_like_its_district_keeps_its_own_figures(
+        self, staff, fall, publish
+    ):
+        answered(fall, staff.washington, 60, 5, shift=-1.0)
+        scored(fall)
+        publication = publish(fall)
+        publication.places.filter(level="school", place_id=staff.lincoln.pk).update(
+            name="Riverside"
+        )
+        shown = page("published_school", fall.pk, staff.lincoln.pk).context["page"]
+        names = ["Riverside", "Riverside (district)", "All schools"]
+        [[essential, _measures]] = shown.essentials
+        assert [line.name for line in essential.places] == names
+        own = shown.own.answers["items"]["q1"]
+        [first, *_others] = [
+            chart for at in shown.charts for _, charts in at.blocks for chart in charts
+        ]
+        assert [row.place for row in first.rows] == names
+        assert first.rows[0].answered == str(own["answered"])
+
+
+class TestNames:
+    """Names come from rosters, and may be written by anybody in a district."""
+
+    def named(self, publication, school, name):
+        rows = publication.places.filter(level="school", place_id=school.pk)
+        rows.update(name=name, search=name.upper())
+
+    def test_a_name_keeps_its_direction_and_the_text_its_own(
+        self, staff, fall, publish
+    ):
+        publication = publish(fall)
+        arabic = "مدرسة النور (1)"
+        self.named(publication, staff.lincoln, arabic)
+        english = page("published_school", fall.pk, staff.lincoln.pk).text
+        assert f"<h1><bdi>{arabic}</bdi></h1>" in english
+        assert f'<span class="bar-place">\u2068{arabic}\u2069</span>' in english
+        assert '<span class="bar-place">Riverside</span>' in english
+        translated = page(
+            "published_school", fall.pk, staff.lincoln.pk, language="ar"
+        ).text
+        assert f'<span class="bar-place">{arabic}</span>' in translated
+        assert '<span class="bar-place">\u2068Riverside\u2069</span>' in translated
+        assert "\u2068Riverside\u2069: " in translated
+
+    def test_a_name_cannot_turn_the_text_after_it_around(self, staff, fall, publish):
+        publication = publish(fall)
+        self.named(publication, staff.lincoln, "A\u202elocs\u2069\u2066 high")
+        for shown in (
+            page("published_school", fall.pk, staff.lincoln.pk),
+            page("published_district", fall.pk, staff.riverside.pk),
+            page("published_state", fall.pk, q="high"),
+            page("published_of_school", staff.lincoln.pk),
+        ):
+            assert "Alocs high" in shown.text
+            assert "\u202e" not in shown.text
+
+    def test_markup_in_names_and_addresses_is_text(self, staff, fall, publish):
+        publication = publish(fall)
+        evil = "<script>alert(1)</script>\"'&%s"
+        self.named(publication, staff.lincoln, evil)
+        for shown in (
+            page("published_school", fall.pk, staff.lincoln.pk),
+            page("published_district", fall.pk, staff.riverside.pk),
+            page("published_state", fall.pk, q=evil),
+            page("published_of_school", staff.lincoln.pk),
+            page("published_list", language='"><script>x'),
+        ):
+            assert shown.status_code == 200
+            assert "<script" not in shown.text
+        found = page("published_state", fall.pk, q="<SCRIPT>")
+        assert "&lt;script&gt;alert(1)" in found.text
+        # Links carry a language that there is, and nothing else.
+        listed = page("published_list", language="es&x=1")
+        assert "x=1" not in listed.text
+
+
 class TestFiles:
     def test_scores_of_all_places(self, staff, fall, publish):
         publish(fall)
