@@ -126,17 +126,21 @@ def _time_pages(application: Application, target: Target) -> None:
 
 
 def time_pages(
-    application: Application, target: Target, paths: Sequence[str]
+    application: Application,
+    target: Target,
+    paths: Sequence[str],
+    *,
+    times: int = TIMES,
 ) -> dict[str, float]:
     """Print the times of pages of the console; return their medians in ms."""
     cookie = application.run_python("-c", LOG_IN, failing="Logging in failed").strip()
     rows, medians = [], {}
     for path in paths:
         requests = fetch_requests(target, path, cookie=cookie)
-        replies = send_requests(target, [islice(requests, TIMES)])
-        times = [each.milliseconds for each in replies]
-        median, p95, _ = figures_of(times, 1)
-        medians[path] = statistics.median(times)
+        replies = send_requests(target, [islice(requests, times)])
+        taken = [each.milliseconds for each in replies]
+        median, p95, _ = figures_of(taken, 1)
+        medians[path] = statistics.median(taken)
         rows.append((path.removeprefix("/console"), median, p95, replies[-1].bytes))
     print_table(("page, ms", "median", "p95", "bytes"), rows)
     return medians
