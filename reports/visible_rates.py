@@ -6,7 +6,7 @@ permissions. Everything here is read from the roll-up; no people are counted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime, time
 from typing import Protocol, cast
 
@@ -301,9 +301,16 @@ def lines_of_schools(
 def lines_for_everybody(
     administration: Administration,
     calendar: SchoolCalendar = MONDAY_TO_FRIDAY,
+    *,
+    only: Collection[int] | None = None,
 ) -> list[SchoolRateLine]:
-    """Make the lines of all schools, without what only staff may see. 1 statement."""
+    """Make the lines of schools, without what only staff may see. 1 statement.
+
+    Of all schools, or of those with these keys.
+    """
     rows = SchoolRate.objects.filter(administration=administration)
+    if only is not None:
+        rows = rows.filter(school__in=only)
     return [
         _line_of(row, administration, row.school, calendar, exact=False)
         for row in rows.select_related("school__district")

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, TypedDict
@@ -168,17 +168,23 @@ def one_moment() -> Iterator[None]:
 def basis_of(administration: Administration) -> str:
     """Return which figures would be published now; "" if there are none.
 
-    2 statements.
+    3 statements.
     """
     roll_up = getattr(administration, "results_roll_up", None)
     if roll_up is None or roll_up.hidden_as_of != roll_up.as_of:
         return ""
     scoring = Scoring.objects.current().filter(pk=administration.pk).first()
+    # Rates and thresholds decide which schools have a report.
+    rates = administration.rates.order_by("school_id").values_list(
+        *("school_id", "district_id", "eligible", "at_opening"),
+        *("started", "finished", "students", "needed", "percent"),
+    )
     return digest_of(
         [
             administration.published_id,
             roll_up.as_of.isoformat(),
             scoring.calculated_at.isoformat() if scoring else "",
+            list(rates),
         ]
     )
 
@@ -188,12 +194,14 @@ class Freezer:
     """Reads the content of a publication, in one language-independent form."""
 
     administration: Administration
+    # Keys of the schools to read; None is all of them.
+    only: Collection[int] | None = None
 
     def __post_init__(self) -> None:
         # The schools whose report the threshold allows, and nothing hides.
         self.reached = {
             line.school.pk: line
-            for line in lines_for_everybody(self.administration)
+            for line in lines_for_everybody(self.administration, only=self.only)
             if line.is_reached
         }
 
@@ -208,26 +216,14 @@ class Freezer:
             lambda: SumOfSchools(content)
         )
         districts: dict[int, School] = {}
-        schools = [(LEVELS.SCHOOL.value, key) for key in sorted(self.reached)]
-        for place, group, scores in self._figures(schools):
-            line = self.reached[place[1]]
-            school = line.school
-            rate = Rate(
-                eligible=line.eligible, finished=line.finished or 0, rate=line.rate
-            )
+        for place, group, scores in self._figures_of_schools():
+            school = self.reached[place[1]].school
             around = (LEVELS.DISTRICT.value, school.district_id)
             districts[school.district_id] = school
             for whole in (around, STATE):
-                rates[whole].append(rate)
+                rates[whole].append(self._rate(school.pk))
                 sums[whole].add(group, scores)
-            yield FrozenPlace(
-                *place,
-                school.district_id,
-                school.name,
-                school.code,
-                _summary([rate], scores),
-                _answers(group),
-            )
+            yield self._school(school, group, scores)
         wholes = [(LEVELS.DISTRICT.value, key) for key in sorted(districts)]
         for place in [*wholes, STATE]:
             name = code = ""
@@ -241,6 +237,32 @@ class Freezer:
                 [(_place, group, scores)] = self._figures([STATE])
             summary = _summary(rates[place], scores)
             yield FrozenPlace(*place, 0, name, code, summary, _answers(group))
+
+    def schools(self) -> Iterator[FrozenPlace]:
+        """Yield the schools alone, even if the state is hidden."""
+        for place, group, scores in self._figures_of_schools():
+            yield self._school(self.reached[place[1]].school, group, scores)
+
+    def _figures_of_schools(self) -> Iterator[tuple[Place, VisibleGroup, Scores]]:
+        schools = [(LEVELS.SCHOOL.value, key) for key in sorted(self.reached)]
+        return self._figures(schools)
+
+    def _rate(self, school: int) -> Rate:
+        line = self.reached[school]
+        return Rate(eligible=line.eligible, finished=line.finished or 0, rate=line.rate)
+
+    def _school(
+        self, school: School, group: VisibleGroup, scores: Scores
+    ) -> FrozenPlace:
+        return FrozenPlace(
+            LEVELS.SCHOOL.value,
+            school.pk,
+            school.district_id,
+            school.name,
+            school.code,
+            _summary([self._rate(school.pk)], scores),
+            _answers(group),
+        )
 
     def _figures(
         self, places: Sequence[Place]

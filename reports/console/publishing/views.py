@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import Any
+
 from django.contrib import messages
 from django.db import DEFAULT_DB_ALIAS
-from django.http import Http404, HttpResponse
+from django.db.models import QuerySet
+from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.template.loader import render_to_string
 from django.utils import translation
@@ -12,27 +16,35 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.access import needs
+from accounts.folded_text import fold
 from accounts.http import StaffRequest
 from accounts.language import language_to_read
+from accounts.models import District, School
 from accounts.permissions import Capability, Permissions
 from reports.console.publishing.forms import PublishForm, WithdrawForm
 from reports.models import Publication
-from reports.publishing.freezing import STATE, Freezer, FrozenPlace, basis_of
+from reports.publishing.freezing import STATE, Freezer, basis_of
+from reports.publishing.links import PreviewLinks, own_name
 from reports.publishing.page import PublicPage
+from reports.publishing.preview import Preview
 from reports.publishing.publications import (
     PublicationRefused,
+    outdated_publications,
     reason_not_to_publish,
     request_publication,
     withdraw,
 )
+from reports.publishing.views import searched_text, with_addresses
 from reports.results.access import administration_or_404
 from reports.results.reading import LEVELS
+from reports.results.visible import Place
 from reports.school_report.report import report_language_for
 from survey.administrations import administrations_for
 from survey.models import Administration
+from survey.taking.published import published_survey
 
-# Schools that the page offers to preview.
-MOST_OFFERED = 200
+# Of a key in an address.
+MOST_DIGITS = 18
 
 
 def to_publish_or_404(permissions: Permissions, pk: int) -> Administration:
@@ -77,19 +89,24 @@ def publishing(request: StaffRequest, pk: int) -> HttpResponse:
         current and (current.job is None or current.job.is_over)
     )
     offers = not refused and (current is None or is_failed)
-    schools = []
+    languages = []
     if offers:
-        lines = Freezer(administration).reached.values()
-        schools = sorted((line.school for line in lines), key=lambda one: one.name)
+        languages = published_survey(administration.published_id).languages
     context = {
         "administration": administration,
         "form": form,
         "refused": refused,
         "offers": offers,
         "publications": [one for one in publications if one.published_at],
+        "outdated": outdated_publications()
+        .using(DEFAULT_DB_ALIAS)
+        .filter(administration=administration)
+        .first(),
         "unfinished": current if current and not current.published_at else None,
-        "schools": schools[:MOST_OFFERED],
-        "schools_count": len(schools),
+        "languages": [
+            (code, own_name(code), PreviewLinks(pk, code).state()) for code in languages
+        ],
+        "schools_count": len(Freezer(administration).reached) if offers else 0,
     }
     return render(request, "reports/publishing.html", context)
 
@@ -97,55 +114,86 @@ def publishing(request: StaffRequest, pk: int) -> HttpResponse:
 @needs(Capability.PUBLISH_RESULTS)
 @require_safe
 def publishing_preview(request: StaffRequest, pk: int) -> HttpResponse:
-    """Show the public page of the state or a school, as it would be frozen now."""
+    """Show the public page of a place as it would be frozen now, in any language.
+
+    `school` or `district` in the address is its key; without both it is the state,
+    where `q` finds schools.
+    """
     administration = to_publish_or_404(request.permissions, pk)
     if reason_not_to_publish(administration):
         raise Http404
-    freezer = Freezer(administration)
-    asked = request.GET.get("school", "")
-    if asked:
-        chosen = [line for key, line in freezer.reached.items() if str(key) == asked]
-        if not chosen:
-            raise Http404
-        shown = {
-            (LEVELS.SCHOOL.value, chosen[0].school.pk),
-            (LEVELS.DISTRICT.value, chosen[0].school.district_id),
-            STATE,
+    preview = Preview(administration)
+    level, key = _asked(request.GET)
+    places = preview.places(level, key)
+    if not places:
+        raise Http404
+    frame = preview.frame()
+    language = request.GET.get("language", "")
+    if language not in frame["languages"]:
+        language = language_to_read(frame["languages"])
+    links = PreviewLinks(pk, language)
+    own = {} if places[0].level == STATE[0] else {level: key}
+    context: dict[str, object] = {
+        "pk": pk,
+        # For the administrator, who may not read the language of the page.
+        "preview": {
+            "language": translation.get_language(),
+            "title": _("Preview"),
+            "note": _("Preview. Nobody else can see this page."),
+            "back": _("Back to publishing"),
+        },
+        "language": language,
+        "languages": [
+            (code, own_name(code), PreviewLinks(pk, code).to(**own))
+            for code in frame["languages"]
+        ],
+        "chosen": f"?language={language}",
+    }
+    with translation.override(report_language_for(language)):
+        page = PublicPage(frame, language, places)
+        context |= {
+            "page": page,
+            "frame_language": page.frame_language,
+            "direction": page.direction,
+            **with_addresses(page, links, _names(request, preview, level, key)),
         }
-    places = list(freezer.places())
-    schools = sum(1 for place in places if place.level == LEVELS.SCHOOL.value)
-    if asked:
-        places = [one for one in places if (one.level, one.place_id) in shown]
-    page = _page_of(freezer, places, schools, in_school=bool(asked))
-    with translation.override(page.frame_language):
-        html = render_to_string(
-            "reports/public/place.html",
-            {
-                "page": page,
-                "pk": pk,
-                "is_preview": True,
-                "language": page.language,
-                "frame_language": page.frame_language,
-                "direction": page.direction,
-            },
-        )
+        html = render_to_string("reports/public/place.html", context)
     return HttpResponse(html)
 
 
-def _page_of(
-    freezer: Freezer, places: list[FrozenPlace], schools: int, *, in_school: bool
-) -> PublicPage:
-    """Return the page of the only school, or of the state."""
-    levels = [LEVELS.SCHOOL.value, LEVELS.DISTRICT.value, STATE[0]]
-    if not in_school:
-        levels = [STATE[0]]
-    chosen = [place for level in levels for place in places if place.level == level]
-    if not chosen or chosen[0].level != levels[0]:
-        raise Http404
-    frame = freezer.frame(schools)
-    language = language_to_read(frame["languages"])
-    with translation.override(report_language_for(language)):
-        return PublicPage(frame, language, chosen)
+def _asked(query: QueryDict) -> Place:
+    """Return the place that the address asks for; Http404 if it is no key."""
+    for level in (LEVELS.SCHOOL.value, LEVELS.DISTRICT.value):
+        if asked := query.get(level, ""):
+            if not asked.isascii() or not asked.isdigit():
+                raise Http404
+            return level, int(asked[:MOST_DIGITS])
+    return STATE
+
+
+def _names(
+    request: StaffRequest, preview: Preview, level: str, key: int
+) -> dict[str, object]:
+    """Return names and keys of the places that the page links to."""
+
+    def by_name(rows: QuerySet[Any], keys: Collection[int]) -> list[tuple[str, int]]:
+        return list(
+            rows.filter(pk__in=keys).order_by("name", "pk").values_list("name", "pk")
+        )
+
+    schools = preview.schools
+    if level == LEVELS.DISTRICT.value:
+        return {"schools": by_name(School.objects.all(), schools.get(key, []))}
+    if level == LEVELS.SCHOOL.value:
+        return {}
+    names: dict[str, object] = {"districts": by_name(District.objects.all(), schools)}
+    if text := searched_text(request):
+        rows = School.objects.all()
+        for word in (fold(text) or "").split():
+            rows = rows.filter(name__folded__contains=word)
+        every = [one for keys in schools.values() for one in keys]
+        names |= {"text": text, "found": by_name(rows, every)}
+    return names
 
 
 @needs(Capability.PUBLISH_RESULTS)
@@ -162,7 +210,11 @@ def publishing_withdraw(
         withdrawn_at=None,
         published_at__isnull=False,
     )
-    form = WithdrawForm(request.POST if request.method == "POST" else None)
+    is_outdated = outdated_publications().filter(pk=found.pk).exists()
+    form = WithdrawForm(
+        request.POST if request.method == "POST" else None,
+        initial={"because": _("Outdated figures")} if is_outdated else None,
+    )
     if form.is_valid():
         withdraw(
             found,

@@ -6,7 +6,8 @@ from datetime import datetime
 
 import pytest
 
-from reports.models import Publication
+from accounts.models import School
+from reports.models import GroupResults, Publication, SchoolRate, ScoreRow
 from reports.publishing.freezing import basis_of
 from reports.publishing.publications import (
     administration_to_publish,
@@ -38,3 +39,35 @@ def publish(staff):
         return publication
 
     return publish
+
+
+@pytest.fixture
+def more_schools(staff):
+    def more_schools(administration, number: int) -> None:
+        """Give Riverside more schools with the figures of Lincoln."""
+        lincoln = staff.lincoln.pk
+        schools = School.objects.bulk_create(
+            School(district=staff.riverside, name=f"School {n}", code=f"more-{n}")
+            for n in range(number)
+        )
+        for model, place in (
+            (SchoolRate, "school_id"),
+            (GroupResults, "place_id"),
+            (ScoreRow, "place_id"),
+        ):
+            rows = model.objects.filter(
+                administration=administration, **{place: lincoln}
+            )
+            if model is not SchoolRate:
+                rows = rows.filter(level="school")
+            for row in list(rows):
+                values = {
+                    one.attname: getattr(row, one.attname)
+                    for one in model._meta.concrete_fields
+                    if not one.primary_key
+                }
+                model.objects.bulk_create(
+                    model(**{**values, place: school.pk}) for school in schools
+                )
+
+    return more_schools

@@ -87,6 +87,59 @@ class TestPublishing:
                 part.sentence for part, _ in page.essentials
             ]
 
+    def test_the_preview_links_to_every_published_place_in_every_language(
+        self, state, staff, fall
+    ):
+        page = state.get(reverse("publishing", args=[fall.pk])).text
+        preview = reverse("publishing_preview", args=[fall.pk])
+        for code, all_schools in (
+            ("en", "All schools"),
+            ("es", "Todas las escuelas"),
+            ("ar", "جميع المدارس"),
+        ):
+            assert f'href="{preview}?language={code}"' in page
+            text = state.get(preview, {"language": code}).text
+            assert f"<bdi>{all_schools}</bdi></h1>" in text
+            district = f"{preview}?district={staff.riverside.pk}&amp;language={code}"
+            assert f'href="{district}"' in text
+            school = f"{preview}?school={staff.lincoln.pk}&amp;language={code}"
+            listed = state.get(
+                preview, {"district": staff.riverside.pk, "language": code}
+            )
+            assert f'href="{school}"' in listed.text
+            assert "Washington" not in listed.text
+            shown = state.get(preview, {"school": staff.lincoln.pk, "language": code})
+            assert f'href="{district}"' in shown.text
+            # Nothing leads out of the preview to pages that do not exist yet.
+            assert f"/results/{fall.pk}/schools/" not in shown.text
+        assert "Escuela segura" in state.get(preview, {"language": "es"}).text
+
+    def test_a_preview_finds_schools_by_their_names(self, state, staff, fall):
+        preview = reverse("publishing_preview", args=[fall.pk])
+        text = state.get(preview, {"q": "linc", "language": "es"}).text
+        assert f"{preview}?school={staff.lincoln.pk}&amp;language=es" in text
+        nothing = state.get(preview, {"q": "washington"}).text
+        assert "No school with a report has this name" in nothing
+
+    def test_a_preview_is_marked_and_kept_by_nobody(self, state, staff, fall):
+        preview = reverse("publishing_preview", args=[fall.pk])
+        for query in ({}, {"school": staff.lincoln.pk, "language": "ar"}):
+            shown = state.get(preview, query)
+            assert "<title>Preview: " in shown.text
+            assert "Preview. Nobody else can see this page." in shown.text
+            assert '<meta name="robots" content="noindex">' in shown.text
+            assert shown.headers["Cache-Control"] == "private, no-store"
+            assert "ETag" not in shown.headers
+        assert Client().get(preview).status_code == 302
+
+    @pytest.mark.parametrize(
+        "query",
+        [{"school": "x"}, {"school": "٣"}, {"district": "9" * 30}, {"school": "-1"}],
+    )
+    def test_addresses_of_nothing_have_no_preview(self, state, fall, query):
+        preview = reverse("publishing_preview", args=[fall.pk])
+        assert state.get(preview, query).status_code == 404
+
     def test_no_preview_of_a_school_without_a_report(self, state, staff, fall):
         preview = reverse("publishing_preview", args=[fall.pk])
         found = state.get(preview, {"school": staff.washington.pk})
@@ -139,6 +192,37 @@ class TestPublishing:
         post(state, fall, basis=basis(state, fall))
         jobs.run(Publication.objects.get().job_id)
         assert Publication.objects.get().published_at
+
+
+class TestOutdatedPublications:
+    def outdate(self, publication):
+        publication.frame["format"] = 1
+        publication.save(update_fields=["frame"])
+
+    def test_they_are_named_with_what_to_do(self, state, fall, publish):
+        publication = publish(fall)
+        address = reverse("publishing", args=[fall.pk])
+        results = reverse("results_list")
+        assert "outdated" not in state.get(address).text
+        assert "Publication outdated" not in state.get(results).text
+        self.outdate(publication)
+        assert "The publication is outdated" in state.get(address).text
+        assert "Publication outdated" in state.get(results).text
+        withdrawal = reverse("publishing_withdraw", args=[fall.pk, publication.pk])
+        assert f'href="{withdrawal}"' in state.get(address).text
+        assert "Outdated figures" in state.get(withdrawal).text
+        state.post(withdrawal, {"because": "Outdated figures"})
+        assert "outdated" not in state.get(results).text
+        assert "Publish for everybody" in state.get(address).text
+
+    def test_only_who_can_publish_them_reads_of_them(
+        self, client, staff, fall, publish
+    ):
+        self.outdate(publish(fall))
+        log_in(client, staff.analyst)
+        text = client.get(reverse("results_list")).text
+        assert fall.title in text
+        assert "Publication outdated" not in text
 
 
 class TestPermissions:

@@ -1,0 +1,91 @@
+"""Read what would be published of one place now, for a preview.
+
+The page of a school reads this school alone. Districts and the state are sums of all
+published schools: these are added up once for the same figures, and kept for an hour.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import asdict
+from functools import cached_property
+from typing import Any
+
+from django.core.cache import cache
+
+from reports.publishing.freezing import STATE, Frame, Freezer, FrozenPlace, basis_of
+from reports.results.reading import LEVELS
+from survey.models import Administration
+
+# Seconds. A district that is renamed has its former name for so long.
+KEPT = 60 * 60
+
+
+class Preview:
+    """What would be published, in the same form as it would be frozen."""
+
+    def __init__(self, administration: Administration) -> None:
+        """`basis_of` the administration must not be empty. 3 statements."""
+        self.administration = administration
+        # With other figures, nothing that is kept is used.
+        basis = basis_of(administration)
+        self._key = f"publishing.preview.{administration.pk}.{basis}"
+
+    @cached_property
+    def schools(self) -> dict[int, list[int]]:
+        """Return the keys of the published schools, by district."""
+        found: list[tuple[int, list[int]]] | None = cache.get(f"{self._key}.schools")
+        return self._added_up[0] if found is None else dict(found)
+
+    def places(self, level: str, key: int) -> list[FrozenPlace]:
+        """Return a place and those around it; empty if it would not be published.
+
+        Of a school: 6 statements.
+        """
+        if level != LEVELS.SCHOOL.value:
+            found = [self._whole(level, key)]
+            if level != STATE[0]:
+                found.append(self._whole(*STATE))
+            return [place for place in found if place] if found[0] else []
+        district = next((at for at, keys in self.schools.items() if key in keys), None)
+        if district is None:
+            return []
+        school = next(Freezer(self.administration, only=[key]).schools(), None)
+        around = self._whole(LEVELS.DISTRICT.value, district), self._whole(*STATE)
+        return [place for place in (school, *around) if place] if school else []
+
+    def frame(self) -> Frame:
+        schools = sum(map(len, self.schools.values()))
+        return Freezer(self.administration, only=()).frame(schools)
+
+    def _whole(self, level: str, key: int) -> FrozenPlace | None:
+        """Return a district or the state."""
+        if level == LEVELS.DISTRICT.value and key not in self.schools:
+            return None
+        found: dict[str, Any] | None = cache.get(f"{self._key}.{level}.{key}")
+        return FrozenPlace(**found) if found else self._added_up[1].get((level, key))
+
+    @cached_property
+    def _added_up(
+        self,
+    ) -> tuple[dict[int, list[int]], dict[tuple[str, int], FrozenPlace]]:
+        """Add up all schools, and keep the result.
+
+        Only if it is not kept yet, or no longer. 7 statements, and 5 more for each
+        further batch of schools.
+        """
+        schools: defaultdict[int, list[int]] = defaultdict(list)
+        wholes = {}
+        for place in Freezer(self.administration).places():
+            if place.level == LEVELS.SCHOOL.value:
+                schools[place.district_id].append(place.place_id)
+            else:
+                wholes[place.level, place.place_id] = place
+        kept: dict[str, object] = {
+            f"{self._key}.{level}.{key}": asdict(wholes[level, key])
+            for level, key in wholes
+        }
+        # As pairs: the keys of a JSON object would be texts.
+        kept[f"{self._key}.schools"] = list(schools.items())
+        cache.set_many(kept, KEPT)
+        return dict(schools), wholes
