@@ -17,7 +17,9 @@ from django.db.models import Exists, F, Max, OuterRef, Q
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from accounts import audit
 from reports.exports.reading import versions_of
+from reports.models import ResultsRollUp
 from reports.results.changes import LastRollUp, Recount, read_changes
 from reports.results.counting import GRADE, count_groups, distinct_numbers
 from reports.results.layout import CountedItem, DistinctNumbers, Layout, counted_items
@@ -28,6 +30,8 @@ from survey.jobs import Progress
 from survey.models import Administration, Denominator, Job, OptOut, Role
 
 log = logging.getLogger(__name__)
+# Who stops sharing results, in the audit log.
+COUNTING = "results.count"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,7 @@ def roll_up_results(
     away: the figures then stay as they are.
     """
     start = time.monotonic()
+    stop_sharing_if_reopened(administration)
     refresh_replica_timestamp()
     last = LastRollUp.find(administration)
     [version] = versions_of([administration]).values()
@@ -87,6 +92,21 @@ def roll_up_results(
     return ResultsOutcome(
         len(recount.schools), len(recount.people), changed, reading, counting, seconds
     )
+
+
+def stop_sharing_if_reopened(administration: Administration) -> None:
+    """Stop sharing figures that were counted before the administration closed again.
+
+    Coordinators have seen these. If later ones took their place, the difference would
+    be the answers of the people who answered in between, and these may be few.
+    """
+    stopped = ResultsRollUp.objects.filter(
+        pk=administration.pk,
+        shared_at__isnull=False,
+        as_of__lt=administration.closes_at,
+    ).update(shared_at=None)
+    if stopped:
+        audit.record("stop sharing results", by=COUNTING, subject=administration)
 
 
 def layout_for(

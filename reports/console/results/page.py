@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 
 from accounts.http import StaffRequest
 from accounts.language import language_to_read
-from accounts.models import District, School
+from accounts.models import AuditEntry, District, School
 from accounts.permissions import Capability, Permissions, Places
 from reports.console.results.charts import ChartPage, chart_pages
 from reports.console.results.provenance import Provenance
@@ -33,7 +33,7 @@ from reports.results.access import (
 from reports.results.comments import may_review
 from reports.results.counting import GRADE
 from reports.results.reading import LEVELS
-from reports.results.rollup import attributes_of
+from reports.results.rollup import COUNTING, attributes_of
 from reports.results.visible import Place, VisibleGroup, visible_groups
 from reports.scores.visible import has_scores
 from reports.thresholds import ThresholdProgress, ThresholdState
@@ -149,6 +149,16 @@ class ResultsPage:
             permissions.has(Capability.PUBLISH_RESULTS),
             may_review(permissions, administration),
         )
+
+    @property
+    def was_shared_before_reopening(self) -> bool:
+        """Return whether coordinators have seen figures from before. 1 statement."""
+        return AuditEntry.objects.filter(
+            action="stop sharing results",
+            by=COUNTING,
+            kind=self.administration._meta.label_lower,
+            subject_id=self.administration.pk,
+        ).exists()
 
     @property
     def query(self) -> str:

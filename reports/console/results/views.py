@@ -19,6 +19,7 @@ from reports.models import ResultsRollUp
 from reports.publishing.publications import outdated_publications
 from reports.results.access import results_for
 from survey.console.administrations.edit_views import own_administration_or_404
+from survey.models import Administration
 
 
 @needs(Capability.SEE_RESULTS)
@@ -76,6 +77,12 @@ def results_share(request: StaffRequest, pk: int) -> HttpResponse:
     administration = own_administration_or_404(request.permissions, pk)
     roll_up = get_object_or_404(ResultsRollUp, pk=administration.pk)
     shares = request.POST.get("share") == "yes"
+    if shares and administration.state != Administration.State.CLOSED:
+        # Figures that coordinators see twice, before and after few people answered,
+        # would be the answers of these people.
+        text = _("Results can be shared once the administration has closed.")
+        messages.error(request, text)
+        return redirect("results_list")
     changed = ResultsRollUp.objects.filter(
         pk=roll_up.pk, shared_at__isnull=shares
     ).update(shared_at=timezone.now() if shares else None)

@@ -544,3 +544,42 @@ def test_a_role_whose_results_are_not_shared_is_not_compared(
     found = page(client, staff.chen, closed, compare=teachers.pk)
     assert "There is nothing to compare" in found.text
     assert "Teachers" not in [row.place for row in chart_of(found, "safe").rows]
+
+
+def test_a_running_administration_is_not_shared(client, staff, closed):
+    closed.closes_at = timezone.now() + timedelta(hours=1)
+    closed.save()
+    log_in(client, staff.state)
+    address = reverse("results_share", args=[closed.pk])
+    found = client.post(address, {"share": "yes"}, follow=True)
+    assert "Results can be shared once the administration has closed." in found.text
+    assert not ResultsRollUp.objects.filter(shared_at__isnull=False).exists()
+    assert not AuditEntry.objects.filter(action="share results").exists()
+    assert page(client, staff.chen, closed).status_code == 404
+
+
+def test_results_counted_after_a_reopening_are_not_shared_by_themselves(
+    client, staff, closed
+):
+    share(closed)
+    assert page(client, staff.chen, closed).status_code == 200
+    # Counted again without a reopening, they stay shared.
+    roll_up_results(closed, again=True)
+    hide_small_groups(closed)
+    assert page(client, staff.chen, closed).status_code == 200
+    assert "reopened since" not in page(client, staff.state, closed).text
+
+    # Reopened, and closed again a moment ago: after the last count.
+    as_of = closed.closes_at - timedelta(hours=1)
+    ResultsRollUp.objects.filter(pk=closed.pk).update(as_of=as_of)
+    roll_up_results(closed, again=True)
+    hide_small_groups(closed)
+    assert page(client, staff.chen, closed).status_code == 404
+    entry = AuditEntry.objects.get(action="stop sharing results")
+    assert (entry.by, entry.subject_id) == ("results.count", closed.pk)
+    log_in(client, staff.state)
+    address = reverse("results_share", args=[closed.pk])
+    client.post(address, {"share": "no"})
+    assert "reopened since" in page(client, staff.state, closed).text
+    client.post(address, {"share": "yes"})
+    assert page(client, staff.chen, closed).status_code == 200
