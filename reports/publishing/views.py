@@ -223,9 +223,12 @@ def _publication(pk: int) -> Publication:
 
 def _raise_missing(pk: int) -> NoReturn:
     """Raise Gone if it was public before, and Http404 otherwise. 1 statement."""
-    # The results as a whole: a school without a report was never public.
-    last = Publication.objects.filter(administration=_key(pk)).order_by("-pk").first()
-    if last is not None and last.withdrawn_at and last.was_public:
+    # The results as a whole: a school without a report was never public. That they are
+    # published again does not show before the embargo ends.
+    withdrawn = Publication.objects.filter(
+        administration=_key(pk), withdrawn_at__isnull=False
+    ).defer("frame")
+    if any(publication.was_public for publication in withdrawn):
         raise Gone
     raise Http404
 

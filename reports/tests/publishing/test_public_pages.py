@@ -445,6 +445,17 @@ class TestWithdrawal:
         withdraw(publication, because="Too early.", by=staff.state)
         assert page("published_state", fall.pk).status_code == 404
 
+    def test_an_embargo_after_a_withdrawal_does_not_show(self, staff, fall, publish):
+        withdraw(publish(fall), because="Wrong.", by=staff.state)
+        before = responses(staff, fall)
+        later = publish(fall, timezone.now() + timedelta(hours=1))
+        after = responses(staff, fall)
+        for name, response in before.items():
+            assert (response.status_code, after[name].status_code) == (410, 410)
+            assert response.content == after[name].content
+        withdraw(later, because="Too early.", by=staff.state)
+        assert page("published_state", fall.pk).status_code == 410
+
     def test_published_again_the_same_address_works(self, staff, fall, publish):
         withdraw(publish(fall), because="Wrong.", by=staff.state)
         publish(fall)
