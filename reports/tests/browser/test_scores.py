@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pypdfium2
 import pytest
+from django.test import Client
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from reports.models import ResultsRollUp
+from accounts.tests.logging_in import log_in
+from reports.models import ResultsRollUp, SchoolRate
+from reports.school_report.pdf import NoPdf
 from reports.tests.console.scores.conftest import (  # noqa: F401
     answered,
     fall,
@@ -67,6 +70,48 @@ def test_a_coordinator_reads_and_prints_the_report(at_screen, staff, fall):  # n
     with page.expect_download() as download:
         page.get_by_role("link", name="Download PDF").click()
     assert download.value.path().read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_report_without_a_pdf_is_accessible(
+    at_screen,
+    staff,
+    fall,  # noqa: F811
+    monkeypatch,
+    scheme,
+):
+    def fail(*arguments):
+        raise NoPdf
+
+    monkeypatch.setattr("reports.console.scores.views.pdf_files", fail)
+    address = f"/console/results/{fall.pk}/schools/{staff.lincoln.pk}/"
+    client = Client()
+    log_in(client, staff.state)
+    found = client.get(f"{address}report.pdf")
+    assert found.status_code == 503
+    page = at_screen(staff.state, **{**PHONE, "color_scheme": scheme})
+    # The program fails in this process, and not in that of the server.
+    page.route(
+        "**/report.pdf",
+        lambda route: route.fulfill(
+            status=503, body=found.text, content_type="text/html"
+        ),
+    )
+    page.goto(f"{address}report.pdf")
+    expect(page.get_by_role("heading", level=1)).to_have_text(
+        "The PDF could not be made"
+    )
+    assert violations(page) == []
+    assert not scrolls_sideways(page)
+    # Without figures, there is nothing to make one of.
+    SchoolRate.objects.filter(school=staff.lincoln).update(finished=20)
+    ResultsRollUp.objects.update(shared_at=timezone.now())
+    page = at_screen(staff.chen, **{**PHONE, "color_scheme": scheme})
+    page.goto(address)
+    expect(page.locator(".empty")).to_be_visible()
+    expect(page.get_by_role("link", name="Download PDF")).to_have_count(0)
+    assert violations(page) == []
+    assert not scrolls_sideways(page)
 
 
 def test_an_analyst_compares_two_waves_and_downloads_the_table(
