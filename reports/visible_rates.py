@@ -104,10 +104,6 @@ def rates_for(
     permissions: Permissions, administration: Administration
 ) -> QuerySet[SchoolRate]:
     """Return the schools the user may see, as `VisibleRate` rows."""
-    smallest = SMALLEST_SCHOOL[administration.role]
-    is_small = Q(eligible__lt=smallest) | Q(at_opening__gt=0, at_opening__lt=smallest)
-    is_count = administration.denominator == Denominator.COUNT
-    too_few = is_small & (Q(started__lt=smallest) if is_count else Q(eligible__gt=0))
     seen = permissions.places(Capability.SEE_RESPONSES)
     sees_all = Q(district_id__in=seen.districts) | Q(school_id__in=seen.schools)
     if seen.state or administration.coordinators_see_finished:
@@ -115,7 +111,7 @@ def rates_for(
         sees_all = Q(pk__isnull=False)
     hidden = Case(
         When(sees_all, then=Value(False)),
-        When(too_few, then=Value(True)),
+        When(_is_hidden_school(administration), then=Value(True)),
         default=Value(False),
         output_field=BooleanField(),
     )
@@ -138,6 +134,21 @@ def rates_for(
         shown_last=unless_hidden("last_started_at", DateTimeField()),
     )
     return _with_order_columns(rows, administration)
+
+
+def _is_hidden_school(administration: Administration) -> Q:
+    """Return the condition of `hides_school` or `hides_counted_school`."""
+    smallest = SMALLEST_SCHOOL[administration.role]
+    is_small = Q(eligible__lt=smallest) | Q(at_opening__gt=0, at_opening__lt=smallest)
+    if administration.denominator == Denominator.COUNT:
+        return is_small & Q(started__lt=smallest)
+    return is_small & Q(eligible__gt=0)
+
+
+def schools_with_reports(administration: Administration) -> QuerySet[SchoolRate]:
+    """Return the schools that have reached their threshold, as everybody may know."""
+    reached = administration.rates.filter(needed__lte=F("finished"))
+    return reached.exclude(_is_hidden_school(administration))
 
 
 def _with_order_columns(

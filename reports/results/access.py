@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.db.models import Count, F, Q, QuerySet
+from django.db.models import Q, QuerySet
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
 
@@ -48,42 +48,6 @@ def capability_for(administration: Administration) -> Capability:
     if is_shared(administration):
         return Capability.SEE_RESULTS
     return Capability.SEE_RESPONSES
-
-
-def wholes_to_compare(
-    permissions: Permissions, administration: Administration, school: School
-) -> tuple[bool, bool]:
-    """Decide whether results of a school's district and of the state may be shown.
-
-    Their answers, minus those of the own school and of published ones, must not be
-    those of a single school: of the only other one, or of the only one without a
-    report. 1 statement.
-    """
-    seen = permissions.places(Capability.SEE_RESPONSES)
-    if seen.state:
-        return True, True
-    others = (
-        administration.rates.filter(started__gt=0)
-        .exclude(school=school)
-        .exclude(district__in=seen.districts)
-        .exclude(school__in=seen.schools)
-    )
-    here = Q(district=school.district_id)
-    without_report = Q(needed=None) | Q(finished__lt=F("needed"))
-    counts = others.aggregate(
-        others=Count("pk"),
-        others_here=Count("pk", filter=here),
-        without_report=Count("pk", filter=without_report),
-        without_report_here=Count("pk", filter=without_report & here),
-    )
-    state = counts["others"], counts["without_report"]
-    district = counts["others_here"], counts["without_report_here"]
-    if 1 in district:
-        return False, 1 not in state
-    elsewhere = tuple(
-        all_of - here_of for all_of, here_of in zip(state, district, strict=True)
-    )
-    return True, 1 not in state + elsewhere
 
 
 def threshold_of(

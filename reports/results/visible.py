@@ -34,6 +34,8 @@ class VisibleGroup:
     hidden_options: Mapping[str, set[str]] = field(default_factory=dict)
     # People of schools that hide one of these groups, who are not in the figures.
     left_out: int = 0
+    # Whether it has the schools with a report only, as in `wholes.figures_for`.
+    is_sum_of_reports: bool = False
 
 
 def visible_groups(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import urlencode
@@ -28,13 +28,13 @@ from reports.results.access import (
     is_shared,
     results_for,
     threshold_of,
-    wholes_to_compare,
 )
 from reports.results.comments import may_review
 from reports.results.counting import GRADE
 from reports.results.reading import LEVELS
 from reports.results.rollup import COUNTING, attributes_of
-from reports.results.visible import Place, VisibleGroup, visible_groups
+from reports.results.visible import Place, VisibleGroup
+from reports.results.wholes import figures_for
 from reports.scores.visible import has_scores
 from reports.thresholds import ThresholdProgress, ThresholdState
 from survey.administrations import may_manage, subgroup_label
@@ -79,6 +79,8 @@ class ResultsPage:
     figures: VisibleGroup | None
     is_hidden: bool
     charts: Sequence[ChartPage]
+    # Which people of larger places are compared, if the user may not see them all.
+    compared_people: str
     # Of the school, unless it has reached its threshold or this is not known.
     threshold: ThresholdProgress | None
     # Not shown to this user before the threshold is reached.
@@ -106,13 +108,17 @@ class ResultsPage:
             threshold = threshold_of(permissions, administration, school)
             is_reached = bool(threshold and threshold.state == ThresholdState.REACHED)
         own = permissions.places(capability)
-        places = _places_to_compare(permissions, administration, own, district, school)
+        places = _places_to_compare(administration, own, district, school)
         level_and_key = next(iter(places.values()))
         groups, group = _groups(administration, level_and_key, request)
         found: dict[Place, VisibleGroup | None] = {}
         if sees_all or is_reached:
-            found = visible_groups(
-                administration, places.values(), group.attribute, group.value
+            found = figures_for(
+                permissions,
+                administration,
+                places.values(),
+                group.attribute,
+                group.value,
             )
         choices, compared = _to_compare(administration, request)
         districts = permissions.districts(capability).order_by("name")
@@ -142,6 +148,7 @@ class ResultsPage:
             figures,
             level_and_key in found and figures is None,
             charts,
+            _compared_people(found, places.values()),
             None if is_reached else threshold,
             not sees_all and not is_reached,
             roll_up.shared_at if roll_up else None,
@@ -256,7 +263,6 @@ def _key(asked: str) -> int:
 
 
 def _places_to_compare(
-    permissions: Permissions,
     administration: Administration,
     own: Places,
     district: District | None,
@@ -264,23 +270,31 @@ def _places_to_compare(
 ) -> dict[str, Place]:
     """Return the place and those around it whose results the user may see."""
     is_for_all = is_shared(administration)
-    shows_district = shows_state = True
     places: dict[str, Place] = {}
     if school is not None:
         places[str(school)] = (LEVELS.SCHOOL.value, school.pk)
-        shows_district, shows_state = wholes_to_compare(
-            permissions, administration, school
-        )
-    may_see_district = district is not None and own.has_district(district.pk)
-    if district and shows_district and (is_for_all or may_see_district):
+    if district and (is_for_all or own.has_district(district.pk)):
         name = str(district)
         if name in places:
             # Of the same name as its school.
             name = _("%(district)s (district)") % {"district": name}
         places[name] = (LEVELS.DISTRICT.value, district.pk)
-    if shows_state and (is_for_all or own.state):
+    if is_for_all or own.state:
         places[_("All schools")] = (LEVELS.STATE.value, 0)
     return places
+
+
+def _compared_people(
+    found: Mapping[Place, VisibleGroup | None], places: Collection[Place]
+) -> str:
+    if any(group and group.is_sum_of_reports for group in found.values()):
+        return _("Compared with the people of all schools that have a report.")
+    if found and len(found) < len(places):
+        return _(
+            "Not compared with larger places, because the answers of a single school"
+            " could be calculated."
+        )
+    return ""
 
 
 def _to_compare(
@@ -338,7 +352,9 @@ def _compared_figures(
         may_see = own.state
     if not may_see:
         return {}
-    found = visible_groups(compared, [place], group.attribute, group.value)
+    found = figures_for(
+        request.permissions, compared, [place], group.attribute, group.value
+    )
     if place not in found:
         return {}
     name = date_format(localtime(compared.opens_at), "F Y")

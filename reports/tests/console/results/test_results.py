@@ -12,11 +12,10 @@ from django.utils import timezone
 
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
-from reports.console.results import page as results_page
 from reports.console.results.changes import change_of_share
 from reports.console.results.chart_rows import ChartRow, Label, Segment
 from reports.console.results.sentences import change_sentence, sentence
-from reports.models import ResultsRollUp, SchoolRate
+from reports.models import GroupResults, ResultsRollUp, SchoolRate
 from reports.results.hiding import hide_small_groups
 from reports.results.rollup import roll_up_results
 from reports.results.visible import visible_groups
@@ -52,6 +51,7 @@ def closed(staff, fall, enrol):
                 "started": finished,
                 "finished": finished,
                 "at_opening": eligible,
+                "needed": 15,
             },
         )
     roll_up_results(fall)
@@ -59,19 +59,30 @@ def closed(staff, fall, enrol):
     return fall
 
 
-def add_schools(administration, district, number, *, needed=None):
-    """Add schools in which nine people have started, and five have finished."""
-    for n in range(number):
-        school = district.schools.create(code=f"more-{n}", name=f"Another {n}")
-        SchoolRate.objects.create(
-            administration=administration,
-            school=school,
-            district=district,
-            eligible=30,
-            started=9,
-            finished=5,
-            needed=needed,
-        )
+@pytest.fixture
+def add_schools(enrol, closed):
+    """Add schools in which six people have answered, by default with a report."""
+
+    def add_schools(district, number, *, needed=5, answers=("1", "2", "-1")):
+        for n in range(number):
+            code = f"{needed}-{n}"
+            school = district.schools.create(code=code, name=f"Another {code}")
+            for person in range(6):
+                given = {"safe": answers[person % len(answers)]}
+                answer(enrol(closed, school, grade="07"), given)
+            SchoolRate.objects.create(
+                administration=closed,
+                school=school,
+                district=district,
+                eligible=30,
+                started=6,
+                finished=6,
+                needed=needed,
+            )
+        roll_up_results(closed)
+        hide_small_groups(closed)
+
+    return add_schools
 
 
 def share(administration):
@@ -106,13 +117,11 @@ def test_an_analyst_sees_a_closed_administration(
 
 
 def test_a_coordinator_sees_shared_results_of_the_own_school(
-    client,
-    staff,
-    closed,
+    client, staff, closed, add_schools
 ):
     assert page(client, staff.chen, closed).status_code == 404
+    add_schools(staff.riverside, 2)
     share(closed)
-    add_schools(closed, staff.riverside, 2)
     found = page(client, staff.chen, closed)
     assert found.context["page"].place_name == "Lincoln"
     assert found.context["page"].figures.people == 24
@@ -148,55 +157,112 @@ def compared(found):
 @pytest.mark.parametrize(
     ("here", "elsewhere", "shown"),
     [
-        # Washington alone has no report, in the district and in the state.
         (0, 0, set()),
-        (0, 1, {"All schools"}),
-        (1, 0, {"Riverside", "All schools"}),
+        (0, 1, set()),
+        (0, 2, {"All schools"}),
+        # The district would be the own school, and the only other one.
+        (1, 0, set()),
+        (1, 1, {"All schools"}),
+        (2, 0, {"Riverside", "All schools"}),
         # The state minus the district would be the only school elsewhere.
-        (1, 1, {"Riverside"}),
-        (1, 2, {"Riverside", "All schools"}),
+        (2, 1, {"Riverside"}),
+        (2, 2, {"Riverside", "All schools"}),
     ],
 )
 def test_no_single_school_is_what_remains_of_a_larger_place(
-    client, staff, closed, here, elsewhere, shown
+    client, staff, closed, add_schools, here, elsewhere, shown
 ):
+    add_schools(staff.riverside, here)
+    add_schools(staff.lakeside, elsewhere)
     share(closed)
-    add_schools(closed, staff.riverside, here)
-    add_schools(closed, staff.lakeside, elsewhere)
     assert compared(page(client, staff.chen, closed)) == shown
 
 
-def test_shown_the_larger_place_would_tell_of_the_other_school(
-    client, staff, closed, monkeypatch
+def rest_of(figures, own):
+    """Subtract the own school's answers from those of a larger place."""
+    return {
+        value: people - own.items["safe"].values[value]
+        for value, people in figures.items["safe"].values.items()
+    }
+
+
+def test_schools_without_a_report_are_not_in_what_a_coordinator_compares(
+    client, staff, closed, add_schools, django_assert_num_queries
 ):
+    add_schools(staff.riverside, 2)
     share(closed)
-    monkeypatch.setattr(results_page, "wholes_to_compare", lambda *given: (True, True))
-    assert "Riverside" in compared(page(client, staff.chen, closed))
+    found = page(client, staff.chen, closed)
+    assert "all schools that have a report" in found.text
+    safe = {row.place: row for row in chart_of(found, "safe").rows}
+    assert [one.people for one in safe["Riverside"].segments] == ["12", "12", "12"]
+    assert safe["Riverside"].answered == "36"
+    with django_assert_num_queries(15):
+        client.get(reverse("results_page", args=[closed.pk]))
+    # The twin: all people of Riverside, without the schools with a report, are those
+    # of Washington, which has none.
     places = {
-        "district": ("district", staff.riverside.pk),
-        "own": ("school", staff.lincoln.pk),
-        "other": ("school", staff.washington.pk),
+        name: (level, place.pk)
+        for name, level, place in (
+            ("riverside", "district", staff.riverside),
+            ("lincoln", "school", staff.lincoln),
+            ("washington", "school", staff.washington),
+        )
     }
-    found = visible_groups(closed, places.values())
-    answers = {
-        name: found[place].items["safe"].values for name, place in places.items()
-    }
-    rest = {
-        value: people - answers["own"][value]
-        for value, people in answers["district"].items()
-    }
-    assert any(rest.values())
-    assert rest == answers["other"]
+    shown = visible_groups(closed, places.values())
+    district, lincoln, washington = (shown[place] for place in places.values())
+    rest = rest_of(district, lincoln)
+    assert {value: people - 4 for value, people in rest.items()} == (
+        washington.items["safe"].values
+    )
 
 
-def test_the_only_school_without_a_report_is_not_what_remains(client, staff, closed):
+def test_a_coordinator_compares_no_grade_with_larger_places(
+    client, staff, closed, add_schools
+):
+    add_schools(staff.riverside, 2)
     share(closed)
-    # They have reports, which may be published.
-    add_schools(closed, staff.riverside, 3, needed=5)
-    assert compared(page(client, staff.chen, closed)) == set()
-    # Analysts see them all.
-    found = page(client, staff.analyst, closed, school=staff.lincoln.pk)
-    assert compared(found) == {"Riverside", "All schools"}
+    found = page(client, staff.chen, closed, group="grade:07")
+    assert found.context["page"].figures.people == 12
+    assert compared(found) == set()
+    assert "Not compared with larger places" in found.text
+    # The twin: the district without its grades is the school that hides one.
+    place = ("district", staff.riverside.pk)
+    everyone = visible_groups(closed, [place])[place]
+    grades = [
+        visible_groups(closed, [place], "grade", grade)[place] for grade in ("07", "08")
+    ]
+    assert everyone.people - sum(grade.people for grade in grades) == 5
+
+
+def test_an_item_that_a_single_other_school_shows_is_not_compared(
+    client, staff, closed, add_schools
+):
+    add_schools(staff.riverside, 2)
+    share(closed)
+    rows = GroupResults.objects.filter(administration=closed, level="school")
+    other = rows.filter(attribute="").exclude(
+        place_id__in=[staff.lincoln.pk, staff.washington.pk]
+    )
+    assert chart_of(page(client, staff.chen, closed), "safe").rows[1].answered == "36"
+    assert other.count() == 2
+    other.filter(pk=other.first().pk).update(hidden_items=["safe"])
+    rows = chart_of(page(client, staff.chen, closed), "safe").rows
+    assert [row.answered for row in rows] == ["24", "*", "*"]
+
+
+def test_staff_of_a_district_compare_it_with_schools_that_have_a_report(
+    client, staff, closed, add_schools
+):
+    add_schools(staff.lakeside, 2)
+    add_schools(staff.lakeside, 1, needed=20, answers=("1",))
+    share(closed)
+    found = page(client, staff.dana, closed)
+    safe = chart_of(found, "safe")
+    # Washington as well, whose responses Dana may see.
+    assert safe.rows[0].answered == "29"
+    assert safe.rows[1].answered == "36"
+    found = page(client, staff.state, closed)
+    assert chart_of(found, "safe").rows[0].answered == "47"
 
 
 def test_a_coordinator_sees_nothing_before_the_threshold_is_reached(
