@@ -7,7 +7,8 @@ district, if one of its schools is; and the state.
 
 The figures of a district or the state are those of the published schools together,
 and tell nothing more than these. With other schools in them, those of a school without
-a report could be calculated. If no school is published, the state's are of everybody.
+a report could be calculated. If no school is published, the state's are of everybody,
+unless all of them are in one school.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from django.db import connection, transaction
 from django.utils import translation
 
 from accounts.models import School
-from reports.models import Calibration, Publication, Scoring
+from reports.models import Calibration, GroupResults, Publication, Scoring
 from reports.publishing.sums import SumOfSchools
 from reports.rate_lines import percent
 from reports.results.reading import LEVELS
@@ -232,9 +233,10 @@ class Freezer:
                 name, code = district.name, district.code
             if figures := sums[place].figures():
                 group, scores = figures
-            else:
-                # No school is published.
+            elif self._counts_several_schools():
                 [(_place, group, scores)] = self._figures([STATE])
+            else:
+                return
             summary = _summary(rates[place], scores)
             yield FrozenPlace(*place, 0, name, code, summary, _answers(group))
 
@@ -263,6 +265,13 @@ class Freezer:
             _summary([self._rate(school.pk)], scores),
             _answers(group),
         )
+
+    def _counts_several_schools(self) -> bool:
+        """Test that people of more than one school have answered. 1 statement."""
+        schools = GroupResults.objects.filter(
+            administration=self.administration, level=LEVELS.SCHOOL, attribute=""
+        )
+        return len(schools.values("pk")[:2]) > 1
 
     def _figures(
         self, places: Sequence[Place]

@@ -138,6 +138,20 @@ class TestProtection:
         [state] = publish(fall).places.all()
         assert state.answers["people"] == 140
 
+    @pytest.mark.parametrize("others", [0, 40])
+    def test_a_single_school_without_a_report_is_not_published_as_the_state(
+        self, staff, survey, publish, others
+    ):
+        administration = closed(survey, "one-school")
+        answered(administration, staff.washington, 40, 2, finished=15)
+        if others:
+            answered(administration, staff.lincoln, others, 1, finished=15)
+        publication = publish(scored(administration))
+        assert [place.level for place in publication.places.all()] == (
+            ["state"] if others else []
+        )
+        assert bool(publication.published_at) == bool(others)
+
     def test_a_hidden_school_is_not_published(self, staff, fall, publish):
         rows = GroupResults.objects.filter(administration=fall, level="school")
         rows.filter(place_id=staff.lincoln.pk).update(is_hidden=True)
