@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -18,6 +18,7 @@ from reports.models import (
 )
 from reports.results.counting import GRADE, Counts, GroupKey, packed
 from reports.results.reading import LEVELS, ResultArrays, result_arrays
+from reports.suppression.rates import hidden_grades, sizes_for_hiding
 from reports.suppression.results import decide
 from reports.suppression.tables import (
     UNKNOWN,
@@ -133,11 +134,25 @@ def _group_counts(administration: Administration, arrays: ResultArrays) -> Group
         place = number_of.get((school, key))
         if place is not None:
             invited[place, 0] = eligible
-    grades = GradeRate.objects.filter(administration=administration)
-    for key, grade, eligible in grades.values_list("school", "grade", "eligible"):
-        place, column = number_of.get((school, key)), column_of.get((GRADE, grade))
-        if place is not None and column is not None:
-            invited[place, column] = eligible
+    without_rate = np.zeros(arrays.people.shape, dtype=bool)
+    grades: defaultdict[int, list[GradeRate]] = defaultdict(list)
+    rates_of_grades = GradeRate.objects.filter(administration=administration)
+    for rate in rates_of_grades.order_by("grade"):
+        grades[rate.school_id].append(rate)
+    for key, of_school in grades.items():
+        place = number_of.get((school, key))
+        if place is None:
+            continue
+        hidden = hidden_grades(
+            sizes_for_hiding([(rate.eligible, rate.at_opening) for rate in of_school])
+        )
+        if administration.coordinators_see_finished:
+            hidden = set()
+        for number, rate in enumerate(of_school):
+            column = column_of.get((GRADE, rate.grade))
+            if column is not None:
+                invited[place, column] = rate.eligible
+                without_rate[place, column] = number in hidden
     for place in range(len(arrays.places) - 1, -1, -1):
         below = invited[np.array(arrays.parents) == place]
         if len(below):
@@ -149,7 +164,10 @@ def _group_counts(administration: Administration, arrays: ResultArrays) -> Group
         if attribute:
             columns.setdefault(attribute, []).append(column)
     return GroupCounts(
-        tuple(map(tuple, columns.values())), arrays.people.astype(np.int64), invited
+        tuple(map(tuple, columns.values())),
+        arrays.people.astype(np.int64),
+        invited,
+        without_rate,
     )
 
 

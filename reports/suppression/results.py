@@ -7,7 +7,8 @@ stored with the results, and every page and file asks that.
 
 The rules:
 
-* A group of fewer people than the minimum is hidden.
+* A group of fewer people than the minimum is hidden, and so is a grade whose response
+  rate is: its results begin with the number of people who have answered.
 * In a sum that is published (everyone in a school is its grades together, a district
   is its schools together), the hidden parts are at least two, and together at least
   the minimum of people. Further parts are hidden for this, the smallest first.
@@ -78,9 +79,8 @@ def decide(
 
 def primary_groups(groups: GroupCounts, minimum: int) -> Mask:
     """Return the groups that are hidden for their own size, and all in such places."""
-    people = groups.people
-    small = (people > 0) & (people < minimum)
-    return small | ((people > 0) & small[:, [EVERYONE]])
+    small = groups.too_small(minimum)
+    return small | ((groups.people > 0) & small[:, [EVERYONE]])
 
 
 def hidden_places(tree: PlaceTree, groups: GroupCounts, minimum: int) -> Mask:
@@ -95,7 +95,8 @@ def hidden_places(tree: PlaceTree, groups: GroupCounts, minimum: int) -> Mask:
             hidden[children] = True
         elif len(children):
             limits = np.zeros_like(people[children]), most[children]
-            hidden[children] = hide_people(people[children], limits, minimum)
+            small = (people[children] > 0) & (people[children] < minimum)
+            hidden[children] = hide_people(people[children], limits, minimum, small)
     return hidden
 
 
@@ -109,14 +110,14 @@ def counted_in_scores(people: NDArray[np.float64], hidden: Mask, minimum: int) -
 
 
 def hide_people(
-    people: Integers, limits: tuple[Integers, Integers], minimum: int
+    people: Integers, limits: tuple[Integers, Integers], minimum: int, hidden: Mask
 ) -> Mask:
-    """Return which parts of a shown number of people are hidden.
+    """Return which parts of a shown number of people are hidden, `hidden` among them.
 
     `limits` are the least and the most that each part is known to be. If all parts
     with people are hidden, so are those without: which these are would tell more.
     """
-    hidden = (people > 0) & (people < minimum)
+    hidden = hidden.copy()
     wanted = np.minimum(widths(people, limits, np.ones_like(hidden)), CANDIDATES - 1)
     # Somebody is in a hidden part, because 0 is shown.
     limits = np.maximum(limits[0], people > 0), limits[1]
@@ -162,7 +163,10 @@ def hide_attribute(
                 counted[children] = ~hidden[children, EVERYONE]
                 decision.undivided[place, number] = True
             people[place] = people[children[counted[children]]].sum(axis=0)
-        if ((people[place] > 0) & (people[place] < minimum)).any():
+        small = (people[place] > 0) & (people[place] < minimum)
+        if not len(children):
+            small = groups.too_small(minimum)[place, attribute]
+        if small.any():
             # What each school's number of people allows. Where schools are shown by
             # the attribute more is known, but then nothing is hidden here.
             schools = counted_schools(tree, counted, place)
@@ -170,7 +174,9 @@ def hide_attribute(
             most = np.minimum(groups.most_people[schools][:, attribute], everyone)
             least = np.maximum(0, everyone - (most.sum(axis=1, keepdims=True) - most))
             limits = least.sum(axis=0), most.sum(axis=0)
-            hidden[place, attribute] = hide_people(people[place], limits, minimum)
+            hidden[place, attribute] = hide_people(
+                people[place], limits, minimum, small
+            )
         counted[place] = not hidden[place, attribute].any()
 
 

@@ -62,12 +62,21 @@ class GroupCounts:
 
     Column 0 of `people` is everyone; the columns of each attribute in `attributes`
     add up to it, so people without a value have a column of their own. `invited`
-    are public numbers, -1 for groups without one.
+    are public numbers, -1 for groups without one. Of groups in `without_rate`, response
+    rates do not show how many have answered.
     """
 
     attributes: tuple[tuple[int, ...], ...]
     people: Integers
     invited: Integers
+    without_rate: Mask | None = None
+
+    def too_small(self, minimum: int) -> Mask:
+        """Return the groups that are hidden whatever the others are."""
+        small = self.people < minimum
+        if self.without_rate is not None:
+            small |= self.without_rate
+        return small & (self.people > 0)
 
     @cached_property
     def most_people(self) -> Integers:

@@ -6,12 +6,13 @@ from collections import Counter
 
 import pytest
 
-from reports.models import GroupResults, ResultsRollUp
+from reports.models import GradeRate, GroupResults, ResultsRollUp
 from reports.results.hiding import categories_of, hide_small_groups
 from reports.results.reading import distributions, result_arrays
 from reports.results.rollup import roll_up_results
 from reports.results.visible import visible_groups
 from reports.tests.exports.conftest import answer
+from reports.visible_rates import grade_lines
 
 pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
 
@@ -119,3 +120,62 @@ def test_options_of_multiple_choices_are_tables_of_their_own(staff, counted):
     assert {"safe", "pets", "pets cat", "pets dog"} <= set(tables)
     for counts in tables.values():
         assert (counts.sum(axis=2) == arrays.people).all()
+
+
+@pytest.fixture
+def small_grades(staff, counted):
+    """Invite nine people to grade 08 of Washington, of whom six have answered."""
+
+    def small_grades(enrol):
+        for number in range(5):
+            given = {"safe": ("1", "2")[number % 2]}
+            answer(enrol(counted, staff.washington, grade="08"), given)
+        for number in range(20):
+            given = {"safe": ("1", "2", "-1")[number % 3]}
+            answer(enrol(counted, staff.washington, grade="09"), given)
+        for grade, eligible, people in (("07", 30, 4), ("08", 9, 6), ("09", 20, 20)):
+            GradeRate.objects.update_or_create(
+                administration=counted,
+                school=staff.washington,
+                grade=grade,
+                defaults={
+                    "eligible": eligible,
+                    "at_opening": eligible,
+                    "started": people,
+                    "finished": people,
+                },
+            )
+        roll_up_results(counted)
+        hide_small_groups(counted)
+
+    return small_grades
+
+
+def shown_people(administration, school, grades):
+    place = ("school", school.pk)
+    found = [
+        visible_groups(administration, [place], "grade", grade)[place]
+        for grade in grades
+    ]
+    return [group and group.people for group in found]
+
+
+def test_results_hide_grades_whose_response_rate_is_hidden(
+    staff, counted, enrol, small_grades
+):
+    small_grades(enrol)
+    # As it would be too large a part of the district, the school shows no grade at all.
+    assert shown_people(counted, staff.washington, ["07", "08", "09"]) == [None] * 3
+
+
+def test_otherwise_results_would_show_hidden_rates(
+    staff, counted, enrol, small_grades
+):
+    # Everybody may know who has finished, so rates hide nothing.
+    counted.coordinators_see_finished = True
+    counted.save()
+    small_grades(enrol)
+    assert shown_people(counted, staff.washington, ["07", "08", "09"]) == [4, 6, 20]
+    rates = GradeRate.objects.filter(school=staff.washington).order_by("grade")
+    lines = grade_lines(rates, school_is_hidden=False, sees_all=False)
+    assert [line.started for line in lines] == [4, None, None]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -51,6 +53,17 @@ def test_a_small_grade_hides_the_next_smallest_one():
     decision = decide(tree, groups, items)
     assert hidden_cells(decision.groups) == {(LINCOLN, FOURTH), (LINCOLN, FIFTH)}
     assert (decision.items["item_0"] == decision.groups).all()
+
+
+def test_a_grade_without_a_response_rate_is_hidden_and_another_one():
+    schools = [[14, 30, 40], [125, 135, 145], [150, 160, 170]]
+    tree, groups, items = tables(schools, [even(schools)])
+    assert not decide(tree, groups, items).groups.any()
+    without_rate = np.zeros(groups.people.shape, dtype=bool)
+    without_rate[LINCOLN, FOURTH] = True
+    groups = replace(groups, without_rate=without_rate)
+    decision = decide(tree, groups, items)
+    assert hidden_cells(decision.groups) == {(LINCOLN, FOURTH), (LINCOLN, FIFTH)}
 
 
 def test_grades_of_the_district_leave_out_schools_that_hide_one():
