@@ -8,7 +8,7 @@ district, if one of its schools is; and the state.
 The figures of a district or the state are those of the published schools together,
 and tell nothing more than these. With other schools in them, those of a school without
 a report could be calculated. If no school is published, the state's are of everybody,
-unless all of them are in one school.
+unless these are fewer than three schools: a coordinator knows how many answered in one.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ from survey.taking.published import published_survey
 STATE: Place = (LEVELS.STATE.value, 0)
 # Places whose figures are read at a time.
 BATCH = 500
+# In figures of everybody.
+FEWEST_SCHOOLS = 3
 # Since 2 the figures of districts and the state are sums of published schools; since 3
 # an essential is everywhere the mean of the measures of its place, as shown.
 SUMS_OF_SCHOOLS = 2
@@ -233,7 +235,7 @@ class Freezer:
                 name, code = district.name, district.code
             if figures := sums[place].figures():
                 group, scores = figures
-            elif self._counts_several_schools():
+            elif self._counted_schools() >= FEWEST_SCHOOLS:
                 [(_place, group, scores)] = self._figures([STATE])
             else:
                 return
@@ -266,12 +268,12 @@ class Freezer:
             _answers(group),
         )
 
-    def _counts_several_schools(self) -> bool:
-        """Test that people of more than one school have answered. 1 statement."""
+    def _counted_schools(self) -> int:
+        """Return in how many schools people have answered. 1 statement."""
         schools = GroupResults.objects.filter(
             administration=self.administration, level=LEVELS.SCHOOL, attribute=""
         )
-        return len(schools.values("pk")[:2]) > 1
+        return schools.count()
 
     def _figures(
         self, places: Sequence[Place]

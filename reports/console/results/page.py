@@ -108,7 +108,7 @@ class ResultsPage:
             threshold = threshold_of(permissions, administration, school)
             is_reached = bool(threshold and threshold.state == ThresholdState.REACHED)
         own = permissions.places(capability)
-        places = _places_to_compare(administration, own, district, school)
+        places = places_to_compare(administration, own, district, school)
         level_and_key = next(iter(places.values()))
         groups, group = _groups(administration, level_and_key, request)
         found: dict[Place, VisibleGroup | None] = {}
@@ -262,7 +262,7 @@ def _key(asked: str) -> int:
     return key
 
 
-def _places_to_compare(
+def places_to_compare(
     administration: Administration,
     own: Places,
     district: District | None,
