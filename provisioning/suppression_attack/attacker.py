@@ -213,7 +213,76 @@ class Table:
         return wanted
 
 
-class System:
+class IntegerSystem:
+    """Equations of unknown numbers, each with its smallest and largest value."""
+
+    def __init__(
+        self,
+        matrix: csr_array,
+        true_values: NDArray[np.float64],
+        least: Integers,
+        most: Integers,
+    ) -> None:
+        self.matrix = matrix
+        self.true_values = true_values
+        self.sides = matrix @ true_values
+        self.least, self.most = least, most
+
+    def search(self, width: Integers, generator: np.random.Generator) -> Mask:
+        """Return the unknown numbers that random solutions do not vary enough."""
+        low, high = self.true_values.copy(), self.true_values.copy()
+        open_cells = high - low < width
+        idle = 0
+        for _ in range(ROUNDS):
+            if not open_cells.any() or idle == IDLE_ROUNDS:
+                break
+            objective = np.where(
+                open_cells, generator.choice((-1.0, 1.0), len(width)), 0
+            ) * generator.uniform(0.5, 1.5, len(width))
+            solution = self.solve(objective)
+            before = int(open_cells.sum())
+            if solution is not None:
+                low, high = np.minimum(low, solution), np.maximum(high, solution)
+                open_cells = high - low < width
+            idle = idle + 1 if int(open_cells.sum()) == before else 0
+        return open_cells
+
+    def solve(self, objective: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        """Return an extreme solution, None if it is not of integers."""
+        result = linprog(
+            objective,
+            A_eq=self.matrix,
+            b_eq=self.sides,
+            bounds=np.column_stack([self.least, self.most]),
+            method="highs",
+        )
+        if result.x is None:
+            raise RuntimeError(f"The published numbers contradict: {result.message}")
+        rounded: NDArray[np.float64] = np.round(result.x)
+        # Integers that satisfy every equation exactly are a possible truth.
+        if (self.matrix @ rounded != self.sides).any():
+            return None
+        return rounded
+
+    def exact_bounds(self, cell: int) -> tuple[int, int]:
+        objective = np.zeros(len(self.true_values))
+        objective[cell] = 1
+        bounds = []
+        for sign in (1, -1):
+            result = milp(
+                sign * objective,
+                constraints=LinearConstraint(self.matrix, self.sides, self.sides),
+                bounds=Bounds(self.least, self.most),
+                integrality=np.ones(len(objective)),
+                options={"time_limit": 60},
+            )
+            if result.x is None:
+                raise RuntimeError(f"HiGHS found no solution: {result.message}")
+            bounds.append(round(result.x[cell]))
+        return bounds[0], bounds[1]
+
+
+class System(IntegerSystem):
     """Tables with sums of their own; the first one is the sum of each item's tables.
 
     `categories` are the numbers of tables of the items.
@@ -282,21 +351,7 @@ class System:
         wanted_cells = width != NOT_WANTED
         outcome = Outcome(cells=int(wanted_cells.sum()))
         outcome.implied = int((width[wanted_cells] < CANDIDATES - 1).sum())
-        low, high = self.true_values.copy(), self.true_values.copy()
-        open_cells = high - low < width
-        idle = 0
-        for _ in range(ROUNDS):
-            if not open_cells.any() or idle == IDLE_ROUNDS:
-                break
-            objective = np.where(
-                open_cells, generator.choice((-1.0, 1.0), len(width)), 0
-            ) * generator.uniform(0.5, 1.5, len(width))
-            solution = self.solve(objective)
-            before = int(open_cells.sum())
-            if solution is not None:
-                low, high = np.minimum(low, solution), np.maximum(high, solution)
-                open_cells = high - low < width
-            idle = idle + 1 if int(open_cells.sum()) == before else 0
+        open_cells = self.search(width, generator)
         for cell in np.flatnonzero(open_cells):
             smallest, largest = self.exact_bounds(int(cell))
             if largest - smallest >= width[cell]:
@@ -312,37 +367,3 @@ class System:
             outcome.narrowed += 1
             outcome.recovered += largest == smallest
         return outcome
-
-    def solve(self, objective: NDArray[np.float64]) -> NDArray[np.float64] | None:
-        """Return an extreme solution, None if it is not of integers."""
-        result = linprog(
-            objective,
-            A_eq=self.matrix,
-            b_eq=self.sides,
-            bounds=np.column_stack([self.least, self.most]),
-            method="highs",
-        )
-        if result.x is None:
-            raise RuntimeError(f"The published numbers contradict: {result.message}")
-        rounded: NDArray[np.float64] = np.round(result.x)
-        # Integers that satisfy every equation exactly are a possible truth.
-        if (self.matrix @ rounded != self.sides).any():
-            return None
-        return rounded
-
-    def exact_bounds(self, cell: int) -> tuple[int, int]:
-        objective = np.zeros(len(self.true_values))
-        objective[cell] = 1
-        bounds = []
-        for sign in (1, -1):
-            result = milp(
-                sign * objective,
-                constraints=LinearConstraint(self.matrix, self.sides, self.sides),
-                bounds=Bounds(self.least, self.most),
-                integrality=np.ones(len(objective)),
-                options={"time_limit": 60},
-            )
-            if result.x is None:
-                raise RuntimeError(f"HiGHS found no solution: {result.message}")
-            bounds.append(round(result.x[cell]))
-        return bounds[0], bounds[1]

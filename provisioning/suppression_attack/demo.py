@@ -8,14 +8,18 @@ from collections import Counter
 import django
 import numpy as np
 
-from provisioning.suppression_attack.hierarchies import Hierarchy
-from provisioning.suppression_attack.worker import attack, attack_without_protection
-
 django.setup()
 
+from django.db import transaction  # noqa: E402
+
+from provisioning.suppression_attack.database import Stored  # noqa: E402
+from provisioning.suppression_attack.readers import attack_readers  # noqa: E402
+from provisioning.suppression_attack.views import differences  # noqa: E402
+from provisioning.suppression_attack.worker import (  # noqa: E402
+    attack,
+    attack_without_protection,
+)
 from reports.models import ResultsRollUp  # noqa: E402
-from reports.results.hiding import tables_of  # noqa: E402
-from reports.suppression.results import decide  # noqa: E402
 from survey.models import Administration  # noqa: E402
 
 
@@ -24,16 +28,20 @@ def main() -> Counter[str]:
     generator = np.random.default_rng(1)
     for roll_up in ResultsRollUp.objects.order_by("pk"):
         administration = Administration.objects.get(pk=roll_up.pk)
-        tables = tables_of(administration)
-        if tables is None:
+        stored = Stored.of(administration)
+        if stored is None:
             continue
-        minimum = administration.minimum_group
-        hierarchy = Hierarchy(tables.tree, tables.groups, dict(tables.items), minimum)
-        decision = decide(tables.tree, tables.groups, tables.items, minimum)
         figures["administrations"] += 1
-        figures.update(attack(hierarchy, decision, generator))
-        for name in hierarchy.items:
-            figures.update(attack_without_protection(hierarchy, generator, item=name))
+        figures["shown_differently"] += differences(stored)
+        figures.update(attack(stored.hierarchy, stored.decision, generator))
+        for name in stored.hierarchy.items:
+            figures.update(
+                attack_without_protection(stored.hierarchy, generator, item=name)
+            )
+        with transaction.atomic():
+            ResultsRollUp.objects.filter(pk=roll_up.pk).update(shared_at=roll_up.as_of)
+            figures.update(attack_readers(stored, generator, unprotected=False))
+            transaction.set_rollback(True)
     return figures
 
 

@@ -33,6 +33,8 @@ class Hierarchy:
     minimum: int
     # Together they are an essential.
     measures: tuple[Measure, ...] = ()
+    # Who of the people have finished, everyone and by grade.
+    finished: Integers | None = None
 
 
 def draw(generator: np.random.Generator) -> Hierarchy:
@@ -41,10 +43,10 @@ def draw(generator: np.random.Generator) -> Hierarchy:
     Some schools are tiny, some have no people in a grade, some categories are rare,
     and some subgroups are small.
     """
-    parents = [-1]
-    for _ in range(int(generator.integers(1, 5))):
-        district = len(parents)
-        parents += [0, *([district] * int(generator.integers(1, 6)))]
+    districts = int(generator.integers(1, 5))
+    parents = [-1, *([0] * districts)]
+    for district in range(1, districts + 1):
+        parents += [district] * int(generator.integers(1, 6))
     sizes = [
         int(generator.integers(1, 5)),
         *generator.integers(2, 5, size=int(generator.integers(0, 3))).tolist(),
@@ -86,6 +88,7 @@ def fill(
     popular = [generator.dirichlet(np.full(size, 0.8)) for size in sizes]
     mean_size = float(generator.choice([40, 100, 300]))
     tiny_schools = float(generator.choice([0, 0.1, 0.3]))
+    finished = np.zeros(shape, dtype=np.int64)
     for leaf in tree.leaves:
         size = 10 + int(generator.exponential(mean_size))
         if generator.random() < tiny_schools:
@@ -97,10 +100,14 @@ def fill(
                 generator.choice(columns, size=size, p=0.9 * here + 0.1 / len(here))
             )
         present = generator.random(size) < generator.uniform(0.3, 1.0)
+        # Schools without an answer are in no results.
+        present[0] = True
         for of_person in groups:
             np.add.at(people[leaf], of_person[present], 1)
+        done = present & (generator.random(size) < generator.uniform(0.6, 1.0))
         for of_person in groups[:2]:
             np.add.at(invited[leaf], of_person, 1)
+            np.add.at(finished[leaf], of_person[done], 1)
         for counts, share in zip(items, shares, strict=True):
             answers = generator.choice(len(share), size=size, p=share)
             for of_person in groups:
@@ -114,7 +121,7 @@ def fill(
         for measure in measures:
             measure.people[parents[place]] += measure.people[place]
             measure.sums[parents[place]] += measure.sums[place]
-        for numbers in (people, *items):
+        for numbers in (people, finished, *items):
             numbers[parents[place]] += numbers[place]
         invited[parents[place], public] += invited[place, public]
     return Hierarchy(
@@ -123,6 +130,7 @@ def fill(
         {f"item_{number}": counts for number, counts in enumerate(items, 1)},
         minimum,
         measures,
+        finished,
     )
 
 

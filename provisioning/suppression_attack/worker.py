@@ -7,6 +7,7 @@ import sys
 import time
 from collections import Counter
 
+import django
 import numpy as np
 
 from provisioning.suppression_attack.attacker import Publication, unprotected
@@ -15,6 +16,17 @@ from provisioning.suppression_attack.means import PublishedMeans
 from provisioning.suppression_attack.optimum import fewest_hidden
 from reports.suppression.results import decide, primary_groups
 from reports.suppression.tables import Decision
+
+django.setup()
+
+from django.db import transaction  # noqa: E402
+
+from provisioning.suppression_attack.database import (  # noqa: E402
+    published_survey,
+    store,
+)
+from provisioning.suppression_attack.readers import attack_readers  # noqa: E402
+from provisioning.suppression_attack.views import differences  # noqa: E402
 
 # Every so many hierarchies a small one is compared with the optimum, and the items
 # of one without protection are attacked.
@@ -26,22 +38,35 @@ def main(seed: int, first: int, step: int, count: int) -> Counter[str]:
     figures: Counter[str] = Counter()
     for number in range(first, count, step):
         generator = np.random.default_rng([seed, number])
-        hierarchy = draw(generator)
-        began = time.process_time()
-        decision = decide(
-            *(hierarchy.tree, hierarchy.groups, hierarchy.items, hierarchy.minimum)
-        )
-        milliseconds = (time.process_time() - began) * 1000
-        figures["milliseconds_deciding"] += round(milliseconds)
-        figures["hierarchies"] += 1
-        figures.update(shares(hierarchy, decision))
-        figures.update(attack(hierarchy, decision, generator))
-        item = "item_1" if number % UNPROTECTED_EVERY == 0 else None
-        figures.update(attack_without_protection(hierarchy, generator, item=item))
-        outcome = PublishedMeans.unprotected(hierarchy).attack()
-        figures["means_recovered_unprotected"] += outcome.recovered
+        # Nothing is kept in the database.
+        with transaction.atomic():
+            figures.update(attack_drawn(number, generator))
+            transaction.set_rollback(True)
         if number % OPTIMUM_EVERY == 0:
             figures.update(compare_with_optimum(draw_small(generator)))
+    return figures
+
+
+def attack_drawn(number: int, generator: np.random.Generator) -> Counter[str]:
+    """Store an invented hierarchy, and attack what is published of it."""
+    figures: Counter[str] = Counter(hierarchies=1)
+    stored = store(draw(generator), published_survey(), f"attacked-{number}")
+    hierarchy = stored.hierarchy
+    began = time.process_time()
+    decision = decide(
+        *(hierarchy.tree, hierarchy.groups, hierarchy.items, hierarchy.minimum)
+    )
+    milliseconds = (time.process_time() - began) * 1000
+    figures["milliseconds_deciding"] += round(milliseconds)
+    figures["shown_differently"] += differences(stored)
+    figures.update(shares(hierarchy, decision))
+    figures.update(attack(hierarchy, decision, generator))
+    with_unprotected = number % UNPROTECTED_EVERY == 0
+    figures.update(attack_readers(stored, generator, unprotected=with_unprotected))
+    item = "item_1" if with_unprotected else None
+    figures.update(attack_without_protection(hierarchy, generator, item=item))
+    outcome = PublishedMeans.unprotected(hierarchy).attack()
+    figures["means_recovered_unprotected"] += outcome.recovered
     return figures
 
 

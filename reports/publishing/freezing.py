@@ -8,7 +8,7 @@ district, if one of its schools is; and the state.
 The figures of a district or the state are those of the published schools together,
 and tell nothing more than these. With other schools in them, those of a school without
 a report could be calculated. If no school is published, the state's are of everybody,
-unless these are fewer than three schools: a coordinator knows how many answered in one.
+unless these are few schools: coordinators know how many have answered in their own.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ STATE: Place = (LEVELS.STATE.value, 0)
 # Places whose figures are read at a time.
 BATCH = 500
 # In figures of everybody.
-FEWEST_SCHOOLS = 3
+FEWEST_SCHOOLS = 10
 # Since 2 the figures of districts and the state are sums of published schools; since 3
 # an essential is everywhere the mean of the measures of its place, as shown.
 SUMS_OF_SCHOOLS = 2

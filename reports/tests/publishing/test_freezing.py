@@ -135,21 +135,29 @@ class TestProtection:
     ):
         is_reached = property(lambda line: False)
         monkeypatch.setattr(visible_rates.SchoolRateLine, "is_reached", is_reached)
+        monkeypatch.setattr(freezing, "FEWEST_SCHOOLS", 3)
         [state] = publish(fall).places.all()
         assert state.answers["people"] == 140
 
-    @pytest.mark.parametrize("schools", [1, 2, 3])
     def test_few_schools_without_a_report_are_not_published_as_the_state(
-        self, staff, survey, publish, schools
+        self, staff, survey, publish
     ):
-        administration = closed(survey, "few-schools")
-        chosen = (staff.washington, staff.lincoln, staff.roosevelt)[:schools]
-        for seed, school in enumerate(chosen):
-            answered(administration, school, 40, seed, finished=15)
+        administration = closed(survey, "one-school")
+        answered(administration, staff.washington, 40, 2, finished=15)
         publication = publish(scored(administration))
-        levels = [place.level for place in publication.places.all()]
-        assert levels == (["state"] if schools == 3 else [])
-        assert bool(publication.published_at) == (schools == 3)
+        assert publication.published_at is None
+        assert not publication.places.exists()
+
+    def test_the_state_would_be_the_answers_of_a_single_school(
+        self, staff, survey, publish, monkeypatch
+    ):
+        monkeypatch.setattr(freezing, "FEWEST_SCHOOLS", 1)
+        administration = closed(survey, "one-school")
+        answered(administration, staff.washington, 40, 2, finished=15)
+        [state] = publish(scored(administration)).places.all()
+        place = "school", staff.washington.pk
+        washington = visible_groups(administration, [place])[place]
+        assert state.answers["items"]["q1"]["values"] == washington.items["q1"].values
 
     def test_a_hidden_school_is_not_published(self, staff, fall, publish):
         rows = GroupResults.objects.filter(administration=fall, level="school")

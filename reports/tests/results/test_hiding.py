@@ -168,9 +168,7 @@ def test_results_hide_grades_whose_response_rate_is_hidden(
     assert shown_people(counted, staff.washington, ["07", "08", "09"]) == [None] * 3
 
 
-def test_otherwise_results_would_show_hidden_rates(
-    staff, counted, enrol, small_grades
-):
+def test_otherwise_results_would_show_hidden_rates(staff, counted, enrol, small_grades):
     # Everybody may know who has finished, so rates hide nothing.
     counted.coordinators_see_finished = True
     counted.save()
