@@ -26,7 +26,7 @@ from reports.results.hiding import ResultTables, hide_small_groups, tables_of
 from reports.results.layout import STATES, Column, CountedItem, Layout
 from reports.results.visible import Place
 from reports.suppression.results import decide
-from reports.suppression.tables import EVERYONE, Decision
+from reports.suppression.tables import EVERYONE, Decision, Integers
 from reports.thresholds import needed
 from survey.models import Administration, PublishedSurvey, Role, Survey
 
@@ -52,11 +52,13 @@ class Stored:
         tables = tables_of(administration)
         if tables is None:
             return None
-        items, categories = {}, {}
+        items: dict[str, Integers] = {}
+        categories: dict[str, list[Column]] = {}
         for name, counts in tables.items.items():
             columns = _columns_of(tables, name)
             # Everybody may know that an item is always applicable or reached.
-            chosen = counts.any(axis=(0, 1)) | [one.kind == "value" for one in columns]
+            answers = np.array([column.kind == "value" for column in columns])
+            chosen = np.asarray(counts.any(axis=(0, 1)) | answers)
             items[name] = counts[:, :, chosen].astype(np.int64)
             categories[name] = [
                 column for column, kept in zip(columns, chosen, strict=True) if kept

@@ -102,7 +102,7 @@ def public_view(stored: Stored, *, protected: bool = True) -> View:
     schools = {
         number_of[place]: group for place, group in frozen.items() if place[0] == SCHOOL
     }
-    figures = []
+    figures: list[Figure] = []
     for school, group in schools.items():
         figures += _figures(stored, {PEOPLE: [school]}, EVERYONE, group, [school])
     wholes: Mapping[Place, VisibleGroup | None] = {
