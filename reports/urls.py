@@ -12,6 +12,7 @@ from reports.console.results import views as results
 from reports.console.results.comments import results_comments
 from reports.console.scores import archives
 from reports.console.scores import comparison_views as comparisons
+from reports.console.scores import quality_views as quality
 from reports.console.scores import views as scores
 
 urlpatterns = [
@@ -84,6 +85,26 @@ urlpatterns = [
         "results/<int:pk>/scores/changes.csv",
         comparisons.scores_changes_csv,
         name="scores_changes_csv",
+    ),
+    path(
+        "results/<int:pk>/scores/quality/",
+        quality.scores_quality,
+        name="scores_quality",
+    ),
+    path(
+        "results/<int:pk>/scores/quality.csv",
+        quality.scores_quality_csv,
+        name="scores_quality_csv",
+    ),
+    path(
+        "results/<int:pk>/scores/quality/calculate/",
+        quality.scores_quality_calculate,
+        name="scores_quality_calculate",
+    ),
+    path(
+        "results/<int:pk>/scores/quality/<str:measure>/<str:item>/",
+        quality.scores_quality_item,
+        name="scores_quality_item",
     ),
     path(
         "results/<int:pk>/schools/<int:school>/",

@@ -55,6 +55,12 @@ def register() -> None:
             "release item of measure": gettext_noop(
                 "{who} released an item from comparisons between waves: {subject}"
             ),
+            "anchor item of measure": gettext_noop(
+                "{who} used an item for comparisons between waves again: {subject}"
+            ),
+            "calculate scores again": gettext_noop(
+                "{who} started calculating scores again: {subject}"
+            ),
             "delete export": gettext_noop("{who} deleted an export: {subject}"),
         }
     )

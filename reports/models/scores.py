@@ -109,6 +109,7 @@ class ReleasedItem(models.Model):
         related_name="+",
     )
     at = models.DateTimeField(auto_now_add=True)
+    because = models.CharField(max_length=500, blank=True, default="", db_default="")
 
     class Meta:
         constraints = (

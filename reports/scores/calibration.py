@@ -23,10 +23,8 @@ from reports.rasch import (
     separation,
 )
 from reports.rasch.responses import Floats, Integers
-from reports.scores.problems import Kind, Problem
+from reports.scores.problems import MOST_DISPLACEMENT, Kind, Problem
 
-# In logits. A larger displacement of an anchored item is drift.
-MOST_DISPLACEMENT = 0.3
 # One item alone has no scale.
 FEWEST_ITEMS = 2
 KINDS = {

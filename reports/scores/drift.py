@@ -1,43 +1,132 @@
-"""Release an anchored item that has drifted, by a person's decision."""
+"""Release anchored items that have drifted, and anchor them again.
+
+Both are decisions of a person, with a reason, after which the scores of the wave are
+calculated again. Earlier waves and published results stay as they are.
+"""
 
 from __future__ import annotations
 
-from django.db import transaction
+from django.db import DEFAULT_DB_ALIAS, transaction
+from django.http import HttpRequest
+from django.utils.translation import gettext as _
 
 from accounts import audit
 from accounts.models import User
 from reports.models import Calibration, ReleasedItem
 from reports.scores.job import request_scores
-from survey.models import Job
+from survey.administrations.changes import lock_administration
+from survey.administrations.checks import refuse_lock_timeouts
+from survey.models import Administration, Job
 
 RELEASE = "release item of measure"
+ANCHOR = "anchor item of measure"
 
 
-@transaction.atomic
-def release_item(*, calibration: Calibration, item: str, by: User) -> Job:
+class DecisionRefused(Exception):
+    """The message tells the person why."""
+
+
+def release_item(
+    *,
+    administration: Administration,
+    measure: str,
+    item: str,
+    because: str,
+    by: User,
+    request: HttpRequest | None = None,
+) -> Job:
     """Stop anchoring an item, and start calculating the scores again.
 
-    Raises ValueError if the item is not anchored.
+    Raises PermissionDenied, DecisionRefused and DatabaseBusy.
     """
-    [stored] = [one for one in calibration.items if one["name"] == item] or [{}]
-    if not stored.get("is_anchored"):
-        raise ValueError(f"{item} is not anchored")
-    administration = calibration.administration
-    ReleasedItem.objects.get_or_create(
-        administration=administration,
-        measure=calibration.measure,
-        item=item,
-        defaults={"by": by},
-    )
-    audit.record(
-        RELEASE,
-        by=by,
-        subject=administration,
-        district=administration.district,
-        after={
-            "measure": calibration.measure,
-            "item": item,
-            "displacement": stored["displacement"],
-        },
-    )
-    return request_scores(administration, by=by, again=True)
+    with refuse_lock_timeouts(), transaction.atomic():
+        current = _lock(administration, by)
+        released = released_items(current).get(measure, set())
+        if item in released:
+            raise DecisionRefused(_("%(item)s is released already.") % {"item": item})
+        found = Calibration.objects.filter(administration=current, measure=measure)
+        anchored = {
+            one["name"]: one
+            for calibration in found
+            for one in calibration.items
+            if one["is_anchored"] and one["name"] not in released
+        }
+        if item not in anchored:
+            raise DecisionRefused(_("%(item)s is not anchored.") % {"item": item})
+        if len(anchored) == 1:
+            raise DecisionRefused(
+                _(
+                    "%(item)s is the last anchored item of this measure. Without it,"
+                    " the scores could not be compared with earlier waves."
+                )
+                % {"item": item}
+            )
+        ReleasedItem.objects.create(
+            administration=current, measure=measure, item=item, by=by, because=because
+        )
+        audit.record(
+            RELEASE,
+            by=by,
+            request=request,
+            subject=current,
+            district=current.district,
+            after={
+                "measure": measure,
+                "item": item,
+                "displacement": anchored[item]["displacement"],
+                "reason": because,
+            },
+        )
+        return request_scores(current, by=by, again=True)
+
+
+def anchor_item(
+    *,
+    administration: Administration,
+    measure: str,
+    item: str,
+    because: str,
+    by: User,
+    request: HttpRequest | None = None,
+) -> Job:
+    """Take back the release of an item, and start calculating the scores again.
+
+    Raises PermissionDenied, DecisionRefused and DatabaseBusy.
+    """
+    with refuse_lock_timeouts(), transaction.atomic():
+        current = _lock(administration, by)
+        deleted, _models = ReleasedItem.objects.filter(
+            administration=current, measure=measure, item=item
+        ).delete()
+        if not deleted:
+            raise DecisionRefused(_("%(item)s is not released.") % {"item": item})
+        audit.record(
+            ANCHOR,
+            by=by,
+            request=request,
+            subject=current,
+            district=current.district,
+            after={"measure": measure, "item": item, "reason": because},
+        )
+        return request_scores(current, by=by, again=True)
+
+
+def released_items(administration: Administration) -> dict[str, set[str]]:
+    """Return the released items of each measure. 1 statement, on the primary."""
+    found: dict[str, set[str]] = {}
+    rows = ReleasedItem.objects.using(DEFAULT_DB_ALIAS)
+    for measure, item in rows.filter(administration=administration).values_list(
+        "measure", "item"
+    ):
+        found.setdefault(measure, set()).add(item)
+    return found
+
+
+def _lock(administration: Administration, by: User) -> Administration:
+    """Let decisions and the end of a calculation wait for each other."""
+    current = lock_administration(administration, by=by, seen=None)
+    if current.state != Administration.State.CLOSED:
+        raise DecisionRefused(
+            _("Scores are calculated once nobody can answer any more.")
+        )
+    return current

@@ -29,6 +29,9 @@ def recalculate_scores(job: Job, progress: Progress) -> None:
     _calculate(job, progress, again=True)
 
 
+SCORE_JOBS = (calculate_scores.name, recalculate_scores.name)
+
+
 def _calculate(job: Job, progress: Progress, *, again: bool) -> None:
     # It needs SciPy, which takes 0.5 s and 40 MB: not in each web server and command.
     from reports.scores.scoring import score_administration

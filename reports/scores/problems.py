@@ -10,6 +10,9 @@ from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
+# In logits. A larger displacement of an anchored item is drift.
+MOST_DISPLACEMENT = 0.3
+
 
 class Kind(StrEnum):
     NO_MEASURES = "no_measures"
@@ -98,7 +101,8 @@ class Problem:
     @property
     def sentence(self) -> str:
         """The finding in the active language."""
-        logits = "" if self.logits is None else number_format(self.logits, 2)
+        # It cuts digits off instead of rounding.
+        logits = "" if self.logits is None else number_format(round(self.logits, 2), 2)
         return _(SENTENCES[self.kind]) % {
             "item": self.item,
             "value": self.value,

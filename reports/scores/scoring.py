@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from itertools import islice
@@ -26,7 +26,6 @@ from reports.exports.reading import versions_of
 from reports.models import (
     Calibration,
     GroupResults,
-    ReleasedItem,
     ResultsRollUp,
     ScoreRow,
     Scoring,
@@ -41,6 +40,7 @@ from reports.results.rollup import attributes_of
 from reports.rollup_query import refresh_replica_timestamp
 from reports.scores.benchmark import benchmark_of
 from reports.scores.calibration import MeasureResult, calibrate_measure, table_of
+from reports.scores.drift import released_items
 from reports.scores.groups import Grouping, GroupSums, ScoredMeasure, score_rows
 from reports.scores.problems import Kind, Problem
 from reports.scores.scale import PEOPLE, Scale, Sums, benchmark_scale
@@ -48,6 +48,7 @@ from reports.scores.visible import decided
 from reports.suppression.results import counted_in_scores
 from reports.suppression.tables import Mask
 from reports.visible_rates import lines_for_everybody
+from survey.administrations.changes import lock_administration
 from survey.definitions.measures import measures_of
 from survey.definitions.schema import MeasureDefinition, Measures
 from survey.jobs import JobRefused, Progress
@@ -57,6 +58,10 @@ log = logging.getLogger(__name__)
 
 BATCH = 1000
 SOFTWARE = f"rasch {VERSION}, numpy {np.__version__}, scipy {scipy.__version__}"
+
+
+class ReleasesChanged(Exception):
+    """Somebody released or anchored an item while the scores were calculated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,27 +129,27 @@ def score_administration(
         progress.begin_step(_("Reading the responses."))
     answers = _read(administration, version, content)
     reading = time.monotonic() - start
-    if progress:
-        progress.begin_step(
-            _("Calculating the measures."), total=len(content["measures"])
-        )
-    calculation = Calculation(answers.as_of, len(answers.people))
-    if not content["measures"]:
-        calculation.problems.append(Problem(Kind.NO_MEASURES))
-    elif not calculation.people:
-        calculation.problems.append(Problem(Kind.NO_PEOPLE))
     groupings = [
         Grouping.of(attribute, answers.people)
         for attribute in attributes_of(administration)
     ]
-    if calculation.people:
-        _calculate_all(
-            administration, version, content, answers, groupings, calculation, progress
+    while True:
+        released = released_items(administration)
+        calculation = _calculate_all(
+            *(administration, version, content, answers, groupings),
+            released,
+            progress,
         )
-    if progress:
-        progress.begin_step(_("Storing the scores."))
-    rows = _rows(administration, content, calculation, groupings, answers)
-    stored = _store(administration, calculation, rows, progress, again=again)
+        if progress:
+            progress.begin_step(_("Storing the scores."))
+        rows = _rows(administration, content, calculation, groupings, answers)
+        try:
+            stored = _store(
+                administration, calculation, rows, released, progress, again=again
+            )
+            break
+        except ReleasesChanged:
+            log.info("An item of %s was released: calculating again", administration)
     seconds = time.monotonic() - start
     log.info("Scored %s in %.2f s", administration, seconds)
     return ScoringOutcome(
@@ -168,9 +173,20 @@ def _calculate_all(
     content: Measures,
     answers: Recount,
     groupings: Sequence[Grouping],
-    calculation: Calculation,
+    released: Mapping[str, Collection[str]],
     progress: Progress | None,
-) -> None:
+) -> Calculation:
+    if progress:
+        progress.begin_step(
+            _("Calculating the measures."), total=len(content["measures"])
+        )
+    calculation = Calculation(answers.as_of, len(answers.people))
+    if not content["measures"]:
+        calculation.problems.append(Problem(Kind.NO_MEASURES))
+    elif not calculation.people:
+        calculation.problems.append(Problem(Kind.NO_PEOPLE))
+    if not calculation.people:
+        return calculation
     hidden_items = _hidden_items(administration)
     with_report = {
         line.school.pk
@@ -191,7 +207,8 @@ def _calculate_all(
             ]
         )
         measure, measured = _calculate(
-            administration, version, definition, answers, groupings, hidden
+            *(administration, version, definition, answers, groupings, hidden),
+            released.get(definition["name"], ()),
         )
         calculation.measures.append(measure)
         if essential := definition["essential"]:
@@ -205,6 +222,7 @@ def _calculate_all(
                 del kept[essential]
         if progress:
             progress.advance()
+    return calculation
 
 
 def _hidden_items(administration: Administration) -> dict[int, list[str]] | None:
@@ -229,6 +247,7 @@ def _calculate(
     answers: Recount,
     groupings: Sequence[Grouping],
     hidden: Mask,
+    released: Collection[str],
 ) -> tuple[CalculatedMeasure, Floats]:
     """Return a measure, and that of each person.
 
@@ -247,11 +266,6 @@ def _calculate(
         [_categories(answers.answers[item], options[item]) for item in options]
     )
     benchmark = benchmark_of(administration, name, options, table)
-    released = set(
-        ReleasedItem.objects.filter(
-            administration=administration, measure=name
-        ).values_list("item", flat=True)
-    )
     result = calibrate_measure(
         table, list(options), options, anchors=benchmark.anchors, released=released
     )
@@ -320,11 +334,15 @@ def _store(
     administration: Administration,
     calculation: Calculation,
     rows: Iterator[ScoreRow],
+    released: Mapping[str, Collection[str]],
     progress: Progress | None,
     *,
     again: bool,
 ) -> int:
-    """Replace everything in one transaction; return the number of rows."""
+    """Replace everything in one transaction; return the number of rows.
+
+    Raises ReleasesChanged if other items are released now than in the calculation.
+    """
     now = timezone.now()
     with transaction.atomic():
         scorings = Scoring.objects.select_for_update().filter(pk=administration.pk)
@@ -367,6 +385,10 @@ def _store(
             stored += len(batch)
             if progress:
                 progress.advance(len(batch))
+        # Last, so that a person who decides about an item waits for a moment only.
+        lock_administration(administration, by="scores", seen=None)
+        if released_items(administration) != released:
+            raise ReleasesChanged
         if progress:
             progress.confirm()
     return stored

@@ -15,6 +15,7 @@ from accounts.models import District, School
 from accounts.permissions import Permissions, Places
 from reports.models import SchoolRate
 from reports.results.access import administration_or_404, capability_for
+from reports.results.comments import may_review
 from reports.visible_rates import rates_for
 from survey.models import Administration
 
@@ -60,6 +61,8 @@ class ScoresScope:
     district: District | None
     # Their response rates.
     schools: QuerySet[SchoolRate]
+    # Whether the user sees the quality of the measures, which is that of all answers.
+    sees_quality: bool
 
     @classmethod
     def of(cls, request: StaffRequest, pk: int) -> ScoresScope:
@@ -78,7 +81,14 @@ class ScoresScope:
         if district is not None:
             schools = schools.filter(district=district)
         own = places_with_scores(request.permissions, administration)
-        return cls(administration, own.state, districts, district, schools)
+        return cls(
+            administration,
+            own.state,
+            districts,
+            district,
+            schools,
+            may_review(request.permissions, administration),
+        )
 
     @property
     def has_districts(self) -> bool:

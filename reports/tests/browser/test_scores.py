@@ -168,3 +168,40 @@ def test_reports_of_all_schools_are_ordered(at_screen, staff, fall):  # noqa: F8
     phone.goto(f"/console/results/{fall.pk}/reports/")
     assert violations(phone) == []
     assert not scrolls_sideways(phone)
+
+
+def test_an_item_that_drifted_is_released(at_screen, staff, survey, fall):  # noqa: F811
+    spring = closed(survey, "spring-2027")
+    for n, school in enumerate((staff.lincoln, staff.roosevelt)):
+        answered(spring, school, 600, 5 + n, moved={"q2": 1.2})
+    scored(spring)
+    page = at_screen(staff.state)
+    page.goto(f"/console/results/{spring.pk}/scores/")
+    page.get_by_role("link", name="Quality of measures").click()
+    row = page.get_by_role("row", name="Question <2>")
+    expect(row.get_by_text("drifted")).to_be_visible()
+    page.get_by_text("How to read this page").click()
+    assert violations(page) == []
+    row.get_by_role("link", name="Release q2").click()
+    expect(page.get_by_text("All scores of this wave")).to_be_visible()
+    assert violations(page) == []
+    page.get_by_label("Reason").fill("Reworded in spring")
+    page.get_by_role("button", name="Release item").click()
+    # This server runs a job within the request.
+    state = row.get_by_role("cell", name="Reworded in spring")
+    expect(state).to_contain_text("released", timeout=patience(15) * 1000)
+    expect(page.get_by_text("q2 has been released")).to_be_visible()
+    assert violations(page) == []
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download CSV").click()
+    text = download.value.path().read_text(encoding="utf-8-sig")
+    assert "trust,q2,Question <2>,released,yes,Reworded in spring" in text
+
+    phone = at_screen(staff.state, **PHONE)
+    for path in ("", "trust/q2/"):
+        phone.goto(f"/console/results/{spring.pk}/scores/quality/{path}")
+        assert violations(phone) == []
+        assert not scrolls_sideways(phone)
+    phone.get_by_label("Reason").fill("It was the same question")
+    phone.get_by_role("button", name="Anchor item again").click()
+    expect(phone.get_by_role("link", name="Release q2")).to_be_visible()

@@ -83,6 +83,19 @@ if TYPE_CHECKING:
     from settings.tests.matrix.routes import Route
 
 Role = Membership.Role
+# As in `reports.scores.calibration.ItemResult`.
+ANCHORED_ITEM = {
+    "name": "safe",
+    "options": ["1", "2"],
+    "categories": [0, 1],
+    "thresholds": [0.5],
+    "standard_errors": [0.1],
+    "infit": 1.0,
+    "outfit": 1.0,
+    "people": 20,
+    "is_anchored": True,
+    "displacement": 0.4,
+}
 FormData = dict[str, Any]
 
 
@@ -209,6 +222,14 @@ ROUTE_PARAMETERS = (
     RouteParameter("roster_template_* pk", pk_of("administration"), shared=True),
     RouteParameter("roster_* pk", pk_of("roster"), shared=True),
     RouteParameter("merge_* pk", pk_of("merge")),
+    RouteParameter(
+        "scores_quality_item measure", lambda place, route: "safety", owned=False
+    ),
+    RouteParameter(
+        "scores_quality_item item", lambda place, route: "safe", owned=False
+    ),
+    # For users who see all responses; a district sees some of a shared one.
+    RouteParameter("scores_quality* pk", pk_of("administration")),
     RouteParameter("scores_* pk", pk_of("administration"), shared=True),
     RouteParameter(
         "scores_reports_* archive",
@@ -827,7 +848,12 @@ def create_scores(administration: Administration, school: School) -> None:
     Calibration.objects.get_or_create(
         administration=administration,
         measure="safety",
-        defaults={"people": 20, "scale_deviation": 1.0, "calculated_at": now},
+        defaults={
+            "items": [ANCHORED_ITEM],
+            "people": 20,
+            "scale_deviation": 1.0,
+            "calculated_at": now,
+        },
     )
     group = {"administration": administration, "level": "school", "place_id": school.pk}
     ScoreRow.objects.create(**group, measures={"safety": [20, 0.1, 0.2, 52]})
@@ -938,7 +964,7 @@ def create_published_survey() -> PublishedSurvey:
         "description": {},
         "essential": "",
         "direction": "positive",
-        "items": [],
+        "items": [{"name": "safe", "reversed": False}],
         "missing": [],
     }
     SurveyMeasures.objects.create(

@@ -21,7 +21,9 @@ from survey.models import Respondent
 pytestmark = pytest.mark.django_db
 
 PAGES = ("results_page", "scores_table", "scores_rates", "scores_changes")
+PAGES += ("scores_quality",)
 FILES = ("results_csv", "scores_csv", "scores_rates_csv", "scores_changes_csv")
+FILES += ("scores_quality_csv",)
 
 
 def get(client, route, administration, **query):

@@ -1,0 +1,358 @@
+"""Show how well each measure measured, and which items can be compared with waves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.db import DEFAULT_DB_ALIAS
+from django.http import Http404
+from django.utils.formats import number_format
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from accounts.http import Cell, StaffRequest
+from accounts.language import language_to_read
+from reports.console.scores.access import ScoresScope
+from reports.console.scores.rates import no_scores
+from reports.console.scores.table import measures_in_survey, score_columns
+from reports.models import Calibration, Publication, ReleasedItem
+from reports.scores.job import SCORE_JOBS
+from reports.scores.problems import MOST_DISPLACEMENT, Kind, Problem
+from reports.scores.quality import (
+    fit_words,
+    reliability_sentence,
+    visible_calibrations,
+)
+from reports.suppression import HIDDEN
+from survey.administrations import may_manage
+from survey.definitions.schema import Measures
+from survey.models import Administration, Job, PublishedSurvey
+from survey.taking.published import published_survey
+from survey.taking.rendering import Localizer
+
+RELEASE, ANCHOR = "release", "anchor"
+MISSING = "–"
+
+
+class DecisionForm(forms.Form):
+    # What the page offered: a page from before must not do the opposite.
+    decision = forms.ChoiceField(
+        choices=((RELEASE, RELEASE), (ANCHOR, ANCHOR)), widget=forms.HiddenInput
+    )
+    because = forms.CharField(
+        label=gettext_lazy("Reason"),
+        max_length=500,
+        help_text=gettext_lazy(
+            "Kept in the audit log, and shown to people who see this page."
+        ),
+        error_messages={"required": gettext_lazy("Say why you decide this.")},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ItemLine:
+    """An item of a measure, as it was calculated and as people decided about it."""
+
+    name: str
+    label: str
+    # As `reports.scores.calibration.ItemResult`; empty if it was left out of the
+    # measure, or is hidden because too few people have answered it.
+    stored: Mapping[str, Any]
+    is_hidden: bool
+    release: ReleasedItem | None
+    # Whether the stored calculation knew a release.
+    was_released: bool
+
+    @property
+    def is_pending(self) -> bool:
+        """Test that the scores do not know the last decision yet."""
+        return bool(self.release) != self.was_released
+
+    @property
+    def has_drifted(self) -> bool:
+        return abs(self.stored.get("displacement") or 0) > MOST_DISPLACEMENT
+
+    @property
+    def decision(self) -> str:
+        """Return what a person can decide, or ""."""
+        if self.release:
+            return ANCHOR
+        return RELEASE if self.stored.get("is_anchored") else ""
+
+    @property
+    def state(self) -> str:
+        if self.is_pending and self.release:
+            return _("will be released")
+        if self.is_pending:
+            return _("will be anchored")
+        if self.release:
+            return _("released")
+        if self.is_hidden:
+            return HIDDEN
+        if not self.stored:
+            return _("left out")
+        return _("anchored") if self.stored["is_anchored"] else _("free")
+
+    @property
+    def people(self) -> str:
+        people = self.stored.get("people")
+        return self._missing if people is None else format_count(people)
+
+    @property
+    def thresholds(self) -> list[str]:
+        found = map(format_number, self.stored.get("thresholds", ()))
+        return list(found) or [self._missing]
+
+    @property
+    def fits(self) -> list[tuple[str, str]]:
+        """Return infit and outfit, each with what is wrong."""
+        if not self.stored:
+            return [(self._missing, "")] * 2
+        values = (self.stored["infit"], self.stored["outfit"])
+        return [(format_number(value), fit_words(value)) for value in values]
+
+    @property
+    def displacement(self) -> str:
+        if not self.stored:
+            return self._missing
+        return format_number(self.stored["displacement"])
+
+    @property
+    def _missing(self) -> str:
+        return HIDDEN if self.is_hidden else MISSING
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureLine:
+    name: str
+    label: str
+    # None is hidden.
+    calibration: Calibration | None
+    items: Sequence[ItemLine]
+    problems: Sequence[Problem]
+    # Name and version of the survey that people answered.
+    survey: tuple[str, str]
+
+    @property
+    def sentence(self) -> str:
+        if self.calibration is None or not self.calibration.items:
+            return ""
+        return reliability_sentence(self.calibration.reliability)
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        one = self.calibration
+        if one is None:
+            return []
+        return [
+            (_("People"), format_count(one.people)),
+            (_("Reliability"), format_number(one.reliability)),
+            (_("Separation"), format_number(one.separation)),
+        ]
+
+    @property
+    def benchmark(self) -> Administration | None:
+        one = self.calibration
+        return one.anchored_to.administration if one and one.anchored_to else None
+
+
+@dataclass(frozen=True)
+class QualityPage:
+    scope: ScoresScope
+    # Why there is no quality; "" if there is some.
+    reason: str
+    measures: Sequence[MeasureLine]
+    # Problems of the whole administration.
+    problems: Sequence[Problem]
+    may_decide: bool
+    # The calculation that has not ended, or the last one.
+    job: Job | None
+    is_published: bool
+
+    @classmethod
+    def of(cls, request: StaffRequest, pk: int) -> QualityPage:
+        """Read the page; Http404 for users who do not see all responses.
+
+        9 statements.
+        """
+        scope = ScoresScope.of(request, pk)
+        if not scope.sees_quality:
+            raise Http404
+        administration = scope.administration
+        content = measures_in_survey(administration)
+        columns = [
+            column
+            for column in score_columns(administration, content)
+            if not column.is_essential
+        ]
+        labels = {column.name: column.label for column in columns}
+        scoring = getattr(administration, "scoring", None)
+        job = (
+            # From the primary: it may have been started a moment ago.
+            Job.objects.using(DEFAULT_DB_ALIAS)
+            .filter(kind__in=SCORE_JOBS, subject_id=administration.pk)
+            .order_by("-pk")
+            .first()
+        )
+        return cls(
+            scope,
+            no_scores(administration, columns[0] if columns else None),
+            _measure_lines(administration, content, labels) if scoring else [],
+            [Problem.from_json(one) for one in scoring.problems] if scoring else [],
+            may_manage(request.permissions, administration),
+            job,
+            Publication.objects.filter(
+                administration=administration,
+                published_at__isnull=False,
+                withdrawn_at=None,
+            ).exists(),
+        )
+
+    @property
+    def administration(self) -> Administration:
+        return self.scope.administration
+
+    @property
+    def is_calculating(self) -> bool:
+        return bool(self.job and not self.job.is_over)
+
+    @property
+    def is_outdated(self) -> bool:
+        """Test that a decision is in no calculation: it failed, or was cancelled."""
+        return not self.is_calculating and any(
+            item.is_pending for measure in self.measures for item in measure.items
+        )
+
+    def lines_or_404(self, measure: str, item: str) -> tuple[MeasureLine, ItemLine]:
+        for one in self.measures:
+            for line in one.items:
+                if (one.name, line.name) == (measure, item):
+                    return one, line
+        raise Http404
+
+
+def _measure_lines(
+    administration: Administration, content: Measures, labels: Mapping[str, str]
+) -> list[MeasureLine]:
+    """Return the measures that were calculated. 4 statements."""
+    calibrations = visible_calibrations(administration, content)
+    releases = {
+        (one.measure, one.item): one
+        for one in ReleasedItem.objects.using(DEFAULT_DB_ALIAS)
+        .filter(administration=administration)
+        .select_related("by")
+    }
+    surveys = {
+        digest: (name, version)
+        for digest, name, version in PublishedSurvey.objects.filter(
+            digest__in={one.survey_digest for one in calibrations.values() if one}
+        ).values_list("digest", "survey__name", "survey__version")
+    }
+    questions = _questions(administration)
+    lines = []
+    for measure in content["measures"]:
+        name = measure["name"]
+        if name not in calibrations:
+            continue
+        label, calibration = labels[name], calibrations[name]
+        if calibration is None:
+            lines.append(MeasureLine(name, label, None, [], [], ("", "")))
+            continue
+        problems = [Problem.from_json(one) for one in calibration.problems]
+        was_released = {one.item for one in problems if one.kind == Kind.RELEASED}
+        stored = {one["name"]: one for one in calibration.items}
+        small = {
+            key
+            for key, one in stored.items()
+            if one["people"] < administration.minimum_group
+        }
+        items = [
+            ItemLine(
+                key,
+                questions.get(key) or key,
+                {} if key in small else stored.get(key, {}),
+                key in small,
+                releases.get((name, key)),
+                key in was_released,
+            )
+            for key in (item["name"] for item in measure["items"])
+        ]
+        problems = [one for one in problems if one.item not in small]
+        survey = surveys.get(calibration.survey_digest, ("", ""))
+        lines.append(MeasureLine(name, label, calibration, items, problems, survey))
+    return lines
+
+
+def _questions(administration: Administration) -> dict[str, str]:
+    """Return the text of each item in a language that the user reads."""
+    published = published_survey(administration.published_id)
+    items = published.definition["items"]
+    localizer = Localizer.of(
+        published.definition,
+        language_to_read(published.languages),
+        dict.fromkeys(items, "…"),
+    )
+    return {name: localizer.plain(item.get("label")) for name, item in items.items()}
+
+
+def csv_rows(page: QualityPage) -> Iterator[Sequence[Cell]]:
+    """Yield the header and a row for each item; one for a measure that is hidden."""
+    shown = [item for measure in page.measures for item in measure.items]
+    most = max((len(item.stored.get("thresholds", ())) for item in shown), default=0)
+    header = (
+        *("measure", "item", "question", "state", "drifted", "released because"),
+        *("people of measure", "reliability", "separation", "anchored to"),
+        *("survey", "survey version", "software", "calculated at"),
+        *("people with an answer", "infit", "outfit", "displacement"),
+        *(f"threshold {n}" for n in range(1, most + 1)),
+    )
+    yield header
+    for measure in page.measures:
+        one = measure.calibration
+        if one is None:
+            yield [measure.name, *[HIDDEN] * (len(header) - 1)]
+            continue
+        of_measure: list[Cell] = [
+            one.people,
+            _rounded(one.reliability),
+            _rounded(one.separation),
+            measure.benchmark.name if measure.benchmark else "",
+            *measure.survey,
+            one.software,
+            one.calculated_at.isoformat(timespec="seconds"),
+        ]
+        for item in measure.items:
+            stored = item.stored
+            figures: list[Cell] = [
+                stored.get("people"),
+                *map(_rounded, map(stored.get, ("infit", "outfit", "displacement"))),
+                *map(_rounded, stored.get("thresholds", ())),
+            ]
+            if item.is_hidden:
+                figures = [HIDDEN] * (4 + most)
+            drifted = "yes" if item.has_drifted else "no"
+            because = item.release.because if item.release else ""
+            yield [
+                *(measure.name, item.name, item.label, item.state),
+                *(HIDDEN if item.is_hidden else drifted, because),
+                *of_measure,
+                *figures,
+            ]
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)
+
+
+def format_count(number: int) -> str:
+    return number_format(number, force_grouping=True)
+
+
+def format_number(value: float | None) -> str:
+    if value is None:
+        return MISSING
+    # Without a minus sign before 0.00.
+    return number_format(round(value, 2) + 0.0, 2).replace("-", "−")
