@@ -11,6 +11,7 @@ import csv
 import gzip
 import io
 import json
+import math
 import os
 import shutil
 import sys
@@ -204,7 +205,10 @@ def largest(pairs: Iterable[tuple[str, str]]) -> float:
     )
 
 
-def rounded(value: float) -> float:
+def rounded(value: float) -> float | None:
+    """Return a number for JSON, which knows no infinity."""
+    if not math.isfinite(value):
+        return None
     return round(value, 5) if isinstance(value, float) else value
 
 
