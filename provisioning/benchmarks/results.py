@@ -15,7 +15,12 @@ import statistics
 import sys
 from typing import Any
 
-from provisioning.benchmarks.answered_survey import CLOSE, REPLICA_PORT, answer_survey
+from provisioning.benchmarks.answered_survey import (
+    CLOSE,
+    REPLICA_PORT,
+    add_earlier_wave,
+    answer_survey,
+)
 from provisioning.benchmarks.rates import time_pages
 from provisioning.benchmarks.saves import SIZE
 from provisioning.benchmarks.saves_beside import save_beside
@@ -27,6 +32,7 @@ from provisioning.load.target import Target
 MOST_SECONDS, MOST_MILLISECONDS = 60, 100
 MOST_SECONDS_OF_SCORES, MOST_MEGABYTES_OF_SCORES = 180, 1536
 MOST_SAVES_LOST = 2
+CHANGES = "scores/changes/?compare="
 # That of the worker with such jobs: `scan_nice` of roles/worker.
 NICE = 10
 
@@ -45,11 +51,12 @@ def main() -> int:
         first = _time_roll_ups(application)["everything"]
         scores = _time_scores(application)
         application.manage("roll_up_rates")
+        earlier = add_earlier_wave(application)
         details, codes = application.open_rehearsal(
             "--name=saves", f"--respondents={options.students}", *SIZE
         )
         with served(application, "--workers=2") as target:
-            pages = _time_pages(application, target)
+            pages = _time_pages(application, target, earlier)
             saves = save_beside(
                 lambda: _score(application)["seconds"],
                 name="calculation",
@@ -68,6 +75,9 @@ def main() -> int:
         "scores_seconds": round(scores["seconds"], 1),
         "scores_memory_mb": scores["memory_mb"],
         "page_ms": round(milliseconds, 1),
+        "changes_page_ms": round(
+            next(time for path, time in pages.items() if CHANGES in path), 1
+        ),
         "saves_lost_percent": round(saves.lost_percent, 1),
     }
     print(json.dumps(summary))
@@ -147,7 +157,9 @@ def _time_scores(application: Application) -> dict[str, float]:
     return figures
 
 
-def _time_pages(application: Application, target: Target) -> dict[str, float]:
+def _time_pages(
+    application: Application, target: Target, earlier: int
+) -> dict[str, float]:
     [[district, school, administration]] = application.sql(
         "SELECT s.district_id, s.id, a.id FROM accounts_school s"
         " CROSS JOIN survey_administration a"
@@ -155,9 +167,9 @@ def _time_pages(application: Application, target: Target) -> dict[str, float]:
     )
     results = f"/console/results/{administration}/"
     pages = ("", f"?district={district}", f"?school={school}", "?group=grade%3A07")
-    scores = ("scores/", "scores/?sort=score-m0", "scores/rates/", "scores/changes/")
-    report = f"schools/{school}/"
-    paths = [results + page for page in (*pages, *scores, report)]
+    scores = ("scores/", "scores/?sort=score-m0", "scores/rates/", "scores/quality/")
+    others = (f"schools/{school}/", f"{CHANGES}{earlier}")
+    paths = [results + page for page in (*pages, *scores, *others)]
     found = time_pages(application, target, ["/console/results/", *paths])
     # The first preview adds up all schools, and the others find the sums.
     preview = results + "publish/preview/"

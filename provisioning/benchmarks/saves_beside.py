@@ -13,7 +13,7 @@ from provisioning.benchmarks.timed_requests import (
     figures_of,
     send_requests,
 )
-from provisioning.commands import print_table
+from provisioning.commands import Refusal, print_table
 from provisioning.load.crowd import Person
 from provisioning.load.target import Target
 
@@ -112,7 +112,9 @@ def _print_speeds(
             rows.append((kind, median, p95, f"{speeds[-1]:,.1f}"))
     print_table(("saves, ms", "median", "p95", "saves/s"), rows)
     # Also those that were never answered.
-    due = rate * sum(one.seconds for one in during)
+    due = rate * sum(one.seconds for one in during if one.seconds > 0)
+    if not due:
+        raise Refusal(f"The {name} ran after the saves; try again with more people")
     answered = sum(len(one.replies) for one in during)
     saves = SavesBeside(speeds[0], speeds[1], 100 * (1 - answered / due))
     print(

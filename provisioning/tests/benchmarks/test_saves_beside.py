@@ -11,6 +11,7 @@ import yaml
 from provisioning.benchmarks import results, saves_beside
 from provisioning.benchmarks.saves_beside import SavingRound, save_beside
 from provisioning.benchmarks.timed_requests import TimedReply
+from provisioning.commands import Refusal
 from provisioning.environment import ROLES
 
 
@@ -19,6 +20,13 @@ def test_replies_count_for_the_seconds_in_which_they_were_answered():
     found = SavingRound.of(replies, 1.0, 2.0)
     assert [each.sent for each in found.replies] == [0.9, 1.0, 1.3]
     assert found.seconds == 1.0
+
+
+def test_a_job_that_runs_after_the_saves_ends_in_a_sentence():
+    replies = [TimedReply(0.5, 1, 0)]
+    alone, during = SavingRound.of(replies, 0, 1), SavingRound.of(replies, 2, 3)
+    with pytest.raises(Refusal, match="The roll-up ran after the saves"):
+        saves_beside._print_speeds("roll-up", [alone], [during], 0.1)
 
 
 @pytest.fixture

@@ -1,0 +1,28 @@
+"""The earlier wave of `provisioning/measure_results` has something to compare."""
+
+from __future__ import annotations
+
+import pytest
+from django.urls import reverse
+
+from accounts.tests.conftest import staff  # noqa: F401
+from accounts.tests.logging_in import log_in
+from provisioning.benchmarks.answered_survey import ADD_EARLIER_WAVE
+from reports.tests.console.scores.conftest import fall, survey  # noqa: F401
+from survey.models import Administration
+
+pytestmark = pytest.mark.django_db
+
+
+def test_the_page_of_changes_compares_all_schools(client, staff, fall):  # noqa: F811
+    Administration.objects.filter(pk=fall.pk).update(name="measured")
+    exec(ADD_EARLIER_WAVE, {})  # noqa: S102
+    earlier = Administration.objects.get(name="earlier")
+    log_in(client, staff.state)
+    page = client.get(
+        reverse("scores_changes", args=[fall.pk]), {"compare": earlier.pk}
+    ).context["page"]
+    assert page.compared == earlier
+    # Washington is below its threshold in both waves.
+    assert {one.line.name for one in page.changed} == {"Lincoln", "Roosevelt"}
+    assert any(one.change for one in page.changed)
