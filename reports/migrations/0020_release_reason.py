@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("reports", "0017_essential_errors")]
+    dependencies = [("reports", "0019_provenance_of_results")]
 
     operations = [
         migrations.AddField(
