@@ -209,8 +209,9 @@ class Scenario:
         roll_up()
         for administration in Administration.objects.filter(scoring__isnull=False):
             roll_up_results(administration)
-        # Nothing is hidden, and enough people finished for reports of the schools.
-        ResultsRollUp.objects.update(hidden_as_of=F("as_of"))
+        # Nothing is hidden, and enough people finished for reports of the schools. The
+        # counting stopped sharing, because the administrations are still open.
+        ResultsRollUp.objects.update(hidden_as_of=F("as_of"), shared_at=F("as_of"))
         SchoolRate.objects.update(
             eligible=20, at_opening=20, started=20, finished=20, needed=10
         )
