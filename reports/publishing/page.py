@@ -5,7 +5,6 @@ Nothing here reads results: only what was published, or what a preview would pub
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,6 +17,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from reports.console.results.charts import ChartPage, chart_pages
+from reports.console.results.sentences import isolated
 from reports.publishing.freezing import (
     MEANS_OF_MEASURES,
     SUMS_OF_SCHOOLS,
@@ -127,9 +127,9 @@ class PublicPage:
         labels: list[str] = []
         for place in self.places:
             name = name_of(place)
-            while isolated(name, self.direction) in labels:
+            while isolated(name) in labels:
                 name = others[place.level] % {"name": name}
-            labels.append(isolated(name, self.direction))
+            labels.append(isolated(name))
         return labels
 
     @property
@@ -329,17 +329,6 @@ def name_of(place: Content) -> str:
 
 def without_directions(name: str) -> str:
     return name.translate(DIRECTIONS)
-
-
-def isolated(name: str, direction: str) -> str:
-    """Return a name that does not change the order of the text around it.
-
-    In isolates of Unicode if letters of it run in the other direction.
-    """
-    other = ("L",) if direction == "rtl" else ("R", "AL")
-    if any(unicodedata.bidirectional(letter) in other for letter in name):
-        return f"\u2068{name}\u2069"
-    return name
 
 
 def labels_of(frame: Frame) -> Iterator[tuple[str, str, Mapping[str, str]]]:

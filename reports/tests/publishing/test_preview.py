@@ -51,7 +51,7 @@ def test_a_school_is_read_alone_once_the_sums_are_known(
     staff, fall, more_schools, more, django_assert_num_queries
 ):
     more_schools(fall, more)
-    with django_assert_num_queries(3 + 7):
+    with django_assert_num_queries(3 + 8):
         preview_of(fall).places("state", 0)
     with django_assert_num_queries(3 + 6):
         found = preview_of(fall).places("school", staff.lincoln.pk)
