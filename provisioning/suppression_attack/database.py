@@ -31,6 +31,8 @@ from reports.thresholds import needed
 from survey.models import Administration, PublishedSurvey, Role, Survey
 
 LEVELS = GroupResults.Level
+# Of an item, the people who are in none of its columns.
+REST = "rest"
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Stored:
     # Of the positions in the hierarchy's tree and columns.
     places: Sequence[Place]
     groups: Sequence[tuple[str, str]]
-    # Item -> what its categories count; "rest" did not reach it.
+    # Item -> what its categories count.
     categories: dict[str, list[Column]]
 
     @classmethod
@@ -57,8 +59,12 @@ class Stored:
         for name, counts in tables.items.items():
             columns = _columns_of(tables, name)
             # Everybody may know that an item is always applicable or reached.
-            answers = np.array([column.kind == "value" for column in columns])
-            chosen = np.asarray(counts.any(axis=(0, 1)) | answers)
+            optional = [
+                column.kind == "not applicable"
+                or (column.value == REST and len(columns) > 2)
+                for column in columns
+            ]
+            chosen = np.asarray(counts.any(axis=(0, 1)) | ~np.array(optional))
             items[name] = counts[:, :, chosen].astype(np.int64)
             categories[name] = [
                 column for column, kept in zip(columns, chosen, strict=True) if kept
@@ -79,7 +85,7 @@ def _columns_of(tables: ResultTables, name: str) -> list[Column]:
     item, _, option = name.partition(" ")
     layout = tables.arrays.layout
     columns = [column for column in layout.columns if column.item == item]
-    rest = Column(item, "answered", "rest")
+    rest = Column(item, "answered", REST)
     if option:
         return [*(one for one in columns if one.value == option), rest]
     measured = next(one.measured for one in layout.items if one.name == item)

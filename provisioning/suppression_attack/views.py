@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from accounts.models import School, User
 from accounts.permissions import Permissions
-from provisioning.suppression_attack.database import Stored
+from provisioning.suppression_attack.database import REST, Stored
 from reports.console.results.page import places_to_compare
 from reports.models import GradeRate
 from reports.publishing.freezing import Freezer
@@ -23,8 +23,7 @@ from reports.results.counting import GRADE
 from reports.results.reading import LEVELS, ItemDistribution
 from reports.results.visible import Place, VisibleGroup, visible_groups
 from reports.results.wholes import figures_for
-from reports.suppression.results import counted_schools
-from reports.suppression.tables import EVERYONE
+from reports.suppression.tables import EVERYONE, Mask, PlaceTree
 from reports.thresholds import ThresholdState
 from reports.visible_rates import (
     grade_lines,
@@ -245,7 +244,7 @@ def _numbers(
     known = {
         column: _number(item, column.kind, column.value)
         for column in stored.categories[table]
-        if column.value != "rest"
+        if column.value != REST
     }
     rest = base - sum(known.values())
     return tuple(known.get(column, rest) for column in stored.categories[table])
@@ -282,6 +281,15 @@ def _rates(
                 column = stored.groups.index(group)
                 numbers = (of_grade.started,)
                 yield Figure(frozenset([own]), column, PEOPLE, numbers, True)
+
+
+def counted_schools(tree: PlaceTree, counted: Mask, place: int) -> list[int]:
+    """Return the schools whose people are in a place's figures by an attribute."""
+    children = tree.children(place)
+    if not len(children):
+        return [place]
+    parts = children[counted[children]].tolist()
+    return [school for part in parts for school in counted_schools(tree, counted, part)]
 
 
 def schools_without_report(stored: Stored) -> set[int]:

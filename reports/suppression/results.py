@@ -23,7 +23,7 @@ The rules:
 * If this would leave out too many people, the schools of this district are not shown
   by this attribute at all, and the district's figures have all schools that are not
   hidden themselves. What is then known of a school's groups is only what both totals
-  say.
+  say. If a group of the district is too small, the district shows none.
 * A hidden place shows none of its groups, and no place below it.
 
 Percentages and response rates are hidden with the group or item that they belong to,
@@ -147,6 +147,7 @@ def hide_attribute(
     hidden, counted = decision.groups, decision.counted[:, number]
     attribute = np.array(groups.attributes[number])
     people = groups.people[:, attribute].copy()
+    too_small = groups.too_small(minimum)[:, attribute]
     for place in range(len(tree) - 1, ROOT, -1):
         if hidden[place, EVERYONE]:
             # Also groups with nobody: which these are tells about the place.
@@ -163,19 +164,15 @@ def hide_attribute(
                 counted[children] = ~hidden[children, EVERYONE]
                 decision.undivided[place, number] = True
             people[place] = people[children[counted[children]]].sum(axis=0)
-        small = (people[place] > 0) & (people[place] < minimum)
-        if not len(children):
-            small = groups.too_small(minimum)[place, attribute]
-        if small.any():
-            # What each school's number of people allows. Where schools are shown by
-            # the attribute more is known, but then nothing is hidden here.
-            schools = counted_schools(tree, counted, place)
-            everyone = groups.people[schools][:, [EVERYONE]]
-            most = np.minimum(groups.most_people[schools][:, attribute], everyone)
-            least = np.maximum(0, everyone - (most.sum(axis=1, keepdims=True) - most))
-            limits = least.sum(axis=0), most.sum(axis=0)
+            small = (people[place] > 0) & (people[place] < minimum)
+            # The schools' own totals tell too much about a few hidden groups.
+            hidden[place, attribute] |= small.any()
+        elif too_small[place].any():
+            everyone = groups.people[place, EVERYONE]
+            most = np.minimum(groups.most_people[place, attribute], everyone)
+            least = np.maximum(0, everyone - (most.sum() - most))
             hidden[place, attribute] = hide_people(
-                people[place], limits, minimum, small
+                people[place], (least, most), minimum, too_small[place]
             )
         counted[place] = not hidden[place, attribute].any()
 
@@ -205,61 +202,24 @@ def hide_item(
     decision.counted_items[name] = counted
     published = decision.published(tree, groups, counts, name)
     people = published.sum(axis=2)
-    for number, attribute in enumerate(map(list, groups.attributes)):
+    for attribute in map(list, groups.attributes):
         rows = hidden[:, attribute]
         is_partly_hidden = rows.any(axis=1) & ~hidden[:, EVERYONE]
         is_partly_hidden &= (~rows & (people[:, attribute] > 0)).any(axis=1)
         for place in np.flatnonzero(is_partly_hidden).tolist():
-            limits = None
-            if decision.undivided[place, number]:
-                schools = counted_schools(tree, counted[:, number], place)
-                limits = limits_by_schools(counts[schools], attribute)
             hidden[place, attribute] = hide_parts(
-                people[place, attribute],
-                published[place, attribute],
-                rows[place],
-                limits,
+                people[place, attribute], published[place, attribute], rows[place]
             )
 
 
-def counted_schools(tree: PlaceTree, counted: Mask, place: int) -> list[int]:
-    """Return the schools whose people are in a place's figures by an attribute."""
-    children = tree.children(place)
-    if not len(children):
-        return [place]
-    parts = children[counted[children]].tolist()
-    return [school for part in parts for school in counted_schools(tree, counted, part)]
-
-
-def limits_by_schools(
-    counts: Integers, attribute: list[int]
-) -> tuple[Integers, Integers]:
-    """Return the least and most of each count [part, category] that schools allow.
-
-    Everybody knows what all people of each school answered, and some know how many
-    people there are in its groups.
-    """
-    parts = counts[:, attribute].sum(axis=2, keepdims=True)
-    everyone = counts[:, [EVERYONE]]
-    others = everyone.sum(axis=2, keepdims=True) - everyone
-    least = np.maximum(0, parts - others).sum(axis=0)
-    return least, np.minimum(parts, everyone).sum(axis=0)
-
-
-def hide_parts(
-    people: Integers,
-    counts: Integers,
-    hidden: Mask,
-    limits: tuple[Integers, Integers] | None = None,
-) -> Mask:
+def hide_parts(people: Integers, counts: Integers, hidden: Mask) -> Mask:
     """Return which parts of a shown sum hide an item, `hidden` ones among them.
 
-    `counts` are [part, category], and `limits` their known least and most. The part
-    that leaves the fewest narrow counts is hidden next; of several, the smallest.
+    `counts` are [part, category]. The part that leaves the fewest narrow counts is
+    hidden next; of several, the smallest.
     """
     hidden = hidden.copy()
-    if limits is None:
-        limits = np.zeros_like(counts), people[:, None] * np.ones_like(counts)
+    limits = np.zeros_like(counts), people[:, None] * np.ones_like(counts)
     wanted = widths(counts, limits, people > 0)
     while hidden.any() and narrow_counts(counts, limits, hidden, wanted):
         best: tuple[int, int, int] | None = None

@@ -88,6 +88,19 @@ def test_schools_show_no_grades_if_too_many_people_would_be_left_out():
     assert (decision.published(tree, groups, groups.people) == groups.people).all()
 
 
+@pytest.mark.parametrize(("small", "shows_grades"), [(4, True), (2, False)])
+def test_a_district_of_undivided_schools_shows_all_grades_or_none(small, shows_grades):
+    # Twelve or six people of the district are in the fourth grade.
+    schools = [[small, 30, 40], [small, 35, 45], [small, 60, 70]]
+    tree, groups, items = tables(schools, [even(schools)])
+    decision = decide(tree, groups, items)
+    assert decision.undivided[DISTRICT].all()
+    assert decision.groups[LINCOLN:, FOURTH:].all()
+    grades = decision.groups[DISTRICT, FOURTH:]
+    assert grades.tolist() == [not shows_grades] * 3
+    assert (decision.items["item_0"][DISTRICT, FOURTH:] == grades).all()
+
+
 def test_large_groups_are_all_shown():
     schools = [[24, 30, 40], [25, 35, 45]]
     tree, groups, items = tables(schools, [even(schools)])
