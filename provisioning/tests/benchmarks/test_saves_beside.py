@@ -24,7 +24,7 @@ def test_replies_count_for_the_seconds_in_which_they_were_answered():
 
 def test_a_job_that_runs_after_the_saves_ends_in_a_sentence():
     replies = [TimedReply(0.5, 1, 0)]
-    alone, during = SavingRound.of(replies, 0, 1), SavingRound.of(replies, 2, 3)
+    alone, during = SavingRound.of(replies, 0, 1), SavingRound.of(replies, 2, 1)
     with pytest.raises(Refusal, match="The roll-up ran after the saves"):
         saves_beside._print_speeds("roll-up", 1, [alone], [during], 0.1)
 
