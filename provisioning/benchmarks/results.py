@@ -49,8 +49,9 @@ def main() -> int:
             measures=options.measures,
         )
         first = _time_roll_ups(application)["everything"]
-        scores = _time_scores(application)
+        # They decide which schools have a report, and so count in larger places.
         application.manage("roll_up_rates")
+        scores = _time_scores(application)
         earlier = add_earlier_wave(application)
         details, codes = application.open_rehearsal(
             "--name=saves", f"--respondents={options.students}", *SIZE
