@@ -29,8 +29,8 @@ class Denominator(models.TextChoices):
     COUNT = "count", gettext_lazy("Count: anyone with a school's open code")
 
 
-# The usual number of people below which statistics offices show no cell.
-MINIMUM_GROUP = 5
+# The number of people below which state report cards usually show no cell.
+MINIMUM_GROUP = 10
 MAX_MINIMUM_GROUP = 100
 # Long enough to remind schools on two mornings.
 CLOSES_SOON = timedelta(days=2)

@@ -206,7 +206,10 @@ def test_the_error_of_an_essential_tells_nothing_of_one_person(
     found = {}
     for name, person, other in (("one", 0, 0), ("another", 1, 0)):
         fall = closed(
-            published(version=name), name, role=["student", "teacher"][person]
+            published(version=name),
+            name,
+            role=["student", "teacher"][person],
+            minimum_group=5,
         )
         take_part(fall, staff.lincoln, answered_by_one_in_both(person, other))
         take_part(fall, staff.roosevelt, simulated(60, 1))

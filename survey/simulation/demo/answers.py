@@ -20,6 +20,8 @@ from survey.models import Role
 
 Wire = str | list[str] | None
 
+# Of its administrations: with the usual one, schools of 40 people would show little.
+MINIMUM_GROUP = 5
 COMMENTS = Path(__file__).with_name("comments.csv")
 
 # These option sets are ordered from least to most; the others have no order.

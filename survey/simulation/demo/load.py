@@ -34,7 +34,12 @@ from survey.models import (
 )
 from survey.rosters.apply import import_roster
 from survey.rosters.file_reader import open_table
-from survey.simulation.demo.answers import DemoPerson, scales_of, seeded_random
+from survey.simulation.demo.answers import (
+    MINIMUM_GROUP,
+    DemoPerson,
+    scales_of,
+    seeded_random,
+)
 from survey.simulation.demo.emails import STATE, plan_teachers_emails
 from survey.simulation.demo.feed import add_feed
 from survey.simulation.demo.history import start_time
@@ -158,6 +163,7 @@ def load_waves(now: datetime) -> None:
                 coordinators_see_finished=role == Role.STUDENT,
                 # So that visitors can try a panel export.
                 joins_waves=True,
+                minimum_group=MINIMUM_GROUP,
             )
             path = FOLDER / f"{name}.csv"
             with path.open("rb") as file, open_table(file) as table:

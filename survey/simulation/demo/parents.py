@@ -24,6 +24,7 @@ from survey.open_codes.lookup import find_open_code
 from survey.open_codes.starts import begin, new_form
 from survey.school_counts.changes import supply_count
 from survey.simulation.demo.answers import (
+    MINIMUM_GROUP,
     DemoPerson,
     Scale,
     scales_of,
@@ -75,6 +76,7 @@ def load_parents(
         closes_at=closes_at,
         wave=wave,
         denominator=Denominator.COUNT,
+        minimum_group=MINIMUM_GROUP,
     )
     students = Respondent.objects.filter(
         administration__wave=wave, administration__role=Role.STUDENT

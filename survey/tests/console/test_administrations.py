@@ -784,7 +784,7 @@ def test_no_administration_has_a_smaller_group_than_the_settings_require(
 
 def test_the_minimum_group_of_exports_is_a_setting(client, staff, published):
     log_in(client, staff.state)
-    assert client.get(NEW).context["form"]["minimum_group"].value() == 5
+    assert client.get(NEW).context["form"]["minimum_group"].value() == 10
     refused = errors(client.post(NEW, form_for(published, minimum_group="0")))
     assert "Enter a whole number from 1 to 100." in refused
     client.post(NEW, form_for(published, minimum_group="8"))

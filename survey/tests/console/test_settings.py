@@ -126,7 +126,7 @@ def test_thresholds_are_whole_percentages(staff, typed):
 
 def test_a_district_protects_more_people_than_the_state_and_never_fewer(staff):
     state, dana = log_in(Client(), staff.state), log_in(Client(), staff.dana)
-    assert '5 people <span class="hint">(default)</span>' in text_of(state, address())
+    assert '10 people <span class="hint">(default)</span>' in text_of(state, address())
     state.post(f"{address()}minimum-group/", {"minimum_group": "10"})
     riverside = f"{address(staff.riverside)}minimum-group/"
     refused = dana.post(riverside, {"minimum_group": "9"})
