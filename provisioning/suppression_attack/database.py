@@ -50,7 +50,7 @@ class Stored:
 
     @classmethod
     def of(cls, administration: Administration) -> Stored | None:
-        """Read the tables of a database; None if nobody has answered."""
+        """Read the stored tables of an administration; None without answers."""
         tables = tables_of(administration)
         if tables is None:
             return None
@@ -132,7 +132,7 @@ def store(hierarchy: Hierarchy, published: PublishedSurvey, name: str) -> Stored
 
 
 def published_survey() -> PublishedSurvey:
-    """Create a survey whose definition no page of results reads."""
+    """Create an empty survey, because figures are read without its definition."""
     survey = Survey.objects.create(name="attacked", version="1")
     return PublishedSurvey.objects.create(
         digest="0" * 64, survey=survey, definition="{}"
@@ -164,7 +164,7 @@ def _group_names(hierarchy: Hierarchy) -> list[tuple[str, str]]:
 
 
 def _layout_of(hierarchy: Hierarchy) -> Layout:
-    """Make the last category people who skipped the item, all others answers."""
+    """Return columns in which the last category counts skipped items."""
     items, columns = [], []
     for name, counts in hierarchy.items.items():
         options = tuple(str(value) for value in range(counts.shape[2] - 1))
@@ -230,7 +230,7 @@ def _store_rates(
     places: Sequence[Place],
     groups: Sequence[tuple[str, str]],
 ) -> None:
-    """Store what response rates tell: everybody who started has answered something."""
+    """Store response rates, in which all who started have answered."""
     people, invited = hierarchy.groups.people, hierarchy.groups.invited
     finished = people if hierarchy.finished is None else hierarchy.finished
     schools, grades = [], []

@@ -35,7 +35,7 @@ Cell = tuple[int, int, int]
 def attack_readers(
     stored: Stored, generator: np.random.Generator, *, unprotected: bool
 ) -> Counter[str]:
-    """Attack as the public, and as a coordinator who reads public pages as well.
+    """Attack with the knowledge of the public, and of a coordinator beside that.
 
     The coordinator has one school or two, with reports if there are such. Without
     protection, everyone's answers to one item are attacked.
@@ -275,7 +275,7 @@ class ReaderAttack:
 
     @property
     def least(self) -> Integers:
-        """Somebody is in a hidden group, because 0 is shown."""
+        """Return the lower bounds: 1 in a hidden group, because 0 would be shown."""
         found = np.zeros(len(self.unknowns), dtype=np.int64)
         if self.table:
             return found

@@ -53,7 +53,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class View:
-    """What a reader is shown, and the schools whose results the reader may see."""
+    """The figures that a reader sees, and the schools whose results these are."""
 
     figures: list[Figure]
     own: frozenset[int]
@@ -182,7 +182,7 @@ def _of_place(
 
 
 def _counted(stored: Stored, place: int, column: int, table: str) -> list[int]:
-    """Return the schools whose people are in a stored figure."""
+    """Return the schools that a stored figure adds up."""
     tree, decision = stored.hierarchy.tree, stored.decision
     if column == EVERYONE:
         return _schools_below(stored, place)
@@ -284,7 +284,7 @@ def _rates(
 
 
 def counted_schools(tree: PlaceTree, counted: Mask, place: int) -> list[int]:
-    """Return the schools whose people are in a place's figures by an attribute."""
+    """Return the schools that a figure by an attribute adds up."""
     children = tree.children(place)
     if not len(children):
         return [place]

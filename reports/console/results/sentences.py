@@ -61,7 +61,7 @@ def sentence(kind: ChartKind, rows: Sequence[ChartRow], on_scale: int) -> str:
 
 def isolated(text: str) -> str:
     """Keep a text of the other direction from moving the words around it."""
-    if text.startswith(ISOLATE):
+    if text.startswith(ISOLATE) and text.find(END) == len(text) - 1:
         return text
     has_right_to_left = any(
         unicodedata.bidirectional(letter) in ("R", "AL") for letter in text

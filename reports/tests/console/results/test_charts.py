@@ -9,6 +9,7 @@ from django.template.loader import render_to_string
 from django.utils import timezone, translation
 
 from reports.console.results.charts import chart_pages
+from reports.console.results.sentences import isolated
 from reports.results.reading import ItemDistribution
 from reports.results.visible import VisibleGroup
 
@@ -209,3 +210,18 @@ def test_arabic_answers_are_marked_and_do_not_move_the_words_around_them():
 def test_an_answer_without_a_label_is_called_by_its_value():
     survey = definition(["", "Two"])
     assert chart(survey, {"Lincoln": group(3, 1)}).columns[0].text == "1"
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("Lincoln", "\u2068Lincoln\u2069"),
+        ("\u2068Lincoln\u2069", "\u2068Lincoln\u2069"),
+        # Names come from rosters, and may open or close an isolate themselves.
+        ("\u2068Lincoln", "\u2068\u2068Lincoln\u2069"),
+        ("\u2068Lin\u2069coln\u2069", "\u2068\u2068Lin\u2069coln\u2069\u2069"),
+    ],
+)
+def test_a_name_of_the_other_direction_is_isolated_once(name, found):
+    with translation.override("ar"):
+        assert isolated(name) == found
