@@ -15,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import IO
 
+from provisioning.calibration import slowness
 from provisioning.commands import ROOT, Stopped, run_command, step
 from provisioning.environment import (
     PRODUCTION,
@@ -167,7 +168,8 @@ class PytestRun:
         self.environment = {
             **os.environ,
             "GROUNDSWELL_TEST_SERVERS": ":".join(map(str, servers)),
-            "GROUNDSWELL_TEST_PROCESSES": str(processes),
+            # Measured once, before the first of them starts.
+            "GROUNDSWELL_TEST_PATIENCE": f"{slowness() * processes:.1f}",
         }
         self.stack = ExitStack()
         # What runs beside others prints its lines when it is asked for them.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import gc
 import os
-import time
 from collections.abc import Callable, Generator
 from pathlib import Path
 
@@ -15,9 +14,14 @@ from _pytest import runner
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
-# The longest files first: started last, one of them would keep one process
-# busy while the others have nothing left to do.
+from provisioning.calibration import slowness
+
+# The longest files first, and those that mostly wait: started last, one of them
+# would keep one process busy while the others have nothing left to do.
 LONGEST = (
+    "settings/tests/infrastructure/test_time_limit.py",
+    "survey/tests/taking/test_unreplicated_commits.py",
+    "survey/tests/rosters/feeds/test_sftp.py",
     "settings/tests/test_access_matrix.py",
     "provisioning/tests/test_demo.py",
     "survey/tests/browser/",
@@ -31,28 +35,12 @@ LONGEST = (
 )
 # Files whose tests take long and have nothing in common.
 SHARED = ("settings/tests/test_access_matrix.py",)
-# Seconds that `calibrate` takes on a quiet machine of two 3 GHz cores: long
-# enough for other processes to get their turns meanwhile.
-REFERENCE = 0.3
-
-
-def calibrate() -> float:
-    """Return how many times slower than the reference this machine is now."""
-    started = time.perf_counter()
-    total = 0
-    for number in range(6_000_000):
-        total += number
-    return (time.perf_counter() - started) / REFERENCE
 
 
 def pytest_configure(config: pytest.Config) -> None:
     # Worker processes and the programs that tests start inherit it.
-    if "GROUNDSWELL_TEST_PATIENCE" not in os.environ:
-        # `provisioning/test` says how many run side by side.
-        processes = int(os.environ.get("GROUNDSWELL_TEST_PROCESSES", "2"))
-        os.environ["GROUNDSWELL_TEST_PATIENCE"] = (
-            f"{max(1.0, calibrate()) * processes:.1f}"
-        )
+    # `provisioning/test` has set it, because it knows how many run side by side.
+    os.environ.setdefault("GROUNDSWELL_TEST_PATIENCE", f"{2 * slowness():.1f}")
 
     # A slow machine is no defect of the code under test.
     hypothesis.settings.register_profile(

@@ -7,8 +7,11 @@ from playwright.sync_api import Page
 
 def choose_action(page: Page, name: str) -> None:
     """Open the menu "More actions" of a page, and follow one of its links."""
-    page.locator(".menu > summary", has_text="More actions").click()
-    page.locator(".menu-panel").get_by_role("link", name=name).click()
+    # The page before may have such a menu too, without this link.
+    link = page.get_by_role("link", name=name, include_hidden=True)
+    menu = page.locator(".menu", has_text="More actions", has=link)
+    menu.locator("summary").click()
+    menu.get_by_role("link", name=name).click()
 
 
 def navigate(page: Page, name: str) -> None:

@@ -143,6 +143,8 @@ def begin_on(context, respondent: Respondent) -> Page:
     page.fill("#code", code_of(respondent))
     page.click("button[type=submit]")
     page.wait_for_selector("#page section.page, .reviewed")
+    # Another address would be given up while this one is loading.
+    page.wait_for_load_state()
     return page
 
 
