@@ -153,7 +153,9 @@ class Cluster:
 
     def heal(self) -> None:
         for host in self.databases:
+            host.speed_up_disk()
             host.empty_disk()
+            host.shift_clock(0)
             host.reconnect()
             host.resume()
 

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +26,8 @@ MODULE = "provisioning.failover_drill.load"
 # Within which another host has to be the primary; else the fault did not make
 # it fail, or nobody could take over.
 FAILOVER_SECONDS = 45.0
+# As long a fault that should change nothing is watched: longer than a lease.
+UNNOTICED_SECONDS = 12.0
 RECOVERY_SECONDS = 90.0
 # Saving has recovered when it succeeded in each of so many seconds.
 STEADY = 3
@@ -134,12 +137,13 @@ class Drill:
         host = self.cluster.primary()
         if host is None:
             raise Refusal("There is no primary before the fault")
-        self._fail(fault, host)
-        if fault.is_repeated and (successor := self.cluster.primary()):
-            self.cluster.heal()
-            # Its member of etcd is back, PostgreSQL is not yet.
-            time.sleep(CALM)
-            self._fail(fault, successor)
+        self._fail(fault.name, fault.inject, host, fails_over=fault.fails_over)
+        if fault.then and (primary := self.cluster.primary()):
+            if fault.heals_first:
+                self.cluster.heal()
+                # Its member of etcd is back, PostgreSQL is not yet.
+                time.sleep(CALM)
+            self._fail(fault.name, fault.then, primary)
         began = time.monotonic()
         self.cluster.heal()
         self.is_whole = self.cluster.becomes_whole()
@@ -147,17 +151,25 @@ class Drill:
         print(f"{self.changes():>4} {self.failovers[-1].line()}", flush=True)
         time.sleep(CALM)
 
-    def _fail(self, fault: Fault, host: Host) -> None:
-        failover = Failover(fault.name, time.time(), host.name)
+    def _fail(
+        self,
+        name: str,
+        inject: Callable[[Cluster, Host], None],
+        host: Host,
+        *,
+        fails_over: bool = True,
+    ) -> None:
+        failover = Failover(name, time.time(), host.name)
         self.failovers.append(failover)
-        fault.inject(self.cluster, host)
+        inject(self.cluster, host)
         others = [each for each in self.cluster.databases if each is not host]
 
         def successor() -> Host | None:
             primaries = [each for each in others if each.query(IS_PRIMARY) == (True,)]
             return primaries[0] if primaries else None
 
-        if wait_until(successor, seconds=FAILOVER_SECONDS, pause=0.2):
+        seconds = FAILOVER_SECONDS if fails_over else UNNOTICED_SECONDS
+        if wait_until(successor, seconds=seconds, pause=0.2):
             found = successor()
             failover.successor = found.name if found else ""
         if wait_until(self.load.is_steady, seconds=RECOVERY_SECONDS, pause=0.2):

@@ -14,14 +14,24 @@ if TYPE_CHECKING:
     from provisioning.failover_drill.cluster import Cluster
     from provisioning.failover_drill.host import Host
 
+HOUR = 3600
+
 
 @dataclass(frozen=True)
 class Fault:
     name: str
     description: str
     inject: Callable[[Cluster, Host], None]
-    # Then the next primary too, while the first one comes back.
-    is_repeated: bool = False
+    # Whether another host has to become the primary.
+    fails_over: bool = True
+    # What happens to the primary of then, once saves have succeeded again.
+    then: Callable[[Cluster, Host], None] | None = None
+    # After the first host has come back; else in its state.
+    heals_first: bool = False
+
+
+def kill(_: Cluster, host: Host) -> None:
+    host.kill()
 
 
 def partition(cluster: Cluster, host: Host) -> None:
@@ -39,7 +49,7 @@ def partition_unprotected(cluster: Cluster, host: Host) -> None:
 
 
 FAULTS = (
-    Fault("kill", "every program of the host is killed", lambda _, host: host.kill()),
+    Fault("kill", "every program of the host is killed", kill),
     Fault(
         "crash",
         "PostgreSQL is killed; Patroni and etcd live",
@@ -51,10 +61,35 @@ FAULTS = (
     Fault("isolation", "nobody is reached", lambda _, host: host.disconnect()),
     Fault("full disk", "the host's disk is full", lambda _, host: host.fill_disk()),
     Fault(
+        "slow disk",
+        "each flush of the host's disk takes 3 s",
+        lambda _, host: host.slow_down_disk(3),
+    ),
+    Fault(
+        "stuck disk",
+        "each flush of the host's disk takes 60 s",
+        lambda _, host: host.slow_down_disk(60),
+    ),
+    Fault(
+        "clock ahead",
+        "the host's clock jumps an hour ahead, then the primary is killed",
+        lambda _, host: host.shift_clock(HOUR),
+        fails_over=False,
+        then=kill,
+    ),
+    Fault(
+        "clock behind",
+        "the host's clock jumps an hour back, then the primary is killed",
+        lambda _, host: host.shift_clock(-HOUR),
+        fails_over=False,
+        then=kill,
+    ),
+    Fault(
         "twice",
         "the host is killed, and the next primary while it comes back",
-        lambda _, host: host.kill(),
-        is_repeated=True,
+        kill,
+        then=kill,
+        heals_first=True,
     ),
 )
 # Of `--control split`, without and with what protects: Patroni gives up the

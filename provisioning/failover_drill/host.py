@@ -5,19 +5,23 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import threading
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from provisioning import processes
 from provisioning.commands import Refusal, output_of, wait_until
 from provisioning.environment import PYTHON
+from provisioning.failover_drill import slow_disk
 from provisioning.installation.supervisor import Supervisor
 from provisioning.postgresql import DATABASE
+from provisioning.power_loss_images.recorded_disk import DISK, mount_disk, serve_disk
+from provisioning.shifted_clock import shift_clock
 
 USER = "postgres"
-DISK = "1500M"
+DISK_SIZE = 1500 << 20
 BALLAST = "ballast"
 PARTITION = """
 table inet partition {{
@@ -41,7 +45,11 @@ class Host:
     # Keeps the namespace while nothing else runs in it.
     holder: subprocess.Popen[bytes]
     supervisor: subprocess.Popen[bytes] | None = None
-    environment: dict[str, str] = field(default_factory=dict)
+    clock: ShiftedClock | None = None
+
+    @property
+    def disk(self) -> Path:
+        return self.folder / "disk"
 
     @classmethod
     def connected(cls, name: str, address: str, folder: Path) -> Host:
@@ -70,11 +78,10 @@ class Host:
         return output_of(self.inside(*command.split()), failing=failing, env=env)
 
     def mount_disk(self) -> None:
-        """Put the data on a file system of their own."""
-        image, data = self.folder / "disk", self.folder / "data"
-        run(f"truncate --size={DISK} {image}")
-        run(f"mkfs.ext4 -q -m 0 -E lazy_itable_init=1 {image}")
-        run(f"mount -o loop {image} {data}")
+        """Put the data on a disk of their own, whose flushes can be slow."""
+        data = self.folder / "data"
+        serve_disk(self.disk, slow_disk.__file__, DISK_SIZE)
+        mount_disk(self.disk / DISK, data)
         run(f"chown {USER}:{USER} {data}")
 
     def start(self) -> None:
@@ -84,7 +91,7 @@ class Host:
             self.inside(*command, settings),
             output=subprocess.DEVNULL,
             cwd=self.folder,
-            env={**os.environ, **self.environment},
+            env=os.environ,
         )
 
     def pids(self) -> list[int]:
@@ -133,7 +140,7 @@ class Host:
                         f"{program['group']}:{program['name']}", False
                     )
 
-    # Network and disk
+    # Network, disk and clock
 
     def partition(self, addresses: list[str]) -> None:
         """Drop all packets from and to these addresses."""
@@ -166,6 +173,20 @@ class Host:
     def empty_disk(self) -> None:
         (self.folder / "data" / BALLAST).unlink(missing_ok=True)
 
+    def slow_down_disk(self, seconds: float) -> None:
+        """Let each flush take so long, until `speed_up_disk` also ends the last."""
+        (self.disk / slow_disk.FLUSH_SECONDS).write_text(f"{seconds}")
+
+    def speed_up_disk(self) -> None:
+        (self.disk / slow_disk.FLUSH_SECONDS).unlink(missing_ok=True)
+
+    def shift_clock(self, seconds: int) -> None:
+        """Let the host's programs read another time of day; 0: the right one."""
+        if self.clock:
+            self.clock.stop()
+            shift_clock(self.pids(), 0)
+        self.clock = ShiftedClock(self, seconds) if seconds else None
+
     # PostgreSQL, by its socket: no partition is in the way
 
     def connect(self, database: str = DATABASE) -> Any:
@@ -187,6 +208,28 @@ class Host:
             cursor.execute(f"SET statement_timeout = '2s'; {sql}")
             return cursor.fetchone()
         return None
+
+
+class ShiftedClock:
+    """Another time of day for a host's programs, also those that start later."""
+
+    def __init__(self, host: Host, seconds: int) -> None:
+        shift_clock(host.pids(), seconds)
+        self.is_over = threading.Event()
+        self.thread = threading.Thread(
+            target=self._keep, args=[host, seconds], daemon=True
+        )
+        self.thread.start()
+
+    def _keep(self, host: Host, seconds: int) -> None:
+        while not self.is_over.wait(0.05):
+            # One that waits for its disk can't be stopped now.
+            with suppress(Refusal):
+                shift_clock(host.pids(), seconds)
+
+    def stop(self) -> None:
+        self.is_over.set()
+        self.thread.join()
 
 
 def run(command: str) -> None:

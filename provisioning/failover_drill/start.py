@@ -45,7 +45,7 @@ NAMESPACES = (
     *("--fork", "--kill-child", "--mount-proc"),
     *("sh", "-c", '"$@"; exit $?', "sh"),
 )
-PACKAGES = ("failover", "haproxy", "worker", "firewall")
+PACKAGES = ("failover", "haproxy", "worker", "firewall", "power_loss")
 
 
 def main() -> int:

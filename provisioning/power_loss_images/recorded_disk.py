@@ -13,6 +13,9 @@ from provisioning.power_loss_images import recorder
 from provisioning.processes import start_process, stop_process
 
 SIZE = 2 << 30
+# In the folder of a disk: what it holds, and the file that stands for it.
+CONTENT = "content"
+DISK = "served/disk"
 # All blocks of the disk are written as a whole, or not at all.
 BLOCK = 4096
 FORMAT = ("mkfs.ext4", "-q", "-F", f"-b{BLOCK}", "-Jsize=32", "-Enodiscard")
@@ -22,30 +25,40 @@ FORMAT = ("mkfs.ext4", "-q", "-F", f"-b{BLOCK}", "-Jsize=32", "-Enodiscard")
 def recorded_disk(folder: Path, mounted_at: Path) -> Iterator[Path]:
     """Mount an empty ext4 over a folder; yield the log of its disk.
 
-    nbdkit serves the disk, nbdfuse shows it as a file, and a loop device on that
-    file hands over each flush of the file system. Call it in a mount namespace
-    of its own: then nothing remains of it, however this process ends.
+    Call it in a mount namespace of its own: then nothing remains of it, however
+    this process ends.
     """
-    served = folder / "served"
-    served.mkdir(parents=True)
-    with (folder / "content").open("wb") as file:
-        file.truncate(SIZE)
-    nbdfuse = ["nbdfuse", f"{served}/disk", "--command", "nbdkit", "-s"]
-    plugin = ["--exit-with-parent", "python", recorder.__file__, f"folder={folder}"]
-    with (folder / "server.log").open("wb") as output:
-        server = start_process([*nbdfuse, *plugin], output=output)
+    server = serve_disk(folder, recorder.__file__, SIZE)
     try:
-        if not wait_until((served / "disk").exists, seconds=20):
-            raise Refusal(f"nbdfuse: {(folder / 'server.log').read_text().strip()}")
-        mount_disk(served / "disk", mounted_at)
+        mount_disk(folder / DISK, mounted_at)
         try:
             yield folder / "log"
         finally:
             output_of(["umount", mounted_at], failing="The disk stays mounted")
     finally:
-        subprocess.run(["umount", served], capture_output=True)
+        subprocess.run(["umount", (folder / DISK).parent], capture_output=True)
         stop_process(server)
-        os.unlink(folder / "content")
+        os.unlink(folder / CONTENT)
+
+
+def serve_disk(folder: Path, plugin: str, size: int) -> subprocess.Popen[bytes]:
+    """Make a disk of which a plugin of nbdkit sees each request.
+
+    nbdkit serves the disk, nbdfuse shows it as a file, and a loop device on that
+    file hands over each flush of the file system.
+    """
+    served = folder / DISK
+    served.parent.mkdir(parents=True)
+    with (folder / CONTENT).open("wb") as file:
+        file.truncate(size)
+    nbdfuse = ["nbdfuse", str(served), "--command", "nbdkit", "-s"]
+    options = ["--exit-with-parent", "python", plugin, f"folder={folder}"]
+    with (folder / "server.log").open("wb") as output:
+        server = start_process([*nbdfuse, *options], output=output)
+    if not wait_until(served.exists, seconds=20):
+        stop_process(server)
+        raise Refusal(f"nbdfuse: {(folder / 'server.log').read_text().strip()}")
+    return server
 
 
 def mount_disk(file: Path, mounted_at: Path) -> None:

@@ -1,0 +1,53 @@
+"""A flush takes as long as is asked for, and ends when the disk is well again."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from provisioning.commands import ROOT
+from provisioning.environment import PYTHON
+from provisioning.fault_injection.start import OWN_MOUNTS
+from provisioning.tests.power_loss_images.test_recorded_disk import WHY_NOT
+
+PROGRAM = """
+import os, sys, threading, time
+from pathlib import Path
+from provisioning.failover_drill import slow_disk
+from provisioning.power_loss_images.recorded_disk import DISK, mount_disk, serve_disk
+
+folder, mounted = Path(sys.argv[1]) / "disk", Path(sys.argv[1]) / "mounted"
+mounted.mkdir()
+serve_disk(folder, slow_disk.__file__, 64 << 20)
+mount_disk(folder / DISK, mounted)
+
+def seconds_of_a_flush():
+    with (mounted / "file").open("a") as file:
+        file.write("text")
+        file.flush()
+        began = time.monotonic()
+        os.fsync(file.fileno())
+        return time.monotonic() - began
+
+(folder / slow_disk.FLUSH_SECONDS).write_text("2")
+slow = seconds_of_a_flush()
+(folder / slow_disk.FLUSH_SECONDS).write_text("60")
+threading.Timer(1, (folder / slow_disk.FLUSH_SECONDS).unlink).start()
+ended = seconds_of_a_flush()
+well = seconds_of_a_flush()
+assert slow >= 2 and 0.9 < ended < 30 and well < 1, (slow, ended, well)
+"""
+
+
+@pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+def test_each_flush_is_slow_until_the_disk_is_well_again(tmp_path):
+    # In a process namespace of its own, which ends the disk's server.
+    done = subprocess.run(
+        [*OWN_MOUNTS, "--pid", "--fork", "--kill-child", PYTHON, "-c", PROGRAM]
+        + [tmp_path],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
+    assert done.returncode == 0, done.stderr
