@@ -12,7 +12,8 @@ from provisioning.failover_drill.faults import FAULTS
 from provisioning.failover_drill.start import arguments
 
 COUNTS = ["split", "never", "not_whole", "crossed", "corrupt", "unexpected"]
-COUNTS += ["duplicated", "lost", "regressions", "split_with_protection"]
+COUNTS += ["duplicated", "lost", "regressions", "lost_updates", "false_rejected"]
+COUNTS += ["split_with_protection"]
 CLEAN = dict.fromkeys(COUNTS, 0) | {"median_s": 12.0}
 
 

@@ -19,7 +19,7 @@ from provisioning.power_loss_images.recorded_disk import DISK, mount_disk, serve
 
 folder, mounted = Path(sys.argv[1]) / "disk", Path(sys.argv[1]) / "mounted"
 mounted.mkdir()
-serve_disk(folder, slow_disk.__file__, 64 << 20)
+serve_disk(folder, slow_disk.__file__, 512 << 20)
 mount_disk(folder / DISK, mounted)
 
 def seconds_of_a_flush():

@@ -73,7 +73,7 @@ def test_each_host_has_its_own_programs_only(fleet):
     }
     assert all("logs" in names for names in programs.values())
     web = {"nginx", "taking", "console", "pgbouncer", "haproxy"}
-    database = {"database", "etcd", "watch", "backup"}
+    database = {"database", "etcd", "clock", "watch", "backup"}
     assert {host: names - {"logs"} for host, names in programs.items()} == {
         "db1": database,
         "db2": database,
