@@ -90,6 +90,9 @@ def run(options: argparse.Namespace, seed: int) -> dict[str, Any]:
         "median_s": round(statistics.median(seconds), 1),
         "longest_s": round(max(seconds), 1),
         "not_whole": int(not drill.is_whole),
+        "resets": sum(
+            each.watchdog.resets for each in cluster.databases if each.watchdog
+        ),
         "never": sum(each.seconds is None for each in drill.failovers),
         "each": [
             [each.fault, each.host, each.successor, each.seconds]

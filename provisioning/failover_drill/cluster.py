@@ -11,6 +11,7 @@ from pathlib import Path
 from provisioning.commands import ROOT, Refusal, output_of, wait_until
 from provisioning.environment import PYTHON
 from provisioning.failover_drill.host import USER, Host, run
+from provisioning.failover_drill.watchdog import NAME as WATCHDOG
 from provisioning.installation.playbook import (
     ANSIBLE,
     ansible_environment,
@@ -35,8 +36,9 @@ SIZES = {
     "min_wal_size": "64MB",
     "max_slot_wal_keep_size": "512MB",
     "huge_pages": "off",
-    # A namespace has none; the role requires one under A1.
-    "patroni_watchdog": "automatic",
+    # A pipe instead of a device. The role requires one under A1 alone.
+    "patroni_watchdog_driver": "testing",
+    "patroni_watchdog_device": "{{ run }}/" + WATCHDOG,
     "failover_free_megabytes": 20,
     # One fault after another on the same host.
     "failover_pause_seconds": 30,
@@ -63,6 +65,8 @@ class Cluster:
         for name, address in DATABASES.items():
             host = Host.connected(name, address, self.folder / name)
             host.mount_disk()
+            if self.promise == "A1":
+                host.add_watchdog()
             self.databases.append(host)
         [(name, address)] = WEB.items()
         self.web = Host.connected(name, address, self.folder / name)

@@ -43,7 +43,10 @@ def suspend_patroni(cluster: Cluster, host: Host) -> None:
 
 
 def partition_unprotected(cluster: Cluster, host: Host) -> None:
-    """Partition the primary while its Patroni is suspended."""
+    """Partition the primary while its Patroni is suspended, without watchdogs."""
+    for each in cluster.databases:
+        if each.watchdog:
+            each.watchdog.is_on = False
     suspend_patroni(cluster, host)
     partition(cluster, host)
 

@@ -15,6 +15,7 @@ from provisioning import processes
 from provisioning.commands import Refusal, output_of, wait_until
 from provisioning.environment import PYTHON
 from provisioning.failover_drill import slow_disk
+from provisioning.failover_drill.watchdog import NAME, Watchdog
 from provisioning.installation.supervisor import Supervisor
 from provisioning.postgresql import DATABASE
 from provisioning.power_loss_images.recorded_disk import DISK, mount_disk, serve_disk
@@ -46,6 +47,7 @@ class Host:
     holder: subprocess.Popen[bytes]
     supervisor: subprocess.Popen[bytes] | None = None
     clock: ShiftedClock | None = None
+    watchdog: Watchdog | None = None
 
     @property
     def disk(self) -> Path:
@@ -123,9 +125,14 @@ class Host:
 
     def kill(self) -> None:
         """Kill every program as the loss of the machine would; none comes back."""
+        if self.watchdog:
+            self.watchdog.ends = None
         supervisor, *programs = self.pids()
         processes.send_signal([supervisor], signal.SIGSTOP)
         processes.kill_together(programs)
+
+    def add_watchdog(self) -> None:
+        self.watchdog = Watchdog(self.folder / "run" / NAME, self.kill)
 
     def suspend(self) -> None:
         processes.send_signal(self.pids(), signal.SIGSTOP)
