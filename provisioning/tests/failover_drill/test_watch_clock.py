@@ -9,13 +9,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, suppress
+from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jinja2 import Environment
 
-from provisioning.environment import ROLES
+from provisioning.environment import ROLES, path_of_program
 from provisioning.processes import is_alive, start_process, stop_process
 from provisioning.shifted_clock import shift_clock
 from settings.tests.patience import eventually
@@ -110,3 +112,51 @@ def test_a_host_whose_clock_is_right_goes_on_beside_a_wrong_one(host):
     # The twin: both others agree that it is this one.
     shift_clock(host.others[1:], HOUR)
     eventually(host.is_wrong)
+
+
+class Etcd:
+    """One member, asked by either protocol."""
+
+    def __init__(self, folder: Path) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            self.port = server.getsockname()[1]
+        address = f"http://127.0.0.1:{self.port}"
+        options = [f"--listen-client-urls={address}", f"--data-dir={folder}/etcd"]
+        options += [f"--advertise-client-urls={address}", "--enable-v2"]
+        # The system chooses the port, which nobody asks.
+        options += ["--listen-peer-urls=http://127.0.0.1:0"]
+        self.process = start_process(["etcd", *options], output=subprocess.DEVNULL)
+        eventually(self.is_healthy, 30)
+
+    def is_healthy(self) -> bool:
+        with suppress(OSError):
+            return self.ask("GET", "/health") == {"health": "true"}
+        return False
+
+    def ask(self, method: str, path: str, body: str = "") -> dict[str, Any]:
+        with closing(HTTPConnection("127.0.0.1", self.port, timeout=10)) as connection:
+            form = {"Content-Type": "application/x-www-form-urlencoded"}
+            connection.request(method, path, body, form if method == "PUT" else {})
+            return json.load(connection.getresponse())
+
+    def lease(self, key: str) -> Any:
+        """Return the seconds left by the second protocol; None once it has ended."""
+        return self.ask("GET", f"/v2/keys/{key}").get("node", {}).get("ttl")
+
+
+@pytest.mark.skipif(not path_of_program("etcd"), reason="etcd is not installed")
+def test_leases_follow_the_time_of_day_by_the_second_protocol_alone(tmp_path):
+    etcd = Etcd(tmp_path)
+    try:
+        granted = etcd.ask("POST", "/v3/lease/grant", '{"TTL": 60}')["ID"]
+        etcd.ask("PUT", "/v2/keys/short", "value=1&ttl=60")
+        assert etcd.lease("short") > 30
+        shift_clock([etcd.process.pid], HOUR)
+        eventually(lambda: etcd.lease("short") is None)
+        etcd.ask("PUT", "/v2/keys/long", "value=1&ttl=60")
+        shift_clock([etcd.process.pid], 0)
+        assert etcd.lease("long") > HOUR
+        by_third = etcd.ask("POST", "/v3/lease/timetolive", f'{{"ID": "{granted}"}}')
+        assert 0 < int(by_third["TTL"]) <= 60
+    finally:
+        stop_process(etcd.process)
