@@ -32,7 +32,7 @@ def main() -> int:
     options = arguments()
     seed = options.seed if options.seed is not None else secrets.randbelow(10**9)
     if options.control:
-        options.promise, options.count = "A1", 2
+        options.promise, options.count = "A1", 3
     print(f"Seed {seed}, promise {options.promise}", flush=True)
     result = run(options, seed)
     if options.record:
@@ -61,9 +61,9 @@ def run(options: argparse.Namespace, seed: int) -> dict[str, Any]:
     drill = Drill(cluster, load, random)
     protected = 0
     if options.control:
-        drill.run([PROTECTED], 1)
+        drill.run(PROTECTED, 2)
         protected = len(find_split(probe.writes))
-        drill.run([UNPROTECTED], 2)
+        drill.run([UNPROTECTED], 3)
     else:
         drill.run(faults, options.count)
     load.stop()

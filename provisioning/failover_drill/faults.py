@@ -95,9 +95,10 @@ FAULTS = (
         heals_first=True,
     ),
 )
-# Of `--control split`, without and with what protects: Patroni gives up the
-# primary that can't reach etcd. (Under A2 a commit would wait for a standby too.)
-PROTECTED = next(fault for fault in FAULTS if fault.name == "partition")
+# Of `--control split`, with and without what protects: Patroni gives up a primary
+# that can't reach etcd, and a watchdog resets the host of a silent Patroni. (Under
+# A2 a commit would wait for a standby too.)
+PROTECTED = [fault for fault in FAULTS if fault.name in ("partition", "manager")]
 UNPROTECTED = Fault(
     "unprotected", "as `partition`, without Patroni", partition_unprotected
 )
