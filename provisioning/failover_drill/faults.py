@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from provisioning.failover_drill.host import Host
 
 HOUR = 3600
+SYNCHRONOUS = """
+SELECT application_name FROM pg_stat_replication WHERE sync_state = 'sync'
+"""
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,14 @@ def partition(cluster: Cluster, host: Host) -> None:
 
 def suspend_patroni(cluster: Cluster, host: Host) -> None:
     processes.send_signal(host.patroni(), signal.SIGSTOP)
+
+
+def slow_down_standby(cluster: Cluster, host: Host) -> None:
+    """Slow down the standby for which commits wait; under A1 they wait for none."""
+    found = host.query(SYNCHRONOUS)
+    others = [each for each in cluster.databases if each is not host]
+    chosen = [each for each in others if found == (each.name,)] or others
+    chosen[0].slow_down_disk(3)
 
 
 def partition_unprotected(cluster: Cluster, host: Host) -> None:
@@ -72,6 +83,12 @@ FAULTS = (
         "stuck disk",
         "each flush of the host's disk takes 60 s",
         lambda _, host: host.slow_down_disk(60),
+    ),
+    Fault(
+        "slow standby",
+        "each flush takes 3 s on the standby for which commits wait",
+        slow_down_standby,
+        fails_over=False,
     ),
     Fault(
         "clock ahead",
