@@ -44,8 +44,10 @@ SIZES = {
     "failover_pause_seconds": 30,
 }
 IS_PRIMARY = "SELECT NOT pg_is_in_recovery()"
+# Patroni waits for any standby (*) while it chooses one, and none may take over.
 STANDBYS = """
-SELECT count(*), count(*) FILTER (WHERE sync_state IN ('sync', 'quorum'))
+SELECT count(*), count(*) FILTER (WHERE sync_state IN ('sync', 'quorum')
+    AND current_setting('synchronous_standby_names') <> '*')
 FROM pg_stat_replication WHERE state = 'streaming' AND application_name LIKE 'db%'
 """
 
