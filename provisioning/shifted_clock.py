@@ -16,7 +16,6 @@ import signal
 import struct
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -59,9 +58,13 @@ def shift_clock(pids: Iterable[int], seconds: int) -> None:
         if len(code[function.offset]) > len(function.code):
             raise Refusal(f"There is no room for another {name}")
     for pid in pids:
-        # It may have ended.
-        with suppress(OSError, StopIteration):
+        try:
             _replace(pid, code)
+        except PermissionError:
+            raise Refusal(f"Only root may shift the clock of process {pid}") from None
+        except (OSError, StopIteration):
+            # It has ended.
+            continue
 
 
 def _replace(pid: int, code: Mapping[int, bytes]) -> None:
