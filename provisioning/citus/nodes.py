@@ -24,6 +24,8 @@ FIRST_WORKER_PORT = COORDINATOR_PORT + 10
 SETTINGS = {
     "shared_preload_libraries": "citus,pg_stat_statements",
     "max_prepared_transactions": "200",
+    # Shards are moved while people write to them.
+    "wal_level": "logical",
     "max_connections": "200",
     # Each partition has its shards, which one transaction distributes.
     "max_locks_per_transaction": "4096",
@@ -56,7 +58,8 @@ def running_node(
 ) -> Iterator[Node]:
     """Run the server of a data folder, with the settings of a role of the stack."""
     log = run / "log" / f"node-{port}.log"
-    settings = {**SETTINGS, "port": str(port)}
+    # Moving a shard, a node connects to itself by this name.
+    settings = {**SETTINGS, "port": str(port), "citus.local_hostname": str(run)}
     command = [str(programs / "postgres"), "-D", str(data)]
     command += ["-c", f"config_file={run}/etc/{role}/postgresql.conf"]
     for name, value in settings.items():

@@ -106,6 +106,7 @@ SAVE_FUNCTION = (
     " bigint[], bigint, bigint, bigint)"
 )
 ARGUMENT = "person"
+HOLD_FUNCTION = "public.survey_hold_shard(bigint)"
 
 
 def distribution_sql() -> Iterator[str]:
@@ -130,6 +131,9 @@ def distribution_sql() -> Iterator[str]:
         )
     yield read_sql("code_routes")
     yield "SELECT create_distributed_table('public.survey_coderoute', 'digest');"
+    yield read_sql("hold_shard")
+    yield f"ALTER FUNCTION {HOLD_FUNCTION} OWNER TO groundswell;"
+    yield f"SELECT create_distributed_function('{HOLD_FUNCTION}');"
     yield read_sql("save_page")
     yield f"ALTER FUNCTION {SAVE_FUNCTION} OWNER TO groundswell;"
     yield (

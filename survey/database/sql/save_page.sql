@@ -1,8 +1,9 @@
 -- Saves one page on the node of its shard: the coordinator hands the whole call over.
 -- The INSERT ... SELECT of survey/taking/storage.py would be planned once for each of
 -- the shards, and its join with the administration runs on all of them.
--- The first statement goes through Citus: it holds the person's row and the shard, so
--- that no rebalancing moves the shard before the second one, which writes to it.
+-- The last statement writes to the shard directly. So the shard is held first: where it
+-- was moved meanwhile, the old copy is there for some seconds more, and would take the
+-- answers with it. The browser then sends them again.
 CREATE FUNCTION public.survey_save_page(
     person bigint, administration bigint, of_issue integer, new_revision bigint,
     items bigint[], states text[], texts text[],
@@ -15,7 +16,11 @@ AS $$
 DECLARE
     written integer := 0;
     at timestamptz := now();
+    shard bigint := get_shard_id_for_distribution_column('public.survey_response', person);
 BEGIN
+    IF NOT public.survey_hold_shard(shard) THEN
+        RAISE 'The shard of this person was moved.' USING ERRCODE = 'serialization_failure';
+    END IF;
     PERFORM 1
     FROM public.survey_respondent r
     JOIN public.survey_administration a ON a.id = r.administration_id
@@ -42,7 +47,7 @@ BEGIN
             THEN excluded.revision END
         WHERE x.revision <> excluded.revision
     $sql$,
-    'public.survey_response_' || get_shard_id_for_distribution_column('public.survey_response', person)
+    'public.survey_response_' || shard
     )
     USING person, administration, new_revision, items, states, texts, shown, oldest, seen, base, at;
     GET DIAGNOSTICS written = ROW_COUNT;

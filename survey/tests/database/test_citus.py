@@ -2,46 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
-from django.conf import settings
-from django.db import connection
 
-from provisioning.citus.build import programs_with_citus
-from provisioning.citus.nodes import Node, new_worker
-from survey.database.distribution import DISTRIBUTED, REFERENCE, distribution_sql
-
-pytestmark = pytest.mark.skipif(
-    not (settings.SERVERS and programs_with_citus()),
-    reason="Citus is not built here; provisioning/cluster builds it",
-)
+from provisioning.citus.nodes import Node
+from survey.database.distribution import DISTRIBUTED, REFERENCE
 
 
-@pytest.fixture(scope="module")
-def node(django_db_setup: None) -> Iterator[Node]:
-    """Yield a cluster of one node, with the tables of the test database."""
-    programs, run = programs_with_citus(), Path(settings.SERVERS)
-    assert programs is not None
-    number = 100 + os.getpid() % 10_000
-    with new_worker(run, number, programs) as node:
-        name = connection.settings_dict["NAME"]
-        dump = subprocess.run(  # noqa: S603
-            [programs / "pg_dump", f"--host={run}", "--port=5432"]
-            + ["--username=postgres", "--schema-only", name],
-            check=True,
-            capture_output=True,
-            text=True,
-        )
-        node.sql(dump.stdout)
-        node.sql(f"SELECT citus_set_coordinator_host('{run}', {node.port})")
-        shards = f"'{run}', {node.port}, 'shouldhaveshards', true"
-        node.sql(f"SELECT citus_set_node_property({shards})")
-        node.sql("\n".join(["BEGIN;", *distribution_sql(), "COMMIT;"]))
-        yield node
+@pytest.fixture
+def node(nodes) -> Node:
+    return nodes.coordinator
 
 
 def test_each_table_lies_where_its_layout_says(node):

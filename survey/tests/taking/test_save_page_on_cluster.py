@@ -31,6 +31,10 @@ CREATE FUNCTION get_shard_id_for_distribution_column(of_table text, person bigin
 RETURNS bigint LANGUAGE sql AS
 'SELECT administration_id FROM survey_respondent WHERE id = person'
 """
+HOLD = """
+CREATE FUNCTION survey_hold_shard(shard bigint) RETURNS boolean LANGUAGE sql
+AS 'SELECT true'
+"""
 SAVE_PAGE = read_sql("save_page").replace(SETTING, "")
 
 
@@ -39,6 +43,7 @@ def cluster(db, settings):
     settings.IS_DISTRIBUTED = True
     with connection.cursor() as cursor:
         cursor.execute(SHARD)
+        cursor.execute(HOLD)
         cursor.execute(SAVE_PAGE)
 
 
