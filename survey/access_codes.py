@@ -24,6 +24,7 @@ from django.db.models import QuerySet
 from django.utils.crypto import salted_hmac
 
 from survey.database import code_routes
+from survey.database.respondent_locks import lock_respondents
 from survey.models import Respondent
 
 # 31 symbols, without I, J, O, 0 and 1, which look like others.
@@ -194,10 +195,8 @@ def reissue_all(people: QuerySet[Respondent]) -> int:
     people.
     """
     version = current_version()
-    # In the order of the key, so that two calls cannot deadlock.
     chosen = Respondent.objects.filter(pk__in=people.order_by().values("pk"))
-    locked = chosen.select_for_update(no_key=True).order_by("pk")
-    rows = list(locked.values_list("pk", "issue"))
+    rows = lock_respondents(chosen.values_list("pk", "issue"), no_key=True)
     for start in range(0, len(rows), REISSUE_BATCH):
         batch = rows[start : start + REISSUE_BATCH]
         try:

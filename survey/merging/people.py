@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from accounts.models import District, School
 from survey.answered_people import answered_people
+from survey.database.respondent_locks import lock_respondents
 from survey.jobs import JobRefused
 from survey.message_platforms.hooks import people_changed
 from survey.models import (
@@ -139,11 +140,9 @@ def read_records(
     2 statements. A login or a page save of people whose rows are locked is either
     seen here, or waits and is then refused.
     """
-    respondents = Respondent.objects.filter(pk__in=keys).order_by("pk")
-    rows = {
-        row.pk: row
-        for row in (respondents.select_for_update() if lock else respondents)
-    }
+    people = Respondent.objects.filter(pk__in=keys)
+    found = lock_respondents(people) if lock else people.order_by("pk")
+    rows = {row.pk: row for row in found}
     started = {pk for pk, row in rows.items() if row.started_at}
     return rows, started | answered_people(administration.pk, keys)
 
@@ -264,12 +263,7 @@ def move_people_of_school(duplicate: School, kept: School) -> None:
 
 
 def _move_batch(people: list[int], duplicate: int, kept: int, writer: Staging) -> None:
-    list(
-        Respondent.objects.filter(pk__in=people)
-        .select_for_update()
-        .order_by("pk")
-        .values_list("pk")
-    )
+    lock_respondents(Respondent.objects.filter(pk__in=people).values_list("pk"))
     _move_to_school(people, duplicate, kept)
     # People who have left may still count in the school, and are no longer in it.
     people_changed(people)

@@ -22,6 +22,7 @@ from django.utils.translation import gettext_noop
 
 from accounts import audit
 from accounts.models import School, User
+from survey.database.respondent_locks import lock_respondents
 from survey.login_cards.card_sets import (
     mark_sets_of_people_outdated,
     mark_sets_of_person_outdated,
@@ -313,8 +314,7 @@ def lock_people(
     rows = Respondent.objects.on_roster().filter(
         pk__in=people, administration=administration, school__in=schools
     )
-    locked = rows.select_for_update(of=("self",)).order_by("pk")
-    current = list(locked.select_related("school__district"))
+    current = lock_respondents(rows.select_related("school__district"), of=("self",))
     if len(current) < len(people):
         raise OptOutConflict(_(NOT_YOURS))
     return current

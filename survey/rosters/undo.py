@@ -22,6 +22,7 @@ from django.utils.translation import gettext_noop
 from accounts.models import User
 from accounts.permissions import Permissions
 from survey.answered_people import answered_people
+from survey.database.respondent_locks import lock_respondents
 from survey.jobs import JobRefused, Progress, job, start
 from survey.message_platforms.hooks import people_changed, people_removed
 from survey.models import (
@@ -275,8 +276,8 @@ def not_started(ids: Collection[int]) -> list[int]:
     looked for as well, because a start can be lost with a server, while its tab sends
     the answers again.
     """
-    people = Respondent.objects.filter(pk__in=ids).select_for_update().order_by("pk")
-    rows = list(people.values_list("pk", "started_at", "administration_id"))
+    people = Respondent.objects.filter(pk__in=ids)
+    rows = lock_respondents(people.values_list("pk", "started_at", "administration_id"))
     free = [pk for pk, started_at, _ in rows if started_at is None]
     with_answers = answered_people(rows[0][2], free) if free else set()
     return [pk for pk in free if pk not in with_answers]
@@ -315,10 +316,10 @@ def _remove_people(writer: Staging, undo: RosterUndo, ids: list[int]) -> Counter
 
 
 def _withdraw_again(writer: Staging, undo: RosterUndo, ids: list[int]) -> Counter[str]:
-    people = Respondent.objects.filter(pk__in=ids).select_for_update().order_by("pk")
+    people = Respondent.objects.filter(pk__in=ids)
     free = [
         pk
-        for pk, started_at in people.values_list("pk", "started_at")
+        for pk, started_at in lock_respondents(people.values_list("pk", "started_at"))
         if started_at is None or started_at < undo.began_at
     ]
     if free:
