@@ -19,6 +19,10 @@ ON CONFLICT (digest) DO UPDATE SET respondent_id = CASE
     WHEN survey_coderoute.respondent_id = excluded.respondent_id
     THEN excluded.respondent_id END
 """
+ADD_NEW = """
+INSERT INTO survey_coderoute (digest, respondent_id) VALUES (%s, %s)
+ON CONFLICT (digest) DO NOTHING
+"""
 FIND = "SELECT respondent_id FROM survey_coderoute WHERE digest = %s"
 
 
@@ -32,6 +36,16 @@ def add_routes(
     """
     if settings.IS_DISTRIBUTED and digests:
         cursor.execute(ADD, [list(digests), list(respondents)])
+
+
+def add_new_route(cursor: CursorWrapper, digest: bytes, respondent: int) -> bool:
+    """Record the code of a new respondent, on a cluster. 1 statement.
+
+    Return False where the code belongs to somebody: waits for who adds it as well.
+    The taking role may do this, and change no route.
+    """
+    cursor.execute(ADD_NEW, [digest, respondent])
+    return cursor.rowcount == 1
 
 
 def find_respondent(cursor: CursorWrapper, digests: Sequence[bytes]) -> int | None:

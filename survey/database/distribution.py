@@ -140,8 +140,9 @@ def distribution_sql() -> Iterator[str]:
         f"SELECT create_distributed_function('{SAVE_FUNCTION}', '{ARGUMENT}',"
         " colocate_with => 'public.survey_respondent');"
     )
+    yield read_sql("functions_on_cluster")
     yield read_sql("restart_sequences")
-    yield read_sql("grant_cluster")
+    yield read_sql("role_settings")
 
 
 def dropped_references() -> list[tuple[str, str]]:

@@ -19,6 +19,7 @@ from django.db import DEFAULT_DB_ALIAS, connection, transaction
 from django.utils import timezone
 
 from survey.access_codes import digest_for, digest_versions, personal_code_for
+from survey.database import code_routes
 from survey.models import OpenDecline
 from survey.open_codes.lookup import KnownCode, read_open_code
 from survey.taking.devices import store_device_login
@@ -51,10 +52,17 @@ WHERE c.code_digest IN ({places}) AND c.revoked_at IS NULL
 ON CONFLICT (code_digest) DO NOTHING
 RETURNING id
 """
+# On a cluster, the key names the shard, and the route of the digest is unique.
+START_ON_CLUSTER = (
+    START.replace("(administration_id", "(id, administration_id")
+    .replace("SELECT c.", "SELECT nextval('survey_respondent_id_seq'), c.")
+    .replace("ON CONFLICT (code_digest) DO NOTHING\n", "")
+)
 BEGUN = """
 SELECT id, started_at, completed_at, withdrawn_at, issue FROM survey_respondent
 WHERE code_digest = %s AND open_code_id = %s
 """
+BEGUN_ON_CLUSTER = f"{BEGUN} AND id = %s"
 # Free seats that another start has locked are passed over, and not waited for.
 CLAIM = """
 UPDATE survey_opencodeseat SET respondent_id = %s, claimed_at = %s
@@ -80,7 +88,7 @@ def begin(
     """Create the respondent. 2 statements: their own row, and their device.
 
     A limited code costs 1 statement more, for the seat. A form that is sent again
-    costs 1 more, and returns the respondent that it made.
+    costs 1 more, and returns the respondent that it made. A cluster costs 1 more.
 
     Raises LoginRefused.
     """
@@ -95,9 +103,9 @@ def begin(
     values: list[Parameter] = [language, digest, version, at, *candidates]
     values += [at] * 4
     if code.is_limited:
-        respondent_id = _insert_with_seat(code, candidates, values, at)
+        respondent_id = _insert_with_seat(code, candidates, digest, values, at)
     else:
-        respondent_id = _insert(candidates, values)
+        respondent_id = _insert(candidates, digest, values)
     started_at, issue = now, 1
     is_new = respondent_id is not None
     if respondent_id is None:
@@ -152,25 +160,36 @@ def _count(device: str, now: datetime) -> int:
     return 1 if sessions.add(key, 1, 2 * 60 * 60) else sessions.incr(key)
 
 
-def _insert(candidates: Sequence[bytes], values: Sequence[Parameter]) -> int | None:
+def _insert(
+    candidates: Sequence[bytes], digest: bytes, values: Sequence[Parameter]
+) -> int | None:
     """Return the new respondent; None if the form was used or the code has ended."""
     places = ", ".join(["%s"] * len(candidates))
     with connection.cursor() as cursor:
-        cursor.execute(START.format(places=places), values)
-        row = cursor.fetchone()
+        if not settings.IS_DISTRIBUTED:
+            cursor.execute(START.format(places=places), values)
+            row = cursor.fetchone()
+            return row and row[0]
+        with transaction.atomic():
+            cursor.execute(START_ON_CLUSTER.format(places=places), values)
+            row = cursor.fetchone()
+            if row and not code_routes.add_new_route(cursor, digest, row[0]):
+                transaction.set_rollback(True)
+                return None
     return row and row[0]
 
 
 def _insert_with_seat(
     code: KnownCode,
     candidates: Sequence[bytes],
+    digest: bytes,
     values: Sequence[Parameter],
     at: Parameter,
 ) -> int | None:
     lock = "FOR UPDATE SKIP LOCKED" if connection.vendor == "postgresql" else ""
     # The respondent comes first: a start that finds no seat has locked none.
     with transaction.atomic(), connection.cursor() as cursor:
-        respondent_id = _insert(candidates, values)
+        respondent_id = _insert(candidates, digest, values)
         if respondent_id is not None:
             cursor.execute(CLAIM.format(lock=lock), [respondent_id, at, code.id])
             if not cursor.rowcount:
@@ -182,8 +201,13 @@ def _find_begun(
     code: KnownCode, candidates: Sequence[bytes], digest: bytes, now: datetime
 ) -> tuple[int, datetime, int]:
     """Return the respondent of a form that was sent before. 1 statement; else 2."""
+    query = BEGUN
+    parameters: list[Parameter] = [digest, code.id]
     with connection.cursor() as cursor:
-        cursor.execute(BEGUN, [digest, code.id])
+        if settings.IS_DISTRIBUTED:
+            query = BEGUN_ON_CLUSTER
+            parameters.append(code_routes.find_respondent(cursor, [digest]))
+        cursor.execute(query, parameters)
         row = cursor.fetchone()
     if row is None:
         # It ended after the caches were filled.

@@ -42,8 +42,10 @@ WHERE a.id = r.administration_id
       WHERE x.administration_id = %s AND x.respondent_id = %s)
 """
 
-# Citus refuses now() in COALESCE; LEAST leaves out NULL too.
-ON_CLUSTER = POSTGRESQL.replace("coalesce(r.started_at", "least(r.started_at")
+# Citus refuses now() in COALESCE. A login writes the web server's time as well.
+ON_CLUSTER = POSTGRESQL.replace(
+    "coalesce(r.started_at, now())", "coalesce(r.started_at, %s)"
+)
 
 SQLITE = """
 UPDATE survey_respondent AS r
@@ -151,8 +153,11 @@ def finish(session: RespondentSession, reviewed: str, language: str = "") -> boo
     answers = [*fingerprint, session.administration_id, session.respondent_id]
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
-            text = ON_CLUSTER if settings.IS_DISTRIBUTED else POSTGRESQL
-            cursor.execute(text, [language, *respondent, *answers])
+            parameters = [language, *respondent, *answers]
+            if settings.IS_DISTRIBUTED:
+                cursor.execute(ON_CLUSTER, [timezone.now(), *parameters])
+            else:
+                cursor.execute(POSTGRESQL, parameters)
         else:
             adapt = connection.ops.adapt_datetimefield_value
             now, latest = adapt(timezone.now()), adapt(timezone.now() - GRACE)
