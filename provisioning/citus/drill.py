@@ -1,15 +1,20 @@
-"""Answer a survey while the primary becomes a cluster, and count what is lost."""
+"""Answer a survey while the primary becomes a cluster, and while a shard moves.
+
+What was reported as saved is read back by the checker of fault_injection.
+"""
 
 from __future__ import annotations
 
 import os
+import socket
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from provisioning.benchmarks.stack import Application
 from provisioning.benchmarks.timed_requests import start_server
@@ -18,12 +23,14 @@ from provisioning.citus.migration import (
     distribute,
     follow_primary,
     lead_to_coordinator,
+    move_shard,
     promote_after_last_change,
     promote_at_once,
 )
 from provisioning.citus.nodes import Node
 from provisioning.commands import Refusal, listen, step, wait_until
 from provisioning.fault_injection.answers import AnswerSource
+from provisioning.fault_injection.attempts import Attempt
 from provisioning.fault_injection.load_processes import (
     ITEMS,
     PAGES,
@@ -43,14 +50,31 @@ COMPLETED = """
 SELECT id FROM survey_respondent
 WHERE administration_id = {} AND completed_at IS NOT NULL
 """
-# Seconds of saves, at the rate of the load, before and after the switch.
-CALM = 10.0
+# The shard with most of these people.
+LARGEST_SHARD = """
+SELECT get_shard_id_for_distribution_column('public.survey_respondent', person) shard,
+    array_agg(person)
+FROM unnest('{}'::bigint[]) person
+GROUP BY shard ORDER BY count(*) DESC LIMIT 1
+"""
+# About 30 of them lie in one shard of 32.
+MOVED_RESPONDENTS = 800
+# Seconds of saves, at the rate of the load, before and after.
+CALM = 30.0
 
 
 class Migrated(NamedTuple):
     verdict: Verdict
     # For which statements were held back.
     paused: float
+
+
+class Moved(NamedTuple):
+    verdict: Verdict
+    # Of each move.
+    seconds: list[float]
+    # Seconds from first sending to receipt, while the shard was moved.
+    longest_wait: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +119,30 @@ def lose_under_load(application: Application, programs: Path, load: Load) -> Ver
         ).verdict
 
 
+def move_shard_under_load(cluster: Cluster, load: Load, moves: int) -> Moved:
+    """Move the shard of all who answer from worker to worker, back and forth."""
+    coordinator = cluster.coordinator
+    with step("Inviting people, and finding the shard with most of them"):
+        larger = replace(load, respondents=MOVED_RESPONDENTS)
+        every = _open_rehearsal(cluster.application, larger, coordinator.sql, "moved")
+        shard, rehearsal = _people_of_one_shard(coordinator, every)
+    seconds = []
+    with _answering(cluster.application, rehearsal, load) as people:
+        began = time.time()
+        with step(f"Moving their shard {moves} times while they answer"):
+            for _ in range(moves):
+                before = time.monotonic()
+                move_shard(cluster, shard)
+                seconds.append(time.monotonic() - before)
+        ended = time.time()
+    attempts = people.processes.timeline.attempts
+    return Moved(
+        _judge(coordinator, rehearsal, load, attempts),
+        seconds,
+        max(_waits(attempts, began, ended), default=0.0),
+    )
+
+
 def _switch_under_load(
     application: Application,
     coordinator: Node,
@@ -102,7 +150,42 @@ def _switch_under_load(
     switch: Callable[[], Application],
 ) -> Migrated:
     with step("Inviting people"):
-        rehearsal = _open_rehearsal(application, load)
+        rehearsal = _open_rehearsal(application, load, application.sql, "migrated")
+    with (
+        _answering(application, rehearsal, load) as people,
+        step("Migrating while they answer"),
+    ):
+        began = time.monotonic()
+        people.restart_server(switch())
+        lead_to_coordinator(application)
+        paused = time.monotonic() - began
+    attempts = people.processes.timeline.attempts
+    return Migrated(_judge(coordinator, rehearsal, load, attempts), paused)
+
+
+@dataclass(slots=True)
+class AnsweringPeople:
+    processes: LoadProcesses
+    listener: socket.socket
+    output: IO[str]
+    server: subprocess.Popen[bytes] | None = None
+
+    def restart_server(self, application: Application) -> None:
+        """Start the application's server, in place of the one before."""
+        # Browsers repeat what they sent to the old program in vain.
+        self.stop_server()
+        self.server = start_server(application, self.listener, output=self.output)
+
+    def stop_server(self) -> None:
+        if self.server:
+            stop_process(self.server, seconds=20)
+
+
+@contextmanager
+def _answering(
+    application: Application, rehearsal: Rehearsal, load: Load
+) -> Iterator[AnsweringPeople]:
+    """Let people answer, also for a while before and after."""
     # While the database is away, the application logs every request.
     log = application.run / "log" / "application.log"
     with (
@@ -111,27 +194,26 @@ def _switch_under_load(
         log.open("a") as output,
     ):
         address = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        server = start_server(application, listener, output=output)
         processes = LoadProcesses(
             Path(folder), rehearsal, url=address, rate=load.rate, seed=load.seed
         )
+        people = AnsweringPeople(processes, listener, output)
         try:
+            people.restart_server(application)
             _wait_for_saves(processes, load)
-            with step("Migrating while they answer"):
-                began = time.monotonic()
-                after = switch()
-                # Browsers repeat what they sent to the old program in vain.
-                stop_process(server, seconds=20)
-                server = start_server(after, listener, output=output)
-                lead_to_coordinator(application)
-                paused = time.monotonic() - began
+            yield people
             _wait_for_saves(processes, load)
             with step("Waiting for what people have not saved yet"):
                 if not processes.drain():
                     raise Refusal("Not everyone could save what they had in the end")
         finally:
             processes.kill()
-            stop_process(server, seconds=20)
+            people.stop_server()
+
+
+def _judge(
+    coordinator: Node, rehearsal: Rehearsal, load: Load, attempts: list[Attempt]
+) -> Verdict:
     administration = rehearsal.administration
     stored = [
         StoredAnswer(int(who), int(item), state, value, int(revision))
@@ -140,13 +222,34 @@ def _switch_under_load(
         )
     ]
     finished = coordinator.sql(COMPLETED.format(administration))
-    verdict = Judge(
+    return Judge(
         AnswerSource.of(load.seed, rehearsal.described),
-        processes.timeline.attempts,
+        attempts,
         stored,
         frozenset(int(who) for (who,) in finished),
     ).verdict()
-    return Migrated(verdict, paused)
+
+
+def _waits(attempts: list[Attempt], began: float, ended: float) -> Iterator[float]:
+    """Yield the seconds from first sending to receipt of saves between two moments."""
+    first: dict[tuple[int, int, int], float] = {}
+    for attempt in sorted(attempts, key=lambda each: each.sent):
+        save = (attempt.respondent, attempt.page, attempt.revision)
+        sent = first.setdefault(save, attempt.sent)
+        if attempt.outcome == ACKED and sent < ended and attempt.answered > began:
+            yield attempt.answered - sent
+            # A repetition is no second save.
+            first[save] = ended
+
+
+def _people_of_one_shard(
+    coordinator: Node, rehearsal: Rehearsal
+) -> tuple[int, Rehearsal]:
+    keys = ",".join(str(number) for number, _ in rehearsal.people)
+    [[shard, found]] = coordinator.sql(LARGEST_SHARD.format(f"{{{keys}}}"))
+    there = {int(number) for number in found.strip("{}").split(",")}
+    people = [each for each in rehearsal.people if each[0] in there]
+    return int(shard), replace(rehearsal, people=people)
 
 
 def _wait_for_saves(processes: LoadProcesses, load: Load) -> None:
@@ -159,13 +262,18 @@ def _wait_for_saves(processes: LoadProcesses, load: Load) -> None:
         raise Refusal("Nobody saves pages")
 
 
-def _open_rehearsal(application: Application, load: Load) -> Rehearsal:
+def _open_rehearsal(
+    application: Application,
+    load: Load,
+    sql: Callable[[str], list[list[str]]],
+    name: str,
+) -> Rehearsal:
     described, codes = application.open_rehearsal(
         f"--respondents={load.respondents}",
-        *(f"--pages={PAGES}", f"--items={ITEMS}", f"--name=migrated-{os.getpid()}"),
+        *(f"--pages={PAGES}", f"--items={ITEMS}", f"--name={name}-{os.getpid()}"),
     )
     administration = described["administration_id"]
-    [[found]] = application.sql(RESPONDENTS.format(administration))
+    [[found]] = sql(RESPONDENTS.format(administration))
     numbers = [int(number) for number in found.strip("[]").split(",")]
     people = list(zip(numbers, codes, strict=True))
     return Rehearsal(administration, described, people)

@@ -23,6 +23,7 @@ PRIMARY_PORT, POOLER_PORT = 5432, 6432
 WORKERS = 2
 # Seconds for which the control goes on saving after the last change was received.
 UNSEEN = 3.0
+PORT_OF_SHARD = "SELECT nodeport FROM citus_shards WHERE shardid = {}"
 DISTRIBUTED = {"GROUNDSWELL_DISTRIBUTED": "true"}
 
 
@@ -87,6 +88,19 @@ def distribute(cluster: Cluster) -> None:
         coordinator.sql(f"SELECT citus_add_node('{run}', {worker.port})")
     coordinator.sql(cluster.application.manage("distribution_sql"))
     coordinator.sql((run / "etc" / "primary" / "grants.sql").read_text())
+
+
+def move_shard(cluster: Cluster, shard: int) -> None:
+    """Move a shard, and those colocated with it, to the other worker."""
+    [[source]] = cluster.coordinator.sql(PORT_OF_SHARD.format(shard))
+    [target] = {worker.port for worker in cluster.workers} - {int(source)}
+    run = cluster.coordinator.run
+    cluster.coordinator.sql(
+        "SET statement_timeout = 0; SET lock_timeout = 0;"
+        f" SELECT citus_move_shard_placement({shard}, '{run}', {source}, '{run}',"
+        f" {target}, 'force_logical')",
+        failing="Citus does not move the shard",
+    )
 
 
 def lead_to_coordinator(application: Application) -> None:
