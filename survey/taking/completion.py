@@ -153,11 +153,10 @@ def finish(session: RespondentSession, reviewed: str, language: str = "") -> boo
     answers = [*fingerprint, session.administration_id, session.respondent_id]
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
-            parameters = [language, *respondent, *answers]
+            text, started = POSTGRESQL, []
             if settings.IS_DISTRIBUTED:
-                cursor.execute(ON_CLUSTER, [timezone.now(), *parameters])
-            else:
-                cursor.execute(POSTGRESQL, parameters)
+                text, started = ON_CLUSTER, [timezone.now()]
+            cursor.execute(text, [*started, language, *respondent, *answers])
         else:
             adapt = connection.ops.adapt_datetimefield_value
             now, latest = adapt(timezone.now()), adapt(timezone.now() - GRACE)
