@@ -44,7 +44,8 @@ and every operation works; 1 otherwise. provisioning/citus/README.md explains th
 layout of the tables.
 """
 SIZE = ("--pages=4", "--items=5")
-TOGETHER = 8
+# An export of fewer than ten people is refused.
+TOGETHER = 10
 WARM_UP = 12
 # Statements that the application's role sent to the workers; those inside of a
 # function are not top-level.
