@@ -1,9 +1,9 @@
 """Make the content of a publication: what everybody may read of each place.
 
-Figures come from `reports.results.visible`, `reports.scores.visible` and
-`lines_for_everybody` only, which leave out what is hidden. A school is published if it
-has reached its threshold, shows so itself, and is not hidden in the results; a
-district, if one of its schools is; and the state.
+Figures come from `reports.results.visible`, `reports.results.sums`,
+`reports.scores.visible` and `lines_for_everybody` only, which leave out what is hidden.
+A school is published if it has reached its threshold, shows so itself, and is not
+hidden in the results; a district, if one of its schools is; and the state.
 
 The figures of a district or the state are those of the published schools together,
 and tell nothing more than these. With other schools in them, those of a school without
@@ -16,9 +16,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
+from itertools import chain
 from typing import Any, TypedDict
 
 from django.db import connection, transaction
@@ -26,9 +28,10 @@ from django.utils import translation
 
 from accounts.models import School
 from reports.models import Calibration, GroupResults, Publication, Scoring
-from reports.publishing.sums import SumOfSchools
+from reports.publishing.score_sums import SumOfScores
 from reports.rate_lines import percent
 from reports.results.reading import LEVELS
+from reports.results.sums import STATE, SchoolAnswers
 from reports.results.visible import Place, VisibleGroup, visible_groups
 from reports.school_report.report import report_language_for
 from reports.scores.scale import PEOPLE
@@ -39,7 +42,6 @@ from survey.definitions.schema import Measures
 from survey.models import Administration
 from survey.taking.published import published_survey
 
-STATE: Place = (LEVELS.STATE.value, 0)
 # Places whose figures are read at a time.
 BATCH = 500
 # In figures of everybody.
@@ -123,7 +125,11 @@ class FrozenPlace:
 
     @property
     def digest(self) -> str:
-        return digest_of(asdict(self))
+        return digest_of(self.as_json())
+
+    def as_json(self) -> dict[str, Any]:
+        # `asdict` would copy all of the answers, which takes longer than counting them.
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
 
 def canonical(content: object) -> bytes:
@@ -210,46 +216,78 @@ class Freezer:
 
     def places(self) -> Iterator[FrozenPlace]:
         """Yield schools, districts and the state. Nothing if the state is hidden."""
-        if visible_groups(self.administration, [STATE]).get(STATE) is None:
-            return
-        rates: defaultdict[Place, list[Rate]] = defaultdict(list)
-        content = measures_of(self.administration.published.survey)
-        content = content or {"essentials": [], "measures": []}
-        sums: defaultdict[Place, SumOfSchools] = defaultdict(
-            lambda: SumOfSchools(content)
-        )
-        districts: dict[int, School] = {}
-        for place, group, scores in self._figures_of_schools():
-            school = self.reached[place[1]].school
-            around = (LEVELS.DISTRICT.value, school.district_id)
-            districts[school.district_id] = school
-            for whole in (around, STATE):
-                rates[whole].append(self._rate(school.pk))
-                sums[whole].add(group, scores)
-            yield self._school(school, group, scores)
-        wholes = [(LEVELS.DISTRICT.value, key) for key in sorted(districts)]
-        for place in [*wholes, STATE]:
-            name = code = ""
-            if place != STATE:
-                district = districts[place[1]].district
-                name, code = district.name, district.code
-            if figures := sums[place].figures():
-                group, scores = figures
-            elif self._counted_schools() >= FEWEST_SCHOOLS:
-                [(_place, group, scores)] = self._figures([STATE])
-            else:
-                return
-            summary = _summary(rates[place], scores)
-            yield FrozenPlace(*place, 0, name, code, summary, _answers(group))
+        if wholes := list(self.wholes()):
+            yield from self.schools()
+            yield from wholes
 
     def schools(self) -> Iterator[FrozenPlace]:
-        """Yield the schools alone, even if the state is hidden."""
-        for place, group, scores in self._figures_of_schools():
-            yield self._school(self.reached[place[1]].school, group, scores)
+        """Yield the schools alone, even if the state is hidden.
 
-    def _figures_of_schools(self) -> Iterator[tuple[Place, VisibleGroup, Scores]]:
-        schools = [(LEVELS.SCHOOL.value, key) for key in sorted(self.reached)]
-        return self._figures(schools)
+        4 statements, and 1 for each batch.
+        """
+        places = self._places
+        for start in range(0, len(places), BATCH):
+            batch = places[start : start + BATCH]
+            groups = visible_groups(self.administration, batch)
+            for place in batch:
+                if group := groups.get(place):
+                    scores = self._scores.get(place, {})
+                    yield self._school(self.reached[place[1]].school, group, scores)
+
+    def wholes(self) -> Iterator[FrozenPlace]:
+        """Yield districts and the state: the sums of the published schools."""
+        everybody = visible_groups(self.administration, [STATE]).get(STATE)
+        if everybody is None:
+            return
+        content = measures_of(self.administration.published.survey)
+        content = content or {"essentials": [], "measures": []}
+        wholes = [(LEVELS.DISTRICT.value, key) for key in sorted(self.published)]
+        for place in [*wholes, STATE]:
+            name = code = ""
+            if place == STATE:
+                schools = list(chain.from_iterable(self.published.values()))
+            else:
+                schools = self.published[place[1]]
+                district = self.reached[schools[0]].school.district
+                name, code = district.name, district.code
+            if schools:
+                group = self._answers_of_schools.total(schools).group(
+                    self.administration
+                )
+                scores = self._sum_of_scores(content, schools)
+            elif self._counted_schools() >= FEWEST_SCHOOLS:
+                group = everybody
+                scores = visible_scores(self.administration, [STATE]).get(STATE, {})
+            else:
+                return
+            summary = _summary([self._rate(key) for key in schools], scores)
+            yield FrozenPlace(*place, 0, name, code, summary, _answers(group))
+
+    @cached_property
+    def published(self) -> dict[int, list[int]]:
+        """Return the keys of the published schools, by district. 1 statement."""
+        found: defaultdict[int, list[int]] = defaultdict(list)
+        for key in sorted(self._answers_of_schools.schools):
+            found[self.reached[key].school.district_id].append(key)
+        return dict(found)
+
+    @cached_property
+    def _answers_of_schools(self) -> SchoolAnswers:
+        return SchoolAnswers.of(self.administration, self.reached)
+
+    @property
+    def _places(self) -> list[Place]:
+        return [(LEVELS.SCHOOL.value, key) for key in sorted(self.reached)]
+
+    @cached_property
+    def _scores(self) -> dict[Place, Scores]:
+        return visible_scores(self.administration, self._places)
+
+    def _sum_of_scores(self, content: Measures, schools: Iterable[int]) -> Scores:
+        total = SumOfScores(content)
+        for key in schools:
+            total.add(self._scores.get((LEVELS.SCHOOL.value, key), {}))
+        return total.scores()
 
     def _rate(self, school: int) -> Rate:
         line = self.reached[school]
@@ -274,19 +312,6 @@ class Freezer:
             administration=self.administration, level=LEVELS.SCHOOL, attribute=""
         )
         return schools.count()
-
-    def _figures(
-        self, places: Sequence[Place]
-    ) -> Iterator[tuple[Place, VisibleGroup, Scores]]:
-        """Yield the places that are shown. 5 statements for each batch."""
-        for start in range(0, len(places), BATCH):
-            batch = places[start : start + BATCH]
-            groups = visible_groups(self.administration, batch)
-            scores = visible_scores(self.administration, batch)
-            for place in batch:
-                group = groups.get(place)
-                if group is not None:
-                    yield place, group, scores.get(place, {})
 
     def frame(self, schools: int) -> Frame:
         """Return the frame of a publication with so many schools."""

@@ -6,15 +6,14 @@ published schools: these are added up once for the same figures, and kept for an
 
 from __future__ import annotations
 
-from collections import defaultdict
-from dataclasses import asdict
 from functools import cached_property
 from typing import Any
 
 from django.core.cache import cache
 
-from reports.publishing.freezing import STATE, Frame, Freezer, FrozenPlace, basis_of
+from reports.publishing.freezing import Frame, Freezer, FrozenPlace, basis_of
 from reports.results.reading import LEVELS
+from reports.results.sums import STATE
 from survey.models import Administration
 
 # Seconds. A district that is renamed has its former name for so long.
@@ -71,21 +70,16 @@ class Preview:
     ) -> tuple[dict[int, list[int]], dict[tuple[str, int], FrozenPlace]]:
         """Add up all schools, and keep the result.
 
-        Only if it is not kept yet, or no longer. 7 statements, and 5 more for each
-        further batch of schools.
+        Only if it is not kept yet, or no longer. 8 statements.
         """
-        schools: defaultdict[int, list[int]] = defaultdict(list)
-        wholes = {}
-        for place in Freezer(self.administration).places():
-            if place.level == LEVELS.SCHOOL.value:
-                schools[place.district_id].append(place.place_id)
-            else:
-                wholes[place.level, place.place_id] = place
+        freezer = Freezer(self.administration)
+        wholes = {(place.level, place.place_id): place for place in freezer.wholes()}
+        schools = freezer.published if wholes else {}
         kept: dict[str, object] = {
-            f"{self._key}.{level}.{key}": asdict(wholes[level, key])
-            for level, key in wholes
+            f"{self._key}.{level}.{key}": place.as_json()
+            for (level, key), place in wholes.items()
         }
         # As pairs: the keys of a JSON object would be texts.
         kept[f"{self._key}.schools"] = list(schools.items())
         cache.set_many(kept, KEPT)
-        return dict(schools), wholes
+        return schools, wholes

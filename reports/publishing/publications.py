@@ -15,13 +15,13 @@ from accounts.folded_text import fold
 from accounts.models import User
 from reports.models import Publication, PublishedPlace, ResultsRollUp
 from reports.publishing.freezing import (
-    STATE,
     SUMS_OF_SCHOOLS,
     Freezer,
     basis_of,
     one_moment,
     publication_digest,
 )
+from reports.results.sums import STATE
 from reports.rollup import AFTER_CLOSING
 from reports.scores.visible import has_scores
 from survey import jobs

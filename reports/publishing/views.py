@@ -27,10 +27,10 @@ from accounts.language import language_to_read
 from reports.models import Publication, PublishedPlace
 from reports.models.publications import public_condition
 from reports.publishing.csv_files import answer_rows, dictionary_rows, score_rows
-from reports.publishing.freezing import STATE
 from reports.publishing.links import Links, PublicLinks, own_name
 from reports.publishing.page import PublicPage, without_directions
 from reports.results.reading import LEVELS
+from reports.results.sums import STATE
 from reports.results.visible import Place
 from reports.school_report.report import report_language_for
 from survey.taking import messages

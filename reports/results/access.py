@@ -32,7 +32,7 @@ def administration_or_404(permissions: Permissions, pk: int) -> Administration:
     return get_object_or_404(
         results_for(permissions)
         .select_related("published__survey", "wave", "district")
-        .select_related("results_roll_up", "scoring")
+        .select_related("results_roll_up", "roll_up", "scoring")
         .defer("published__definition", "published__survey__source"),
         pk=pk,
     )

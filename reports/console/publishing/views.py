@@ -23,7 +23,7 @@ from accounts.models import District, School
 from accounts.permissions import Capability, Permissions
 from reports.console.publishing.forms import PublishForm, WithdrawForm
 from reports.models import Publication
-from reports.publishing.freezing import STATE, Freezer, basis_of
+from reports.publishing.freezing import basis_of
 from reports.publishing.links import PreviewLinks, own_name
 from reports.publishing.page import PublicPage
 from reports.publishing.preview import Preview
@@ -37,8 +37,10 @@ from reports.publishing.publications import (
 from reports.publishing.views import searched_text, with_addresses
 from reports.results.access import administration_or_404
 from reports.results.reading import LEVELS
+from reports.results.sums import STATE
 from reports.results.visible import Place
 from reports.school_report.report import report_language_for
+from reports.visible_rates import schools_with_reports
 from survey.administrations import administrations_for
 from survey.models import Administration
 from survey.taking.published import published_survey
@@ -106,7 +108,7 @@ def publishing(request: StaffRequest, pk: int) -> HttpResponse:
         "languages": [
             (code, own_name(code), PreviewLinks(pk, code).state()) for code in languages
         ],
-        "schools_count": len(Freezer(administration).reached) if offers else 0,
+        "schools_count": schools_with_reports(administration).count() if offers else 0,
     }
     return render(request, "reports/publishing.html", context)
 

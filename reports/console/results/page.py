@@ -317,7 +317,8 @@ def _to_compare(
     choices = list(
         results_for(request.permissions)
         .filter(chosen, district=administration.district_id)
-        .select_related("published__survey", "wave", "district", "results_roll_up")
+        .select_related("published__survey", "wave", "district")
+        .select_related("results_roll_up", "roll_up")
         .defer("published__definition", "published__survey__source")
         .order_by("-closes_at")
     )

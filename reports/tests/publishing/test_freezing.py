@@ -20,6 +20,7 @@ from reports.publishing.publications import (
 )
 from reports.results.hiding import hide_small_groups
 from reports.results.rollup import roll_up_results
+from reports.results.sums import SchoolSum
 from reports.results.visible import visible_groups
 from reports.tests.console.scores.conftest import answered, scored
 from reports.tests.scores.conftest import closed
@@ -110,15 +111,10 @@ class TestProtection:
     def test_in_the_sums_its_answers_could_be_calculated(
         self, staff, fall, publish, monkeypatch
     ):
-        figures = freezing.SumOfSchools.figures
+        def unprotected(total, administration):
+            return visible_groups(administration, [("state", 0)])["state", 0]
 
-        def unprotected(sums):
-            place = "state", 0
-            shown = visible_groups(fall, [place])[place]
-            found = figures(sums)
-            return found and (shown, found[1])
-
-        monkeypatch.setattr(freezing.SumOfSchools, "figures", unprotected)
+        monkeypatch.setattr(SchoolSum, "group", unprotected)
         place = "school", staff.washington.pk
         washington = visible_groups(fall, [place])[place]
         answers = {

@@ -1,8 +1,7 @@
-"""Add up what is published of schools, for their district and the state.
+"""Add up the published scores of schools, for their district and the state.
 
-Such a sum tells nothing more than its parts. With other schools in it, the answers of
-a school without a report could be calculated: all minus the published ones. An
-essential is the mean of the measures of its place, and tells nothing more than they do.
+An essential is the mean of the measures of its place, and tells nothing more than they
+do. Answers are added up by `reports.results.sums`.
 """
 
 from __future__ import annotations
@@ -10,16 +9,12 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import combinations
 
-from reports.results.reading import ItemDistribution
-from reports.results.visible import VisibleGroup
 from reports.scores.scale import essential_score, rounded
 from reports.scores.visible import Scores, VisibleScore, measures_in
 from survey.definitions.schema import Measures
-
-NUMBERS = ("answered", "skipped", "not_applicable", "not_reached")
 
 
 @dataclass
@@ -32,7 +27,8 @@ class MeasureSum:
     squares: float | None = 0.0
     benchmarks: frozenset[int] = frozenset()
 
-    def add(self, score: VisibleScore, weight: int) -> None:
+    def add(self, score: VisibleScore) -> None:
+        weight = score.people or 0
         self.weight += weight
         self.points += weight * score.score
         self.benchmarks |= score.benchmarks
@@ -66,13 +62,10 @@ def shared_error(errors: Sequence[float], of_mean: float | None) -> float:
 
 
 @dataclass
-class SumOfSchools:
-    """The published answers and scores of schools together."""
+class SumOfScores:
+    """The published scores of schools together."""
 
     content: Measures
-    group: VisibleGroup | None = None
-    items: dict[str, ItemDistribution] = field(default_factory=dict)
-    hidden: set[str] = field(default_factory=set)
     by_measure: defaultdict[str, MeasureSum] = field(
         default_factory=lambda: defaultdict(MeasureSum)
     )
@@ -81,62 +74,29 @@ class SumOfSchools:
         default_factory=lambda: defaultdict(float)
     )
 
-    def add(self, group: VisibleGroup, scores: Scores) -> None:
-        """Add a school. An item that it does not show in full is left out of it."""
-        before = self.group or replace(group, people=0, finished=0)
-        self.group = replace(
-            before,
-            people=before.people + group.people,
-            finished=before.finished + group.finished,
-        )
-        self.hidden.update(group.hidden_items, group.hidden_options)
-        for name, item in group.items.items():
-            if name not in group.hidden_options:
-                self._add_item(name, item)
+    def add(self, scores: Scores) -> None:
+        """Add a school."""
         for measure in self.content["measures"]:
             if measure["name"] in scores:
                 total, score = self.by_measure[measure["name"]], scores[measure["name"]]
                 if score:
-                    total.add(score, score.people or group.people)
+                    total.add(score)
         for essential in self.content["essentials"]:
-            self._add_shared_errors(essential["name"], group, scores)
+            self._add_shared_errors(essential["name"], scores)
 
-    def _add_shared_errors(
-        self, essential: str, group: VisibleGroup, scores: Scores
-    ) -> None:
+    def _add_shared_errors(self, essential: str, scores: Scores) -> None:
         errors, weighted = [], {}
         for measure in measures_in(self.content, essential):
             score = scores.get(measure["name"])
             if score and score.error is not None:
                 errors.append(score.error)
-                people = score.people or group.people
-                weighted[measure["name"]] = people * score.error
+                weighted[measure["name"]] = (score.people or 0) * score.error
         of_essential = scores.get(essential)
         shared = shared_error(errors, of_essential.error if of_essential else None)
         for (one, error), (other, another) in combinations(weighted.items(), 2):
             self.shared[one, other] += shared * error * another
 
-    def _add_item(self, name: str, item: ItemDistribution) -> None:
-        total = self.items.get(name)
-        if total is None:
-            self.items[name] = replace(item, values=dict(item.values))
-            return
-        for number in NUMBERS:
-            setattr(total, number, getattr(total, number) + getattr(item, number))
-        for value, people in item.values.items():
-            total.values[value] = total.values.get(value, 0) + people
-
-    def figures(self) -> tuple[VisibleGroup, Scores] | None:
-        """Return the sums; None without a school."""
-        if self.group is None:
-            return None
-        group = replace(
-            self.group,
-            items=self.items,
-            hidden_items=sorted(self.hidden - self.items.keys()),
-            hidden_options={},
-            left_out=0,
-        )
+    def scores(self) -> Scores:
         scores = {name: total.total() for name, total in self.by_measure.items()}
         for essential in self.content["essentials"]:
             names = [
@@ -144,7 +104,7 @@ class SumOfSchools:
             ]
             if names and scores.keys() >= set(names):
                 scores[essential["name"]] = self._essential(essential["name"], scores)
-        return group, scores
+        return scores
 
     def _essential(self, name: str, scores: Scores) -> VisibleScore | None:
         """Return the mean of its measures; None if one of them is hidden."""
