@@ -7,6 +7,7 @@ standard deviation of its schools' means.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -147,7 +148,7 @@ def rounded(points: float) -> int:
 
 def band(score: int) -> int:
     """Return 1 for the lowest band to 5 for the highest."""
-    return sum(score >= first for first in BANDS)
+    return bisect_right(BANDS, score)
 
 
 def essential_score(measures: Sequence[tuple[int, bool]]) -> int:

@@ -9,10 +9,11 @@ do not exist.
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from django.db.models import (
     Case,
@@ -22,6 +23,7 @@ from django.db.models import (
     Q,
     QuerySet,
     Subquery,
+    TextField,
     Value,
     When,
 )
@@ -104,17 +106,20 @@ def scores_of_waves(
     if chosen is None:
         return found
     by_key = {one.pk: one for one in administrations}
-    contents = dict(
-        SurveyMeasures.objects.filter(
+    contents = {
+        survey: _Content.of(content, name)
+        for survey, content in SurveyMeasures.objects.filter(
             survey__in={one.published.survey_id for one in administrations}
         ).values_list("survey", "content")
-    )
+    }
     scales = _scales(administrations)
     rows = GroupResults.objects.filter(chosen, administration__in=by_key, attribute="")
+    # As text, since nearly all are empty: reading JSON takes most of the time.
     hidden = {
-        (key, level, place): set(items)
+        (key, level, place): () if items == "[]" else json.loads(items)
         for key, level, place, items in decided(rows).values_list(
-            "administration", "level", "place_id", "hidden_items"
+            *("administration", "level", "place_id"),
+            Cast("hidden_items", TextField()),
         )
     }
     scores = ScoreRow.objects.filter(
@@ -123,33 +128,45 @@ def scores_of_waves(
         administration__scoring__format=FORMAT,
         attribute="",
     )
-    columns = "administration", "level", "place_id"
-    numbers = "measures", "essentials", "essential_errors"
-    for key, level, place, measures, essentials, errors in scores.values_list(
-        *columns, *numbers
+    for key, place, measures, essentials, errors in _stored(
+        scores, contents.values(), name
     ):
-        if (level, place) not in wanted:
-            continue
-        administration = by_key[key]
-        content = contents.get(administration.published.survey_id)
-        if content and name:
-            content = _only(content, name)
-        if content:
-            found[key][level, place] = _scores(
-                content,
+        content = contents.get(by_key[key].published.survey_id)
+        if content and place in wanted:
+            found[key][place] = content.scores(
                 measures,
                 essentials,
                 errors,
                 scales[key],
-                hidden.get((key, level, place)),
-                administration.minimum_group,
+                hidden.get((key, *place)),
+                by_key[key].minimum_group,
             )
     return found
 
 
-def _only(content: Measures, name: str) -> Measures:
-    essentials = [one for one in content["essentials"] if one["name"] == name]
-    return {"essentials": essentials, "measures": measures_in(content, name)}
+def _stored(
+    rows: QuerySet[ScoreRow], contents: Collection[_Content], name: str
+) -> Iterator[tuple[int, Place, Any, Any, Any]]:
+    """Yield administration, place, measures, essentials and their errors. 1 statement.
+
+    With a name, no more than `_Content.scores` reads of it.
+    """
+    columns: list[str | KeyTransform] = ["measures", "essentials", "essential_errors"]
+    measures = sorted({one for content in contents for one in content.measures})
+    if name:
+        columns = [KeyTransform(one, "measures") for one in measures]
+        if any(name in content.essentials for content in contents):
+            columns += [KeyTransform(name, "essentials")]
+            columns += [KeyTransform(name, "essential_errors")]
+    for key, level, place, *stored in rows.values_list(
+        *("administration", "level", "place_id"), *columns
+    ):
+        if name:
+            score, error = stored[len(measures) :] or (None, None)
+            by_measure = dict(zip(measures, stored, strict=False))
+            of_essential = {} if score is None else {name: score}
+            stored = [by_measure, of_essential, {name: error}]
+        yield key, (level, place), stored[0], stored[1], stored[2]
 
 
 def _chosen(places: Iterable[Place]) -> Q | None:
@@ -190,55 +207,80 @@ def _scales(
     return scales
 
 
-def _scores(
-    content: Measures,
-    measures: Mapping[str, Sequence[float | None]],
-    essentials: Mapping[str, int],
-    errors: Mapping[str, float | None],
-    scales: Mapping[str, tuple[int, float]],
-    hidden_items: set[str] | None,
-    minimum: int,
-) -> Scores:
-    scores: Scores = {}
-    for measure in content["measures"]:
-        name = measure["name"]
-        people, _mean, error, score = measures.get(name) or (0, None, None, None)
-        if name not in scales or score is None and (people or name not in measures):
-            continue
-        names = {item["name"] for item in measure["items"]}
-        if score is None or hidden_items is None or hidden_items & names:
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """The items of each measure, and the measures of each essential, by name."""
+
+    measures: Mapping[str, frozenset[str]]
+    essentials: Mapping[str, Sequence[str]]
+
+    @classmethod
+    def of(cls, content: Measures, name: str) -> _Content:
+        """Of one measure, or an essential with its measures, if there is a name."""
+        measures = measures_in(content, name) if name else content["measures"]
+        return cls(
+            {
+                measure["name"]: frozenset(item["name"] for item in measure["items"])
+                for measure in measures
+            },
+            {
+                one["name"]: [
+                    part["name"] for part in measures_in(content, one["name"])
+                ]
+                for one in content["essentials"]
+                if name in ("", one["name"])
+            },
+        )
+
+    def scores(
+        self,
+        measures: Mapping[str, Sequence[float | None] | None],
+        essentials: Mapping[str, int],
+        errors: Mapping[str, float | None],
+        scales: Mapping[str, tuple[int, float]],
+        hidden_items: Sequence[str] | None,
+        minimum: int,
+    ) -> Scores:
+        """Return the scores of a place. `hidden_items` are None if it is hidden."""
+        scores: Scores = {}
+        for name, items in self.measures.items():
+            stored = measures.get(name)
+            people, _mean, error, score = stored or (0, None, None, None)
+            if name not in scales or score is None and (people or stored is None):
+                continue
             # A place without a score and people has only schools that hide theirs.
-            scores[name] = None
-            continue
-        if (people or 0) < minimum:
-            scores[name] = None
-            continue
-        benchmark, deviation = scales[name]
-        scores[name] = VisibleScore(
-            int(score),
-            frozenset((benchmark,)),
-            int(people or 0),
-            None if error is None else POINTS * error / deviation,
-        )
-    for essential in content["essentials"]:
-        name = essential["name"]
-        of_essential = [one["name"] for one in measures_in(content, name)]
-        mine = [scores.get(one) for one in of_essential]
-        if name not in essentials:
-            if scores.keys() >= set(of_essential) and None in mine:
+            if (
+                score is None
+                or hidden_items is None
+                or not items.isdisjoint(hidden_items)
+                or (people or 0) < minimum
+            ):
                 scores[name] = None
-            continue
-        shown = [one for one in mine if one]
-        scores[name] = (
-            VisibleScore(
-                essentials[name],
-                frozenset().union(*(one.benchmarks for one in shown)),
-                error=errors.get(name),
+                continue
+            benchmark, deviation = scales[name]
+            scores[name] = VisibleScore(
+                int(score),
+                frozenset((benchmark,)),
+                int(people or 0),
+                None if error is None else POINTS * error / deviation,
             )
-            if len(shown) == len(mine)
-            else None
-        )
-    return scores
+        for name, parts in self.essentials.items():
+            mine = [scores.get(part) for part in parts]
+            if name not in essentials:
+                if scores.keys() >= set(parts) and None in mine:
+                    scores[name] = None
+                continue
+            shown = [one for one in mine if one]
+            scores[name] = (
+                VisibleScore(
+                    essentials[name],
+                    frozenset().union(*(one.benchmarks for one in shown)),
+                    error=errors.get(name),
+                )
+                if len(shown) == len(mine)
+                else None
+            )
+        return scores
 
 
 def measures_in(content: Measures, name: str) -> list[MeasureDefinition]:

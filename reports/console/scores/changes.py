@@ -15,17 +15,20 @@ from django.utils.translation import gettext_lazy, ngettext
 from accounts.console.listing import ComputedListing
 from accounts.http import Cell, StaffRequest
 from accounts.permissions import Permissions
-from reports.console.scores.access import ScoresScope, schools_with_scores
+from reports.console.scores.access import (
+    ReachedSchool,
+    ScoresScope,
+    reached_schools,
+    schools_with_scores,
+)
 from reports.console.scores.measure_choice import MeasureFilter, chosen_measure
 from reports.console.scores.rates import no_scores
 from reports.console.scores.table import (
     ScoreCell,
     ScoreColumn,
     measures_in_survey,
-    school_place,
     score_columns,
 )
-from reports.rate_lines import SchoolRateLine
 from reports.results.access import results_for
 from reports.scores.comparisons import likely_changes
 from reports.scores.scale import BANDS
@@ -36,7 +39,7 @@ from reports.scores.visible import (
     scores_of_waves,
 )
 from reports.scores.words import CERTAIN, band_words, signed
-from reports.visible_rates import school_line
+from reports.visible_rates import in_state
 from survey.models import Administration
 
 # One in so many schools changes "more than chance" without a change.
@@ -53,7 +56,7 @@ class ChangesFilter(MeasureFilter):
 class ChangedSchool:
     """A school that shows a score of the same measure in both waves."""
 
-    line: SchoolRateLine
+    line: ReachedSchool
     column: ScoreColumn
     before: VisibleScore
     now: VisibleScore
@@ -100,8 +103,8 @@ class ChangedSchool:
 
     @property
     def search_text(self) -> str:
-        school = self.line.school
-        return f"{school.name} {school.code} {school.district.name}"
+        school = self.line
+        return f"{school.name} {school.code} {school.district}"
 
 
 # Values of the filter "Show": label and condition. The keys are in addresses.
@@ -183,7 +186,7 @@ class ChangesPage:
                 sorts={
                     "largest": lambda one: -abs(one.likely),
                     "name": lambda one: one.line.name,
-                    "district": lambda one: one.line.school.district.name,
+                    "district": lambda one: one.line.district,
                     "before": lambda one: one.before.score,
                     "now": lambda one: one.now.score,
                     "change": lambda one: one.change,
@@ -316,21 +319,13 @@ def _changed(
     6 statements.
     """
     administration = scope.administration
-    rows = scope.schools.select_related("school__district").order_by("school__name")
-    lines = [
-        line for row in rows if (line := school_line(row, administration)).is_reached
-    ]
-    earlier = schools_with_scores(permissions, compared).select_related("school")
-    reached = {
-        row.school_id for row in earlier if school_line(row, compared).is_reached
-    }
-    lines = [line for line in lines if line.school.pk in reached]
-    found = scores_of_waves(
-        [compared, administration], map(school_place, lines), column.name
-    )
+    lines = reached_schools(scope.schools.order_by("school__name"))
+    earlier = in_state(schools_with_scores(permissions, compared), "reached")
+    reached = set(earlier.values_list("school_id", flat=True))
+    places = {line.place: line for line in lines if line.key in reached}
+    found = scores_of_waves([compared, administration], places, column.name)
     pairs = []
-    for line in lines:
-        place = school_place(line)
+    for place, line in places.items():
         before = found[compared.pk].get(place, {}).get(column.name)
         now = found[administration.pk].get(place, {}).get(column.name)
         if before and now and before.benchmarks == now.benchmarks:
@@ -382,9 +377,9 @@ def csv_rows(page: ChangesPage) -> Iterator[Sequence[Cell]]:
         *("band before", "band now"),
     )
     for one in page.listing.rows:
-        school = one.line.school
+        school = one.line
         yield (
-            *(school.district.name, school.name, school.code, one.column.name),
+            *(school.district, school.name, school.code, one.column.name),
             *(one.before.score, one.now.score, one.change),
             *(round(one.error, 1), round(one.likely, 1)),
             "yes" if one.is_certain else "no",

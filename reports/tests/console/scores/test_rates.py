@@ -137,10 +137,10 @@ def test_many_schools_take_as_many_statements_and_few_bytes(
 ):
     log_in(client, staff.state)
     rates(client, fall)
-    with django_assert_num_queries(11):
+    with django_assert_num_queries(12):
         before = len(rates(client, fall, measure="trust").content)
     more = many_schools(fall, staff.lincoln, [(40, n) for n in range(1, 61)])
-    with django_assert_num_queries(11):
+    with django_assert_num_queries(12):
         page = rates(client, fall, measure="trust", page=2)
     assert f"More {len(names(page)) - 3}" in page.text
     # A point has a title of 50 bytes while there are not too many.
