@@ -59,32 +59,26 @@ def reliability_sentence(reliability: float | None) -> str:
     """Say what a reliability means for a person who has never heard of it."""
     if reliability is None:
         return _("It could not be calculated how well the answers tell people apart.")
-    percent = {"percent": number_format(max(0, round(100 * reliability)))}
     if reliability >= FOR_PEOPLE:
-        return (
-            _(
-                "The answers tell people apart well: about %(percent)s %% of the"
-                " differences between them are real, and the rest is chance."
-            )
-            % percent
+        words = _(
+            "The answers tell people apart well: about %(percent)s %% of the"
+            " differences between them are real, and the rest is chance."
         )
-    if reliability >= FOR_GROUPS:
-        return (
-            _(
-                "The answers tell groups of people apart, but hardly single people:"
-                " about %(percent)s %% of the differences between people are real, and"
-                " the rest is chance."
-            )
-            % percent
+    elif reliability >= FOR_GROUPS:
+        words = _(
+            "The answers tell groups of people apart, but hardly single people:"
+            " about %(percent)s %% of the differences between people are real, and"
+            " the rest is chance."
         )
-    return (
-        _(
+    else:
+        words = _(
             "The answers tell people apart poorly: only about %(percent)s %% of the"
             " differences between them are real, and the rest is chance. Compare only"
             " large groups."
         )
-        % percent
-    )
+    words %= {"percent": number_format(max(0, round(100 * reliability)))}
+    # On a phone, a line could end between them.
+    return words.replace(" %", "\N{NO-BREAK SPACE}%")
 
 
 def fit_words(mean_square: float | None) -> str:

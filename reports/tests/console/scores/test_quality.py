@@ -414,12 +414,13 @@ def test_without_scores_the_page_says_so(client, staff, survey):
 
 
 def test_reliability_is_said_in_words():
-    assert "apart well: about 84 %" in reliability_sentence(0.84)
-    assert "hardly single people: about 70 %" in reliability_sentence(0.7)
-    assert "poorly: only about 0 %" in reliability_sentence(-0.3)
+    space = "\N{NO-BREAK SPACE}"
+    assert f"apart well: about 84{space}%" in reliability_sentence(0.84)
+    assert f"hardly single people: about 70{space}%" in reliability_sentence(0.7)
+    assert f"poorly: only about 0{space}%" in reliability_sentence(-0.3)
     assert "could not be calculated" in reliability_sentence(None)
     with translation.override("es"):
-        assert "84 %" in reliability_sentence(0.84)
+        assert f"84{space}%" in reliability_sentence(0.84)
 
 
 def test_the_page_costs_the_same_for_any_number_of_measures(
