@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -43,8 +43,8 @@ class SchoolSum:
     # In the columns of the layout.
     counts: Integers
     finished: int
-    # Of districts: school -> whether it shows each item, and True. Without hidden ones.
-    shown: Mapping[int, Mask] = field(default_factory=dict)
+    # School -> whether it shows each item, and True.
+    shown: Mapping[int, Mask]
 
     def group(
         self, administration: Administration, allowed: Mask | bool = True
@@ -147,14 +147,8 @@ class SchoolAnswers:
             shown.sum(axis=0),
             (self.counts[rows] * shown[:, self.items]).sum(axis=0),
             int(self.finished[rows].sum()),
+            {self.schools[row]: self.shown[row] for row in rows},
         )
-
-    def shown_by(self, schools: Iterable[int]) -> dict[int, Mask]:
-        return {
-            school: self.shown[self._row_of[school]]
-            for school in schools
-            if school in self._row_of
-        }
 
     @cached_property
     def _row_of(self) -> dict[int, int]:
@@ -208,9 +202,10 @@ def _add_up_reports(
     by_district: defaultdict[int, list[int]] = defaultdict(list)
     for school, district in around.items():
         by_district[district].append(school)
-    sums = {STATE: answers.total(around)}
-    for district, schools in by_district.items():
-        sums[LEVELS.DISTRICT.value, district] = replace(
-            answers.total(schools), shown=answers.shown_by(schools)
-        )
+    sums = {
+        (LEVELS.DISTRICT.value, district): answers.total(schools)
+        for district, schools in by_district.items()
+    }
+    # Its schools are in their districts.
+    sums[STATE] = replace(answers.total(around), shown={})
     return around, sums
