@@ -194,16 +194,16 @@ def decided(rows: QuerySet[GroupResults]) -> QuerySet[GroupResults]:
 
 def _scales(
     administrations: Sequence[Administration],
-) -> dict[int, dict[str, tuple[int, float]]]:
+) -> dict[int, dict[str, tuple[frozenset[int], float]]]:
     """Return the benchmark and the deviation of each measure."""
-    scales: dict[int, dict[str, tuple[int, float]]] = {
+    scales: dict[int, dict[str, tuple[frozenset[int], float]]] = {
         one.pk: {} for one in administrations
     }
     for key, pk, measure, anchored_to, deviation in Calibration.objects.filter(
         administration__in=scales
     ).values_list("administration", "pk", "measure", "anchored_to", "scale_deviation"):
         if deviation is not None:
-            scales[key][measure] = (anchored_to or pk, deviation)
+            scales[key][measure] = (frozenset((anchored_to or pk,)), deviation)
     return scales
 
 
@@ -237,7 +237,7 @@ class _Content:
         measures: Mapping[str, Sequence[float | None] | None],
         essentials: Mapping[str, int],
         errors: Mapping[str, float | None],
-        scales: Mapping[str, tuple[int, float]],
+        scales: Mapping[str, tuple[frozenset[int], float]],
         hidden_items: Sequence[str] | None,
         minimum: int,
     ) -> Scores:
@@ -257,10 +257,10 @@ class _Content:
             ):
                 scores[name] = None
                 continue
-            benchmark, deviation = scales[name]
+            benchmarks, deviation = scales[name]
             scores[name] = VisibleScore(
                 int(score),
-                frozenset((benchmark,)),
+                benchmarks,
                 int(people or 0),
                 None if error is None else POINTS * error / deviation,
             )
