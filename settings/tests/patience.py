@@ -16,9 +16,17 @@ def patience(seconds: float) -> float:
     return seconds * float(os.environ.get("GROUNDSWELL_TEST_PATIENCE", "1"))
 
 
-def eventually(holds: Callable[[], object], seconds: float = 10) -> None:
-    """Wait until `holds()`, for what no element of a page shows."""
+def eventually(
+    holds: Callable[[], object],
+    seconds: float = 10,
+    *,
+    explain: Callable[[], object] = lambda: "",
+) -> None:
+    """Wait until `holds()`, for what no element of a page shows.
+
+    A failure shows what `explain` returns.
+    """
     deadline = time.monotonic() + patience(seconds)
     while not holds():
-        assert time.monotonic() < deadline
+        assert time.monotonic() < deadline, explain()
         time.sleep(0.1)

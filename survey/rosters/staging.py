@@ -100,6 +100,8 @@ class Staging(ABC):
 
     # The comparison that also tells NULL from a value.
     differs: ClassVar[str]
+    # How long a table stays.
+    lifetime: ClassVar[str] = ""
     types: ClassVar[dict[str, str]]
 
     def __init__(self, cursor: CursorWrapper) -> None:
@@ -159,7 +161,7 @@ class Staging(ABC):
 
     def create_table(self, name: str, columns: str) -> None:
         columns = columns.format(**self.types)
-        self.execute(f"CREATE TEMPORARY TABLE {name} ({columns})")
+        self.execute(f"CREATE TEMPORARY TABLE {name} ({columns}) {self.lifetime}")
 
     def drop_tables(self) -> None:
         for table in TABLES:
@@ -192,6 +194,9 @@ class Staging(ABC):
 
 class PostgreSQLStaging(Staging):
     differs = "IS DISTINCT FROM"
+    # The pooler keeps the connection. A server process with temporary tables deletes
+    # them when it ends, and nothing can end its wait for a standby that is away.
+    lifetime = "ON COMMIT DROP"
     types: ClassVar = {
         "date": "date",
         "json": "jsonb",

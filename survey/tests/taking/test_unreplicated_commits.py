@@ -13,15 +13,22 @@ import psycopg2
 import pytest
 from django.conf import settings
 from django.db import connection
+from psutil import pid_exists
 
 from settings.tests.patience import eventually, patience
 from survey.models import Respondent
+from survey.rosters.batch_writes import write_batch
+from survey.rosters.staging import PostgreSQLStaging
 from survey.taking.storage import AnswerRow, Outcome, Receipt, save_page
 from survey.taking.unavailable import ServiceUnavailable, run_with_retry
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 WAITING = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+ACTIVITY = """
+SELECT concat_ws(' ', pid, usename, state, wait_event, left(query, 60))
+FROM pg_stat_activity WHERE datname IS NOT NULL
+"""
 STANDBYS = "synchronous_standby_names"
 
 
@@ -43,8 +50,15 @@ class Server:
 
     def waiting_backend(self) -> int:
         """Wait until a commit waits for its standby, and return its process."""
-        eventually(self.waiting)
+        eventually(self.waiting, explain=self.activity)
         return self.waiting()[0]
+
+    def activity(self) -> str:
+        return "\n".join(self.ask(ACTIVITY))
+
+    def start_waiting(self) -> None:
+        self.ask(f"ALTER SYSTEM SET {STANDBYS} = 'away'")
+        self.ask("SELECT pg_reload_conf()")
 
     def stop_waiting(self) -> None:
         self.ask(f"ALTER SYSTEM RESET {STANDBYS}")
@@ -57,8 +71,7 @@ def server(maya: Respondent) -> Iterator[Server]:
     address = {"host": settings.SERVERS, "port": 5432, "user": "postgres"}
     with closing(psycopg2.connect(dbname="postgres", **address)) as connection:
         server = Server(connection)
-        server.ask(f"ALTER SYSTEM SET {STANDBYS} = 'away'")
-        server.ask("SELECT pg_reload_conf()")
+        server.start_waiting()
         try:
             yield server
         finally:
@@ -149,8 +162,54 @@ def test_a_connection_lost_at_commit_is_no_receipt(server, maya):
             first = server.waiting_backend()
             server.ask("SELECT pg_terminate_backend(%s)", first)
             # Sent again over a new connection, where it waits as well.
-            eventually(lambda: future.done() or server.waiting(other_than=first))
+            eventually(
+                lambda: future.done() or server.waiting(other_than=first),
+                explain=server.activity,
+            )
             assert not future.done(), future.exception() or future.result()
         finally:
             server.stop_waiting()
         assert future.result(patience(30)).outcome is Outcome.SAVED
+
+
+# Processes that end while the standby is away -------------------------------------
+
+
+@pytest.fixture
+def kept_connection(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Keep one connection to PostgreSQL itself, as the pooler does."""
+    connection.close()
+    monkeypatch.setitem(connection.settings_dict, "PORT", 5432)
+    yield
+    connection.close()
+
+
+def end_after_roster(server: Server, maya: Respondent) -> int:
+    """Write a part of a roster, and tell the connection's process to end."""
+    server.stop_waiting()
+    [(process,)] = write_batch(
+        lambda writer: writer.fetch_all("SELECT pg_backend_pid()")
+    )
+    server.start_waiting()
+    # Now the setting has arrived.
+    cancelled(server, lambda n: save(maya, n))
+    server.ask("SELECT pg_terminate_backend(%s)", process)
+    return process
+
+
+def test_a_process_that_wrote_a_roster_ends_while_the_standby_is_away(
+    server, maya, kept_connection
+):
+    process = end_after_roster(server, maya)
+    eventually(lambda: not pid_exists(process), explain=server.activity)
+
+
+def test_with_temporary_tables_it_would_wait_for_the_standby_at_its_end(
+    server, maya, kept_connection, monkeypatch
+):
+    """The twin: so neither a failover nor a shutdown would come to an end."""
+    monkeypatch.setattr(PostgreSQLStaging, "lifetime", "")
+    process = end_after_roster(server, maya)
+    eventually(lambda: process in server.waiting(), explain=server.activity)
+    server.stop_waiting()
+    eventually(lambda: not pid_exists(process), explain=server.activity)
