@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -162,7 +162,9 @@ class Line:
     def key(self) -> tuple[object, ...]:
         entry = self.entry
         day: date = timezone.localdate(entry.at)
-        found = "" if sentence_of(entry.action).is_view else _as_text(self.details)
+        found = ""
+        if not sentence_of(entry.action).is_view:
+            found = json.dumps(self.details, sort_keys=True, default=str)
         place = entry.district_id, entry.school_id
         thing = entry.kind, entry.subject_id, entry.subject
         return entry.by, entry.action, day, *thing, *place, found
@@ -195,10 +197,6 @@ def _actor(entry: AuditEntry) -> str:
     if entry.user_id is None and entry.by.isidentifier():
         return gettext("System (%(command)s)") % {"command": entry.by}
     return entry.by
-
-
-def _as_text(details: Sequence[tuple[str, object, object]]) -> str:
-    return json.dumps(details, sort_keys=True, default=str)
 
 
 def lines_of(

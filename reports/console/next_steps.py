@@ -101,7 +101,8 @@ def other_steps(
             NextStep(_("Counts of schools"), _page("count_list", administration))
         )
     if has_answers and permissions.has(C.SEE_RESPONSES):
-        steps.append(NextStep(_("Export"), _export(administration)))
+        export = f"{reverse('export_new')}?administrations={administration.pk}"
+        steps.append(NextStep(_("Export"), export))
     return [one for one in steps if step is None or one.address != step.address]
 
 
@@ -121,7 +122,3 @@ def _page(route: str, administration: Administration) -> str:
 
 def _rates(administration: Administration) -> str:
     return f"{reverse('rates_board')}?administration={administration.pk}"
-
-
-def _export(administration: Administration) -> str:
-    return f"{reverse('export_new')}?administrations={administration.pk}"

@@ -75,17 +75,14 @@ def offered_versions(
         for entry in found
         for change in (entry.before, entry.after)
     }
-    names = _version_names(digests) if digests else {}
+    published = PublishedSurvey.objects.using(DEFAULT_DB_ALIAS)
+    # No statement where no version was changed.
+    rows = published.filter(digest__in=digests)
+    names = dict(rows.values_list("digest", "survey__version"))
     return {
         administration.pk: _offered(administration, entries[administration.pk], names)
         for administration in administrations
     }
-
-
-def _version_names(digests: set[str]) -> Mapping[str, str]:
-    published = PublishedSurvey.objects.using(DEFAULT_DB_ALIAS)
-    rows = published.filter(digest__in=digests)
-    return dict(rows.values_list("digest", "survey__version"))
 
 
 def _offered(

@@ -76,8 +76,7 @@ def open_administration(
     `district` owns it, or the state (None). It is offered in `districts` and
     `schools`; if both are empty, in all schools of its owner. `subgroups` are the
     standard ones if left out, and `minimum_group` is that of the owner's settings.
-    `by` is a user or the name of a command; simulations
-    pass None and are not audited.
+    `by` is a user or the name of a command; simulations pass None and are not audited.
 
     Raises PermissionDenied; ValidationError with a message for each field;
     DatabaseBusy if the database cannot add a partition at this moment.
@@ -124,11 +123,16 @@ def open_administration(
             )
         administration_changed(administration)
         # Last, because its locks are held until the end of the transaction.
-        if connection.vendor == "postgresql":
-            with connection.cursor() as cursor:
-                # A function that runs as the tables' owner: migration 0008.
-                cursor.execute("SELECT survey_add_partition(%s)", [administration.pk])
+        _add_partition(administration)
     return administration
+
+
+def _add_partition(administration: Administration) -> None:
+    """Make the place for an administration's responses, where tables are divided."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            # A function that runs as the tables' owner: migration 0008.
+            cursor.execute("SELECT survey_add_partition(%s)", [administration.pk])
 
 
 def change_administration(

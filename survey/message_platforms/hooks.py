@@ -9,7 +9,6 @@ import logging
 from collections import deque
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from functools import partial
 
 from django.db import DatabaseError, transaction
 from django.utils import timezone
@@ -23,6 +22,7 @@ from survey.message_platforms.directory import (
 from survey.message_platforms.hashes import write_people
 from survey.message_platforms.store import (
     Command,
+    Store,
     key_of_administration,
     key_of_person,
     message_store,
@@ -75,12 +75,14 @@ def _take_unsent(most: int) -> list[Command]:
 
 def people_changed(ids: Collection[int]) -> None:
     """Write these people's hashes again, after the commit."""
-    transaction.on_commit(partial(_write_people, list(ids)))
+    people = list(ids)
+    _write_after_commit(lambda store: write_people(store, people))
 
 
 def people_removed(ids: Collection[int]) -> None:
     """Delete the hashes of people who are no longer there, after the commit."""
-    transaction.on_commit(partial(_delete_people, list(ids)))
+    if keys := list(map(key_of_person, ids)):
+        _write_after_commit(lambda store: store.command("DEL", *keys))
 
 
 def address_suppressed(respondent: Respondent) -> None:
@@ -99,51 +101,29 @@ def address_suppressed(respondent: Respondent) -> None:
 
 def administration_changed(administration: Administration) -> None:
     """Write an administration's window, after the commit."""
-    transaction.on_commit(partial(_write_window, administration.pk))
+    key = administration.pk
+    _write_after_commit(lambda store: write_windows(store, [key]))
 
 
 def administration_removed(administration_id: int) -> None:
     """Delete an administration's window, after the commit."""
-    transaction.on_commit(partial(_delete_window, administration_id))
+    key = key_of_administration(administration_id)
+    _write_after_commit(lambda store: store.command("DEL", key))
 
 
 def platforms_changed() -> None:
-    transaction.on_commit(_write_platforms)
+    transaction.on_commit(forget_directory)
+    _write_after_commit(write_platforms)
 
 
-def _write_people(ids: list[int]) -> None:
-    store = message_store()
-    if store is not None:
-        _attempt(partial(write_people, store, ids))
+def _write_after_commit(write: Callable[[Store], object]) -> None:
+    def attempt() -> None:
+        store = message_store()
+        if store is None:
+            return
+        try:
+            write(store)
+        except (ConnectionError, DatabaseError):
+            log.warning("What message platforms read was not written.", exc_info=True)
 
-
-def _delete_people(ids: list[int]) -> None:
-    store = message_store()
-    if store is not None and ids:
-        _attempt(partial(store.command, "DEL", *map(key_of_person, ids)))
-
-
-def _write_window(pk: int) -> None:
-    store = message_store()
-    if store is not None:
-        _attempt(partial(write_windows, store, [pk]))
-
-
-def _delete_window(pk: int) -> None:
-    store = message_store()
-    if store is not None:
-        _attempt(partial(store.command, "DEL", key_of_administration(pk)))
-
-
-def _write_platforms() -> None:
-    forget_directory()
-    store = message_store()
-    if store is not None:
-        _attempt(partial(write_platforms, store))
-
-
-def _attempt(write: Callable[[], object]) -> None:
-    try:
-        write()
-    except (ConnectionError, DatabaseError):
-        log.warning("What message platforms read was not written.", exc_info=True)
+    transaction.on_commit(attempt)

@@ -195,10 +195,11 @@ def undo_roster(job: Job, progress: Progress) -> None:
         undo = RosterUndo.objects.select_related("by").get(upload=upload)
         is_untouched = not (undo.removed + undo.withdrawn + undo.restored + undo.kept)
         if is_untouched and (reason := _refusal(upload, undo)):
+            before = State.APPLIED if upload.ended_at else State.FAILED
             change_state(
                 upload,
                 allowed=(State.UNDOING,),
-                values={"state": _state_before(upload), "message": reason},
+                values={"state": before, "message": reason},
             )
             raise JobRefused(reason)
         undo_changes(upload, undo, progress)
@@ -208,11 +209,6 @@ def undo_roster(job: Job, progress: Progress) -> None:
             _finish(upload)
             progress.confirm()
     progress.message = _("Undone.")
-
-
-def _state_before(upload: RosterUpload) -> State:
-    """Return the state of a roster whose undoing has not begun."""
-    return State.APPLIED if upload.ended_at else State.FAILED
 
 
 def _refusal(upload: RosterUpload, undo: RosterUndo) -> str:

@@ -117,6 +117,7 @@ def _store(
         )
     _check_schools(current, {new.school for new in counts}, by)
     before = current_counts(current)
+    changed = []
     for new in counts:
         row = before.get(new.school)
         if (row.pk if row else None) != new.seen:
@@ -126,7 +127,8 @@ def _store(
                     " again, and check it."
                 )
             )
-    changed = [new for new in counts if _differs(before.get(new.school), new)]
+        if row is None or (row.unit, row.count) != (new.unit, new.count):
+            changed.append(new)
     _write(current, changed, before, by)
     return len(changed)
 
@@ -156,10 +158,6 @@ def _write(
         replaced = SchoolCount.objects.filter(pk__in=old[start : start + BATCH])
         replaced.update(replaced_at=now)
     SchoolCount.objects.bulk_create(rows, batch_size=BATCH)
-
-
-def _differs(row: SchoolCount | None, new: NewCount) -> bool:
-    return row is None or (row.unit, row.count) != (new.unit, new.count)
 
 
 def _check_schools(

@@ -18,7 +18,7 @@ from django.utils.formats import date_format
 from django.views.decorators.http import require_safe
 
 from accounts.models import District, SchoolListing, SchoolWord
-from accounts.school_directory import NearSchool, find_schools, nearest_schools
+from accounts.school_directory import find_schools, nearest_schools
 from survey.database.routers import uses_forced_read_router
 from survey.models import PublishedSurvey
 from survey.schools.lists import district_at, schools_of
@@ -114,7 +114,10 @@ def school_finder(request: HttpRequest) -> HttpResponse:
     if search.latitude or search.longitude:
         if search.place:
             near = nearest_schools(*search.place)
-            context["near"] = [(each.listing, _miles(each)) for each in near]
+            context["near"] = [
+                (each.listing, round(each.kilometres * MILES_PER_KILOMETRE))
+                for each in near
+            ]
             context["district"] = district_at(*search.place)
         else:
             context["error"] = "schools_bad_place"
@@ -145,10 +148,6 @@ def school_page(request: HttpRequest, pk: int) -> HttpResponse:
             _shown(survey, language) for survey in open_surveys(listing, language)
         ]
     return _page(request, "school", search.language, context, 200 if listing else 404)
-
-
-def _miles(near: NearSchool) -> int:
-    return round(near.kilometres * MILES_PER_KILOMETRE)
 
 
 def _shown(survey: OpenSurvey, language: str) -> dict[str, object]:

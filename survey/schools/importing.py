@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TextIO
 
@@ -165,6 +165,23 @@ def _parse(
         )
     elif not code and not texts["name"]:
         reject("code" if "code" in columns.fields else "name", _("names no school"))
+    degrees = _parse_degrees(cell, reject)
+    if len(rejections) > before:
+        return None
+    district = district or code[:DIGITS_OF_DISTRICT]
+    return SchoolRow(
+        row=number,
+        code=code,
+        district=district,
+        latitude=degrees["latitude"],
+        longitude=degrees["longitude"],
+        **texts,
+    )
+
+
+def _parse_degrees(
+    cell: Callable[[str], str], reject: Callable[[str, str], None]
+) -> dict[str, float]:
     degrees: dict[str, float] = {}
     for name, limit in (("latitude", 90), ("longitude", 180)):
         try:
@@ -179,17 +196,7 @@ def _parse(
             )
     if degrees == {"latitude": 0, "longitude": 0}:
         reject("latitude", _("and longitude are 0, which is in the sea"))
-    if len(rejections) > before:
-        return None
-    district = district or code[:DIGITS_OF_DISTRICT]
-    return SchoolRow(
-        row=number,
-        code=code,
-        district=district,
-        latitude=degrees["latitude"],
-        longitude=degrees["longitude"],
-        **texts,
-    )
+    return degrees
 
 
 # Schools ----------------------------------------------------------------------

@@ -78,6 +78,7 @@ def settings_place(request: StaffRequest, place: str) -> HttpResponse:
     found = place_or_404(request, place, OPEN)
     levels = levels_of(found)
     logo = setting_of(found, levels, "logo_id")
+    logo_id = logo.values["logo_id"]
     context = {
         **about_place(request, found),
         "contact": contact_of(found, levels),
@@ -91,7 +92,7 @@ def settings_place(request: StaffRequest, place: str) -> HttpResponse:
         "default_minimum_group": MINIMUM_GROUP,
         "name": setting_of(found, levels, "name"),
         "logo": logo,
-        "logo_size": _logo_size(logo.values["logo_id"]),
+        "logo_size": shown_size(str(logo_id)) if logo_id else (0, 0),
         "may_change_place": found is not None
         and may_change_place(request.permissions, found),
         "may_change": may_change(request.permissions, found, C.MANAGE_SURVEYS),
@@ -235,7 +236,3 @@ def _threshold(
     name = f"{role}_percent"
     setting = setting_of(place, levels, name)
     return setting.values[name] or default, setting.source
-
-
-def _logo_size(name: object) -> tuple[int, int]:
-    return shown_size(str(name)) if name else (0, 0)
