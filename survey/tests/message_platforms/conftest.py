@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from accounts.models import District, Membership, School, User
+from survey.message_platforms import statistics
 from survey.message_platforms.directory import forget_directory
 from survey.message_platforms.hooks import _unsent
 from survey.message_platforms.store import message_store
@@ -22,6 +23,12 @@ def empty_store() -> Iterator[None]:
         store.command("FLUSHDB")
     yield
     forget_directory()
+    # Counts are sent a second later, which would be into the next test's store.
+    if timer := statistics._timer:
+        timer.cancel()
+        timer.join()
+        statistics._timer = None
+        statistics._counts.clear()
 
 
 @pytest.fixture
