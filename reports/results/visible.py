@@ -32,8 +32,9 @@ class VisibleGroup:
     hidden_items: Collection[str] = ()
     # Item -> options of a multiple choice whose numbers are hidden.
     hidden_options: Mapping[str, set[str]] = field(default_factory=dict)
-    # People of schools that hide one of these groups, who are not in the figures.
-    left_out: int = 0
+    # Whether schools that hide one of these groups are not in the figures. Of a single
+    # school, the number of their people would be a hidden number.
+    leaves_out_schools: bool = False
     # Whether it has the schools with a report only, as in `wholes.figures_for`.
     is_sum_of_reports: bool = False
 
@@ -74,9 +75,8 @@ def visible_groups(
             found[level, key] = None
             continue
         people, finished, counts, *published = figures
-        left_out = 0
+        leaves_out = published[0] is not None and published[0] != people
         if published[0] is not None:
-            left_out = people - published[0]
             people, finished, counts = published
         layout = layout or Layout.from_json(stored)
         items = items_of(layout, people, unpacked(counts))
@@ -92,6 +92,6 @@ def visible_groups(
                 options.setdefault(item, set()).add(option)
                 del items[item].values[option]
         found[level, key] = VisibleGroup(
-            as_of, people, finished, items, hidden_items, options, left_out
+            as_of, people, finished, items, hidden_items, options, leaves_out
         )
     return found

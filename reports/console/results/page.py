@@ -191,11 +191,6 @@ class ResultsPage:
         return has_scores(self.administration)
 
     @property
-    def left_out(self) -> str:
-        people = self.figures.left_out if self.figures else 0
-        return f"{people:,}" if people else ""
-
-    @property
     def is_compared(self) -> bool:
         """Test that a chart shows the results that were chosen to compare."""
         return any(

@@ -61,7 +61,7 @@ def test_an_analyst_chooses_a_place_and_a_group(at_screen, staff, closed):
     assert "group=grade" in page.url
     page.get_by_role("combobox", name="School").select_option("All schools")
     page.get_by_role("button", name="Show").click()
-    expect(page.get_by_text("Not included: 1 person")).to_be_visible()
+    expect(page.get_by_text("Not included: the people of schools")).to_be_visible()
     for figures in page.locator("details.figures").all():
         figures.evaluate("one => one.open = true")
     assert violations(page) == []

@@ -77,13 +77,12 @@ def test_a_school_that_hides_a_group_is_left_out_of_the_district(staff, counted)
     ]
     everyone = visible_groups(counted, places)
     assert [everyone[place].people for place in places] == [5, 24, 29, 29]
-    for grade, people_left_out in (("07", 4), ("08", 1)):
+    for grade in ("07", "08"):
         found = visible_groups(counted, places, "grade", grade)
         assert found[places[0]] is None
         assert [found[place].people for place in places[1:]] == [12, 12, 12]
-        assert [found[place].left_out for place in places[1:]] == [
-            *(0, people_left_out, people_left_out)
-        ]
+        left_out = [found[place].leaves_out_schools for place in places[1:]]
+        assert left_out == [False, True, True]
         safe = [found[place].items["safe"] for place in places[1:]]
         assert safe[0] == safe[1] == safe[2]
         assert safe[0].values == {"1": 4, "2": 4, "-1": 4}
@@ -107,7 +106,7 @@ def test_a_group_that_has_grown_is_shown_again(staff, counted, enrol):
     assert visible_groups(counted, [place], "grade", "08")[place].people == 4
     district = ("district", staff.riverside.pk)
     shown = visible_groups(counted, [district], "grade", "08")[district]
-    assert (shown.people, shown.left_out) == (16, 0)
+    assert (shown.people, shown.leaves_out_schools) == (16, False)
     assert not GroupResults.objects.exclude(published_people=None).exists()
 
 

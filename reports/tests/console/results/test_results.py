@@ -293,7 +293,9 @@ def test_hidden_groups_are_stars_in_pages_and_files(client, staff, closed):
     query = {"district": staff.riverside.pk, "group": "grade:08"}
     found = page(client, staff.analyst, closed, **query)
     assert found.context["page"].figures.people == 12
-    assert "Not included: 1 person" in found.text
+    # Not how many: that is the number of people in the only group that is hidden.
+    assert "Not included: the people of schools where one" in found.text
+    assert "1 person" not in found.text
     file = client.get(reverse("results_csv", args=[closed.pk]), query)
     answers = [row for row in read_csv(file) if row["item"] == "safe"]
     assert [row["people"] for row in answers] == ["4", "4", "4"]
