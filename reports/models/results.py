@@ -29,6 +29,9 @@ class ResultsRollUp(models.Model):
     layout = models.JSONField()
     # The `as_of` of the figures for which it is decided what is hidden.
     hidden_as_of = models.DateTimeField(null=True)
+    # Places below which nothing is shown by an attribute: [level, key, attribute] each.
+    # Null where this was not recorded.
+    undivided = models.JSONField(null=True)
     # The provenance of all figures: the digest of the survey by whose rules answers
     # were counted, and the versions of the programs that did so, as some schools may
     # have been counted by an earlier one. "" where this was not recorded.

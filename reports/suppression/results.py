@@ -25,6 +25,15 @@ The rules:
   hidden themselves. What is then known of a school's groups is only what both totals
   say. If a group of the district is too small, the district shows none.
 * A hidden place shows none of its groups, and no place below it.
+* Readers know what the wave before has shown, and these results before a recount. If
+  hardly anybody has changed an answer, a group that is shown now tells what was hidden
+  in it then, and subtracted from the sums of then, what others answered. So parts that
+  were hidden before are hidden before others, and whatever the wave before has hidden
+  stays hidden where the number of people differs by less than the minimum. The schools
+  of a district show groups if they did so before: otherwise the difference of the
+  district's figures would be those of schools that are left out of one of them. What
+  readers have seen already stays as it is. (GaussSuppression of Statistics Norway keeps
+  earlier suppressions in the same way, as `AdditionalSuppression`.)
 
 Percentages and response rates are hidden with the group or item that they belong to,
 and so are means of measures. In the means of a district or the state are only schools
@@ -47,6 +56,7 @@ from reports.suppression.tables import (
     Integers,
     Mask,
     PlaceTree,
+    Precedent,
 )
 
 MINIMUM_GROUP = 10
@@ -60,20 +70,23 @@ def decide(
     groups: GroupCounts,
     items: Mapping[str, Integers],
     minimum: int = MINIMUM_GROUP,
+    precedent: Precedent | None = None,
 ) -> Decision:
     """Return what is hidden in the results of one administration.
 
     `items` are counts [place, column, category]; skipped and not reached are
-    categories, so they add up to `groups.people`.
+    categories, so they add up to `groups.people`. `precedent` is what was hidden of the
+    same people before.
     """
+    precedent = precedent or Precedent.none(groups)
     hidden = np.zeros(groups.people.shape, dtype=bool)
-    hidden[:, EVERYONE] = hidden_places(tree, groups, minimum)
+    hidden[:, EVERYONE] = hidden_places(tree, groups, minimum, precedent)
     counted = np.ones((len(tree), len(groups.attributes)), dtype=bool)
     decision = Decision(hidden, counted, np.zeros_like(counted))
     for number in range(len(groups.attributes)):
-        hide_attribute(tree, groups, decision, number, minimum)
+        hide_attribute(tree, groups, decision, number, minimum, precedent)
     for name, counts in items.items():
-        hide_item(tree, groups, decision, name, counts)
+        hide_item(tree, groups, decision, name, counts, precedent)
     return decision
 
 
@@ -83,20 +96,26 @@ def primary_groups(groups: GroupCounts, minimum: int) -> Mask:
     return small | ((groups.people > 0) & small[:, [EVERYONE]])
 
 
-def hidden_places(tree: PlaceTree, groups: GroupCounts, minimum: int) -> Mask:
+def hidden_places(
+    tree: PlaceTree, groups: GroupCounts, minimum: int, precedent: Precedent
+) -> Mask:
     """Return the places that are hidden; all places below a hidden one are."""
     people = groups.people[:, EVERYONE]
     most = groups.most_people[:, EVERYONE]
+    small = (people > 0) & (people < minimum)
+    small |= precedent.again.groups[:, EVERYONE]
+    first = precedent.first.groups[:, EVERYONE]
     hidden = np.zeros(len(tree), dtype=bool)
-    hidden[0] = 0 < people[0] < minimum
+    hidden[0] = small[0]
     for parent in range(len(tree)):
         children = tree.children(parent)
         if hidden[parent]:
             hidden[children] = True
         elif len(children):
             limits = np.zeros_like(people[children]), most[children]
-            small = (people[children] > 0) & (people[children] < minimum)
-            hidden[children] = hide_people(people[children], limits, minimum, small)
+            hidden[children] = hide_people(
+                people[children], limits, minimum, small[children], first[children]
+            )
     return hidden
 
 
@@ -110,11 +129,16 @@ def counted_in_scores(people: NDArray[np.float64], hidden: Mask, minimum: int) -
 
 
 def hide_people(
-    people: Integers, limits: tuple[Integers, Integers], minimum: int, hidden: Mask
+    people: Integers,
+    limits: tuple[Integers, Integers],
+    minimum: int,
+    hidden: Mask,
+    first: Mask,
 ) -> Mask:
     """Return which parts of a shown number of people are hidden, `hidden` among them.
 
-    `limits` are the least and the most that each part is known to be. If all parts
+    `limits` are the least and the most that each part is known to be. Parts of `first`
+    are hidden before others, and of these the smallest. If all parts
     with people are hidden, so are those without: which these are would tell more.
     """
     hidden = hidden.copy()
@@ -132,7 +156,7 @@ def hide_people(
         shown = np.flatnonzero((people > 0) & ~hidden)
         if not len(shown):
             return np.ones_like(hidden)
-        hidden[shown[np.argmin(people[shown])]] = True
+        hidden[shown[np.lexsort((people[shown], ~first[shown]))[0]]] = True
     return hidden
 
 
@@ -142,12 +166,14 @@ def hide_attribute(
     decision: Decision,
     number: int,
     minimum: int,
+    precedent: Precedent,
 ) -> None:
     """Hide groups of one attribute, from the schools upwards."""
     hidden, counted = decision.groups, decision.counted[:, number]
     attribute = np.array(groups.attributes[number])
     people = groups.people[:, attribute].copy()
-    too_small = groups.too_small(minimum)[:, attribute]
+    again = precedent.again.groups[:, attribute]
+    too_small = groups.too_small(minimum)[:, attribute] | again
     for place in range(len(tree) - 1, ROOT, -1):
         if hidden[place, EVERYONE]:
             # Also groups with nobody: which these are tells about the place.
@@ -158,13 +184,15 @@ def hide_attribute(
         if len(children):
             everyone = groups.people[children, EVERYONE]
             left_out = everyone[~counted[children]].sum()
-            if left_out > MOST_LEFT_OUT * everyone.sum():
+            are_many = left_out > MOST_LEFT_OUT * everyone.sum()
+            was_divided = precedent.divided[place, number]
+            if precedent.undivided[place, number] or are_many and not was_divided:
                 below = tree.below(place)
                 hidden[np.ix_(below, attribute)] = True
                 counted[children] = ~hidden[children, EVERYONE]
                 decision.undivided[place, number] = True
             people[place] = people[children[counted[children]]].sum(axis=0)
-            small = (people[place] > 0) & (people[place] < minimum)
+            small = (people[place] > 0) & (people[place] < minimum) | again[place]
             # The schools' own totals tell too much about a few hidden groups.
             hidden[place, attribute] |= small.any()
         elif too_small[place].any():
@@ -172,7 +200,8 @@ def hide_attribute(
             most = np.minimum(groups.most_people[place, attribute], everyone)
             least = np.maximum(0, everyone - (most.sum() - most))
             hidden[place, attribute] = hide_people(
-                people[place], (least, most), minimum, too_small[place]
+                *(people[place], (least, most), minimum, too_small[place]),
+                precedent.first.groups[place, attribute],
             )
         counted[place] = not hidden[place, attribute].any()
 
@@ -183,9 +212,12 @@ def hide_item(
     decision: Decision,
     name: str,
     counts: Integers,
+    precedent: Precedent,
 ) -> None:
     """Hide the item where counts of hidden groups could be bounded too narrowly."""
+    first, again = precedent.first.of_item(name), precedent.again.of_item(name)
     hidden = decision.groups.copy()
+    hidden[:, EVERYONE] |= again[:, EVERYONE]
     for parent in range(len(tree)):
         children = tree.children(parent)
         if hidden[parent, EVERYONE]:
@@ -195,6 +227,7 @@ def hide_item(
                 groups.people[children, EVERYONE],
                 counts[children, EVERYONE],
                 hidden[children, EVERYONE],
+                first[children, EVERYONE],
             )
     counted = decision.counted & ~hidden[:, [EVERYONE]]
     hidden[hidden[:, EVERYONE]] = True
@@ -204,34 +237,38 @@ def hide_item(
     people = published.sum(axis=2)
     for attribute in map(list, groups.attributes):
         rows = hidden[:, attribute]
+        # Only of places that are left out of the next larger place's figures.
+        rows |= again[:, attribute] & rows.any(axis=1, keepdims=True)
+        hidden[:, attribute] = rows
         is_partly_hidden = rows.any(axis=1) & ~hidden[:, EVERYONE]
         is_partly_hidden &= (~rows & (people[:, attribute] > 0)).any(axis=1)
         for place in np.flatnonzero(is_partly_hidden).tolist():
             hidden[place, attribute] = hide_parts(
-                people[place, attribute], published[place, attribute], rows[place]
+                *(people[place, attribute], published[place, attribute]),
+                *(rows[place], first[place, attribute]),
             )
 
 
-def hide_parts(people: Integers, counts: Integers, hidden: Mask) -> Mask:
+def hide_parts(people: Integers, counts: Integers, hidden: Mask, first: Mask) -> Mask:
     """Return which parts of a shown sum hide an item, `hidden` ones among them.
 
-    `counts` are [part, category]. The part that leaves the fewest narrow counts is
-    hidden next; of several, the smallest.
+    `counts` are [part, category]. Parts of `first` are hidden before others. Of these,
+    the part that leaves the fewest narrow counts is next; of several, the smallest.
     """
     hidden = hidden.copy()
     limits = np.zeros_like(counts), people[:, None] * np.ones_like(counts)
     wanted = widths(counts, limits, people > 0)
     while hidden.any() and narrow_counts(counts, limits, hidden, wanted):
-        best: tuple[int, int, int] | None = None
+        best: tuple[bool, int, int, int] | None = None
         for part in np.flatnonzero((people > 0) & ~hidden).tolist():
             hidden[part] = True
             left = narrow_counts(counts, limits, hidden, wanted)
             hidden[part] = False
-            found = (left, int(people[part]), part)
+            found = (not first[part], left, int(people[part]), part)
             best = min(best or found, found)
         if best is None:
             break
-        hidden[best[2]] = True
+        hidden[best[-1]] = True
     return hidden
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -89,6 +90,49 @@ class GroupCounts:
         for otherwise in (most[:, [EVERYONE]], self.people[0, EVERYONE]):
             most = np.where(most == UNKNOWN, otherwise, most)
         return np.maximum(most, self.people)
+
+
+@dataclass(frozen=True)
+class HiddenCells:
+    """Hidden groups, and items that are hidden in more groups than these.
+
+    [place, column]
+    """
+
+    groups: Mask
+    items: Mapping[str, Mask] = field(default_factory=dict)
+
+    def of_item(self, name: str) -> Mask:
+        return self.items.get(name, self.groups)
+
+    def intersection(self, other: HiddenCells, where: Mask) -> HiddenCells:
+        names = self.items.keys() | other.items.keys()
+        return HiddenCells(
+            self.groups & other.groups & where,
+            {name: self.of_item(name) & other.of_item(name) & where for name in names},
+        )
+
+
+@dataclass(frozen=True)
+class Precedent:
+    """What readers have seen hidden before, of the same people.
+
+    If further parts of a sum have to be hidden, those of `first` are before others.
+    `again` are hidden in any case. Places that were undivided by an attribute stay so,
+    and so do those that were `divided`: [place, attribute].
+    """
+
+    first: HiddenCells
+    again: HiddenCells
+    undivided: Mask
+    divided: Mask
+
+    @classmethod
+    def none(cls, groups: GroupCounts) -> Precedent:
+        places = len(groups.people)
+        nothing = HiddenCells(np.zeros(groups.people.shape, dtype=bool))
+        unknown = np.zeros((places, len(groups.attributes)), dtype=bool)
+        return cls(nothing, nothing, unknown, unknown)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from reports.suppression.results import decide, primary_groups
-from reports.suppression.tables import UNKNOWN, GroupCounts, PlaceTree
+from reports.suppression.tables import (
+    UNKNOWN,
+    GroupCounts,
+    HiddenCells,
+    PlaceTree,
+    Precedent,
+)
 
 DISTRICT, LINCOLN, ROOSEVELT, ADAMS = 1, 2, 3, 4
 EVERYONE, FOURTH, FIFTH, SIXTH = range(4)
@@ -99,6 +105,60 @@ def test_a_district_of_undivided_schools_shows_all_grades_or_none(small, shows_g
     grades = decision.groups[DISTRICT, FOURTH:]
     assert grades.tolist() == [not shows_grades] * 3
     assert (decision.items["item_0"][DISTRICT, FOURTH:] == grades).all()
+
+
+def precedent_of(decision, groups, people):
+    """Return the precedent of a decision about so many people of each group."""
+    hidden = HiddenCells(decision.groups, decision.items)
+    are_same = np.abs(groups.people - people) < 10
+    again = hidden.intersection(hidden, are_same)
+    return Precedent(hidden, again, decision.undivided, ~decision.undivided)
+
+
+def test_a_grade_that_has_grown_a_little_stays_hidden_with_the_same_other_one():
+    before = [[9, 30, 40], [125, 135, 145], [150, 160, 170]]
+    now = [[11, 31, 29], [125, 135, 145], [150, 160, 170]]
+    tree, groups, items = tables(before, [even(before)])
+    first = decide(tree, groups, items)
+    people = groups.people
+    assert hidden_cells(first.groups) == {(LINCOLN, FOURTH), (LINCOLN, FIFTH)}
+    tree, groups, items = tables(now, [even(now)])
+    precedent = precedent_of(first, groups, people)
+    decision = decide(tree, groups, items, precedent=precedent)
+    assert hidden_cells(decision.groups) == {(LINCOLN, FOURTH), (LINCOLN, FIFTH)}
+    assert (decision.items["item_0"] == decision.groups).all()
+    # The twin: the eleven of now tell what the nine of before have answered.
+    assert not decide(tree, groups, items).groups.any()
+
+
+def test_the_smallest_other_grade_is_hidden_only_if_none_was_before():
+    now = [[4, 60, 29], [125, 135, 145], [150, 160, 170]]
+    tree, groups, _ = tables(now)
+    assert decide(tree, groups, {}).groups[LINCOLN].tolist() == [
+        *(False, True, False, True)
+    ]
+    hidden = np.zeros(groups.people.shape, dtype=bool)
+    hidden[LINCOLN, FIFTH] = True
+    precedent = replace(Precedent.none(groups), first=HiddenCells(hidden))
+    assert decide(tree, groups, {}, precedent=precedent).groups[LINCOLN].tolist() == [
+        *(False, True, True, False)
+    ]
+
+
+def test_schools_of_a_district_show_grades_if_they_did_before():
+    few = [[4, 30, 40], [125, 135, 145], [150, 160, 170]]
+    many = [[4, 30, 40], [4, 35, 45], [50, 60, 70]]
+    for before, now, is_undivided in ((few, many, False), (many, few, True)):
+        tree, groups, _ = tables(before)
+        first, people = decide(tree, groups, {}), groups.people
+        tree, groups, _ = tables(now)
+        precedent = precedent_of(first, groups, people)
+        decision = decide(tree, groups, {}, precedent=precedent)
+        assert decision.undivided[DISTRICT].tolist() == [is_undivided]
+        # The twin: otherwise other schools would be in the district's figures.
+        assert decide(tree, groups, {}).undivided[DISTRICT].tolist() == [
+            not is_undivided
+        ]
 
 
 def test_large_groups_are_all_shown():
