@@ -27,6 +27,10 @@ DEMO_ADMINISTRATIONS = ("demo-last-students", "demo-last-teachers")
 
 
 READERS = ("public", "coordinator")
+WAVES = (
+    *("waves_attacked", "waves_recovered", "waves_narrowed_below_3"),
+    *("waves_recovered_unprotected", "waves_narrowed_below_3_unprotected"),
+)
 
 
 def main() -> int:
@@ -64,6 +68,12 @@ def summary(found: Counter[str], demo: dict[str, int]) -> dict[str, float]:
         "small_groups_share": share(found, "primary", "cells"),
         "hidden_groups_share": share(found, "hidden_groups", "groups"),
         "people_left_out_share": share(found, "people_left_out", "people"),
+        "pairs_of_waves": found["pairs_of_waves"],
+        **{name: found[name] for name in WAVES},
+        "later_wave_hidden_share": share(found, "waves_hidden", "waves_cells"),
+        "later_wave_hidden_share_unprotected": share(
+            *(found, "waves_hidden_unprotected", "waves_cells_unprotected")
+        ),
         "small_hierarchies": found["small_hierarchies"],
         "share_of_optimum": share(found, "small_hidden", "small_optimum"),
         "milliseconds_per_decision": round(
@@ -79,10 +89,12 @@ def summary(found: Counter[str], demo: dict[str, int]) -> dict[str, float]:
 def has_passed(figures: dict[str, float]) -> bool:
     nothing = (
         *("recovered", "narrowed_below_3", "shown_differently"),
+        *("waves_recovered", "waves_narrowed_below_3"),
         *("demo_recovered", "demo_narrowed_below_3", "demo_shown_differently"),
     )
     something = (
         *("recovered_unprotected", "means_recovered_unprotected"),
+        "waves_narrowed_below_3_unprotected",
         "demo_recovered_unprotected",
         *(f"{reader}_recovered_unprotected" for reader in READERS),
     )
@@ -100,7 +112,8 @@ def parse_options() -> argparse.Namespace:
         " subgroups, hides small numbers as reports/suppression decides, and tries to"
         " bound every hidden number by linear and integer programs over everything"
         " that is published: numbers of people, answers, and means of measures;"
-        " also as the public and coordinators, from their own pages and rates."
+        " also as the public and coordinators, from their own pages and rates; and"
+        " from two waves, as somebody who knows that nobody changed an answer."
         " Then does the same where only the small groups"
         " themselves are hidden, and compares small cases with the fewest cells that"
         " have to be hidden. Attacks the demonstration's results as well. Exits 1"

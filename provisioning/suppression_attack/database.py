@@ -25,7 +25,6 @@ from reports.results.counting import GRADE, packed
 from reports.results.hiding import ResultTables, hide_small_groups, tables_of
 from reports.results.layout import STATES, Column, CountedItem, Layout
 from reports.results.visible import Place
-from reports.suppression.results import decide
 from reports.suppression.tables import EVERYONE, Decision, Integers
 from reports.thresholds import needed
 from survey.models import Administration, PublishedSurvey, Role, Survey
@@ -33,6 +32,9 @@ from survey.models import Administration, PublishedSurvey, Role, Survey
 LEVELS = GroupResults.Level
 # Of an item, the people who are in none of its columns.
 REST = "rest"
+# How long ago an administration has closed, and the one before it in its school year.
+CLOSED = timedelta(days=10)
+AN_HOUR_BEFORE = CLOSED + timedelta(hours=1)
 
 
 @dataclass(frozen=True)
@@ -72,8 +74,11 @@ class Stored:
         minimum = administration.minimum_group
         return cls(
             administration,
-            Hierarchy(tables.tree, tables.groups, items, minimum),
-            decide(tables.tree, tables.groups, tables.items, minimum),
+            Hierarchy(
+                *(tables.tree, tables.groups, items, minimum),
+                precedent=tables.precedent,
+            ),
+            tables.decide(minimum),
             tables.arrays.places,
             tables.arrays.groups,
             categories,
@@ -96,18 +101,28 @@ def _columns_of(tables: ResultTables, name: str) -> list[Column]:
     return [*(one for one in columns if one.kind != "value"), rest]
 
 
-def store(hierarchy: Hierarchy, published: PublishedSurvey, name: str) -> Stored:
-    """Store a hierarchy as a closed administration with shared results."""
+def store(
+    hierarchy: Hierarchy,
+    published: PublishedSurvey,
+    name: str,
+    *,
+    closed: timedelta = CLOSED,
+    before: Stored | None = None,
+) -> Stored:
+    """Store a hierarchy as an administration with shared results, closed so long ago.
+
+    With the schools of a wave before, if there is one.
+    """
     now = timezone.now()
     administration = Administration.objects.create(
         name=name,
         published=published,
         role=Role.STUDENT,
         minimum_group=hierarchy.minimum,
-        opens_at=now - timedelta(days=20),
-        closes_at=now - timedelta(days=10),
+        opens_at=now - closed - timedelta(days=10),
+        closes_at=now - closed,
     )
-    places = _create_places(hierarchy, name)
+    places = list(before.places) if before else _create_places(hierarchy, name)
     layout = _layout_of(hierarchy)
     ResultsRollUp.objects.create(
         administration=administration,
@@ -124,18 +139,24 @@ def store(hierarchy: Hierarchy, published: PublishedSurvey, name: str) -> Stored
     if stored is None:
         raise ValueError("Nobody has answered")
     kept = [places.index(place) for place in stored.places]
+    columns = [groups.index(group) for group in stored.groups]
+    came = {
+        name: counts[np.ix_(kept, columns)] for name, counts in hierarchy.came.items()
+    }
     measures = tuple(
         replace(one, people=one.people[kept], sums=one.sums[kept])
         for one in hierarchy.measures
     )
-    return replace(stored, hierarchy=replace(stored.hierarchy, measures=measures))
+    return replace(
+        stored, hierarchy=replace(stored.hierarchy, measures=measures, came=came)
+    )
 
 
-def published_survey() -> PublishedSurvey:
+def published_survey(name: str = "attacked") -> PublishedSurvey:
     """Create an empty survey, because figures are read without its definition."""
-    survey = Survey.objects.create(name="attacked", version="1")
+    survey = Survey.objects.create(name=name, version="1")
     return PublishedSurvey.objects.create(
-        digest="0" * 64, survey=survey, definition="{}"
+        digest=f"{name:0<64}", survey=survey, definition="{}"
     )
 
 

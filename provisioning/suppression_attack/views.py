@@ -1,7 +1,8 @@
 """Read what each reader is shown of an administration, with the product's functions.
 
 Pages and files are made of what these return: `visible_groups` for staff, `Freezer`
-for everybody, `figures_for` and the lines of response rates for coordinators.
+for everybody, `figures_for` and the lines of response rates for coordinators. Changes
+between waves are calculated from these figures of both, and from nothing else.
 """
 
 from __future__ import annotations
@@ -88,6 +89,17 @@ def differences(stored: Stored) -> int:
                 else:
                     found += list(numbers) != table[place, column].tolist()
     return int(found)
+
+
+def staff_view(stored: Stored) -> View:
+    """Return what people see who may see everything that is not hidden."""
+    figures: list[Figure] = []
+    for column, group in enumerate(stored.groups):
+        shown = visible_groups(stored.administration, stored.places, *group)
+        for place, key in enumerate(stored.places):
+            if visible := shown.get(key):
+                figures += _of_place(stored, place, column, visible)
+    return View(figures, frozenset())
 
 
 def public_view(stored: Stored, *, protected: bool = True) -> View:

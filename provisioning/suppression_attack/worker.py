@@ -11,7 +11,12 @@ import django
 import numpy as np
 
 from provisioning.suppression_attack.attacker import Publication, unprotected
-from provisioning.suppression_attack.hierarchies import Hierarchy, draw, draw_small
+from provisioning.suppression_attack.hierarchies import (
+    Hierarchy,
+    draw,
+    draw_small,
+    next_wave,
+)
 from provisioning.suppression_attack.means import PublishedMeans
 from provisioning.suppression_attack.optimum import fewest_hidden
 from reports.suppression.results import decide, primary_groups
@@ -22,16 +27,24 @@ django.setup()
 from django.db import transaction  # noqa: E402
 
 from provisioning.suppression_attack.database import (  # noqa: E402
+    AN_HOUR_BEFORE,
     published_survey,
     store,
 )
 from provisioning.suppression_attack.readers import attack_readers  # noqa: E402
-from provisioning.suppression_attack.views import differences  # noqa: E402
+from provisioning.suppression_attack.views import (  # noqa: E402
+    differences,
+    staff_view,
+)
+from provisioning.suppression_attack.waves import WavesAttack  # noqa: E402
 
 # Every so many hierarchies a small one is compared with the optimum, and the items
 # of one without protection are attacked.
 OPTIMUM_EVERY = 20
 UNPROTECTED_EVERY = 10
+# And so often two waves are attacked together, and the second one by itself.
+WAVES_EVERY = 2
+SECOND_WAVE_EVERY = 10
 
 
 def main(seed: int, first: int, step: int, count: int) -> Counter[str]:
@@ -44,6 +57,11 @@ def main(seed: int, first: int, step: int, count: int) -> Counter[str]:
             transaction.set_rollback(True)
         if number % OPTIMUM_EVERY == 0:
             figures.update(compare_with_optimum(draw_small(generator)))
+        if number % WAVES_EVERY == 0:
+            with transaction.atomic():
+                alone = number % SECOND_WAVE_EVERY == 0
+                figures.update(attack_waves(generator, second_alone=alone))
+                transaction.set_rollback(True)
     return figures
 
 
@@ -67,6 +85,40 @@ def attack_drawn(number: int, generator: np.random.Generator) -> Counter[str]:
     figures.update(attack_without_protection(hierarchy, generator, item=item))
     outcome = PublishedMeans.unprotected(hierarchy).attack()
     figures["means_recovered_unprotected"] += outcome.recovered
+    return figures
+
+
+def attack_waves(generator: np.random.Generator, *, second_alone: bool) -> Counter[str]:
+    """Store two waves of the same people, and attack them together.
+
+    Without protection, the second is decided as if it were the first. With
+    `second_alone`, it is also attacked by itself, because its decision knows the first.
+    """
+    figures: Counter[str] = Counter(pairs_of_waves=1)
+    hierarchy = draw(generator, districts=2, schools=4, items=1)
+    later = next_wave(hierarchy, generator)
+    survey = published_survey()
+    first = store(hierarchy, survey, "first", closed=AN_HOUR_BEFORE)
+    second = store(later, survey, "second", before=first)
+    alone = store(later, published_survey("other"), "alone", before=first)
+    for protected, other in ((True, second), (False, alone)):
+        views = (staff_view(first).figures, staff_view(other).figures)
+        outcome = WavesAttack((first, other), views, "item_1").attack()
+        hidden = shares(other.hierarchy, other.decision)
+        end = "" if protected else "_unprotected"
+        figures.update(
+            {
+                f"waves_attacked{end}": outcome.cells,
+                f"waves_recovered{end}": outcome.recovered,
+                f"waves_narrowed_below_3{end}": outcome.narrowed,
+                f"waves_hidden{end}": hidden["hidden"],
+                f"waves_cells{end}": hidden["cells"],
+            }
+        )
+    figures["shown_differently"] += differences(first) + differences(second)
+    if second_alone:
+        figures.update(attack(second.hierarchy, second.decision, generator))
+        figures.update(attack_readers(second, generator, unprotected=False))
     return figures
 
 
