@@ -202,6 +202,12 @@ def _stored_cells(
     # A group that had everybody was not shown, but known.
     values = Counter(attribute for attribute, _ in found)
     hidden &= [not group[0] or values[group[0]] > 1 for group in arrays.groups]
+    # A larger place hides all groups of an attribute or none; others are stored as
+    # hidden because all of their people are left out.
+    is_larger = np.array([level != LEVELS.SCHOOL for level, _ in arrays.places])
+    for columns in map(list, groups.attributes):
+        is_shown = (~hidden & (people > 0))[:, columns].any(axis=1)
+        hidden[np.ix_(is_larger & is_shown, columns)] = False
     of_items = {name: hidden.copy() for name in partly}
     for name, cells in partly.items():
         of_items[name][tuple(np.array(cells).T)] = True

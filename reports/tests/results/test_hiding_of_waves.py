@@ -103,6 +103,20 @@ def test_the_next_wave_hides_the_same_second_grade(staff, count):
     assert agreed(fall, school) - known == 2
 
 
+def test_a_district_shows_grades_although_nobody_is_left_in_one(staff, count):
+    # Only Lincoln has a grade 05, and is left out.
+    lincoln = {"05": 12, "06": 4, "07": 10, "08": 11}
+    for name, hours_ago in (("first", 3), ("second", 2)):
+        wave = count(name, hours_ago, lincoln)
+        assert shown(wave, staff.lincoln) == ["08"]
+        place = ("district", staff.riverside.pk)
+        found = {
+            grade: visible_groups(wave, [place], "grade", grade)[place]
+            for grade in ("05", "06", "07", "08")
+        }
+        assert [grade for grade, group in found.items() if group] == ["06", "07", "08"]
+
+
 def test_a_group_that_was_too_small_stays_hidden_until_many_have_come(staff, count):
     count("first", 3, {"06": 4, "07": 10, "08": 30})
     winter = count("second", 2, {"06": 5, "07": 10, "08": 30})
