@@ -17,7 +17,6 @@ FOUND = Counter(
     means_recovered_unprotected=2,
     public_recovered_unprotected=5,
     coordinator_recovered_unprotected=6,
-    waves_narrowed_below_3_unprotected=3,
     cells=1000,
     hidden=400,
     small_hidden=12,
@@ -65,9 +64,6 @@ def test_the_last_line_has_what_was_found(run):
         # An attack that recovers nothing without protection proves nothing.
         {"recovered_unprotected": 0},
         {"means_recovered_unprotected": 0},
-        {"waves_recovered": 1},
-        {"waves_narrowed_below_3": 1},
-        {"waves_narrowed_below_3_unprotected": 0},
         {"public_recovered_unprotected": 0},
         {"coordinator_recovered_unprotected": 0},
         {"small_hidden": 16},
