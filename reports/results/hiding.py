@@ -205,9 +205,9 @@ def _stored_cells(
     # A larger place hides all groups of an attribute or none; others are stored as
     # hidden because all of their people are left out.
     is_larger = np.array([level != LEVELS.SCHOOL for level, _ in arrays.places])
-    for columns in map(list, groups.attributes):
-        is_shown = (~hidden & (people > 0))[:, columns].any(axis=1)
-        hidden[np.ix_(is_larger & is_shown, columns)] = False
+    for attribute in map(np.array, groups.attributes):
+        is_shown = (~hidden & (people > 0))[:, attribute].any(axis=1)
+        hidden[np.ix_(is_larger & is_shown, attribute)] = False
     of_items = {name: hidden.copy() for name in partly}
     for name, cells in partly.items():
         of_items[name][tuple(np.array(cells).T)] = True
