@@ -44,9 +44,8 @@ def prepare_environment(*requirements: Path) -> None:
                 fcntl.flock(lock, fcntl.LOCK_EX)
         if not is_usable():
             _create_environment()
-        for path in requirements:
-            if not stamp_of(path).exists():
-                _install(path)
+        if missing := [path for path in requirements if not stamp_of(path).exists()]:
+            _install(missing)
 
 
 def lock_of(requirements: Path) -> Path:
@@ -91,16 +90,18 @@ def _create_environment() -> None:
         output_of([sys.executable, "-m", "venv", VENV], failing="Can't create .venv")
 
 
-def _install(requirements: Path) -> None:
+def _install(requirements: Sequence[Path]) -> None:
     pip = [str(PYTHON), "-m", "pip", "--disable-pip-version-check", "--no-input"]
     # Two of the packages come as source only, and are built apart from what
     # is installed here; the newer Pythons build no other way.
     options = ["--use-pep517", "--retries", "2", "--timeout", "20", "--quiet"]
     # Nothing but the files that were published when the versions were chosen.
-    options += ["--require-hashes"]
-    with step(f"Installing {requirements.name}"):
+    options += ["--require-hashes", "--no-compile"]
+    for path in requirements:
+        options += ["-r", str(lock_of(path))]
+    with step(f"Installing {', '.join(path.name for path in requirements)}"):
         done = subprocess.run(
-            [*pip, "install", *options, "-r", lock_of(requirements)],
+            [*pip, "install", *options],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -109,9 +110,15 @@ def _install(requirements: Path) -> None:
         )
         if done.returncode:
             raise Refusal(why_not_installed(done.stdout + done.stderr))
-        stamp = stamp_of(requirements)
-        stamp.parent.mkdir(exist_ok=True)
-        stamp.touch()
+        # pip would compile in one process, and the packages' own tests as well. Some
+        # files are templates or for other Pythons, which is no error.
+        compileall = [str(PYTHON), "-m", "compileall", "-q", "-j0"]
+        compileall += ["-x", "/site-packages/.+/tests/", str(VENV / "lib")]
+        subprocess.run(compileall, capture_output=True)
+        for path in requirements:
+            stamp = stamp_of(path)
+            stamp.parent.mkdir(exist_ok=True)
+            stamp.touch()
 
 
 def why_not_installed(output: str) -> str:

@@ -50,6 +50,19 @@ def test_the_stamp_depends_on_the_requirements(venv):
     assert environment.stamp_of(environment.STACK) != before
 
 
+def test_packages_are_compiled_without_their_tests(venv, tmp_path, monkeypatch):
+    package = venv / "lib" / "python3" / "site-packages" / "example"
+    (package / "tests").mkdir(parents=True)
+    for name in ("used.py", "tests/unused.py"):
+        (package / name).touch()
+    (tmp_path / "locked.txt").touch()
+    monkeypatch.setattr(environment, "lock_of", lambda path: tmp_path / "locked.txt")
+    environment._install([environment.TESTS, environment.STACK])
+    assert [path.name.split(".")[0] for path in venv.rglob("*.pyc")] == ["used"]
+    assert environment.stamp_of(environment.TESTS).exists()
+    assert environment.stamp_of(environment.STACK).exists()
+
+
 @pytest.mark.parametrize(
     ("output", "problem"),
     [

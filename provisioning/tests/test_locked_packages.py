@@ -49,7 +49,7 @@ def test_a_file_with_another_digest_is_not_installed(tmp_path, monkeypatch):
     for digest, problem in (("", "Hashes are required"), (wrong, "DO NOT MATCH")):
         locked.write_text(f"example @ {package.as_uri()}{digest}\n")
         with pytest.raises(Refusal, match=problem):
-            environment._install(requirements)
+            environment._install([requirements])
 
 
 def test_scripts_of_others_have_the_digests_of_their_list():
