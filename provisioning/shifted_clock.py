@@ -75,7 +75,9 @@ def _replace(pid: int, code: Mapping[int, bytes]) -> None:
     for _ in range(TRIES):
         send_signal([pid], signal.SIGSTOP)
         try:
-            time.sleep(0.001)
+            deadline = time.monotonic() + 1
+            while not _is_stopped(pid) and time.monotonic() < deadline:
+                time.sleep(0.001)
             # Every thread stands still, and none of them in these functions.
             if _is_stopped(pid) and not any(
                 start <= place < end for place in _places(pid)

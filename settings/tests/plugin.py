@@ -19,9 +19,6 @@ from provisioning.calibration import slowness
 # The longest files first, and those that mostly wait: started last, one of them
 # would keep one process busy while the others have nothing left to do.
 LONGEST = (
-    "settings/tests/infrastructure/test_time_limit.py",
-    "survey/tests/taking/test_unreplicated_commits.py",
-    "survey/tests/rosters/feeds/test_sftp.py",
     "settings/tests/test_access_matrix.py",
     "provisioning/tests/test_demo.py",
     "survey/tests/browser/",
@@ -32,6 +29,9 @@ LONGEST = (
     "provisioning/tests/installation/",
     "survey/tests/javascript/",
     "survey/tests/console/test_people_search_indexes.py",
+    "settings/tests/infrastructure/test_time_limit.py",
+    "survey/tests/taking/test_unreplicated_commits.py",
+    "survey/tests/rosters/feeds/test_sftp.py",
 )
 # Files whose tests take long and have nothing in common.
 SHARED = ("settings/tests/test_access_matrix.py",)
