@@ -120,7 +120,7 @@ def lose_under_load(application: Application, programs: Path, load: Load) -> Ver
 
 
 def move_shard_under_load(cluster: Cluster, load: Load, moves: int) -> Moved:
-    """Move the shard of all who answer from worker to worker, back and forth."""
+    """Move one shard between two workers while its respondents save pages."""
     coordinator = cluster.coordinator
     with step("Inviting people, and finding the shard with most of them"):
         larger = replace(load, respondents=MOVED_RESPONDENTS)

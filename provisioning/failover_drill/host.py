@@ -80,7 +80,7 @@ class Host:
         return output_of(self.inside(*command.split()), failing=failing, env=env)
 
     def mount_disk(self) -> None:
-        """Put the data on a disk of their own, whose flushes can be slow."""
+        """Mount a separate disk for the data, whose flushes can be slowed down."""
         data = self.folder / "data"
         serve_disk(self.disk, slow_disk.__file__, DISK_SIZE)
         mount_disk(self.disk / DISK, data)

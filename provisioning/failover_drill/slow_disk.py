@@ -1,4 +1,4 @@
-"""Serve a disk whose flushes take as long as is asked for: a plugin of nbdkit.
+"""Serve a disk with slow flushes, as a plugin of nbdkit.
 
 nbdkit loads this file into Debian's Python, so it uses the standard library only.
 """

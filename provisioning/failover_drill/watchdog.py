@@ -1,4 +1,4 @@
-"""Reset a host whose Patroni is silent, as a watchdog resets its machine.
+"""Reset a host when Patroni stops sending keep-alives, as a watchdog does.
 
 The kernel may have no watchdog that can be loaded, and a real one would reset the
 machine that the drill runs on. So the device is a named pipe, into which Patroni's

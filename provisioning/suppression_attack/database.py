@@ -251,7 +251,7 @@ def _store_rates(
     places: Sequence[Place],
     groups: Sequence[tuple[str, str]],
 ) -> None:
-    """Store response rates, in which all who started have answered."""
+    """Store response rates in which everyone who started has also answered."""
     people, invited = hierarchy.groups.people, hierarchy.groups.invited
     finished = people if hierarchy.finished is None else hierarchy.finished
     schools, grades = [], []

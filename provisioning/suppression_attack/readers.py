@@ -35,7 +35,7 @@ Cell = tuple[int, int, int]
 def attack_readers(
     stored: Stored, generator: np.random.Generator, *, unprotected: bool
 ) -> Counter[str]:
-    """Attack with the knowledge of the public, and of a coordinator beside that.
+    """Attack with what the public sees, and with what a coordinator sees in addition.
 
     The coordinator has one school or two, with reports if there are such. Without
     protection, everyone's answers to one item are attacked.

@@ -54,7 +54,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class View:
-    """The figures that a reader sees, and the schools whose results these are."""
+    """The figures that a reader sees, and the reader's own schools."""
 
     figures: list[Figure]
     own: frozenset[int]
@@ -92,7 +92,7 @@ def differences(stored: Stored) -> int:
 
 
 def staff_view(stored: Stored) -> View:
-    """Return what people see who may see everything that is not hidden."""
+    """Return what staff of the state see: everything that is not hidden."""
     figures: list[Figure] = []
     for column, group in enumerate(stored.groups):
         shown = visible_groups(stored.administration, stored.places, *group)
