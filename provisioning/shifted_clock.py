@@ -38,7 +38,9 @@ REPLACED: dict[str, Callable[[bytes], bytes]] = {
 SYMBOL_TABLE = 11
 SECTION = struct.Struct("<IIQQQQIIQQ")
 SYMBOL = struct.Struct("<IBBHQQ")
-TRIES = 200
+PATIENCE = 30
+# Continued and stopped at once, a process on a busy machine has not moved.
+PAUSE = 0.005
 
 
 class Function(NamedTuple):
@@ -72,7 +74,8 @@ def _replace(pid: int, code: Mapping[int, bytes]) -> None:
     if _has(pid, start, code):
         return
     was_stopped = _is_stopped(pid)
-    for _ in range(TRIES):
+    give_up = time.monotonic() + PATIENCE
+    while time.monotonic() < give_up:
         send_signal([pid], signal.SIGSTOP)
         try:
             deadline = time.monotonic() + 1
@@ -89,6 +92,7 @@ def _replace(pid: int, code: Mapping[int, bytes]) -> None:
         finally:
             if not was_stopped:
                 send_signal([pid], signal.SIGCONT)
+        time.sleep(PAUSE)
     raise Refusal(f"Process {pid} does not stop outside of the vDSO")
 
 
