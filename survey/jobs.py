@@ -57,6 +57,10 @@ HEARTBEAT = 1.0
 # stall of the disk, shorter than the patience of a person at the page.
 DEAD_AFTER = timedelta(seconds=30)
 MAX_ATTEMPTS = 3
+# While a database is away, as a replica that is set up anew, attempts go on for
+# three quarters of an hour; each pause is twice as long as the one before.
+MAX_ATTEMPTS_WHILE_AWAY = 10
+FIRST_PAUSE = timedelta(seconds=5)
 # During a deploy, old workers run together with new pages for a minute. After an hour
 # no worker will ever know a kind that none of them knows now.
 UNKNOWN_KIND_AFTER = timedelta(hours=1)
@@ -95,7 +99,7 @@ UNKNOWN_KIND = gettext_noop(
     "The software was updated in the meantime and can no longer do this."
     " Nothing was changed. Start it again from its page."
 )
-RETRYING = gettext_noop("The database was unavailable for a moment. Starting again.")
+RETRYING = gettext_noop("The database was unavailable. This starts again by itself.")
 
 
 class JobRefused(Exception):
@@ -183,9 +187,11 @@ def kinds_of(*queues: str) -> list[str]:
 def runnable_jobs(*queues: str) -> QuerySet[Job]:
     """Waiting jobs and jobs of dead workers, oldest first, of known kinds."""
     kinds = kinds_of(*(queues or QUEUES))
-    dead = Q(state=Job.State.RUNNING, heartbeat_at__lt=timezone.now() - DEAD_AFTER)
     return Job.objects.filter(
-        Q(state=Job.State.WAITING) | dead, ended_at=None, kind__in=kinds
+        Q(state=Job.State.WAITING, heartbeat_at=None)
+        | Q(heartbeat_at__lt=timezone.now() - DEAD_AFTER),
+        ended_at=None,
+        kind__in=kinds,
     ).order_by("created_at", "pk")
 
 
@@ -199,7 +205,10 @@ def wake_forgotten() -> None:
         workers = settings.JOB_WORKERS.get(pool[-1], 0)
         most = max(MAX_WOKEN, MAX_WOKEN_PER_WORKER * workers)
         for queue in pool:
-            forgotten = runnable_jobs(queue).filter(created_at__lt=now - DEAD_AFTER)
+            # What was attempted has used up its message.
+            forgotten = runnable_jobs(queue).filter(
+                Q(created_at__lt=now - DEAD_AFTER) | Q(attempts__gt=0)
+            )
             for pk in forgotten.values_list("pk", flat=True)[:most]:
                 wake(pk, queue, expires=WOKEN_FOR)
 
@@ -214,19 +223,20 @@ def run(pk: int) -> bool:
 
     Never raises the job's errors.
     """
-    claimed = _claim(pk)
+    waiting = _claim(pk, Job.State.WAITING)
+    claimed = waiting or _claim(pk, Job.State.RUNNING)
     if claimed is None:
         return False
     # What a job stores is read first by the person who asked for it.
     with translation.override(language_of(claimed.by)):
-        _run_claimed(claimed)
+        if waiting is None and claimed.attempts > MAX_ATTEMPTS:
+            _end(claimed, Job.State.FAILED, _(WORKER_DIED))
+        else:
+            _run_claimed(claimed)
     return True
 
 
 def _run_claimed(claimed: Job) -> None:
-    if claimed.attempts > MAX_ATTEMPTS:
-        _end(claimed, Job.State.FAILED, _(WORKER_DIED))
-        return
     progress = Progress(claimed)
     try:
         with _heartbeat(progress):
@@ -235,7 +245,7 @@ def _run_claimed(claimed: Job) -> None:
     except TakenOver:
         log.warning("job %s: another worker has taken it over", claimed.pk)
     except Interrupted:
-        _put_back(claimed, message="", attempts=claimed.attempts - 1)
+        _put_back(claimed, message="", heartbeat_at=None, attempts=claimed.attempts - 1)
     except Cancelled:
         _end(claimed, Job.State.CANCELLED, _("Cancelled. Nothing was saved."))
     except JobRefused as refused:
@@ -244,21 +254,31 @@ def _run_claimed(claimed: Job) -> None:
         log.exception("job %s failed", claimed.pk)
         # A failover, a conflict with the replica's replay, SQLite's writer.
         is_passing = isinstance(error, OperationalError | InterfaceError)
-        if is_passing and claimed.attempts < MAX_ATTEMPTS:
-            _put_back(claimed, message=_(RETRYING))
+        most = MAX_ATTEMPTS_WHILE_AWAY if _is_away(error) else MAX_ATTEMPTS
+        if is_passing and claimed.attempts < most:
+            pause = FIRST_PAUSE * 2 ** (claimed.attempts - 1)
+            runnable_at = timezone.now() - DEAD_AFTER + pause
+            _put_back(claimed, message=_(RETRYING), heartbeat_at=runnable_at)
         else:
             _end(claimed, Job.State.FAILED, _(FAILED))
     else:
         _end(claimed, Job.State.DONE, progress.message, progress)
 
 
+def _is_away(error: Exception) -> bool:
+    """Tell a server that cannot be reached from one that ended the statement."""
+    code = getattr(error.__cause__, "pgcode", None)
+    # Connection exceptions, also those of pgbouncer; shutdown, crash, starting up.
+    return code is None or code.startswith(("08", "57P"))
+
+
 @transaction.atomic
-def _claim(pk: int) -> Job | None:
+def _claim(pk: int, state: Job.State) -> Job | None:
     # In one transaction, so that the attempt read is the attempt written.
     now = timezone.now()
     claimed = (
         runnable_jobs()
-        .filter(pk=pk)
+        .filter(pk=pk, state=state)
         .update(
             state=Job.State.RUNNING,
             started_at=now,
@@ -288,7 +308,7 @@ def _end(
 def _put_back(job: Job, **changes: object) -> None:
     _write_with_retries(
         lambda: _attempt(job).update(
-            state=Job.State.WAITING, heartbeat_at=None, done=0, total=None, **changes
+            state=Job.State.WAITING, done=0, total=None, **changes
         )
     )
 

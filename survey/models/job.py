@@ -40,7 +40,8 @@ class Job(models.Model):
     message = models.CharField(max_length=500, blank=True)
     created_at = models.DateTimeField(default=timezone.now)
     started_at = models.DateTimeField(null=True)
-    # Set by the worker; an old one means that the worker died.
+    # Set by the worker; an old one means that the worker died, or that the pause
+    # before the next attempt is over.
     heartbeat_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
     attempts = models.PositiveSmallIntegerField(default=0)

@@ -283,22 +283,69 @@ def test_an_error_shows_a_message_and_rolls_back(by_hand, caplog):
     assert reload(job).ended_at
 
 
-@pytest.mark.parametrize("error", [OperationalError, InterfaceError])
-def test_lost_database_connections_are_retried_three_times(by_hand, error):
+@on_postgresql
+def test_a_statement_that_the_database_ended_is_repeated_twice(by_hand):
     job = start(make)
 
     def lose(one, progress):
-        raise error("server closed the connection unexpectedly")
+        connection.cursor().execute("DO 'BEGIN RAISE serialization_failure; END'")
 
     in_the_middle(lose)
     for attempt in (1, 2):
         jobs.run(job.pk)
         assert reload(job).state == Job.State.WAITING
         assert reload(job).attempts == attempt
-        assert reload(job).message == jobs.RETRYING
+        set_heartbeat_age(job, 31)
     jobs.run(job.pk)
     assert reload(job).state == Job.State.FAILED
     assert results_of(job) == []
+
+
+@pytest.mark.parametrize("error", [OperationalError, InterfaceError])
+def test_jobs_wait_longer_and_longer_for_a_database_that_is_away(by_hand, error):
+    job = start(make)
+
+    def lose(one, progress):
+        raise error("server closed the connection unexpectedly")
+
+    in_the_middle(lose)
+    pauses = []
+    while jobs.run(job.pk) and not reload(job).ended_at:
+        assert reload(job).state == Job.State.WAITING
+        assert reload(job).message == jobs.RETRYING
+        assert not jobs.run(job.pk)
+        runnable_at = reload(job).heartbeat_at + jobs.DEAD_AFTER
+        pauses.append((runnable_at - timezone.now()).total_seconds())
+        set_heartbeat_age(job, 31)
+    assert pauses == pytest.approx([5, 10, 20, 40, 80, 160, 320, 640, 1280], abs=4)
+    assert reload(job).state == Job.State.FAILED
+    assert reload(job).message == jobs.FAILED
+    assert results_of(job) == []
+
+
+def test_a_job_whose_database_is_away_neither_delays_others_nor_is_forgotten(settings):
+    """An export waits for the replica, and a roster that comes after it does not."""
+    settings.JOBS_BY_MESSAGE = False
+    waiting, other = start(make), start(make)
+
+    def lose(one, progress):
+        if one.pk == waiting.pk:
+            raise OperationalError("server closed the connection unexpectedly")
+
+    in_the_middle(lose)
+    tasks.run_job(waiting.pk)
+    tasks.run_job(other.pk)
+    assert reload(other).state == Job.State.DONE
+    assert reload(waiting).attempts == 1
+
+    # Its message is used up, so it is sent again as soon as the pause is over.
+    example_jobs.in_the_middle.clear()
+    settings.JOBS_BY_MESSAGE = True
+    wake_forgotten()
+    assert reload(waiting).state == Job.State.WAITING
+    set_heartbeat_age(waiting, 31)
+    wake_forgotten()
+    assert reload(waiting).state == Job.State.DONE
 
 
 @on_postgresql
@@ -312,6 +359,7 @@ def test_a_job_is_repeated_after_its_connection_was_cut(by_hand):
     in_the_middle(cut)
     jobs.run(job.pk)
     assert reload(job).state == Job.State.WAITING
+    set_heartbeat_age(job, 31)
     jobs.run(job.pk)
     assert reload(job).state == Job.State.DONE
     assert results_of(job) == ["attempt 2"]
@@ -457,9 +505,9 @@ def test_a_suspended_worker_does_not_overwrite_its_successor(
 
 def test_late_heartbeats_and_outcomes_are_ignored(by_hand):
     job = start(make)
-    first = jobs._claim(job.pk)
+    first = jobs._claim(job.pk, Job.State.WAITING)
     set_heartbeat_age(job, 31)
-    second = jobs._claim(job.pk)
+    second = jobs._claim(job.pk, Job.State.RUNNING)
     assert (first.attempts, second.attempts) == (1, 2)
 
     late = jobs.Progress(first)
@@ -480,7 +528,7 @@ def test_late_heartbeats_and_outcomes_are_ignored(by_hand):
 @on_postgresql
 def test_no_worker_takes_over_a_job_during_its_commit(by_hand):
     job = start(make)
-    claimed = jobs._claim(job.pk)
+    claimed = jobs._claim(job.pk, Job.State.WAITING)
     set_heartbeat_age(job, 31)
     with transaction.atomic():
         jobs.Progress(claimed).confirm()
