@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from provisioning.backups.certificates import first_end
 from provisioning.backups.files import FileRepository
 from provisioning.backups.records import archive_log, record_replica
 from provisioning.backups.repository import PASSWORDS, Repository
@@ -76,11 +77,17 @@ def backup(folder: Path, *, full: bool, keys: str | None) -> int:
         return back_up_keys(host, Path(keys))
     if host["database"]:
         began = datetime.now(UTC)
+        certificates = {}
+        if servers := host["pgbackrest_servers"]:
+            end = first_end(folder / "etc/backup", servers)
+            certificates["certificate_ends"] = end
         try:
             figures = back_up_database(folder, host, full=full)
         except Refusal as refusal:
-            keep_result(folder, "backup", began, {"error": str(refusal)}, ok=False)
+            error = {"error": str(refusal), **certificates}
+            keep_result(folder, "backup", began, error, ok=False)
             raise
+        figures |= certificates
         keep_result(folder, "backup", began, figures, ok=True)
         print(json.dumps(figures))
     if host["files"]:

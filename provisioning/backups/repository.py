@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+import shlex
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -39,6 +39,9 @@ class Repository:
     """The backups and the log of one database, found by pgBackRest's configuration."""
 
     config: Path
+    # Where another host has the repository: what runs a text there, and the
+    # configuration there. pgBackRest makes backups on that host alone.
+    on_host: tuple[str, str] | None = None
 
     @classmethod
     def of_stack(cls, folder: Path) -> Repository:
@@ -48,20 +51,22 @@ class Repository:
                 f"{folder} makes no backups; provisioning/stack up --set"
                 " backup_repository= (or s3, host) --set … starts them"
             )
-        return cls(config)
+        known = config.with_name("backup.json")
+        host = json.loads(known.read_text()) if known.exists() else {}
+        return cls(config, on_host=tuple(host.get("repository_command", ())) or None)
 
     @property
     def user(self) -> str | None:
         """Return PostgreSQL's system user, if this process is root."""
         return self.config.owner() if os.geteuid() == 0 else None
 
-    def run(self, *options: str, failing: str, prefix: Sequence[str] = ()) -> str:
+    def run(self, *options: str, failing: str) -> str:
+        """Run pgBackRest here, as PostgreSQL's user."""
         etc = self.config.parent.parent
         passwords = [etc / name / "pgpass" for name in PASSWORDS]
         found = next((str(path) for path in passwords if path.exists()), "")
         return output_of(
-            [*prefix, "pgbackrest", f"--config={self.config}", f"--stanza={STANZA}"]
-            + list(options),
+            pgbackrest(self.config, *options),
             failing=failing,
             env={**os.environ, "PGPASSFILE": found},
             user=self.user,
@@ -89,9 +94,13 @@ class Repository:
     def back_up(self, kind: str, *, from_standby: bool) -> Backup:
         """Make a `full` or `incr` backup, and delete those that are too old."""
         options = [f"--type={kind}", *([] if from_standby else ["--no-backup-standby"])]
-        self.run(
-            "backup", *options, failing="No backup was made", prefix=LOWEST_PRIORITY
-        )
+        failing = "No backup was made"
+        if self.on_host is None:
+            self.run("backup", *options, failing=failing)
+        else:
+            runner, config = self.on_host
+            command = shlex.join(pgbackrest(config, "backup", *options))
+            output_of([*shlex.split(runner), command], failing=failing, cwd=Path("/"))
         return self.backups()[-1]
 
     def keep_record(self, backup: Backup, record: dict[str, Any]) -> None:
@@ -102,3 +111,8 @@ class Repository:
             f"--annotation=record={json.dumps(record, separators=(',', ':'))}",
             failing="The backup's record can't be stored",
         )
+
+
+def pgbackrest(config: Path | str, *options: str) -> list[str]:
+    command = ["pgbackrest", f"--config={config}", f"--stanza={STANZA}", *options]
+    return [*LOWEST_PRIORITY, *command] if options[0] == "backup" else command

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
-from provisioning.commands import Refusal, output_of, reason, wait_until
+from provisioning.commands import Refusal, listen, output_of, reason, wait_until
 from provisioning.environment import PYTHON
 from provisioning.installation.playbook import run_playbook
 from provisioning.installation.supervisor import Supervisor
@@ -39,13 +39,17 @@ LEFT_OUT = "queue,application,web,worker,load"
 
 @contextmanager
 def private_servers(
-    *, in_memory: bool = False, backs_up: bool = False
+    *,
+    in_memory: bool = False,
+    backs_up: bool = False,
+    to_host: bool = False,
 ) -> Iterator[Path]:
     """Start all servers, yield the folder of their sockets, and stop them.
 
     `in_memory` puts their data into memory, if there is room: tests empty the
     database hundreds of times, and each time waits for about 200 files to reach
-    the disk. Settings are the same, so measurements need a disk.
+    the disk. Settings are the same, so measurements need a disk. `to_host` puts
+    the backups on another host, which is another address of this machine.
     """
     # Not TMPDIR: the path of a Unix socket ends at 107 bytes.
     parent = Path("/tmp")  # noqa: S108
@@ -68,19 +72,31 @@ def private_servers(
         "superusers": sorted({caller, user or caller}),
         # The data are deleted after the tests anyway.
         "initdb_options": "--no-sync",
-        "backup_repository": "posix" if backs_up else "none",
+        "backup_repository": ("host" if to_host else "posix") if backs_up else "none",
         # In the tests the owner does what the respondents' pool does.
         "owner_settings": {"lock_timeout": "1s", "statement_timeout": "3s"},
     }
+    if to_host:
+        with closing(listen(0)) as probe:
+            port = probe.getsockname()[1]
+        variables |= {
+            "backup_host": "127.0.0.2",
+            "backup_host_folder": f"{folder}/host",
+            "backup_host_etc": f"{folder}/etc/backup/repository_host",
+            "backup_host_command": f"runuser -u {user} -- sh -c" if user else "sh -c",
+            "backup_port": port,
+        }
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         options = ("--tags=files", f"--skip-tags={LEFT_OUT}")
         run_playbook(folder, variables, *options, quietly=True)
         _run_script(folder, "primary/initialise", user)
+        if to_host:
+            stack.enter_context(_repository_host(folder, user))
         supervisor = stack.enter_context(_supervised(folder))
         _run_script(folder, "primary/prepare", None)
         if backs_up:
-            _run_script(folder, "backup/prepare", user)
+            _run_script(folder, "backup/prepare", None if to_host else user)
         for name in SOCKETS:
             _wait_for(folder, name, supervisor)
         yield folder
@@ -92,6 +108,26 @@ def _run_script(folder: Path, name: str, user: str | None) -> None:
         failing=f"PostgreSQL's script {name} failed",
         user=user,
     )
+
+
+@contextmanager
+def _repository_host(folder: Path, user: str | None) -> Iterator[None]:
+    """Run what a host with the repository runs, with the configuration for it."""
+    (folder / "host").mkdir()
+    if user:
+        shutil.chown(folder / "host", user, user)
+    config = folder / "etc/backup/repository_host/pgbackrest.conf"
+    with (folder / "log" / "repository_host.log").open("w") as output:
+        process = start_process(
+            ["pgbackrest", f"--config={config}", "server"],
+            output=output,
+            cwd=Path("/"),
+            user=user,
+        )
+    try:
+        yield
+    finally:
+        stop_process(process)
 
 
 @contextmanager

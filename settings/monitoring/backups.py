@@ -11,6 +11,9 @@ from settings.monitoring.answers import NOT_SET_UP, Answer, Sample
 BACKUPS = """
 SELECT (SELECT extract(epoch FROM max(ended_at)) FROM survey_backuprun
         WHERE kind = 'backup' AND ok) AS backup_timestamp_seconds,
+       (SELECT (details->>'certificate_ends')::float FROM survey_backuprun
+        WHERE kind = 'backup' ORDER BY ended_at DESC LIMIT 1)
+           AS backup_certificate_timestamp_seconds,
        drill.at AS drill_timestamp_seconds,
        drill.ok::int AS drill_ok,
        extract(epoch FROM last_archived_time) AS log_archived_timestamp_seconds,

@@ -97,6 +97,13 @@ SERVER_METRICS: dict[str, tuple[tuple[str, ...], str]] = {
         "When the last backup that succeeded ended. Two days ago: none is made; see"
         " provisioning/stack logs backup.",
     ),
+    "backup_certificate_timestamp_seconds": (
+        (),
+        "When the first certificate of pgBackRest's servers ends, as of the last"
+        " backup. In less than a month: no playbook has renewed it, or the"
+        " repository's host was not given its new one; see"
+        " provisioning/backups/README.md.",
+    ),
     "drill_timestamp_seconds": (
         (),
         "When the last restore drill ended, whatever it found. Nine days ago: it does"

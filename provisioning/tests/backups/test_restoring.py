@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from provisioning.backups.restoring import (
     until_time,
 )
 from provisioning.commands import Refusal, output_of, wait_until
+from provisioning.environment import ROLES
 from provisioning.installation.servers import private_servers
 from provisioning.postgresql import run_sql
 from settings.tests.patience import patience
@@ -49,7 +51,9 @@ class Loss:
 
 @pytest.fixture(scope="module")
 def loss() -> Iterator[Loss]:
-    with private_servers(in_memory=True, backs_up=True) as run:
+    # On another host: what is tried here besides is that host's part. Its pgBackRest
+    # has the repository as a folder, as that of a single machine does.
+    with private_servers(in_memory=True, backs_up=True, to_host=True) as run:
         repository = Repository.of_stack(run)
         run_sql("CREATE TABLE answers AS SELECT generate_series(1, 1000) n", run=run)
         backup = repository.back_up("full", from_standby=True)
@@ -122,10 +126,38 @@ def test_the_replica_goes_on_after_a_record(loss):
     assert run_sql(asked, run=loss.run, port=5433) == [["not paused"]]
 
 
+def test_only_the_host_with_the_repository_makes_backups(loss):
+    """Why the command runs there: pgBackRest refuses it on a database host."""
+    with pytest.raises(Refusal, match="must be run on the repository host"):
+        loss.repository.run("backup", failing="No backup was made")
+
+
+@pytest.mark.parametrize(
+    ("authority", "name", "why"),
+    [
+        ("secrets/backup_certificates", "another-name", "access denied"),
+        ("another", "groundswell-backup", "unknown ca"),
+    ],
+)
+def test_a_host_without_the_right_certificate_reads_nothing(loss, authority, name, why):
+    make = [ROLES / "backup/files/make_certificates.sh", loss.run / authority, name]
+    output_of(["sh", *make, name], failing="No certificate is made")
+    options = []
+    for option, kind in (("cert", "pem"), ("key", "key")):
+        file = loss.run / f"{name}.{kind}"
+        shutil.copy(loss.run / authority / file.name, file)
+        shutil.chown(file, loss.repository.user or os.geteuid())
+        options.append(f"--repo1-host-{option}-file={file}")
+    with pytest.raises(Refusal, match=why):
+        loss.repository.run("repo-ls", *options, failing="It can't be read")
+    # The twin: with its own one it does.
+    assert "archive" in loss.repository.run("repo-ls", failing="It can't be read")
+
+
 @pytest.fixture
 def away(loss: Loss) -> Iterator[None]:
     """The repository can't be written, and at most one file of the log may wait."""
-    archive = loss.run / "backups/database/archive/groundswell"
+    archive = loss.run / "host/database/archive/groundswell"
     config = loss.repository.config
     known, mode = config.read_text(), archive.stat().st_mode
     owner = archive.stat().st_uid

@@ -127,7 +127,7 @@ def test_each_program_has_the_secrets_it_needs_and_no_others(fleet):
         return {
             path.name
             for path in (fleet / "secrets").iterdir()
-            if path.read_text().strip() in written
+            if path.is_file() and path.read_text().strip() in written
         }
 
     shared = {"redis_password"}
@@ -468,6 +468,55 @@ def test_one_database_host_makes_encrypted_backups_into_a_bucket(fleet):
     }
     settings = (fleet / "db1/etc/database/server.conf").read_text()
     assert "archive_mode = on" in settings
+
+
+def test_database_hosts_reach_one_another_by_certificates_of_their_own(fleet):
+    shown = {}
+    for host in ("db1", "db2", "db3"):
+        etc = fleet / host / "etc/backup"
+        command = ["openssl", "verify", "-CAfile", etc / "ca.pem"]
+        subprocess.run([*command, etc / "certificate.pem"], check=True)
+        command = ["openssl", "x509", "-noout", "-ext", "subjectAltName", "-in"]
+        text = subprocess.check_output([*command, etc / "certificate.pem"], text=True)
+        shown[host] = text.split()[-1]
+    # pgBackRest looks for the address among the names.
+    assert shown == {f"db{n}": f"DNS:10.0.0.1{n}" for n in (1, 2, 3)}
+    assert not (fleet / "worker1/etc/backup/certificate.pem").exists()
+    # Who has the authority's key makes others.
+    assert [*fleet.rglob("ca.key")] == [fleet / "secrets/backup_certificates/ca.key"]
+
+
+def test_a_host_with_the_repository_is_called_and_admitted(tmp_path):
+    played(
+        tmp_path,
+        *("--tags=files", "--limit=db1,db3", "--skip-tags=failover"),
+        files_only=True,
+        home=f"{tmp_path}/{{{{ inventory_hostname }}}}",
+        secrets=str(tmp_path / "secrets"),
+        server_user="",
+        backup_repository="host",
+        backup_host="10.0.0.71",
+        ansible_connection="local",
+        ansible_become=False,
+        ansible_python_interpreter=sys.executable,
+    )
+    here = (tmp_path / "db3/etc/backup/pgbackrest.conf").read_text()
+    assert "repo1-host = 10.0.0.71\nrepo1-host-type = tls" in here
+    folder = tmp_path / "db3/etc/backup/repository_host"
+    there = (folder / "pgbackrest.conf").read_text()
+    assert "tls-server-address = 10.0.0.71" in there
+    called = re.findall("pg[1-3]-host = (.*)", there)
+    assert sorted(called) == ["10.0.0.11", "10.0.0.12", "10.0.0.13"]
+    assert {path.name for path in folder.iterdir()} == {
+        *("pgbackrest.conf", "ca.pem", "certificate.pem", "certificate.key")
+    }
+    # It asks for each backup, and all others have no more than they need.
+    assert not (tmp_path / "db1/etc/backup/repository_host").exists()
+    makes = (tmp_path / "db1/etc/backup/prepare").read_text()
+    assert "until ssh -o BatchMode=yes postgres@10.0.0.71 'pgbackrest" in makes
+    rules = (tmp_path / "db1/etc/firewall/rules.nft").read_text()
+    callers = "10.0.0.11, 10.0.0.12, 10.0.0.13, 10.0.0.71"
+    assert f"ip saddr {{ {callers} }} tcp dport {{ 8432 }} accept" in rules
 
 
 def test_engineers_have_an_encrypted_listener_of_their_own(fleet):

@@ -35,18 +35,19 @@ def probe(monkeypatch):
     monkeypatch.setattr(dependency_checks, "PostgreSQLProbe", Probe)
 
 
-def run_of(kind: str, *, days: int, ok: bool = True) -> BackupRun:
+def run_of(kind: str, *, days: int, ok: bool = True, **details: float) -> BackupRun:
     ended = timezone.now() - timedelta(days=days)
     return BackupRun.objects.create(
-        kind=kind, ok=ok, started_at=ended, ended_at=ended, details={"bytes": 1}
+        kind=kind, ok=ok, started_at=ended, ended_at=ended, details=details
     )
 
 
 @pytest.mark.django_db
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="has no archive")
 def test_the_last_backup_that_succeeded_and_the_last_drill_are_published(probe):
-    kept = run_of("backup", days=2)
-    run_of("backup", days=1, ok=False)
+    kept = run_of("backup", days=2, certificate_ends=2e9)
+    # It failed, and says why: the certificate is over.
+    run_of("backup", days=1, ok=False, certificate_ends=0.0)
     run_of("drill", days=9)
     last = run_of("drill", days=3, ok=False)
     answer = read_backups()
@@ -57,6 +58,7 @@ def test_the_last_backup_that_succeeded_and_the_last_drill_are_published(probe):
     assert samples["drill_timestamp_seconds"] == pytest.approx(
         last.ended_at.timestamp()
     )
+    assert samples["backup_certificate_timestamp_seconds"] == 0
     assert samples["drill_ok"] == 0
     assert samples.keys() <= SERVER_METRICS.keys()
     assert families_of(answer.samples)
