@@ -6,19 +6,20 @@ before are counted separately (`accounts.known_device`), so that guesses from
 elsewhere don't keep the owner out. The message is the same whether or not
 the account exists. Attempts are stored in the database, because without it
 nobody can log in anyway, while an outage of a cache would either let guesses
-through or keep staff out.
+through or keep staff out. All times are the database's: a failure that a host with
+a clock an hour ahead had stored would keep its owner out for an hour elsewhere.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from django.db import transaction
 from django.db.models import Q
-from django.utils import timezone
+from django.db.models.functions import Now
 from django.utils.crypto import salted_hmac
 from django.utils.translation import ngettext
 
@@ -69,16 +70,17 @@ def start_attempt(purpose: Purpose, email: str, device: str = "") -> Attempt:
     It counts as failed until `succeeded` is called. A row lock makes sure that
     of a hundred simultaneous guesses only one is allowed.
     """
-    now = timezone.now()
     key = _key(purpose, email, device)
     with transaction.atomic():
         row = None
         # Again if a login that succeeded deletes the row between the statements.
         while row is None:
             FailedTries.objects.bulk_create(
-                [FailedTries(key=key, last_at=now)], ignore_conflicts=True
+                [FailedTries(key=key, last_at=Now())], ignore_conflicts=True
             )
-            row = FailedTries.objects.select_for_update().filter(pk=key).first()
+            rows = FailedTries.objects.select_for_update().annotate(now=Now())
+            row = rows.filter(pk=key).first()
+        now: datetime = row.now
         if now - row.last_at > FORGOTTEN_AFTER:
             row.failures = 0
         wait = max(row.last_at + wait_after(row.failures) - now, timedelta(0))
@@ -95,7 +97,7 @@ def succeeded(purpose: Purpose, email: str, device: str = "") -> None:
 
 def forget_old() -> None:
     """Delete rows that are a day old, and the least important of too many."""
-    FailedTries.objects.filter(last_at__lt=timezone.now() - FORGOTTEN_AFTER).delete()
+    FailedTries.objects.filter(last_at__lt=Now() - FORGOTTEN_AFTER).delete()
     worst = FailedTries.objects.order_by("-failures", "-last_at")
     for first in worst[MOST_KEPT : MOST_KEPT + 1]:
         FailedTries.objects.filter(

@@ -16,6 +16,9 @@ function that writes in a transaction ends it with `progress.confirm()`.
 
 The modules that declare jobs are imported by `survey.tasks` and
 `reports.tasks`, which the apps load when they are ready.
+
+A job's times are the database's. By the workers' own clocks, a worker whose clock is
+a minute behind would seem dead to all others, which would take over each of its jobs.
 """
 
 from __future__ import annotations
@@ -39,7 +42,8 @@ from django.db import (
     transaction,
 )
 from django.db.models import F, Q, QuerySet
-from django.utils import timezone, translation
+from django.db.models.functions import Now
+from django.utils import translation
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 from kombu.exceptions import OperationalError as BrokerError
@@ -171,12 +175,13 @@ def request_cancel(job: Job) -> bool:
     """
     if not job.is_stoppable:
         return False
-    now = timezone.now()
     unfinished = Job.objects.filter(pk=job.pk, ended_at=None)
     waiting = unfinished.filter(state=Job.State.WAITING)
     return bool(
-        waiting.update(state=Job.State.CANCELLED, ended_at=now, message=_("Cancelled."))
-        or unfinished.filter(cancel_asked_at=None).update(cancel_asked_at=now)
+        waiting.update(
+            state=Job.State.CANCELLED, ended_at=Now(), message=_("Cancelled.")
+        )
+        or unfinished.filter(cancel_asked_at=None).update(cancel_asked_at=Now())
     )
 
 
@@ -189,7 +194,7 @@ def runnable_jobs(*queues: str) -> QuerySet[Job]:
     kinds = kinds_of(*(queues or QUEUES))
     return Job.objects.filter(
         Q(state=Job.State.WAITING, heartbeat_at=None)
-        | Q(heartbeat_at__lt=timezone.now() - DEAD_AFTER),
+        | Q(heartbeat_at__lt=Now() - DEAD_AFTER),
         ended_at=None,
         kind__in=kinds,
     ).order_by("created_at", "pk")
@@ -197,17 +202,17 @@ def runnable_jobs(*queues: str) -> QuerySet[Job]:
 
 def wake_forgotten() -> None:
     """Send the messages of runnable jobs again; fail old jobs of unknown kinds."""
-    now = timezone.now()
-    Job.objects.filter(ended_at=None, created_at__lt=now - UNKNOWN_KIND_AFTER).exclude(
-        kind__in=JOB_KINDS
-    ).update(state=Job.State.FAILED, ended_at=now, message=_(UNKNOWN_KIND))
+    old = Job.objects.filter(ended_at=None, created_at__lt=Now() - UNKNOWN_KIND_AFTER)
+    old.exclude(kind__in=JOB_KINDS).update(
+        state=Job.State.FAILED, ended_at=Now(), message=_(UNKNOWN_KIND)
+    )
     for pool in POOLS:
         workers = settings.JOB_WORKERS.get(pool[-1], 0)
         most = max(MAX_WOKEN, MAX_WOKEN_PER_WORKER * workers)
         for queue in pool:
             # What was attempted has used up its message.
             forgotten = runnable_jobs(queue).filter(
-                Q(created_at__lt=now - DEAD_AFTER) | Q(attempts__gt=0)
+                Q(created_at__lt=Now() - DEAD_AFTER) | Q(attempts__gt=0)
             )
             for pk in forgotten.values_list("pk", flat=True)[:most]:
                 wake(pk, queue, expires=WOKEN_FOR)
@@ -257,7 +262,7 @@ def _run_claimed(claimed: Job) -> None:
         most = MAX_ATTEMPTS_WHILE_AWAY if _is_away(error) else MAX_ATTEMPTS
         if is_passing and claimed.attempts < most:
             pause = FIRST_PAUSE * 2 ** (claimed.attempts - 1)
-            runnable_at = timezone.now() - DEAD_AFTER + pause
+            runnable_at = Now() - DEAD_AFTER + pause
             _put_back(claimed, message=_(RETRYING), heartbeat_at=runnable_at)
         else:
             _end(claimed, Job.State.FAILED, _(FAILED))
@@ -275,14 +280,13 @@ def _is_away(error: Exception) -> bool:
 @transaction.atomic
 def _claim(pk: int, state: Job.State) -> Job | None:
     # In one transaction, so that the attempt read is the attempt written.
-    now = timezone.now()
     claimed = (
         runnable_jobs()
         .filter(pk=pk, state=state)
         .update(
             state=Job.State.RUNNING,
-            started_at=now,
-            heartbeat_at=now,
+            started_at=Now(),
+            heartbeat_at=Now(),
             attempts=F("attempts") + 1,
         )
     )
@@ -300,7 +304,7 @@ def _end(
     counts = {"done": progress.done, "total": progress.total} if progress else {}
     _write_with_retries(
         lambda: _attempt(job).update(
-            state=state, message=message[:500], ended_at=timezone.now(), **counts
+            state=state, message=message[:500], ended_at=Now(), **counts
         )
     )
 
@@ -382,7 +386,7 @@ class Progress:
             done=self.done,
             total=self.total,
             message=self.message[:500],
-            heartbeat_at=timezone.now(),
+            heartbeat_at=Now(),
         )
         self.taken_over = not written
         cancel_asked_at = attempt.values_list("cancel_asked_at", flat=True).first()

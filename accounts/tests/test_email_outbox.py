@@ -80,7 +80,7 @@ def test_a_failed_delivery_is_retried_later(monkeypatch, error):
     assert timedelta(minutes=1) < due(letter) <= timedelta(minutes=2)
     email_outbox.send_waiting()
     assert mail.outbox == []
-    Letter.objects.update(due_at=timezone.now())
+    Letter.objects.update(due_at=timezone.now() - timedelta(seconds=1))
     email_outbox.send_waiting()
     assert len(mail.outbox) == 1
 
@@ -121,7 +121,23 @@ def test_another_worker_takes_over_after_a_crash():
     Letter.objects.update(due_at=soon, attempts=1)
     email_outbox.send_waiting()
     assert mail.outbox == []
-    Letter.objects.update(due_at=timezone.now())
+    Letter.objects.update(due_at=timezone.now() - timedelta(seconds=1))
+    email_outbox.send_waiting()
+    assert len(mail.outbox) == 1
+
+
+@pytest.mark.parametrize("hours", [1, -1])
+def test_a_letter_is_due_by_the_clock_of_the_database(monkeypatch, hours):
+    """A worker or a web host with another clock neither repeats nor delays it."""
+    real = timezone.now
+    monkeypatch.setattr(timezone, "now", lambda: real() + timedelta(hours=hours))
+    post()
+    # In the hands of another worker, for a while yet.
+    Letter.objects.update(due_at=real() + email_outbox.IN_HAND, attempts=1)
+    email_outbox.send_waiting()
+    assert mail.outbox == []
+    Letter.objects.all().delete()
+    post()
     email_outbox.send_waiting()
     assert len(mail.outbox) == 1
 

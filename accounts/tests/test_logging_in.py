@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from threading import Barrier, Thread
 from urllib.parse import urlsplit
@@ -12,6 +14,7 @@ from django.contrib.auth import hashers
 from django.core import mail
 from django.core.management import call_command
 from django.db import connection, connections
+from django.db.models import DateTimeField, Value
 from django.test import Client
 from django.utils import timezone
 
@@ -241,6 +244,37 @@ def test_a_day_without_attempts_clears_the_delay(staff, client):
     later(25 * 3600)
     login_throttle.forget_old()
     assert not FailedTries.objects.exists()
+
+
+@contextmanager
+def shifted_clock(monkeypatch, hours: int) -> Iterator[None]:
+    """Answer as a web host whose clock is wrong."""
+    real = timezone.now
+    with monkeypatch.context() as patched:
+        patched.setattr(timezone, "now", lambda: real() + timedelta(hours=hours))
+        yield
+
+
+@pytest.mark.parametrize("hours", [1, -1])
+def test_a_host_with_a_wrong_clock_changes_no_delay(staff, client, monkeypatch, hours):
+    with shifted_clock(monkeypatch, hours):
+        type_password(client, "dana@example.org", "wrong")
+    page = words(type_password(client, "dana@example.org"))
+    assert "was not checked. Wait 1 second" in page
+    with shifted_clock(monkeypatch, hours):
+        page = words(type_password(client, "dana@example.org"))
+    assert "was not checked. Wait 1 second" in page
+
+
+def test_the_clock_of_a_host_would_keep_an_owner_out(staff, client, monkeypatch):
+    """The twin: with its own clock, as before."""
+    monkeypatch.setattr(
+        login_throttle, "Now", lambda: Value(timezone.now(), DateTimeField())
+    )
+    with shifted_clock(monkeypatch, 1):
+        type_password(client, "dana@example.org", "wrong")
+    page = words(type_password(client, "dana@example.org"))
+    assert re.search("was not checked. Wait 6[01] minutes", page)
 
 
 def test_stored_attempts_are_limited_in_number(monkeypatch):

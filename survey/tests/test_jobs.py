@@ -26,6 +26,7 @@ from django.db import (
     connections,
     transaction,
 )
+from django.db.models import Value
 from django.utils import timezone
 
 from accounts.models import District
@@ -474,6 +475,34 @@ def test_a_job_fails_after_three_dead_workers(by_hand):
     assert reload(job).state == Job.State.FAILED
     assert reload(job).message == jobs.WORKER_DIED
     assert results_of(job) == []
+
+
+@pytest.mark.parametrize("minutes", [-2, 2])
+def test_a_worker_with_a_wrong_clock_neither_loses_nor_takes_over_a_job(
+    by_hand, monkeypatch, minutes
+):
+    real = timezone.now
+
+    def set_clock(minutes: int) -> None:
+        shift = timedelta(minutes=minutes)
+        monkeypatch.setattr(timezone, "now", lambda: real() + shift)
+
+    def count_dead() -> int:
+        """Count how often one of two workers takes the other for dead."""
+        waiting = Job.State.WAITING
+        progress, found = jobs.Progress(jobs._claim(start(make).pk, waiting)), 0
+        for writer, reader in ((0, minutes), (minutes, 0)):
+            set_clock(writer)
+            progress.write()
+            set_clock(reader)
+            found += runnable_jobs().count()
+        Job.objects.all().delete()
+        return found
+
+    assert count_dead() == 0
+    # The twin: by the workers' own clocks, as before.
+    monkeypatch.setattr(jobs, "Now", lambda: Value(timezone.now()))
+    assert count_dead() == 1
 
 
 @on_postgresql

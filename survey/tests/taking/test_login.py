@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 from importlib import import_module
 
 import pytest
 from django.conf import settings
 from django.core.cache import caches
-from django.db import OperationalError
+from django.db import OperationalError, connection
 from django.test import Client
 from django.utils import timezone
 
@@ -14,7 +15,7 @@ from accounts.tests.conftest import staff  # noqa: F401
 from accounts.tests.logging_in import is_inside, type_password
 from survey.access_codes import format_code, reissue
 from survey.models import Administration, Respondent
-from survey.taking import login, login_session
+from survey.taking import login, login_session, saved_answers
 from survey.tests.conftest import Browser, code_of, enrol
 
 pytestmark = pytest.mark.django_db
@@ -94,6 +95,55 @@ def test_a_code_works_only_while_the_survey_is_open(browser, maya, opens, closes
     assert response.json()["error"] == key
     maya.refresh_from_db()
     assert maya.started_at is None
+
+
+@pytest.mark.skipif(
+    connection.vendor != "postgresql", reason="SQLite has the clock of its host"
+)
+@pytest.mark.parametrize("hours", [1, -1])
+def test_a_host_with_a_wrong_clock_keeps_nobody_out(browser, maya, monkeypatch, hours):
+    now = timezone.now()
+    half_an_hour = timedelta(minutes=30)
+    Administration.objects.update(
+        opens_at=now - half_an_hour, closes_at=now + half_an_hour
+    )
+    shift_clock(monkeypatch, hours)
+    assert browser.post("/", {"code": code_of(maya)}).status_code == 302
+    assert browser.get("/take/").status_code == 200
+    maya.refresh_from_db()
+    assert abs(maya.started_at - now) < half_an_hour
+
+
+def test_the_clock_of_the_host_alone_would_keep_people_out(browser, maya, monkeypatch):
+    now = timezone.now()
+    half_an_hour = timedelta(minutes=30)
+    for hours, words in ((1, "closed_on"), (-1, "not_open_yet")):
+        Administration.objects.update(
+            opens_at=now - half_an_hour, closes_at=now + half_an_hour
+        )
+        wrong = now + timedelta(hours=hours)
+        text = "'%s'" % wrong.isoformat(" ")  # noqa: UP031
+        clock = text + ("::timestamptz" if connection.vendor == "postgresql" else "")
+        with monkeypatch.context() as patched:
+            patched.setitem(login.CLOCK, connection.vendor, clock)
+            shift_clock(patched, hours)
+            answer = browser.post(
+                "/", {"code": code_of(maya)}, headers={"Accept": "application/json"}
+            )
+        assert answer.json()["error"] == words
+
+
+def shift_clock(monkeypatch, hours: int) -> None:
+    """Let this process, and not the database, have a wrong time of day."""
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() + hours * 3600)
+    now = timezone.now
+    monkeypatch.setattr(timezone, "now", lambda: now() + timedelta(hours=hours))
+    monkeypatch.setattr(
+        saved_answers,
+        "now_in_microseconds",
+        lambda: int(timezone.now().timestamp() * 1_000_000),
+    )
 
 
 @pytest.mark.parametrize("language", ["en", "es"])
