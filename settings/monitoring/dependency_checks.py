@@ -112,7 +112,7 @@ SELECT pg_last_wal_replay_lsn() - '0/0',
        extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp())
 """
 COMMITS = """
-SELECT d.xact_commit, w.wal_sync
+SELECT d.xact_commit, w.wal_sync, extract(epoch FROM clock_timestamp())
 FROM pg_stat_database d, pg_stat_wal w
 WHERE d.datname = current_database()
 """
@@ -173,10 +173,11 @@ def read_commits() -> Answer:
     if not _is_postgresql("default"):
         return NOT_SET_UP
     with closing(PostgreSQLProbe("default")) as server:
-        commits, syncs = server.row(COMMITS)
+        commits, syncs, clock = server.row(COMMITS)
     samples: list[Sample] = [
         ("commits_total", float(commits), ()),
         ("wal_syncs_total", float(syncs), ()),
+        ("clock_offset_seconds", time.time() - float(clock), ()),
     ]
     return Answer(True, "counted", samples=samples)
 

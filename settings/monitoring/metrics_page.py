@@ -92,6 +92,11 @@ SERVER_METRICS: dict[str, tuple[tuple[str, ...], str]] = {
         "Flushes of the primary's log to disk. As many as commits: no group commit,"
         " because writers come one at a time.",
     ),
+    "clock_offset_seconds": (
+        (),
+        "This host's clock less the primary's. Some seconds: chrony does not run on one"
+        " of them; settings/README.md says what a wrong clock does.",
+    ),
     "backup_timestamp_seconds": (
         (),
         "When the last backup that succeeded ended. Two days ago: none is made; see"

@@ -19,7 +19,8 @@ from django.test import RequestFactory
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from settings.monitoring import logs, metrics, metrics_page
+from settings.monitoring import dependency_checks, logs, metrics, metrics_page
+from settings.monitoring.dependency_checks import read_commits
 from settings.monitoring.job_queues import samples_of
 from settings.monitoring.middleware import MonitoringMiddleware
 from settings.tests.patience import patience
@@ -176,6 +177,15 @@ def test_the_metrics_page_can_be_parsed_and_is_documented():
         assert families["groundswell_wal_syncs"].samples[0].value > 0
         assert "groundswell_jobs_waiting" in families
         assert "groundswell_redis_memory_bytes" in families
+
+
+@pytest.mark.skipif(not settings.SERVERS, reason="SQLite has the clock of its host")
+@pytest.mark.parametrize("hours", [0, 1, -1])
+def test_the_metrics_show_how_wrong_the_clock_of_a_host_is(monkeypatch, hours):
+    real = time.time
+    monkeypatch.setattr(dependency_checks.time, "time", lambda: real() + hours * 3600)
+    samples = {name: value for name, value, _ in read_commits().samples}
+    assert samples["clock_offset_seconds"] == pytest.approx(hours * 3600, abs=60)
 
 
 # Many processes
