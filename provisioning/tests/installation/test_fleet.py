@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import jinja2
 import pytest
 import yaml
 
@@ -254,6 +255,35 @@ def test_firewall_rules_can_be_loaded(fleet):
             [*check, "--check", "--file", rules], capture_output=True, text=True
         )
         assert done.returncode == 0, done.stderr
+
+
+def test_every_host_asks_the_organisations_servers_for_the_time(fleet):
+    hosts = [path for path in fleet.iterdir() if (path / "etc").is_dir()]
+    assert len(hosts) == 9
+    for host in hosts:
+        written = (host / "etc/chrony/chrony.conf").read_text()
+        servers = re.findall("^server (.*) iburst$", written, re.MULTILINE)
+        assert servers == [f"ntp{n}.example.org" for n in (1, 2, 3)], host
+        assert "pool" not in written
+        # It sets the clock after a start alone, and serves nobody.
+        assert "\nmakestep 1 3\n" in written
+        assert "\nport 0\n" in written
+
+
+def test_without_servers_of_its_own_a_fleet_asks_the_pool():
+    role = ROLES / "chrony"
+    defaults = yaml.safe_load((role / "defaults/main.yml").read_text())
+    template = (role / "templates/chrony.conf.j2").read_text()
+    written = jinja2.Template(template).render(defaults)
+    assert re.match("pool [a-z0-9.]+ iburst maxsources 4\n#", written)
+    assert "server" not in written
+
+
+@pytest.mark.skipif(not path_of_program("chronyd"), reason="chrony is not installed")
+def test_chrony_reads_its_configuration(fleet):
+    file = fleet / "db1/etc/chrony/chrony.conf"
+    printed = subprocess.check_output([path_of_program("chronyd"), "-p", "-f", file])
+    assert b"server ntp1.example.org iburst" in printed
 
 
 def test_private_files_are_in_a_shared_folder(fleet):
