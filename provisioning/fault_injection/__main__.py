@@ -56,7 +56,7 @@ def main() -> int:
     print("Negative controls: with a protection removed, the judge must object")
     for control in run_controls(seed, CONTROLS):
         report.controls.append(control)
-        print(control.line(), flush=True)
+        print(control.text(), flush=True)
     report.print()
     if options.add and report.status != 2:
         add_run(RUNS, machine, report.described())

@@ -8,14 +8,18 @@ protection in place, has to be clean.
 
 from __future__ import annotations
 
+import json
+import logging
 import os
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
+from io import StringIO
 from pathlib import Path
 from random import Random
 from unittest import mock
@@ -230,13 +234,25 @@ class ControlResult:
     twin: int
     seconds: float
     as_required: bool
+    # What the product logged meanwhile, one JSON object per line.
+    log: str = ""
 
-    def line(self) -> str:
+    def text(self) -> str:
+        """Describe the result, with a count for each kind of line in the log.
+
+        The lines themselves follow only where a control is not as required.
+        """
         verdict = "as required" if self.as_required else "NOT as required"
-        return (
+        lines = [
             f"  {self.name:<38} {self.count} {self.found:>6}, with it"
             f" {self.twin}: {verdict} ({self.seconds:.1f} s)"
-        )
+        ]
+        logged = self.log.splitlines()
+        events = Counter(json.loads(line)["event"] for line in logged)
+        lines += [
+            f"    logged {count} times: {event}" for event, count in events.items()
+        ]
+        return "\n".join(lines + ([] if self.as_required else logged))
 
 
 @contextmanager
@@ -263,13 +279,26 @@ def servers_with_people(people: int) -> Iterator[RunningStack]:
         yield stack
 
 
+@contextmanager
+def collected_log() -> Iterator[StringIO]:
+    """Collect the product's log lines instead of printing them."""
+    collected = StringIO()
+    with ExitStack() as stack:
+        for handler in logging.getLogger().handlers:
+            if isinstance(handler, logging.StreamHandler):
+                before = handler.setStream(collected)
+                stack.callback(handler.setStream, before)
+        yield collected
+
+
 def run_controls(seed: int, controls: Sequence[Control]) -> Iterator[ControlResult]:
     """Run controls on private servers. Configures Django for this process."""
     with servers_with_people(RESPONDENTS) as stack:
         for control in controls:
             began = time.monotonic()
-            found = _run(stack, control, seed).count(control.count)
-            twin = _run(stack, Control("", "", control.send), seed).forbidden()
+            with collected_log() as log:
+                found = _run(stack, control, seed).count(control.count)
+                twin = _run(stack, Control("", "", control.send), seed).forbidden()
             yield ControlResult(
                 name=control.name,
                 count=control.count,
@@ -277,6 +306,7 @@ def run_controls(seed: int, controls: Sequence[Control]) -> Iterator[ControlResu
                 twin=len(twin),
                 seconds=time.monotonic() - began,
                 as_required=control.is_as_required(found) and not twin,
+                log=log.getvalue(),
             )
 
 

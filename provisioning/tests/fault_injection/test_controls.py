@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from provisioning.fault_injection.controls import CONTROLS
+import logging
+from io import StringIO
+
+from provisioning.fault_injection.controls import (
+    CONTROLS,
+    ControlResult,
+    collected_log,
+)
 from provisioning.fault_injection.verdict import FORBIDDEN
 from survey.taking import storage
 
@@ -43,3 +50,28 @@ def test_what_a_control_replaces_exists():
     for control in CONTROLS:
         assert control.statement[0] in storage.ON_CONFLICT
         assert all(hasattr(storage, name) for name in control.functions)
+
+
+WARNING = '{"level": "WARNING", "event": "The database is down.", "stack": ["a.py:1"]}'
+
+
+def test_log_lines_are_counted_by_event_and_quoted_only_for_a_failed_control():
+    log = f"{WARNING}\n" * 16
+    passed = ControlResult("killed", "lost", 5980, 0, 8.5, True, log)
+    assert passed.text().splitlines()[1:] == [
+        "    logged 16 times: The database is down."
+    ]
+    failed = ControlResult("killed", "lost", 0, 0, 8.5, False, log)
+    assert failed.text().splitlines()[2:] == [WARNING] * 16
+
+
+def test_a_log_is_collected_instead_of_printed(monkeypatch):
+    printed = StringIO()
+    monkeypatch.setattr(
+        logging.getLogger(), "handlers", [logging.StreamHandler(printed)]
+    )
+    log = logging.getLogger("survey.test")
+    with collected_log() as collected:
+        log.warning("inside")
+    log.warning("outside")
+    assert (collected.getvalue(), printed.getvalue()) == ("inside\n", "outside\n")
