@@ -196,12 +196,32 @@ class RespondentBrowser:
         return status
 
 
+@contextmanager
+def stopped(stack: Stack, pool: str, path: str) -> Iterator[None]:
+    """Stop a pool's programs; start them again, until `path` is served."""
+    stack.supervisor.calls.stopProcessGroup(pool)
+    try:
+        yield
+    finally:
+        stack.supervisor.calls.startProcessGroup(pool)
+        until(lambda: stack.ask("GET", path)[0] == 200)
+
+
 @pytest.fixture
 def without_taking(stack: Stack) -> Iterator[Callable[[], None]]:
-    """Stop the respondents' pool when called; start it again afterwards."""
-    yield lambda: stack.supervisor.calls.stopProcessGroup("taking")
-    stack.supervisor.calls.startProcessGroup("taking")
-    until(lambda: stack.ask("GET", "/")[0] == 200)
+    """Move the socket of the respondents' pool away when called; then back.
+
+    nginx finds nobody there, as after a stop, and no program has to start again.
+    """
+    path = stack.home / "run" / "taking.sock"
+    moved = path.with_name("taking.moved")
+
+    def move() -> None:
+        path.rename(moved)
+
+    yield move
+    if moved.exists():
+        moved.rename(path)
 
 
 class SuspendedPool:
@@ -404,8 +424,7 @@ def test_published_results_are_kept_by_language_and_not_sent_after_an_error(stac
     assert (status, headers["Set-Cookie"]) == (200, None)
     assert headers["Cache-Control"] == "no-cache"
     assert headers["ETag"]
-    stack.supervisor.calls.stopProcessGroup("console")
-    try:
+    with stopped(stack, "console", "/results/"):
         asked = {"Accept_Language": "en", "Cookie": "sessionid=mine"}
         status, headers, again = stack.ask("GET", "/results/?utm=1", **asked)
         assert (status, headers["Set-Cookie"], again) == (200, None, first)
@@ -415,9 +434,6 @@ def test_published_results_are_kept_by_language_and_not_sent_after_an_error(stac
         # Longer than it is fresh: what was withdrawn meanwhile would come back.
         time.sleep(31)
         assert stack.ask("GET", "/results/", **asked)[0] >= 500
-    finally:
-        stack.supervisor.calls.startProcessGroup("console")
-        until(lambda: stack.ask("GET", "/results/")[0] == 200)
 
 
 def test_bad_addresses_of_the_school_finder_are_refused_and_not_kept(
@@ -442,19 +458,19 @@ def test_pages_of_a_person_are_never_cached(stack, without_taking):
     assert maya.ask("GET", "/take/")[0] == 503
 
 
-def test_an_unavailable_pool_asks_clients_to_retry(stack, without_taking):
+def test_a_stopped_pool_asks_clients_to_retry(stack):
     maya = RespondentBrowser(stack)
-    without_taking()
-    status, headers, body = maya.ask("POST", "/take/pages/1/", "{}")
-    assert (status, json.loads(body)) == (503, {"error": "overloaded"})
-    assert 1 <= int(headers["Retry-After"]) <= 5
-    assert headers["Cache-Control"] == "no-store"
-    status, headers, body = stack.ask("GET", "/")
-    assert status == 503
-    assert b"You are in line" in body
-    assert 1 <= int(headers["Retry-After"]) <= 5
-    # The other pool has its own workers.
-    assert stack.ask("GET", "/healthz")[0] == 200
+    with stopped(stack, "taking", "/"):
+        status, headers, body = maya.ask("POST", "/take/pages/1/", "{}")
+        assert (status, json.loads(body)) == (503, {"error": "overloaded"})
+        assert 1 <= int(headers["Retry-After"]) <= 5
+        assert headers["Cache-Control"] == "no-store"
+        status, headers, body = stack.ask("GET", "/")
+        assert status == 503
+        assert b"You are in line" in body
+        assert 1 <= int(headers["Retry-After"]) <= 5
+        # The other pool has its own workers.
+        assert stack.ask("GET", "/healthz")[0] == 200
 
 
 def test_starts_are_refused_first_and_finishes_last(stack, queue):
