@@ -17,7 +17,8 @@ from xdist.scheduler import LoadFileScheduling
 from provisioning.calibration import slowness
 
 # The longest files first, and those that mostly wait: started last, one of them
-# would keep one process busy while the others have nothing left to do.
+# would keep one process busy while the others have nothing left to do. Short tests
+# that compute come last, and fill both cores to the end.
 LONGEST = (
     "settings/tests/test_access_matrix.py",
     "provisioning/tests/test_demo.py",
@@ -32,6 +33,8 @@ LONGEST = (
     "settings/tests/infrastructure/test_time_limit.py",
     "survey/tests/taking/test_unreplicated_commits.py",
     "survey/tests/rosters/feeds/test_sftp.py",
+    # They wait for servers, backups and measurements of their own.
+    "provisioning/",
 )
 # Files whose tests take long and have nothing in common.
 SHARED = ("settings/tests/test_access_matrix.py",)
