@@ -66,7 +66,9 @@ def environment(**changes: str) -> dict[str, str]:
     return {**kept, **changes}
 
 
-def run(checkout: Path, *command: str, **changes: str) -> subprocess.CompletedProcess:
+def run(
+    checkout: Path, *command: str, seconds: float = 120, **changes: str
+) -> subprocess.CompletedProcess:
     return subprocess.run(
         [checkout / "provisioning" / command[0], *command[1:]],
         cwd="/",
@@ -74,7 +76,7 @@ def run(checkout: Path, *command: str, **changes: str) -> subprocess.CompletedPr
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=patience(120),
+        timeout=patience(seconds),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from provisioning import run_checks, run_tests
-from provisioning.run_tests import FAST, NO_TESTS_COLLECTED
+from provisioning.run_tests import FAST, NEVER_REPEATED, NO_TESTS_COLLECTED
 
 BOTH = "/servers/0:/servers/1"
 
@@ -96,6 +97,15 @@ def test_many_failed_tests_or_another_error_are_not_repeated(calls):
     assert run_tests.run_everything([], 2, postgres_only=False) == 1
     fail("not alone", "a.py::test_one", status=2)
     assert run_tests.run_everything([], 2, postgres_only=False) == 2
+    assert not [call for call in made if "::" in call["group"]]
+
+
+def test_a_fault_run_that_failed_is_not_repeated(calls):
+    made, fail = calls
+    stack = Path(run_tests.__file__).parent / "tests/installation/test_stack.py"
+    [name] = re.findall(rf"def ({NEVER_REPEATED}\w*)", stack.read_text())
+    fail("alone", "a.py::test_one", f"{stack}::{name}")
+    assert run_tests.run_everything([], 2, postgres_only=False) == 1
     assert not [call for call in made if "::" in call["group"]]
 
 

@@ -35,6 +35,7 @@ import pytest
 from provisioning.benchmarks.capacity import WORKER_MB
 from provisioning.benchmarks.soak import LONGEST_START, start_of_a_worker
 from provisioning.benchmarks.stack import running_stack
+from provisioning.fault_injection.controls import CONTROLS
 from provisioning.fault_injection.stack import RunningStack
 from provisioning.installation.stack_folder import environment_of
 from provisioning.installation.supervisor import Supervisor, workers_of
@@ -1192,6 +1193,28 @@ def test_a_plan_for_small_tables_never_scans_a_table(stack):
     assert "Seq Scan" not in plan_of_a_save(stack)
     # The twin.
     assert "Seq Scan" in plan_of_a_save(stack, "enable_seqscan = on")
+
+
+# Faults under load --------------------------------------------------------
+
+
+def test_no_answer_is_lost_under_faults_and_each_control_objects(stack):
+    """Ten faults and all negative controls, on the stack that is already there.
+
+    Before `writer` opens a survey for people who are not simulated, where no fault
+    may be injected. `provisioning/test` never repeats this test.
+    """
+    before = stack.pids()
+    faults = ("faults", "--quick", f"--home={stack.home}")
+    done = run(stack.checkout, *faults, seconds=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert (result["K"], result["planned"], result["not_planned"]) == (10, 10, {})
+    assert result["N"] >= 5000
+    assert len(result["controls"]) == len(CONTROLS)
+    # The faults were injected here.
+    after = stack.pids()
+    assert before["primary:primary"] != after["primary:primary"]
 
 
 # Answers and logs ---------------------------------------------------------
