@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
+from threading import Lock
 from typing import IO
 
 from provisioning.calibration import slowness
@@ -40,7 +41,7 @@ FAST = "not browser and not alone and not slow"
 GIVE_WAY = 10
 # More than cores: tests often wait for browsers, servers and processes. But each
 # process costs a minute of processor time for its servers and its own start, and
-# two more run the tests of the stack and of SQLite.
+# one more runs the tests of the stack and then those on SQLite.
 WORKERS = min(6, (os.cpu_count() or 1) + 1)
 
 
@@ -49,8 +50,8 @@ def main() -> int:
         prog="provisioning/test",
         description="Runs the tests on private instances of PostgreSQL (with a"
         " replica), pgbouncer, Redis and Memcached, which it starts and stops, in"
-        " several processes; beside them the tests marked 'alone', and the tests marked"
-        " 'sqlite' on SQLite. Up to"
+        " several processes; beside them the tests marked 'alone', and then the tests"
+        " marked 'sqlite' on SQLite. Up to"
         f" {MOST_REPEATED} tests that failed are repeated by themselves.",
         epilog="Further arguments go to pytest, and then there is one process:"
         " provisioning/test survey/tests/taking/test_save_page.py -k late",
@@ -95,6 +96,7 @@ def main() -> int:
             count = options.workers or (WORKERS if options.fast else workers)
             select = FAST if options.fast else ""
             with PytestRun(chosen, select, count, count) as run:
+                run.begin()
                 return run.finish()
         return run_everything(chosen, workers, postgres_only=bool(options.only))
     finally:
@@ -107,11 +109,16 @@ def run_everything(chosen: Sequence[str], workers: int, *, postgres_only: bool) 
         with step("Starting PostgreSQL, pgbouncer, Redis and Memcached"):
             servers = start_servers(workers, stack)
         # The tests of the stack mostly wait, and have time limits of the product's:
-        # the others give way to them. Those on SQLite need no server.
+        # the others give way to them. Those on SQLite need no server, and compute:
+        # they come when the others have reached the browsers, for which they wait.
+        # Chosen tests are few, and begin at once.
         groups = {"Tests of the whole stack": "alone"}
         if not postgres_only:
             groups["Tests on SQLite of what has its own SQL for it"] = "sqlite"
-        processes = workers + len(groups)
+        at_a_time = len(groups) if chosen else 1
+        # A process ends with the thread that started it, so the threads stay.
+        threads = stack.enter_context(ThreadPoolExecutor(at_a_time))
+        processes = workers + at_a_time
         beside = {
             title: stack.enter_context(
                 PytestRun(chosen or files_marked(mark), mark, processes, quiet=True)
@@ -122,7 +129,14 @@ def run_everything(chosen: Sequence[str], workers: int, *, postgres_only: bool) 
         main = stack.enter_context(
             PytestRun(chosen, "not alone", processes, workers, servers)
         )
+        # First of all when the command is interrupted.
+        for run in beside.values():
+            stack.callback(run.cancel)
+        running = [threads.submit(run.run) for run in beside.values()]
+        main.begin()
         statuses = [main.finish()]
+        for each in running:
+            each.result()
         for title, run in beside.items():
             print(title, flush=True)
             statuses.append(run.finish())
@@ -155,7 +169,7 @@ def is_failure(status: int) -> bool:
 
 
 class PytestRun:
-    """A running pytest. A few tests that fail are repeated by themselves."""
+    """A run of pytest. A few tests that fail are repeated by themselves."""
 
     def __init__(
         self,
@@ -186,14 +200,33 @@ class PytestRun:
         if workers > 1:
             # By file, because servers and browsers are started once for a file.
             options += ["-n", str(workers), "--dist=loadfile", "--no-loadscope-reorder"]
-        self.process = self.start([*options, *chosen])
+        self.options = [*options, *chosen]
+        self.process: subprocess.Popen[bytes] | None = None
+        self.lock = Lock()
+        self.is_cancelled = False
 
     def __enter__(self) -> PytestRun:
         return self
 
     def __exit__(self, *_: object) -> None:
-        end_pytest(self.process, signal.SIGINT)
+        if self.process:
+            end_pytest(self.process, signal.SIGINT)
         self.stack.close()
+
+    def begin(self) -> None:
+        with self.lock:
+            if not self.is_cancelled:
+                self.process = self.start(self.options)
+
+    def cancel(self) -> None:
+        """Never begin, if it has not begun."""
+        with self.lock:
+            self.is_cancelled = True
+
+    def run(self) -> None:
+        self.begin()
+        if self.process:
+            wait_for_pytest(self.process)
 
     def start(self, options: Sequence[str]) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
@@ -207,6 +240,7 @@ class PytestRun:
 
     def finish(self) -> int:
         """Return the exit status, of the repetition if there was one."""
+        assert self.process is not None  # noqa: S101
         status = wait_for_pytest(self.process)
         if self.output:
             self.output.seek(0)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import signal
+import threading
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -11,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from provisioning import run_checks, run_tests
+from provisioning.commands import Stopped
 from provisioning.run_tests import FAST, NEVER_REPEATED, NO_TESTS_COLLECTED
+from settings.tests.patience import patience
 
 BOTH = "/servers/0:/servers/1"
 
@@ -57,10 +61,10 @@ def calls(monkeypatch):
 def test_each_test_runs_once_and_some_also_on_sqlite(calls, capsys):
     made, _ = calls
     assert run_tests.run_everything([], 2, postgres_only=False) == 0
-    assert made == [
+    assert sorted(made, key=lambda call: call["group"]) == [
         {"group": "alone", "workers": "1", "servers": ""},
-        {"group": "sqlite", "workers": "1", "servers": ""},
         {"group": "not alone", "workers": "2", "servers": BOTH},
+        {"group": "sqlite", "workers": "1", "servers": ""},
     ]
     printed = capsys.readouterr().out
     assert "the output of alone" in printed and "the output of sqlite" in printed
@@ -107,6 +111,61 @@ def test_a_fault_run_that_failed_is_not_repeated(calls):
     fail("alone", "a.py::test_one", f"{stack}::{name}")
     assert run_tests.run_everything([], 2, postgres_only=False) == 1
     assert not [call for call in made if "::" in call["group"]]
+
+
+@pytest.fixture
+def stack_under_test(calls, monkeypatch):
+    """Let the tests of the whole stack go on until the event is set."""
+    over = threading.Event()
+
+    def wait_for_pytest(group: str) -> int:
+        if group == "alone":
+            assert over.wait(patience(10))
+        return 0
+
+    monkeypatch.setattr(run_tests, "wait_for_pytest", wait_for_pytest)
+    return over, wait_for_pytest
+
+
+def groups_of(made: list[dict]) -> set[str]:
+    return {call["group"] for call in made}
+
+
+def test_tests_on_sqlite_follow_those_of_the_stack(
+    calls, stack_under_test, monkeypatch
+):
+    made, _ = calls
+    over, wait_for_pytest = stack_under_test
+    before = []
+
+    def wait(group: str) -> int:
+        if group == "not alone":
+            before.append(groups_of(made))
+            over.set()
+        return wait_for_pytest(group)
+
+    monkeypatch.setattr(run_tests, "wait_for_pytest", wait)
+    assert run_tests.run_everything([], 2, postgres_only=False) == 0
+    assert "sqlite" not in before[0]
+    assert groups_of(made) == {"alone", "not alone", "sqlite"}
+
+
+def test_an_interrupted_run_starts_no_further_tests(
+    calls, stack_under_test, monkeypatch
+):
+    made, _ = calls
+    over, wait_for_pytest = stack_under_test
+
+    def wait(group: str) -> int:
+        if group == "not alone":
+            raise Stopped(signal.SIGTERM)
+        return wait_for_pytest(group)
+
+    monkeypatch.setattr(run_tests, "wait_for_pytest", wait)
+    monkeypatch.setattr(run_tests, "end_pytest", lambda of, number: over.set())
+    with pytest.raises(Stopped):
+        run_tests.run_everything([], 2, postgres_only=False)
+    assert groups_of(made) <= {"alone", "not alone"}
 
 
 def test_chosen_tests_may_belong_to_one_group_only(calls):
