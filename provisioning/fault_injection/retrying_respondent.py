@@ -284,16 +284,23 @@ class RetryingRespondent:
         if failure:
             # Already finished, logged out, or a fault: opening the survey tells.
             self._retry_later(self._open_survey)
-            return
+        else:
+            self._finish(PendingSave(FINISHING, 0, self.number))
 
+    def _finish(self, save: PendingSave) -> None:
         def receive(exchange: Exchange) -> None:
             status = exchange.reply.status if exchange.reply else 0
             outcome = ACKED if status == 302 else UNKNOWN
             receipt = Receipt(outcome, "", str(status or exchange.failure))
-            save = PendingSave(FINISHING, 0, self.number)
-            self._log(save, receipt, exchange, "first")
+            self._log(save, receipt, exchange, "retry" if save.was_cut else "first")
             if outcome == ACKED:
                 self._leave()
+            elif receipt.reply == "cut" and not save.was_cut:
+                # Browsers send it again by themselves, as they do saves.
+                save.was_cut = True
+                save.attempts += 1
+                self.engine.drop_free_connections()
+                self._finish(save)
             else:
                 self._retry_later(self._open_survey)
 

@@ -10,6 +10,7 @@ import pytest
 from provisioning.fault_injection import retrying_respondent
 from provisioning.fault_injection.answers import AnswerSource, fingerprint
 from provisioning.fault_injection.attempts import Attempt
+from provisioning.fault_injection.recovery import Timeline
 from provisioning.fault_injection.retrying_respondent import (
     TABS,
     Rehearsal,
@@ -339,6 +340,29 @@ def test_an_attempt_to_finish_is_logged(load, monkeypatch, status, outcome):
     assert (attempt.page, attempt.revision, attempt.outcome) == (0, 0, outcome)
     assert (attempt.number, attempt.reply) == ("41-0-0-0", str(status))
     assert bool(load.left) == (outcome == ACKED)
+
+
+def test_a_cut_attempt_to_finish_is_repeated_at_once_over_another_connection(
+    load, monkeypatch
+):
+    monkeypatch.setattr(retrying_respondent, "FINISHES", 1.0)
+    load.log_in()
+    load.respondent.hurry()
+    load.engine.run_timers()
+    load.reply(body=b'<input name="reviewed" value="token">')
+    sent = load.reply(failure="cut")
+    assert sent.startswith("POST /take/complete/ ")
+    assert load.engine.dropped == 1
+    assert load.reply(302) == sent
+    assert [(each.kind, each.outcome) for each in load.attempts] == [
+        ("first", UNKNOWN),
+        ("retry", ACKED),
+    ]
+    assert load.left == [load.respondent]
+    # The same save, for the count of failures in a deployment.
+    found = Timeline()
+    found.add(load.attempts)
+    assert found.failures(0, 10_000) == {"resent": 1}
 
 
 def test_a_hurried_respondent_saves_what_waits_before_leaving(saving, monkeypatch):
