@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from functools import cache
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from playwright.sync_api import Error, Page
 
 from settings.tests.patience import patience
 
+DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 # One node per result of the other types, which halves the time.
 OPTIONS = {
     "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"],
@@ -80,6 +82,24 @@ def violations_on(page: Page, screens: list[dict]) -> list[str]:
         if scrolls_sideways(page):
             found.append(f"{screen}: {page.url} scrolls sideways")
     return found
+
+
+def check(page: Page, name: str) -> None:
+    """Check a page, and keep a picture of it in the folder SHOTS, if it is given."""
+    if folder := os.environ.get("SHOTS"):
+        width = page.viewport_size["width"] if page.viewport_size else 0
+        page.screenshot(path=f"{folder}/{width}-{name}.png", full_page=True)
+    assert (name, violations(page)) == (name, [])
+    assert (name, scrolls_sideways(page)) == (name, False)
+
+
+def check_both(page: Page, name: str) -> None:
+    """Check a page at a desk and on a phone, and set its own size again."""
+    own = page.viewport_size
+    for size in (DESK, PHONE):
+        page.set_viewport_size(size)
+        check(page, name)
+    page.set_viewport_size(own)
 
 
 def scrolls_sideways(page: Page) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -19,7 +18,7 @@ from accounts.tests.logging_in import log_in
 from survey.models import Identity, RosterFeed
 from survey.rosters.feeds.scans import start_scan
 from survey.simulation.oneroster_server import District, OneRosterServer, serve
-from survey.tests.browser.accessibility import scrolls_sideways, violations
+from survey.tests.browser.accessibility import check_both
 from survey.tests.browser.conftest import LAPTOP
 from survey.tests.browser.live_server import Server
 from survey.tests.browser.menus import navigate
@@ -36,7 +35,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 KEY = "correct-horse-battery-staple"
 SMALL = {"width": 390, "height": 844}
-SCREENS = pytest.mark.parametrize("screen", [LAPTOP, SMALL], ids=["laptop", "phone"])
 MONDAY = date(2027, 1, 11)
 
 
@@ -71,15 +69,6 @@ def forty_students(*, missing: int = 0) -> bytes:
     return zip_of(*students(20), *left)
 
 
-def look(page: Page, name: str) -> None:
-    """Check a page, and keep a picture of it if a folder is given."""
-    if folder := os.environ.get("SHOTS"):
-        width = page.viewport_size["width"] if page.viewport_size else 0
-        page.screenshot(path=f"{folder}/{width}-{name}.png", full_page=True)
-    assert (name, violations(page)) == (name, [])
-    assert (name, scrolls_sideways(page)) == (name, False)
-
-
 @pytest.fixture
 def shared_files(settings) -> None:
     """Let this process scan feeds whose files the server's process has."""
@@ -110,69 +99,68 @@ def open_feed(page: Page) -> None:
     page.get_by_role("link", name="PowerSchool").click()
 
 
-@SCREENS
 def test_an_administrator_connects_a_feed_and_decides_about_held_scans(
-    desk, staff, administration, north, system, shared_files, screen
+    desk, staff, administration, north, system, shared_files
 ):
     north.archive = forty_students()
-    page = desk(staff.dana, viewport=screen)
+    page = desk(staff.dana, viewport=SMALL)
     page.goto("/console/")
     navigate(page, "Feeds")
     expect(page.get_by_text("There are no feeds yet")).to_be_visible()
-    look(page, "01-no-feeds")
+    check_both(page, "01-no-feeds")
     page.get_by_role("link", name="Last scan window").click()
     expect(page.get_by_text("No nightly scan has run yet")).to_be_visible()
-    look(page, "02-no-window")
+    check_both(page, "02-no-window")
     page.go_back()
 
     page.get_by_role("link", name="Add a feed").first.click()
     page.get_by_label("A OneRoster ZIP file at a web address").check()
-    look(page, "03-kind")
+    check_both(page, "03-kind")
     page.get_by_role("button", name="Continue").click()
     page.get_by_label("Name", exact=True).fill("PowerSchool")
     page.get_by_label("Address of the ZIP file").fill(system.archive_address())
     page.get_by_label("Bearer token").fill("a wrong one")
     page.get_by_label("sourcedId: the system's own ID").check()
-    look(page, "04-settings")
+    check_both(page, "04-settings")
     page.get_by_role("button", name="Add feed").click()
     expect(
         page.get_by_text("Choose at least one administration.", exact=True)
     ).to_be_visible()
-    look(page, "05-settings-with-an-error")
+    check_both(page, "05-settings-with-an-error")
     page.get_by_label("students-2027").check()
     page.get_by_label("Bearer token").fill("a wrong one")
     page.get_by_role("button", name="Add feed").click()
     expect(page.get_by_text("PowerSchool was added")).to_be_visible()
-    look(page, "06-feed")
+    check_both(page, "06-feed")
 
     page.get_by_role("button", name="Try it").click()
     expect(status_of(page)).to_contain_text("refused the credentials")
-    look(page, "07-failed")
+    check_both(page, "07-failed")
     open_feed(page)
-    look(page, "08-feed-that-failed")
+    check_both(page, "08-feed-that-failed")
     page.get_by_role("link", name="Change settings").click()
     page.get_by_label("Bearer token").fill(KEY)
     page.get_by_role("button", name="Save changes").click()
     page.get_by_role("button", name="Try it").click()
     expect(status_of(page)).to_contain_text("tried, nothing applied")
-    look(page, "09-tried")
+    check_both(page, "09-tried")
     assert invited() == []
     page.get_by_role("link", name="Schools and rows").click()
-    look(page, "10-schools")
+    check_both(page, "10-schools")
     page.go_back()
     page.get_by_role("link", name="Change settings").click()
     page.get_by_label("Scan window begins").fill("01:00")
     page.get_by_label("Scan window ends").fill("04:00")
-    look(page, "11-schedule")
+    check_both(page, "11-schedule")
     page.get_by_role("button", name="Save changes").click()
     expect(page.get_by_text("1:00 AM to 4:00 AM")).to_be_visible()
     scan_now(page, "applied")
     assert len(invited()) == 40
-    look(page, "12-applied")
+    check_both(page, "12-applied")
     open_feed(page)
     scan_now(page, "nothing new")
     expect(page.get_by_role("row", name="Download")).to_contain_text("unchanged")
-    look(page, "13-unchanged")
+    check_both(page, "13-unchanged")
 
     # A fifth of the people is missing at night.
     feed = RosterFeed.objects.get()
@@ -180,18 +168,18 @@ def test_an_administrator_connects_a_feed_and_decides_about_held_scans(
     scan_at_night(feed, MONDAY)
     page.goto("/console/feeds/")
     expect(page.get_by_text("waits for confirmation")).to_be_visible()
-    look(page, "14-feeds")
+    check_both(page, "14-feeds")
     page.get_by_role("link", name="PowerSchool").click()
-    look(page, "15-feed-with-a-held-scan")
+    check_both(page, "15-feed-with-a-held-scan")
     page.get_by_role("link", name="Review it").click()
     expect(page.get_by_text("8 people will be withdrawn")).to_be_visible()
-    look(page, "16-held")
+    check_both(page, "16-held")
     page.get_by_role("link", name="Missing people").click()
-    look(page, "17-missing")
+    check_both(page, "17-missing")
     page.go_back()
     page.get_by_role("button", name="Cancel this scan").click()
     expect(page.get_by_text("The scan was cancelled.")).to_be_visible()
-    look(page, "18-cancelled")
+    check_both(page, "18-cancelled")
     assert len(invited()) == 40
 
     # So they are in the next night, and this time it is right.
@@ -201,22 +189,22 @@ def test_an_administrator_connects_a_feed_and_decides_about_held_scans(
     page.get_by_label("How many people will be withdrawn?").fill("7")
     page.get_by_role("button", name="Apply and withdraw 8").click()
     expect(page.locator("#typed_error")).to_be_visible()
-    look(page, "19-wrong-number")
+    check_both(page, "19-wrong-number")
     assert len(invited()) == 40
     page.get_by_label("How many people will be withdrawn?").fill("8")
     page.get_by_role("button", name="Apply and withdraw 8").click()
     expect(page.get_by_text(f"Confirmed by {staff.dana}")).to_be_visible()
     expect(status_of(page)).to_contain_text("applied")
-    look(page, "20-confirmed")
+    check_both(page, "20-confirmed")
     assert len(invited()) == 32
     open_feed(page)
     expect(page.get_by_text("8 people would be withdrawn")).to_have_count(0)
-    look(page, "21-history")
+    check_both(page, "21-history")
     page.goto("/console/feeds/")
     expect(page.get_by_text("up to date")).to_be_visible()
     page.get_by_role("link", name="Last scan window").click()
     expect(page.get_by_text("Slowest stage")).to_be_visible()
-    look(page, "22-window")
+    check_both(page, "22-window")
     assert len(north.requests) >= 6
 
 
@@ -236,12 +224,11 @@ def four_schools(*names: str) -> bytes:
     return zip_of(*rows, orgs=orgs_named(*names))
 
 
-@SCREENS
 def test_people_keep_their_records_when_ids_and_schools_change(
-    desk, staff, administration, north, system, screen
+    desk, staff, administration, north, system
 ):
     north.archive = four_schools("North", "South", "East", "West")
-    page = desk(staff.dana, viewport=screen)
+    page = desk(staff.dana)
     page.goto(f"/console/feeds/new/{staff.riverside.pk}/zip/")
     page.get_by_label("Name", exact=True).fill("PowerSchool")
     page.get_by_label("Address of the ZIP file").fill(system.archive_address())
@@ -256,12 +243,12 @@ def test_people_keep_their_records_when_ids_and_schools_change(
     open_feed(page)
     page.get_by_role("link", name="Change settings").click()
     page.get_by_label("Here: 00000, 00001, 00002").check()
-    look(page, "30-other-id")
+    check_both(page, "30-other-id")
     page.get_by_role("button", name="Save changes").click()
     expect(page.get_by_text("Changed from sourcedId.")).to_be_visible()
-    look(page, "31-feed-with-another-id")
+    check_both(page, "31-feed-with-another-id")
     scan_now(page, "applied")
-    look(page, "32-people-with-other-ids")
+    check_both(page, "32-people-with-other-ids")
     assert invited() == [f"{n:05}" for n in range(40)]
     assert dict(Identity.objects.values_list("respondent", "given_name")) == before
     page.get_by_role("link", name="Schools and rows").click()
@@ -272,10 +259,10 @@ def test_people_keep_their_records_when_ids_and_schools_change(
     north.archive = four_schools("Alder", "Birch", "Cedar", "Dogwood")
     scan_now(page, "4 schools have other names than before.")
     expect(page.get_by_text("Nobody will be withdrawn.")).to_be_visible()
-    look(page, "33-renamed")
+    check_both(page, "33-renamed")
     page.get_by_role("link", name="Schools to check").click()
     expect(page.get_by_text("Renamed?")).to_be_visible()
-    look(page, "34-schools-to-check")
+    check_both(page, "34-schools-to-check")
     page.go_back()
     page.get_by_role("button", name="Apply", exact=True).click()
     expect(status_of(page)).to_contain_text("changes below were made")
@@ -291,9 +278,8 @@ def server_with_workers(static_root: Path, tmp_path: Path) -> Iterator[Server]:
     server.stop()
 
 
-@SCREENS
 def test_the_state_sees_the_chart_of_a_night(
-    desk, staff, administration, server_with_workers, screen
+    desk, staff, administration, server_with_workers
 ):
     for n in range(24):
         feed = create_feed(staff.lakeside, staff.state, name=f"Feed {n}")
@@ -313,27 +299,31 @@ def test_the_state_sees_the_chart_of_a_night(
         night=MONDAY,
         began=datetime(2027, 1, 12, 7, tzinfo=UTC),
     )
-    page = desk(staff.state, url=server_with_workers.url, viewport=screen)
+    page = desk(staff.state, url=server_with_workers.url)
     page.goto("/console/feeds/window/")
     expect(page.get_by_text("Slowest stage: Download")).to_be_visible()
     expect(page.locator(".strip-chart polyline")).to_have_count(2)
-    heights = page.locator(".strip-chart rect").evaluate_all(
-        "bars => bars.map((bar) => bar.getBoundingClientRect().height)"
-    )
-    assert len(heights) > 20
-    assert max(heights) > 100
-    look(page, "40-chart")
+    for screen in (LAPTOP, SMALL):
+        page.set_viewport_size(screen)
+        heights = page.locator(".strip-chart rect").evaluate_all(
+            "bars => bars.map((bar) => bar.getBoundingClientRect().height)"
+        )
+        assert len(heights) > 20
+        assert max(heights) > 100
+    check_both(page, "40-chart")
     page.get_by_text("Show the numbers as a table").click()
     table = page.get_by_role("region", name="Scans and idle workers per minute")
     expect(table.locator("tbody tr")).to_have_count(len(heights))
-    look(page, "41-numbers")
+    check_both(page, "41-numbers")
     page.goto("/console/feeds/")
-    look(page, "42-feeds-of-the-state")
+    check_both(page, "42-feeds-of-the-state")
     page.get_by_role("link", name="PowerSchool").click()
     # The message has room, and is not cut off.
     cell = page.locator("td", has_text="six times in a row")
-    assert cell.evaluate("cell => cell.offsetWidth") >= 200
-    assert not page.get_by_role("region", name="Scans", exact=True).evaluate(
-        "frame => frame.scrollWidth > frame.clientWidth"
-    )
-    look(page, "43-message")
+    for screen in (LAPTOP, SMALL):
+        page.set_viewport_size(screen)
+        assert cell.evaluate("cell => cell.offsetWidth") >= 200
+        assert not page.get_by_role("region", name="Scans", exact=True).evaluate(
+            "frame => frame.scrollWidth > frame.clientWidth"
+        )
+    check_both(page, "43-message")

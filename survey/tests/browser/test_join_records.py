@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
 import pytest
 from django.utils import timezone
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from accounts.models import School
 from survey.merging.dry_run import MergeReport
 from survey.models import PlaceMerge, RecordJoin, Respondent
-from survey.tests.browser.accessibility import scrolls_sideways, violations
+from survey.tests.browser.accessibility import DESK, PHONE, check_both
 from survey.tests.browser.menus import choose_action
 from survey.tests.browser.test_cards_journey import open_console
 from survey.tests.people import invite
 
 pytestmark = pytest.mark.django_db(transaction=True)
-DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 
 
 @pytest.fixture
@@ -63,28 +61,27 @@ def test_the_pages_are_accessible_and_fit_the_screen(
         "search nobody": f"{base}/{maya.pk}/join/?q=nobody",
         "compare": f"{base}/{maya.pk}/join/?other={other.pk}",
     }
-    for viewport in (DESK, PHONE):
-        page = open_console(device(viewport=viewport), staff.chen, server.url)
-        for name, address in sights.items():
-            page.goto(address)
-            check(page, name)
-        for started in (other, maya):
-            people = Respondent.objects.filter(pk=started.pk)
-            people.update(started_at=timezone.now())
-            page.goto(sights["compare"])
-            check(page, f"compare, {started.identity.external_id} started")
-        page.get_by_label("ID of the other record").fill("x")
-        page.get_by_label("The record with the ID 00123").check()
-        page.get_by_role("button", name="Join records").click()
-        expect(page.locator(".error")).to_be_visible()
-        check(page, "wrong ID")
-        administration.coordinators_see_finished = False
-        administration.save()
-        page.goto(sights["search"])
-        check(page, "hidden")
-        administration.coordinators_see_finished = True
-        administration.save()
-        Respondent.objects.update(started_at=None)
+    page = open_console(device(viewport=PHONE), staff.chen, server.url)
+    for name, address in sights.items():
+        page.goto(address)
+        check_both(page, name)
+    for started in (other, maya):
+        people = Respondent.objects.filter(pk=started.pk)
+        people.update(started_at=timezone.now())
+        page.goto(sights["compare"])
+        check_both(page, f"compare, {started.identity.external_id} started")
+    page.get_by_label("ID of the other record").fill("x")
+    page.get_by_label("The record with the ID 00123").check()
+    page.get_by_role("button", name="Join records").click()
+    expect(page.locator(".error")).to_be_visible()
+    check_both(page, "wrong ID")
+    administration.coordinators_see_finished = False
+    administration.save()
+    page.goto(sights["search"])
+    check_both(page, "hidden")
+    administration.coordinators_see_finished = True
+    administration.save()
+    Respondent.objects.update(started_at=None)
     RecordJoin.objects.create(
         administration=administration,
         kept=maya,
@@ -96,11 +93,9 @@ def test_the_pages_are_accessible_and_fit_the_screen(
     )
     other.identity.delete()
     Respondent.objects.filter(pk=other.pk).update(withdrawn_at=timezone.now())
-    for viewport in (DESK, PHONE):
-        page = open_console(device(viewport=viewport), staff.chen, server.url)
-        for one, name in ((maya, "kept"), (other, "withdrawn")):
-            page.goto(f"{base}/{one.pk}/")
-            check(page, name)
+    for one, name in ((maya, "kept"), (other, "withdrawn")):
+        page.goto(f"{base}/{one.pk}/")
+        check_both(page, name)
 
 
 def test_the_list_of_people_with_two_records_fits_the_screen(
@@ -123,24 +118,14 @@ def test_the_list_of_people_with_two_records_fits_the_screen(
         by=staff.state,
         report=MergeReport(pairs=3).as_dict(),
     )
-    for viewport in (DESK, PHONE):
-        page = open_console(device(viewport=viewport), staff.state, server.url)
-        page.goto(f"/console/merges/{merge.pk}/")
-        check(page, "merge")
-        page.get_by_role("link", name="Choose for single people").click()
-        check(page, "people of a merge")
-        page.get_by_label("Record that stays").first.select_option("kept")
-        page.get_by_role("button", name="Save choices").click()
-        expect(page.get_by_text("Choices saved")).to_be_visible()
-        check(page, "people of a merge, chosen")
-        page.goto(f"/console/merges/{merge.pk}/people/?q=nobody")
-        check(page, "nobody of a merge")
-
-
-def check(page: Page, name: str) -> None:
-    folder = os.environ.get("SHOTS")
-    if folder:
-        width = page.viewport_size["width"]
-        page.screenshot(path=f"{folder}/{width}-{name}.png", full_page=True)
-    assert (name, violations(page)) == (name, [])
-    assert (name, scrolls_sideways(page)) == (name, False)
+    page = open_console(device(viewport=PHONE), staff.state, server.url)
+    page.goto(f"/console/merges/{merge.pk}/")
+    check_both(page, "merge")
+    page.get_by_role("link", name="Choose for single people").click()
+    check_both(page, "people of a merge")
+    page.get_by_label("Record that stays").first.select_option("kept")
+    page.get_by_role("button", name="Save choices").click()
+    expect(page.get_by_text("Choices saved")).to_be_visible()
+    check_both(page, "people of a merge, chosen")
+    page.goto(f"/console/merges/{merge.pk}/people/?q=nobody")
+    check_both(page, "nobody of a merge")
