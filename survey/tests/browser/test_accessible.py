@@ -15,6 +15,7 @@ from survey.tests.browser.accessibility import (
     quick_axe,
     scrolls_sideways,
     violations,
+    violations_on,
 )
 from survey.tests.browser.conftest import LAPTOP, PHONE, TABLET
 from survey.tests.browser.person import Person
@@ -112,14 +113,16 @@ def maya(published: PublishedSurvey, lincoln) -> Respondent:
     return enrol(open_now(published), lincoln, language="en")
 
 
-# The narrowest screen covers phones in light mode: both have one column.
-SCREENS = [
-    ({"viewport": PHONE, "color_scheme": "dark"}, "ar"),
-    ({"viewport": TABLET, "forced_colors": "active"}, "en"),
-    ({"viewport": LAPTOP, "color_scheme": "dark"}, "en"),
-    ({"viewport": LAPTOP}, "ar"),
-    ({"viewport": {"width": 320, "height": 600}}, "en"),
-]
+# The narrowest screen covers phones in light mode: both have one column. The person
+# answers on the last one.
+SCREENS = {
+    "ar": [{"viewport": LAPTOP}, {"viewport": PHONE, "color_scheme": "dark"}],
+    "en": [
+        {"viewport": TABLET, "forced_colors": "active"},
+        {"viewport": LAPTOP, "color_scheme": "dark"},
+        {"viewport": {"width": 320, "height": 600}},
+    ],
+}
 
 
 def pages_of(person: Person, language: str) -> Iterator[str]:
@@ -146,25 +149,25 @@ def pages_of(person: Person, language: str) -> Iterator[str]:
     yield "thanks"
 
 
-@pytest.mark.parametrize(("options", "language"), SCREENS)
+@pytest.mark.parametrize("language", SCREENS)
 def test_pages_are_accessible_and_fit_the_screen(
-    device: Callable, maya: Respondent, options: dict, language: str
+    device: Callable, maya: Respondent, language: str
 ):
+    screens = SCREENS[language]
     # Without motion there is no need to wait for animations to end.
-    page = device(**options, reduced_motion="reduce").new_page()
+    page = device(**screens[-1], reduced_motion="reduce").new_page()
     page.goto(f"/?language={language}")
-    assert violations(page) == []
+    assert violations_on(page, screens) == []
     page.fill("#code", "ABCD-EFGH-KLMN")
     page.click("button[type=submit]")
     expect(page.locator("#code-error")).to_be_visible()
-    assert violations(page) == []
+    assert violations_on(page, screens) == []
 
     person = Person(page, known={"whole": "7"})
     person.skips = 0
     person.log_in(maya)
     for sight in pages_of(person, language):
-        assert (sight, violations(page)) == (sight, [])
-        assert (sight, scrolls_sideways(page)) == (sight, False)
+        assert (sight, violations_on(page, screens)) == (sight, [])
 
 
 # Colours that axe reads, mixes and compares in different ways.
