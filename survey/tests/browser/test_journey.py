@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from django.db import transaction
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 import survey.simulation.demo
 from settings.tests.patience import eventually
@@ -20,6 +20,7 @@ from survey.xlsform import import_survey, read_xlsform
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
+SAVES = "**/take/pages/**"
 STUDENTS = Path(survey.simulation.demo.__file__).with_name("students.xlsx")
 
 
@@ -162,38 +163,42 @@ def test_a_page_whose_reply_was_lost_is_sent_again_and_saved_once(
     assert stored(maya, published) == person.answers
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        {
-            "status": 200,
-            "content_type": "text/html",
-            "body": "<h1>Welcome to wifi</h1>",
-        },
-        {
-            "status": 200,
-            "content_type": "application/json",
-            "body": '{"saved": 5, "revision": 1}',
-        },
-        {"status": 500, "body": "oops"},
-        {"status": 401, "json": {"error": "session"}},
-        {"status": 403, "json": {"error": "blocked"}},
-        {"status": 409, "json": {"error": "superseded"}},
-        {"status": 302, "headers": {"Location": "/"}, "body": ""},
-    ],
-)
-def test_a_foreign_reply_does_not_count_as_saved(device, maya, published, reply):
+FOREIGN_REPLIES = [
+    {"status": 200, "content_type": "text/html", "body": "<h1>Welcome to wifi</h1>"},
+    {
+        "status": 200,
+        "content_type": "application/json",
+        "body": '{"saved": 5, "revision": 1}',
+    },
+    {"status": 500, "body": "oops"},
+    {"status": 401, "json": {"error": "session"}},
+    {"status": 403, "json": {"error": "blocked"}},
+    {"status": 409, "json": {"error": "superseded"}},
+    {"status": 302, "headers": {"Location": "/"}, "body": ""},
+]
+
+
+def test_a_foreign_reply_does_not_count_as_saved(device, maya, published):
     """A captive portal says 200 to everything; a school's filter refuses."""
     person = Person(device().new_page(), seed=3)
     person.log_in(maya)
-    person.page.route("**/take/pages/**", lambda route: route.fulfill(**reply))
-    person.answer_page()
-    person.next()
-    person.sees("waiting")
-    assert not Response.objects.exists()
-    person.page.unroute("**/take/pages/**")
-    person.sees("saved")
-    assert stored(maya, published) == person.answers
+
+    def answer_instead(route: Route) -> None:
+        route.fulfill(**reply)
+
+    for reply in FOREIGN_REPLIES:
+        before = stored(maya, published)
+        person.page.route(SAVES, answer_instead)
+        person.answer_page()
+        assert person.answers != before
+        person.next()
+        person.sees("waiting")
+        assert stored(maya, published) == before, reply
+        person.page.unroute(SAVES)
+        # Not after a pause, which grows.
+        person.page.evaluate("dispatchEvent(new Event('online'))")
+        person.sees("saved")
+        assert stored(maya, published) == person.answers, reply
 
 
 def test_a_closed_tab_loses_nothing_after_a_reload(device, server, maya, published):
