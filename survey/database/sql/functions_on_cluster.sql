@@ -1,6 +1,7 @@
 -- Functions of the migrations as Citus can plan them: in PL/pgSQL, with one person's row
 -- locked by each statement, and tables of the coordinator read before those in shards.
--- Owners and grants stay.
+-- Owners and grants stay. Above each is the MD5 of the body that it was written from: a
+-- test compares it with that of the database, and what both functions do.
 
 -- Locks people whom nobody else has locked, and their shards against moving.
 CREATE FUNCTION public.survey_lock_people(people bigint[])
@@ -41,6 +42,7 @@ END $$;
 ALTER FUNCTION public.survey_without_answers(bigint, bigint[]) OWNER TO groundswell;
 REVOKE ALL ON FUNCTION public.survey_without_answers(bigint, bigint[]) FROM PUBLIC;
 
+-- In place of the body 6735b04e14d0ac68e467e4967564d110, of migration 0040.
 CREATE OR REPLACE FUNCTION public.survey_answered_people(of_administration bigint, people bigint[])
 RETURNS SETOF bigint
 LANGUAGE plpgsql
@@ -52,6 +54,7 @@ BEGIN
     WHERE x.administration_id = of_administration AND x.respondent_id = ANY (people);
 END $$;
 
+-- In place of the body 18c1e95b3577bb1142fe74d1de91095a, of migration 0029.
 CREATE OR REPLACE FUNCTION public.survey_answered_starts(code bigint)
 RETURNS bigint
 LANGUAGE plpgsql
@@ -69,6 +72,7 @@ BEGIN
     );
 END $$;
 
+-- In place of the body 58a5cecf27dd885e31bf6dded2a6d978, of migration 0033.
 CREATE OR REPLACE FUNCTION public.survey_read_for_message(person bigint)
 RETURNS TABLE (
     administration_id bigint,
@@ -110,6 +114,7 @@ BEGIN
     WHERE i.respondent_id = person;
 END $$;
 
+-- In place of the body 4d3678abb7947534cac0b1d7057f57be, of migration 0026.
 CREATE OR REPLACE FUNCTION public.survey_return_seats(claimed_before timestamptz)
 RETURNS integer
 LANGUAGE plpgsql
@@ -146,6 +151,7 @@ BEGIN
     RETURN coalesce(cardinality(people), 0);
 END $$;
 
+-- In place of the body 42c64f4c7ad27359cd12525e052c5430, of migration 0036.
 CREATE OR REPLACE FUNCTION public.survey_delete_empty_starts(
     of_administration bigint, closed_before timestamptz, after bigint, most integer,
     OUT deleted integer, OUT last bigint
