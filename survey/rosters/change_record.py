@@ -66,12 +66,14 @@ class ChangeRecord:
         writer.execute(
             f"""
             {_INSERT}, {_EARLIER})
+            WITH i AS MATERIALIZED (
+                SELECT i.* FROM roster_batch AS new
+                JOIN survey_identity AS i ON i.respondent_id = new.respondent_id
+            )
             SELECT %s, r.id, %s, r.school_id, r.grade, r.classroom, r.language,
                    r.attributes, i.external_id, i.given_name, i.family_name, i.email,
                    i.birth_date, r.withdrawn_at
-            FROM roster_batch AS new
-            JOIN survey_respondent AS r ON r.id = new.respondent_id
-            JOIN survey_identity AS i ON i.respondent_id = r.id
+            FROM survey_respondent AS r JOIN i ON i.respondent_id = r.id
             WHERE 1 = 1 ON CONFLICT DO NOTHING
             """,  # noqa: S608
             [self.upload_id, change],

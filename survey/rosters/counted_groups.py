@@ -22,12 +22,14 @@ class Writer(Protocol):
     def execute(self, sql: str, params: Sequence[str | None], /) -> object: ...
 
 
-# A second change keeps the groups in which the person still counts.
+# A second change keeps the groups in which the person still counts. A Citus cluster
+# sends the people of a batch, `new`, to its nodes, instead of reading all people.
 _KEEP = """
     INSERT INTO survey_countedgroup (
         respondent_id, administration_id, school_id, grade, language, attributes,
         withdrawn_at, cohort, changed_at
     )
+    {batch}
     SELECT r.id, r.administration_id, {school}, r.grade, r.language, r.attributes,
            r.withdrawn_at, 0, %s
     FROM survey_respondent AS r
@@ -60,8 +62,8 @@ def keep_groups_of_new(writer: Staging, schools: Sequence[int]) -> None:
         _keep(
             writer,
             "NULL",
-            "JOIN roster_new AS new ON new.respondent_id = r.id"
-            f" WHERE r.school_id IN ({keys})",
+            f"JOIN new ON new.respondent_id = r.id WHERE r.school_id IN ({keys})",
+            "roster_new",
         )
 
 
@@ -83,8 +85,8 @@ def keep_groups_of_changed(
     """Keep the groups of the people in `roster_batch` whose groups change."""
     shown = [name for name in columns if name != "classroom"]
     changes = "1 = 1" if are_back else any_column_differs("r", shown, writer)
-    people = f"JOIN roster_batch AS new ON new.respondent_id = r.id WHERE {changes}"
-    _keep(writer, _COUNTED_SCHOOL, people)
+    people = f"JOIN new ON new.respondent_id = r.id WHERE {changes}"
+    _keep(writer, _COUNTED_SCHOOL, people, "roster_batch")
 
 
 def keep_groups_of_withdrawn(writer: Writer, respondents: Sequence[int]) -> None:
@@ -98,6 +100,10 @@ def keep_groups_of_returning(writer: Writer, respondents: Sequence[int]) -> None
     _keep(writer, _COUNTED_SCHOOL, f"WHERE r.id IN ({keys})")
 
 
-def _keep(writer: Writer, school: str, people: str) -> None:
+def _keep(writer: Writer, school: str, people: str, batch: str = "") -> None:
+    """Keep the groups of people, whose SQL may join the rows of a table as `new`."""
     now = connection.ops.adapt_datetimefield_value(timezone.now())
-    writer.execute(_KEEP.format(school=school, people=people), [now, now])
+    joined = ""
+    if batch:
+        joined = f"WITH new AS MATERIALIZED (SELECT * FROM {batch})"  # noqa: S608
+    writer.execute(_KEEP.format(batch=joined, school=school, people=people), [now, now])

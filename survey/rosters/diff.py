@@ -145,6 +145,11 @@ def compare_roster(
         leavers.remove_repeated_leavers(staging, report)
         schools = match_schools(staging, parser, columns, scope, log)
         leavers.match_places_of_leavers(staging, parser, scope)
+        if table.is_partial:
+            complete_for = CompleteFor.CHANGES
+        staging.copy_people(
+            administration.pk, everybody=complete_for == CompleteFor.STATE
+        )
         notes |= replace_joined_ids(staging, administration, columns, scope, log)
         # Once more, now that a district's code and its name are known to be one.
         row_checks.reject_repeated_people(
@@ -157,8 +162,6 @@ def compare_roster(
         refuse_other_identifiers(staging, administration, report, table.id_name)
         row_checks.reject_people_of_other_schools(staging, columns, scope, log)
         row_checks.reject_new_addresses(staging, administration, columns, scope, log)
-        if table.is_partial:
-            complete_for = CompleteFor.CHANGES
         find_missing(staging, administration, report, scope, complete_for)
         if report.left:
             leavers.add_leavers_to_missing(staging, administration, scope)
@@ -312,7 +315,7 @@ def match_people(
         LEFT JOIN survey_identity AS i
                ON i.administration_id = %s AND i.district_id = p.district_id
               AND i.external_id = {known_as} AND {staging.identities_in_file}
-        LEFT JOIN survey_respondent AS r ON r.id = i.respondent_id
+        LEFT JOIN {staging.people} AS r ON r.id = i.respondent_id
         """,  # noqa: S608
         [administration.pk],
     )
@@ -356,7 +359,7 @@ def find_missing(
             f"""
             INSERT INTO roster_missing
             SELECT r.id, r.school_id, FALSE
-            FROM survey_respondent AS r
+            FROM {staging.people} AS r
             JOIN survey_identity AS i ON i.respondent_id = r.id
             WHERE r.administration_id = %s AND r.withdrawn_at IS NULL
               AND r.school_id IN ({some})

@@ -132,7 +132,7 @@ def refuse_other_identifiers(
              AND lower(i.family_name) = lower(new.family_name)
              AND lower(i.given_name) = lower(new.given_name)
              AND {staging.identities_in_file}
-            JOIN survey_respondent AS r ON r.id = i.respondent_id
+            JOIN {staging.people} AS r ON r.id = i.respondent_id
             WHERE m.change = '{ADDED}' AND {same} AND new.family_name <> ''
               AND NOT EXISTS (
                   SELECT 1 FROM roster_match AS other

@@ -28,7 +28,7 @@ _JOINED = """
     FROM survey_recordjoin AS j
     JOIN survey_identity AS i
       ON i.respondent_id = j.kept_id AND i.district_id = j.district_id
-    JOIN survey_respondent AS r ON r.id = j.kept_id
+    JOIN {people} AS r ON r.id = j.kept_id
     WHERE j.administration_id = {administration} AND j.state = 'joined'
       AND NOT EXISTS (
           SELECT 1 FROM survey_identity AS own
@@ -106,7 +106,9 @@ def replace_joined_ids(
     joins = "SELECT 1 FROM survey_recordjoin WHERE administration_id = %s LIMIT 1"
     if not staging.fetch_all(joins, [administration.pk]):
         return {}
-    joined = _JOINED.format(administration=int(administration.pk))
+    joined = _JOINED.format(
+        administration=int(administration.pk), people=staging.people
+    )
     staging.execute(f"CREATE TEMPORARY TABLE roster_joined AS {joined}")
     staging.execute(_EXEMPT)
     staging.execute(_KEEP_LEAVERS)

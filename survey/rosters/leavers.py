@@ -78,7 +78,7 @@ def add_leavers_to_missing(
         JOIN survey_identity AS i
           ON i.administration_id = %s AND i.district_id = p.district_id
          AND i.external_id = gone.external_id
-        JOIN survey_respondent AS r ON r.id = i.respondent_id
+        JOIN {staging.people} AS r ON r.id = i.respondent_id
         WHERE r.withdrawn_at IS NULL
           AND p.school_id IN ({NO_SCHOOL}, r.school_id)
           AND NOT EXISTS (

@@ -31,17 +31,17 @@ def note_opted_out(staging: Staging, administration: Administration) -> dict[str
         """
     )
     [(listed,)] = staging.fetch_all(
-        """
+        f"""
         SELECT count(DISTINCT m.row) FROM survey_listedid AS l
         JOIN roster_row AS new ON new.external_id = l.external_id
         JOIN roster_place AS p
           ON p.place = new.place AND p.district_id = l.district_id
          AND (l.school_id IS NULL OR l.school_id = p.school_id)
         JOIN roster_match AS m ON m.row = new.row
-        LEFT JOIN survey_respondent AS r ON r.id = m.respondent_id
+        LEFT JOIN {staging.people} AS r ON r.id = m.respondent_id
         WHERE l.administration_id = %s AND l.kind = 'opt out'
           AND (m.respondent_id IS NULL OR r.awaits_consent OR r.opted_out_at IS NULL)
-        """,
+        """,  # noqa: S608
         [administration.pk],
     )
     notes = {_(OPTED_OUT): int(people), _(LISTED): int(listed)}
@@ -53,18 +53,18 @@ def note_opted_out(staging: Staging, administration: Administration) -> dict[str
 def _count_awaiting(staging: Staging, administration: Administration) -> int:
     """Count people without a consent, also on lists, once the roster is applied."""
     [(people,)] = staging.fetch_all(
-        """
+        f"""
         SELECT count(*) FROM roster_match AS m
         JOIN roster_row AS new ON new.row = m.row
         JOIN roster_place AS p ON p.place = new.place
-        LEFT JOIN survey_respondent AS r ON r.id = m.respondent_id
+        LEFT JOIN {staging.people} AS r ON r.id = m.respondent_id
         WHERE (m.respondent_id IS NULL OR r.awaits_consent)
           AND NOT EXISTS (
               SELECT 1 FROM survey_listedid AS l
               WHERE l.administration_id = %s AND l.district_id = p.district_id
                 AND l.external_id = new.external_id
                 AND (l.school_id IS NULL OR l.school_id = p.school_id))
-        """,
+        """,  # noqa: S608
         [administration.pk],
     )
     return int(people)

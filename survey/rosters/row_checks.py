@@ -182,7 +182,7 @@ def reject_lost_zeros(
           ON i.administration_id = %s AND i.district_id = p.district_id
          AND ltrim(i.external_id, '0') = ltrim(new.external_id, '0')
          AND {staging.identities_in_file}
-        JOIN survey_respondent AS r ON r.id = i.respondent_id
+        JOIN {staging.people} AS r ON r.id = i.respondent_id
         WHERE m.change = '{ADDED}' AND NOT EXISTS (
             SELECT 1 FROM roster_match
             WHERE roster_match.respondent_id = i.respondent_id)
@@ -267,7 +267,7 @@ def reject_new_addresses(
         FROM roster_match AS m
         JOIN roster_row AS new ON new.row = m.row
         JOIN survey_identity AS i ON i.respondent_id = m.respondent_id
-        JOIN survey_respondent AS r ON r.id = m.respondent_id
+        JOIN {staging.people} AS r ON r.id = m.respondent_id
         WHERE i.email <> new.email AND {people}
         """  # noqa: S608
     )

@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, ClassVar
 
+from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connection, connections
 from django.db.backends.utils import CursorWrapper
 
@@ -88,11 +89,24 @@ QUERY_TABLES = (
     # Respondents to withdraw.
     "roster_missing",
 )
+# What the comparison reads of people, where they lie on several servers.
+COPIED_PEOPLE = "roster_people"
+_COPY_PEOPLE = """
+    CREATE TEMPORARY TABLE roster_people ON COMMIT DROP AS
+    WITH known AS MATERIALIZED (
+        SELECT i.respondent_id FROM survey_identity AS i
+        WHERE i.administration_id = %s AND {which}
+    )
+    SELECT r.id, r.administration_id, r.school_id, r.grade, r.classroom, r.language,
+           r.attributes, r.started_at, r.withdrawn_at, r.opted_out_at, r.awaits_consent
+    FROM survey_respondent AS r JOIN known ON known.respondent_id = r.id
+    WHERE r.administration_id = %s
+    """
 # With more districts, most people of the administration are compared.
 FEW_DISTRICTS = 50
 # What happens to the person of a row: values of `roster_match.change`.
 ADDED, CHANGED, MOVED, BACK, UNCHANGED = "a", "c", "m", "b", "u"
-TABLES = (*FILE_TABLES, *BATCH_TABLES, *QUERY_TABLES)
+TABLES = (*FILE_TABLES, *BATCH_TABLES, *QUERY_TABLES, COPIED_PEOPLE)
 
 
 class Staging(ABC):
@@ -103,6 +117,8 @@ class Staging(ABC):
     # How long a table stays.
     lifetime: ClassVar[str] = ""
     types: ClassVar[dict[str, str]]
+    # The table with the people of the administration.
+    people = "survey_respondent"
 
     def __init__(self, cursor: CursorWrapper) -> None:
         self.cursor = cursor
@@ -153,6 +169,23 @@ class Staging(ABC):
         if not 0 < len(found) <= FEW_DISTRICTS:
             return "1 = 1"
         return f"i.district_id IN ({districts})"
+
+    def copy_people(self, administration_id: int, *, everybody: bool) -> None:
+        """Copy the people of districts in the file, or all, of a Citus cluster.
+
+        Each statement that joins people with tables of this connection would read all
+        people of the cluster: of the state, and of earlier administrations. This one
+        sends the keys of identities to the nodes, and reads those people once. Call it
+        once `roster_place` is complete. No statement on one primary.
+        """
+        if not settings.IS_DISTRIBUTED:
+            return
+        which = "1 = 1" if everybody else self.identities_in_file
+        copied = _COPY_PEOPLE.format(which=which)
+        self.execute(copied, [administration_id, administration_id])
+        self.execute(f"CREATE UNIQUE INDEX roster_people_id ON {COPIED_PEOPLE} (id)")
+        self.analyze(COPIED_PEOPLE)
+        self.people = COPIED_PEOPLE
 
     def create_tables(self) -> None:
         self.drop_tables()
@@ -207,6 +240,9 @@ class PostgreSQLStaging(Staging):
     def disable_timeouts(self) -> None:
         # The role's timeouts suit a page turn. A roster of two million people
         # takes minutes, and may wait for another one.
+        if settings.IS_DISTRIBUTED:
+            # Also for the connections to the nodes.
+            self.execute("SET LOCAL citus.propagate_set_commands = 'local'")
         for name in (
             "statement_timeout",
             "lock_timeout",

@@ -60,7 +60,7 @@ def store_unstated_subgroups(staging: Staging, merged: str) -> None:
         f"""
         UPDATE roster_row AS new SET attributes = {merged}
         FROM roster_match AS m
-        JOIN survey_respondent AS r ON r.id = m.respondent_id
+        JOIN {staging.people} AS r ON r.id = m.respondent_id
         WHERE m.row = new.row AND m.change <> '{UNCHANGED}'
         """  # noqa: S608
     )
