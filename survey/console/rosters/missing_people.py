@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django.contrib import messages
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Case, QuerySet, When
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.utils.text import slugify
@@ -154,15 +154,17 @@ def _school_or_404(request: StaffRequest, pk: int) -> School:
 
 def _people(request: StaffRequest, upload: RosterUpload) -> QuerySet[Respondent]:
     """Return the people to withdraw who are now at a school of the user."""
-    missing = RosterMissing.objects.filter(upload=upload, respondent=OuterRef("pk"))
+    # Nothing here refers to a person row by row: a Citus cluster refuses it.
+    missing = RosterMissing.objects.filter(upload=upload).values("respondent")
+    has_left = When(pk__in=missing.filter(has_left=True), then=True)
     return (
         Respondent.objects.filter(
-            Exists(missing),
+            pk__in=missing,
             administration=upload.administration_id,
             withdrawn_at=None,
             school__in=request.permissions.schools(C.SEE_IDENTITIES),
         )
-        .annotate(has_left=Exists(missing.filter(has_left=True)))
+        .annotate(has_left=Case(has_left, default=False))
         .select_related("identity")
     )
 

@@ -314,6 +314,6 @@ def test_three_codes_take_as_many_statements_as_one(
     log_in(client, staff.dana)
     client.get(url(parents))
     # User, memberships, administration, the number of codes, the codes, their
-    # figures, bursts.
-    with django_assert_num_queries(8):
+    # figures in two, bursts.
+    with django_assert_num_queries(9):
         assert "Code 0" in text_of(client.get(url(parents)))
