@@ -117,6 +117,15 @@ def test_an_analyst_sees_a_closed_administration(
     assert closed.title not in client.get(reverse("results_list")).text
 
 
+def test_results_that_are_not_counted_yet_are_listed(client, staff, closed):
+    ResultsRollUp.objects.all().delete()
+    log_in(client, staff.analyst)
+    listed = client.get(reverse("results_list"))
+    assert listed.status_code == 200
+    assert closed.title in listed.text
+    assert page(client, staff.analyst, closed).status_code == 200
+
+
 def test_a_coordinator_sees_shared_results_of_the_own_school(
     client, staff, closed, add_schools
 ):
