@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+from django.conf import settings
 from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
@@ -209,17 +210,20 @@ def _to_cancel(schedule: EmailSchedule) -> QuerySet[EmailDelivery]:
     waiting = EmailDelivery.objects.filter(
         step__schedule=schedule, retry_at__isnull=False
     )
-    over = Q(
-        Exists(
-            Respondent.objects.filter(pk=OuterRef("respondent")).exclude(
-                withdrawn_at=None
-            )
-        )
-    ) | Q(Exists(SuppressedAddress.objects.filter(pk=OuterRef("address_digest"))))
-    finished = Respondent.objects.filter(pk=OuterRef("respondent")).exclude(
-        completed_at=None
+    people = Respondent.objects.filter(administration=administration)
+    over = _is_among(people.exclude(withdrawn_at=None)) | Q(
+        Exists(SuppressedAddress.objects.filter(pk=OuterRef("address_digest")))
     )
-    over |= Q(Exists(finished)) & ~Q(step__kind=EmailStep.Kind.THANKS)
+    finished = _is_among(people.exclude(completed_at=None))
+    over |= finished & ~Q(step__kind=EmailStep.Kind.THANKS)
     if timezone.now() >= administration.closes_at:
         over |= ~Q(step__kind=EmailStep.Kind.THANKS)
     return waiting.filter(over)
+
+
+def _is_among(people: QuerySet[Respondent]) -> Q:
+    """Return whether the person of an e-mail is one of these."""
+    if settings.IS_DISTRIBUTED:
+        # A Citus cluster looks up nobody row by row, and reads them once instead.
+        return Q(respondent__in=people.values("pk"))
+    return Q(Exists(people.filter(pk=OuterRef("respondent"))))
