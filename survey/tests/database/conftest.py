@@ -58,6 +58,7 @@ def nodes(django_db_setup: None) -> Iterator[Nodes]:
                 f" 'shouldhaveshards', {has_shards})"
             )
         node.sql("\n".join(["BEGIN;", *distribution_sql(), "COMMIT;"]))
+        node.sql((run / "etc" / "primary" / "grants.sql").read_text())
         for each in (node, other):
             # To empty the tables, as on the primary.
             each.sql("GRANT SET ON PARAMETER session_replication_role TO groundswell")
