@@ -7,8 +7,12 @@ A route with a parameter needs a line in `settings/tests/matrix/fixtures.py`.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 
 import pytest
+from django.conf import settings
+from django.db import transaction
+from django.test import override_settings
 
 from settings.tests.matrix import snapshot
 from settings.tests.matrix.checker import (
@@ -22,6 +26,9 @@ from settings.tests.matrix.scenario import Scenario
 
 # Permissions do not depend on the database.
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+
+
+IN_THIS_PROCESS = {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
 
 
 @pytest.fixture(autouse=True)
@@ -41,11 +48,21 @@ def show_reports_as_html(monkeypatch):
     )
 
 
-@pytest.fixture
-def scenario(settings) -> Scenario:
-    # Sessions in the database are restored when a request is rolled back.
-    settings.RESPONDENT_SESSION_ENGINE = "django.contrib.sessions.backends.db"
-    return Scenario()
+@pytest.fixture(scope="module")
+def scenario(django_db_setup, django_db_blocker) -> Iterator[Scenario]:
+    """Create the objects once, and roll back what each test writes."""
+    with (
+        django_db_blocker.unblock(),
+        override_settings(
+            # Sessions in the database are restored when a request is rolled back.
+            RESPONDENT_SESSION_ENGINE="django.contrib.sessions.backends.db",
+            # It is emptied before each request.
+            CACHES={**settings.CACHES, "default": IN_THIS_PROCESS},
+        ),
+        transaction.atomic(),
+    ):
+        yield Scenario()
+        transaction.set_rollback(True)
 
 
 def route_named(name: str) -> Route:

@@ -76,6 +76,7 @@ class RouteChecker:
 
     def check(self, addresses: list[Address]) -> list[str]:
         self.first_address = addresses[0]
+        self.written = snapshot.WrittenTables()
         reaching = [
             requester
             for requester in self.scenario.requesters_for(self.route)
@@ -185,11 +186,10 @@ class RouteChecker:
                 if is_own_page and str(requester) not in queried:
                     queried.add(str(requester))
                     defects += self.check_queries(requester, address)
-            changed = snapshot.changed(scenario.digests, snapshot.table_digests())
+            changed = self.changed_tables()
             defects += [
                 f"{route}: a reading request ends the session of {requester}"
-                for requester in scenario.requesters
-                if not requester.is_logged_in()
+                for requester in scenario.logged_out_requesters()
             ]
         defects += [
             f"{route}: a reading request changes {name}"
@@ -210,10 +210,14 @@ class RouteChecker:
                 requester.send(method, address.path)
             if not writes:
                 return []
-            changed = snapshot.changed(self.scenario.digests, snapshot.table_digests())
+            changed = self.changed_tables()
         reason = "only reads" if method in READING_METHODS else "may not"
         defect = f"{self.route}: {attempt}, who {reason}, changes {changed}"
         return [defect] if changed else []
+
+    def changed_tables(self) -> list[str]:
+        after = snapshot.table_digests(self.written.names())
+        return snapshot.changed(self.scenario.digests, after)
 
     def check_writing(self, attempt: Attempt) -> list[str]:
         """Check a request that may change something, and roll it back."""
@@ -241,7 +245,8 @@ class RouteChecker:
             defects = self.find_leaks(request, requester, reply, form)
             if writes:
                 before = self.scenario.place_digests[place.mark]
-                after = self.scenario.related_rows[place.mark].digests()
+                rows = self.scenario.related_rows[place.mark]
+                after = rows.digests(self.written.names())
                 if changed := snapshot.changed(before, after):
                     defects.append(f"{request} changes {changed} there")
         return defects

@@ -66,11 +66,6 @@ class Requester:
         memberships = self.user.memberships.all() if self.user else ()
         self.roles = {membership.role for membership in memberships}
 
-    def is_logged_in(self) -> bool:
-        """Return whether the session still exists; always true without a user."""
-        sessions = Session.objects.filter(session_key=self.session_key)
-        return self.user is None or sessions.exists()
-
     def send(
         self, method: str, path: str, body: bytes = b"", *, htmx: bool = False
     ) -> Reply:
@@ -245,6 +240,13 @@ class Scenario:
             yield Requester(f"the {role} of {self.own.mark}", user, self.own, False)
         engineer = User.objects.create_superuser("engineer@state.example")
         yield Requester("an engineer", engineer, None)
+
+    def logged_out_requesters(self) -> list[Requester]:
+        """Return the users whose session does not exist any more."""
+        keys = {requester.session_key for requester in self.requesters}
+        left = Session.objects.filter(session_key__in=keys - {None})
+        ended = keys - {None, *left.values_list("session_key", flat=True)}
+        return [each for each in self.requesters if each.session_key in ended]
 
     def restore_files(self) -> list[str]:
         """Restore private files that were changed or deleted; return their names."""

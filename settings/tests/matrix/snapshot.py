@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 
 from django.apps import apps
@@ -22,12 +22,55 @@ WRITTEN_BY_READING: Mapping[str, str] = {
 READING_STATEMENTS = ("SELECT", "SAVEPO", "RELEAS", "ROLLBA")
 
 
-def table_digests() -> dict[str, str]:
-    """Return the number of rows and a digest for each table."""
+# Rows written so far in this transaction, in savepoints that were rolled back too, by
+# triggers too. Those of partitions count for their table.
+WRITTEN_ROWS = """
+    SELECT relname::text, sum(rows) FROM (
+        SELECT COALESCE(pg_partition_root(oid), oid) AS whole,
+            pg_stat_get_xact_tuples_inserted(oid)
+            + pg_stat_get_xact_tuples_updated(oid)
+            + pg_stat_get_xact_tuples_deleted(oid) AS rows
+        FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
+    ) AS written JOIN pg_class ON pg_class.oid = whole
+    WHERE rows > 0 GROUP BY relname
+"""
+
+
+def all_tables() -> set[str]:
     models = apps.get_models(include_auto_created=True)
     tables = {model._meta.db_table for model in models if model._meta.managed}
+    return tables - set(WRITTEN_BY_READING)
+
+
+class WrittenTables:
+    """The tables to which rows were written since this was created.
+
+    Reading them all takes longer than the request, and most requests write to none.
+    """
+
+    def __init__(self) -> None:
+        self.before = self._count()
+
+    def names(self) -> set[str]:
+        if connection.vendor != "postgresql":
+            return all_tables()
+        after = self._count()
+        return {
+            table
+            for table in all_tables() & after.keys()
+            if after[table] != self.before.get(table)
+        }
+
+    def _count(self) -> dict[str, int]:
+        if connection.vendor != "postgresql":
+            return {}
+        return dict(_run(WRITTEN_ROWS, ()))
+
+
+def table_digests(tables: Collection[str] | None = None) -> dict[str, str]:
+    """Return the number of rows and a digest for each table, or for some."""
     digests = {}
-    for table in sorted(tables - set(WRITTEN_BY_READING)):
+    for table in sorted(all_tables() if tables is None else tables):
         found = _run(f"SELECT * FROM {connection.ops.quote_name(table)}", ())
         rows = sorted(repr(_comparable(row)) for row in found)
         digest = hashlib.sha256(repr(rows).encode()).hexdigest()
@@ -57,11 +100,12 @@ class RelatedRows:
                 statement = found.query.sql_with_params()
                 self.statements[model._meta.db_table] = statement
 
-    def digests(self) -> dict[str, str]:
-        """Return the content of these rows for each table that has any."""
+    def digests(self, tables: Collection[str] | None = None) -> dict[str, str]:
+        """Return the content of these rows for each table that has any, or for some."""
         return {
             table: repr(sorted(repr(_comparable(row)) for row in _run(*statement)))
             for table, statement in self.statements.items()
+            if tables is None or table in tables
         }
 
 
@@ -77,8 +121,8 @@ def _comparable(row: tuple) -> list:
 
 
 def changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
-    """List the tables whose digests differ."""
-    return [table for table in before if before[table] != after[table]]
+    """List the tables whose digests differ, of those in `after`."""
+    return [table for table in after if before[table] != after[table]]
 
 
 @contextmanager
