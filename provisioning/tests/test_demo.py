@@ -95,14 +95,34 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> Loaded:
         (folder / name).write_text("not the demo's to read")
     with started(checkout, free_port(), "--fresh") as demo:
         assert demo.stop(signal.SIGINT) == (0, "")
+    assert workers_of(checkout) == []
     return Loaded(folder, demo.codes, demo.output)
 
 
-@pytest.fixture
-def with_data(checkout: Path, loaded: Loaded) -> Path:
+@pytest.fixture(scope="module")
+def with_data(loaded: Loaded, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a checkout in which the demonstration has run before."""
+    checkout = equipped(copied(tmp_path_factory.mktemp("again") / "a checkout"))
     shutil.copytree(loaded.folder, checkout / ".demo")
     return checkout
+
+
+class Continued(NamedTuple):
+    """A demonstration that runs on the data of another."""
+
+    demo: Demo
+    port: int
+
+
+@pytest.fixture(scope="module")
+def continued(with_data: Path) -> Iterator[Continued]:
+    port = free_port()
+    with started(with_data, port) as demo:
+        yield Continued(demo, port)
+        # The worker's output is not mixed into the command's.
+        assert demo.stop(signal.SIGTERM) == (0, "")
+    assert not is_answered(port)
+    assert workers_of(with_data) == []
 
 
 def is_answered(port: int) -> bool:
@@ -110,40 +130,37 @@ def is_answered(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def test_the_demo_continues_with_its_data(with_data, loaded, port):
-    # The first run did the long work.
-    assert "Joining" in loaded.output
-    with started(with_data, port) as demo:
-        assert "Joining" not in demo.output
-        assert demo.codes == loaded.codes
-        page = urllib.request.urlopen(f"http://127.0.0.1:{port}/")  # noqa: S310
-        assert page.status == 200
-        for name in ("healthz", "readyz"):
-            address = f"http://127.0.0.1:{port}/{name}"
-            assert urllib.request.urlopen(address).status == 200  # noqa: S310
-        # Three cards, and two open codes for parents.
-        assert len(set(demo.codes)) == 5
-        assert f"http://127.0.0.1:{port}/open/#{demo.codes[3]}" in demo.output
-        assert demo.output.count("student") >= 2
-        assert "teacher" in demo.output
-        assert "state administrator, the state" in demo.output
-        assert "school coordinator, Lincoln Middle School" in demo.output
-        assert "No second factor is asked for" in demo.output
-        for role in ("state", "district", "coordinator", "analyst"):
-            email = f"{role}@groundswell.example"
-            assert "Welcome" in console_of(port, email, demo.password)
-
-        beside = run(with_data, "demo", "--port", str(free_port()))
-        assert (beside.returncode, beside.stdout) == (1, "")
-        assert "Another demo is running" in beside.stderr
-
-        assert demo.stop(signal.SIGTERM) == (0, "")
-    assert not is_answered(port)
-
-
 def test_a_fresh_demo_deletes_its_own_data_only(loaded):
     assert not (loaded.folder / "files" / "exports" / "old.csv").exists()
     assert (loaded.folder / "notes.txt").exists()
+
+
+def test_the_demo_continues_with_its_data(with_data, loaded, continued):
+    # The first run did the long work.
+    assert "Joining" in loaded.output
+    demo, port = continued
+    assert "Joining" not in demo.output
+    assert demo.codes == loaded.codes
+    page = urllib.request.urlopen(f"http://127.0.0.1:{port}/")  # noqa: S310
+    assert page.status == 200
+    for name in ("healthz", "readyz"):
+        address = f"http://127.0.0.1:{port}/{name}"
+        assert urllib.request.urlopen(address).status == 200  # noqa: S310
+    # Three cards, and two open codes for parents.
+    assert len(set(demo.codes)) == 5
+    assert f"http://127.0.0.1:{port}/open/#{demo.codes[3]}" in demo.output
+    assert demo.output.count("student") >= 2
+    assert "teacher" in demo.output
+    assert "state administrator, the state" in demo.output
+    assert "school coordinator, Lincoln Middle School" in demo.output
+    assert "No second factor is asked for" in demo.output
+    for role in ("state", "district", "coordinator", "analyst"):
+        email = f"{role}@groundswell.example"
+        assert "Welcome" in console_of(port, email, demo.password)
+
+    beside = run(with_data, "demo", "--port", str(free_port()))
+    assert (beside.returncode, beside.stdout) == (1, "")
+    assert "Another demo is running" in beside.stderr
 
 
 def console_of(port: int, email: str, password: str) -> str:
@@ -197,39 +214,34 @@ def until(happens: Callable[[], object], seconds: float = 20) -> None:
         time.sleep(0.1)
 
 
-def test_jobs_run_and_a_killed_worker_is_restarted(with_data, port):
+def test_jobs_run_and_a_killed_worker_is_restarted(with_data, continued):
     # A job of an unknown kind: the scheduler fails it, an hour late.
     start = (
         "from survey.models import Job;"
         "from django.utils import timezone as t; from datetime import timedelta as d;"
         "Job.objects.create(kind='test.gone', created_at=t.now() - d(hours=2))"
     )
-    with started(with_data, port) as demo:
-        until(lambda: len(workers_of(with_data)) == 1)
-        [worker] = workers_of(with_data)
-        manage(with_data, start)
-        until(lambda: state_of_job(with_data, "test.gone") == "failed", seconds=40)
+    until(lambda: len(workers_of(with_data)) == 1)
+    [worker] = workers_of(with_data)
+    manage(with_data, start)
+    until(lambda: state_of_job(with_data, "test.gone") == "failed", seconds=40)
 
-        worker.kill()
-        until(
-            lambda: (
-                [each.pid for each in workers_of(with_data)] not in ([], [worker.pid])
-            )
-        )
-        # The worker's output is not mixed into the command's.
-        assert demo.stop(signal.SIGINT) == (0, "")
-        assert workers_of(with_data) == []
+    worker.kill()
+    until(
+        lambda: [each.pid for each in workers_of(with_data)] not in ([], [worker.pid])
+    )
     assert (with_data / ".demo" / "work.log").exists()
     assert stat.S_IMODE((with_data / ".demo" / "work.log").stat().st_mode) == 0o600
 
 
-def test_the_server_ends_with_a_killed_demo(with_data, port):
-    with started(with_data, port) as demo:
+def test_the_server_ends_with_a_killed_demo(loaded, port):
+    checkout = loaded.folder.parent
+    with started(checkout, port) as demo:
         assert is_answered(port)
         demo.process.kill()
         demo.process.wait()
         until(lambda: not is_answered(port))
-        until(lambda: not workers_of(with_data))
+        until(lambda: not workers_of(checkout))
 
 
 def test_a_used_port_is_refused_before_the_long_work(bare_checkout):
