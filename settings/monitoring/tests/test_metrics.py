@@ -394,11 +394,47 @@ def counts(counted_once, tmp_path) -> Path:
     return Path(shutil.copytree(counted_once, tmp_path / "counts"))
 
 
+# Loads the project once, because that takes seconds, and then runs a program for each
+# folder in a process of its own.
+FOR_EACH_FOLDER = """
+import os, sys, django
+django.setup()
+from django.conf import settings
+from settings.monitoring import metrics, metrics_page
+program, *folders = sys.argv[1:]
+sys.argv[1:] = ["0.2"]
+for folder in folders:
+    if os.fork() == 0:
+        print("folder", folder, flush=True)
+        settings.METRICS_FOLDER = os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
+        exec(program, {})
+        sys.exit()
+    assert os.wait()[1] == 0
+"""
+
+
+@pytest.fixture(scope="module")
+def shown_despite(counted_once, tmp_path_factory) -> dict[str, list[str]]:
+    """Damage a file in each way; return what is shown, counted and shown then."""
+    folder = tmp_path_factory.mktemp("damaged")
+    folders = [str(folder / damage.__name__) for damage in DAMAGES]
+    for damage, name in zip(DAMAGES, folders, strict=True):
+        damage(Path(shutil.copytree(counted_once, name)) / "counter_0.db")
+    program = SHOWING + COUNTING + SHOWING
+    words = iter(processes(FOR_EACH_FOLDER, folder, program, *folders))
+    shown: dict[str, list[str]] = {}
+    for word in words:
+        if word == "folder":
+            name = Path(next(words)).name
+            shown[name] = []
+        else:
+            shown[name].append(word)
+    return shown
+
+
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_file_is_skipped_and_then_replaced(counts, damage):
-    damage(counts / "counter_0.db")
-    # One process does all of it, because loading the project takes seconds.
-    shown = processes(SHOWING + COUNTING + SHOWING, counts, "0.2")
+def test_a_damaged_file_is_skipped_and_then_replaced(shown_despite, damage):
+    shown = shown_despite[damage.__name__]
 
     name = 'groundswell_page_saves_total{outcome="saved"}'
     before, after = (
