@@ -113,7 +113,8 @@ def _count_all(codes: Sequence[OpenCode]) -> Iterator[Mapping[str, Any]]:
         starts=Count("pk"),
         finished=Count("pk", filter=Q(completed_at__isnull=False)),
     )
-    begun = {row.pop("open_code"): row for row in counted.order_by()}
+    begun = {row["open_code"]: row for row in counted.order_by()}
+    none = {"starts": 0, "finished": 0}
     for row in of_schools.values(
         "pk",
         "school_id",
@@ -122,10 +123,10 @@ def _count_all(codes: Sequence[OpenCode]) -> Iterator[Mapping[str, Any]]:
         declined=_number(OpenDecline.objects.all()),
         seats_left=_number(OpenCodeSeat.objects.filter(respondent=None)),
     ):
-        row |= begun.get(row["pk"], {"starts": 0, "finished": 0})
+        counts: dict[str, Any] = {**row, **begun.get(row["pk"], none)}
         # Those without answers are deleted after the closing.
-        row["starts"] += row.pop("empty_starts_deleted")
-        yield row
+        counts["starts"] += row["empty_starts_deleted"]
+        yield counts
 
 
 def _number(rows: QuerySet) -> Coalesce:
