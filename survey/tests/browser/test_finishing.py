@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Page, Response, Route, expect
 
 from settings.tests.patience import patience
 from survey.models import Administration, Respondent
@@ -81,23 +81,26 @@ def test_finish_after_the_session_ended_asks_for_the_code(at_review, maya):
 
 
 def test_a_filter_that_refuses_with_json_is_network_trouble(at_review, maya):
-    left = [401, 403, 409]
-
     def refuse(route: Route) -> None:
-        if route.request.method == "POST" and left:
-            route.fulfill(status=left.pop(0), json={"error": "session"})
+        if route.request.method == "POST":
+            route.fulfill(status=status, json={"error": "session"})
         else:
             route.continue_()
 
+    def is_refusal(response: Response) -> bool:
+        return response.status == status
+
     at_review.route(FINISH, refuse)
-    at_review.click("#finish-button")
-    while left:
+    for status in (401, 403, 409):
+        with at_review.expect_response(is_refusal):
+            if status == 401:
+                at_review.click("#finish-button")
+            # Not after a pause, which grows.
+            at_review.evaluate("dispatchEvent(new Event('online'))")
         expect(at_review.locator("#finishing")).to_contain_text("Not finished yet")
         expect(at_review.locator("#notice")).to_be_hidden()
         assert not finished(maya)
-        # Not after a pause, which grows.
-        at_review.evaluate("dispatchEvent(new Event('online'))")
-        at_review.wait_for_timeout(100)
+    at_review.unroute(FINISH)
     thanked(at_review)
     assert finished(maya)
 
