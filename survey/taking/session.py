@@ -127,12 +127,18 @@ def give_up_seat(
     """
     previous = resumed or parse_stored_session(request.session.get("taking"))
     # The person's login on a second device has ended the session, not the cookie.
-    taker = previous or resume_cookie.read_token(request.COOKIES)
+    token = resume_cookie.read_token(request.COOKIES)
+    taker = previous or token
     if taker is not None and taker.respondent_id != unless:
         sessions = caches[settings.SESSION_CACHE_ALIAS]
+        now = int(time.time())
+        # The cookie may be of a host whose clock is ahead of this one; it was set
+        # within a second of the session.
+        now = max(now, previous.written_at + 1 if previous else 0)
+        now = max(now, token.issued_at if token else 0)
         # As long as any cookie of before this moment.
         left = f"left.{taker.respondent_id}"
-        sessions.set(left, int(time.time()), settings.SESSION_COOKIE_AGE)
+        sessions.set(left, now, settings.SESSION_COOKIE_AGE)
         if previous is not None:
             sessions.delete(f"live.{taker.respondent_id}")
     request.session.flush()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
+from dataclasses import replace
 from datetime import timedelta
 from importlib import import_module
 
@@ -734,6 +735,27 @@ def test_a_copied_cookie_ends_too_where_another_device_has_ended_the_session(
     assert copied.get("/take/", headers=JSON).status_code == 200
     browser.log_in(noor)
     assert is_asked_for_a_code(copied)
+
+
+@pytest.mark.parametrize("knows_when", [True, False])
+def test_a_copied_cookie_ends_also_by_the_clock_of_a_host_that_is_behind(
+    browser, noor, copied, monkeypatch, knows_when
+):
+    """The twin: the host that does not know when Maya logged in lets it work."""
+    if not knows_when:
+        parse = session.parse_stored_session
+        monkeypatch.setattr(
+            session,
+            "parse_stored_session",
+            lambda stored: (found := parse(stored)) and replace(found, written_at=0),
+        )
+    with monkeypatch.context() as behind:
+        an_hour_ago = time.time() - 3600
+        behind.setattr(resume_cookie.time, "time", lambda: an_hour_ago)
+        # Browsers don't send it to the login page.
+        del browser.cookies[resume_cookie.COOKIE]
+        browser.log_in(noor)
+    assert is_asked_for_a_code(copied) is knows_when
 
 
 def test_the_same_person_may_log_in_again_and_keep_another_device(
