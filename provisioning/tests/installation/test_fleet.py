@@ -274,7 +274,7 @@ def test_without_servers_of_its_own_a_fleet_asks_the_pool():
     role = ROLES / "chrony"
     defaults = yaml.safe_load((role / "defaults/main.yml").read_text())
     template = (role / "templates/chrony.conf.j2").read_text()
-    written = jinja2.Template(template).render(defaults)
+    written = jinja2.Template(template, trim_blocks=True).render(defaults)
     assert re.match("pool [a-z0-9.]+ iburst maxsources 4\n#", written)
     assert "server" not in written
 
