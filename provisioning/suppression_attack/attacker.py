@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
-from scipy.sparse import coo_array, csr_array
+from scipy.sparse import coo_array, csr_array, vstack
 
 from provisioning.suppression_attack.hierarchies import Hierarchy
 from reports.suppression.results import primary_groups
@@ -87,8 +87,12 @@ class Publication:
         known = invited >= 0
         most = np.where(known, invited, invited[:, [EVERYONE]])
         systems = []
-        for mask in (hidden, table.hidden_by_attributes()):
-            systems.append(System([table.equations()], [numbers], [mask], []))
+        everything = vstack([table.equations(), table.sums_of_items()]).tocsr()
+        for equations, mask in (
+            (everything, hidden),
+            (table.equations(), table.hidden_by_attributes()),
+        ):
+            systems.append(System([equations], [numbers], [mask], []))
             systems[-1].bound([np.where(hidden, fewest, 0)], [most])
         absent = table.published(np.where(known, invited - people, most))
         at_least = np.where(known, invited - table.smallest_total(absent), 0)
@@ -160,10 +164,26 @@ class Table:
                 if parts:
                     rows.append([(part * columns + column, 1) for part in parts])
                     rows[-1].append((place * columns + column, -1))
+        return self._matrix(rows)
+
+    def sums_of_items(self) -> csr_array:
+        """Return sums of people that numbers of an item tell: a column per cell."""
+        rows: list[list[tuple[int, int]]] = []
+        columns = self.hierarchy.groups.people.shape[1]
+        for item, hidden in self.decision.items.items():
+            table = Table(self.hierarchy, self.decision, hidden, item)
+            for place, column in np.argwhere(~hidden[:, EVERYONE + 1 :]).tolist():
+                cell = column + EVERYONE + 1
+                schools = table.schools(place, cell)
+                rows.append([(school * columns + cell, 1) for school in schools])
+        return self._matrix(rows)
+
+    def _matrix(self, rows: list[list[tuple[int, int]]]) -> csr_array:
+        places, columns = self.hierarchy.groups.people.shape
         entries = [
             (row, cell, sign) for row, cells in enumerate(rows) for cell, sign in cells
         ]
-        row, cell, sign = map(np.array, zip(*entries, strict=True))
+        row, cell, sign = np.array(entries, dtype=np.int64).reshape(-1, 3).T
         shape = (len(rows), places * columns)
         return coo_array((sign, (row, cell)), shape=shape).tocsr()
 
@@ -202,15 +222,22 @@ class Table:
     def wanted(self, width: Integers) -> Integers:
         """Return how much each hidden cell should vary.
 
-        Below a place that is not divided by an attribute only totals are known.
+        Figures of places that leave out all of their schools are no numbers.
         """
         wanted = np.minimum(width, CANDIDATES - 1)
-        for place, number in np.argwhere(self.decision.undivided).tolist():
-            columns = self.hierarchy.groups.attributes[number]
-            wanted[np.ix_(self.hierarchy.tree.below(place), np.array(columns))] = (
-                NOT_WANTED
-            )
+        tree = self.hierarchy.tree
+        for place in np.setdiff1d(np.arange(len(tree)), tree.leaves).tolist():
+            for columns in self.hierarchy.groups.attributes:
+                if not self.schools(place, columns[0]):
+                    wanted[place, list(columns)] = NOT_WANTED
         return wanted
+
+    def schools(self, place: int, column: int) -> list[int]:
+        """Return the schools that a published number is the sum of."""
+        if place in self.hierarchy.tree.leaves:
+            return [place]
+        parts = self.parts(place, column)
+        return [school for part in parts for school in self.schools(part, column)]
 
 
 class IntegerSystem:

@@ -32,6 +32,9 @@ class ResultsRollUp(models.Model):
     # Places below which nothing is shown by an attribute: [level, key, attribute] each.
     # Null where this was not recorded.
     undivided = models.JSONField(null=True)
+    # The schools that were in figures of such places when they were shown last:
+    # [level, key, attribute, keys of schools] each. Null where this was not recorded.
+    summed = models.JSONField(null=True)
     # The provenance of all figures: the digest of the survey by whose rules answers
     # were counted, and the versions of the programs that did so, as some schools may
     # have been counted by an earlier one. "" where this was not recorded.

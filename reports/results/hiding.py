@@ -17,7 +17,7 @@ from reports.models import (
     SchoolRate,
 )
 from reports.results.counting import GRADE, Counts, GroupKey, packed
-from reports.results.precedents import precedent_for
+from reports.results.precedents import GONE, precedent_for
 from reports.results.reading import LEVELS, ResultArrays, result_arrays
 from reports.suppression.rates import hidden_grades, sizes_for_hiding
 from reports.suppression.results import decide
@@ -54,7 +54,9 @@ def hide_small_groups(administration: Administration) -> None:
         if roll_up.exists():
             _store(administration, arrays, decision, published)
             roll_up.update(
-                hidden_as_of=arrays.as_of, undivided=tables.undivided_by(decision)
+                hidden_as_of=arrays.as_of,
+                undivided=tables.undivided_by(decision),
+                summed=tables.summed_by(decision),
             )
 
 
@@ -74,11 +76,28 @@ class ResultTables:
 
     def undivided_by(self, decision: Decision) -> list[tuple[str, int, str]]:
         """Return level, key and attribute of the places that are undivided."""
-        found = []
-        for place, number in np.argwhere(decision.undivided).tolist():
-            attribute, _ = self.arrays.groups[self.groups.attributes[number][0]]
-            found.append((*self.arrays.places[place], attribute))
-        return found
+        return [
+            (*self.arrays.places[place], self._attribute(number))
+            for place, number in np.argwhere(decision.undivided).tolist()
+        ]
+
+    def summed_by(self, decision: Decision) -> list[tuple[str, int, str, list[int]]]:
+        """Return the keys of the schools in shown figures of undivided places.
+
+        0 stands for schools that are gone.
+        """
+        places = self.arrays.places
+        return [
+            (
+                *(*places[place], self._attribute(number)),
+                sorted(0 if one == GONE else places[one][1] for one in schools),
+            )
+            for (place, number), schools in sorted(decision.summed.items())
+        ]
+
+    def _attribute(self, number: int) -> str:
+        attribute, _ = self.arrays.groups[self.groups.attributes[number][0]]
+        return attribute
 
 
 def tables_of(administration: Administration) -> ResultTables | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,9 @@ from reports.suppression.tables import (
 )
 from survey.models import Administration
 from survey.us_holidays import school_year
+
+# In place of the position of a school that is among the places no longer.
+GONE = -1
 
 
 def precedent_for(
@@ -83,9 +87,10 @@ class StoredCells:
     hidden: HiddenCells
     undivided: Mask
     divided: Mask
+    summed: Mapping[tuple[int, int], frozenset[int]]
 
     def precedent(self, again: HiddenCells) -> Precedent:
-        return Precedent(self.hidden, again, self.undivided, self.divided)
+        return Precedent(self.hidden, again, self.undivided, self.divided, self.summed)
 
 
 def _stored_cells(
@@ -135,5 +140,14 @@ def _stored_cells(
             if values[attributes[number]] > 1:
                 known[:, number] = people[:, list(columns)].any(axis=1)
         known &= ~hidden[:, [0]]
+    summed = {
+        (place_of[level, key], attributes.index(attribute)): frozenset(
+            place_of.get((LEVELS.SCHOOL.value, school), GONE) for school in schools
+        )
+        for level, key, attribute, schools in roll_up.summed or ()
+        if (level, key) in place_of and attribute in attributes
+    }
     divided = known & ~undivided
-    return StoredCells(people, HiddenCells(hidden, of_items), undivided, divided)
+    return StoredCells(
+        people, HiddenCells(hidden, of_items), undivided, divided, summed
+    )

@@ -22,8 +22,10 @@ The rules:
   looked at alone.
 * If this would leave out too many people, the schools of this district are not shown
   by this attribute at all, and the district's figures have all schools that are not
-  hidden themselves. What is then known of a school's groups is only what both totals
-  say. If a group of the district is too small, the district shows none.
+  hidden themselves. If a group of the district is too small, the district shows none.
+  The same holds where the schools' totals and the district's sum together leave fewer
+  than three candidates for a number of a school (`exchanges`), and where a school of
+  the sum hides an item: the difference to the number of people would be its own.
 * A hidden place shows none of its groups, and no place below it.
 * Readers know what the wave before has shown, and these results before a recount. If
   hardly anybody has changed an answer, a group that is shown now tells what was hidden
@@ -31,7 +33,9 @@ The rules:
   were hidden before are hidden before others, and whatever the wave before has hidden
   stays hidden where the number of people differs by less than the minimum. The schools
   of a district show groups if they did so before: otherwise the difference of the
-  district's figures would be those of schools that are left out of one of them. What
+  district's figures would be those of schools that are left out of one of them. For
+  the same reason, a sum of schools that show no groups is shown again only if it is of
+  the same schools as when it was shown last. What
   readers have seen already stays as it is. (GaussSuppression of Statistics Norway keeps
   earlier suppressions in the same way, as `AdditionalSuppression`.)
 
@@ -48,6 +52,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from reports.suppression.exchanges import CANDIDATES, are_interchangeable
 from reports.suppression.tables import (
     EVERYONE,
     ROOT,
@@ -60,7 +65,6 @@ from reports.suppression.tables import (
 )
 
 MINIMUM_GROUP = 10
-CANDIDATES = 3
 # Of the people of a place, before the places below it are not shown by an attribute.
 MOST_LEFT_OUT = 0.2
 
@@ -82,7 +86,9 @@ def decide(
     hidden = np.zeros(groups.people.shape, dtype=bool)
     hidden[:, EVERYONE] = hidden_places(tree, groups, minimum, precedent)
     counted = np.ones((len(tree), len(groups.attributes)), dtype=bool)
-    decision = Decision(hidden, counted, np.zeros_like(counted))
+    decision = Decision(
+        hidden, counted, np.zeros_like(counted), summed=dict(precedent.summed)
+    )
     for number in range(len(groups.attributes)):
         hide_attribute(tree, groups, decision, number, minimum, precedent)
     for name, counts in items.items():
@@ -194,7 +200,10 @@ def hide_attribute(
             people[place] = people[children[counted[children]]].sum(axis=0)
             small = (people[place] > 0) & (people[place] < minimum) | again[place]
             # The schools' own totals tell too much about a few hidden groups.
-            hidden[place, attribute] |= small.any()
+            hidden[place, attribute] |= small.any() or (
+                decision.undivided[place, number]
+                and tells_groups(tree, groups, decision, number, place, precedent)
+            )
         elif too_small[place].any():
             everyone = groups.people[place, EVERYONE]
             most = np.minimum(groups.most_people[place, attribute], everyone)
@@ -204,6 +213,31 @@ def hide_attribute(
                 precedent.first.groups[place, attribute],
             )
         counted[place] = not hidden[place, attribute].any()
+    for place in np.flatnonzero(decision.undivided[:, number]).tolist():
+        if not hidden[place, attribute].any():
+            schools = frozenset(tree.leaves_of(place, decision.counted[:, number]))
+            decision.summed[place, number] = schools
+
+
+def tells_groups(
+    tree: PlaceTree,
+    groups: GroupCounts,
+    decision: Decision,
+    number: int,
+    place: int,
+    precedent: Precedent,
+) -> bool:
+    """Return whether a sum of schools that show no groups tells those of a school.
+
+    Because the schools' totals and the sum leave too few candidates, or by subtraction
+    from a sum of other schools that was shown before.
+    """
+    schools = tree.leaves_of(place, decision.counted[:, number])
+    if precedent.summed.get((place, number), set(schools)) != set(schools):
+        return True
+    counts = groups.present_and_absent
+    cell = place, number
+    return tells_parts(tree, groups, decision, counts, cell, of_people=True)
 
 
 def hide_item(
@@ -233,6 +267,20 @@ def hide_item(
     hidden[hidden[:, EVERYONE]] = True
     decision.items[name] = hidden
     decision.counted_items[name] = counted
+    for place, number in np.argwhere(decision.undivided).tolist():
+        columns = list(groups.attributes[number])
+        if not hidden[place, columns].any() and (
+            again[place, columns].any()
+            or tells_items(tree, groups, decision, name, counts, (place, number))
+        ):
+            hidden[place, columns] = True
+            counted[place, number] = False
+            # And in larger places where no other one has figures.
+            above = int(tree.parents[place])
+            while above != ROOT and not counted[tree.children(above), number].any():
+                hidden[above, columns] = True
+                counted[above, number] = False
+                above = int(tree.parents[above])
     published = decision.published(tree, groups, counts, name)
     people = published.sum(axis=2)
     for attribute in map(list, groups.attributes):
@@ -247,6 +295,56 @@ def hide_item(
                 *(people[place, attribute], published[place, attribute]),
                 *(rows[place], first[place, attribute]),
             )
+
+
+def tells_items(
+    tree: PlaceTree,
+    groups: GroupCounts,
+    decision: Decision,
+    name: str,
+    counts: Integers,
+    cell: tuple[int, int],
+) -> bool:
+    """Return whether a sum of schools that show no groups tells their items.
+
+    Because it would not be of the same schools as the number of people, or because the
+    schools' totals and the sum leave too few candidates.
+    """
+    place, number = cell
+    schools = tree.leaves_of(place, decision.counted[:, number])
+    return bool(decision.items[name][schools, EVERYONE].any()) or tells_parts(
+        tree, groups, decision, counts, cell
+    )
+
+
+def tells_parts(
+    tree: PlaceTree,
+    groups: GroupCounts,
+    decision: Decision,
+    counts: Integers,
+    cell: tuple[int, int],
+    *,
+    of_people: bool = False,
+) -> bool:
+    """Return whether a sum leaves too few candidates for counts in its schools.
+
+    Or in the districts below the state. Known of the schools are their totals.
+    """
+    place, number = cell
+    counted = decision.counted[:, number]
+    children = tree.children(place)
+    parts = [tree.leaves_of(child, counted) for child in children[counted[children]]]
+    sizes = [len(schools) for schools in parts if schools]
+    schools = [school for schools in parts for school in schools]
+    if len(sizes) <= 1:
+        return bool(sizes)
+    chosen = counts[np.ix_(schools, groups.attributes[number])]
+    levels = [[1] * len(schools)]
+    if sizes != levels[0]:
+        levels.append(sizes)
+    return not all(
+        are_interchangeable(chosen, level, of_people=of_people) for level in levels
+    )
 
 
 def hide_parts(people: Integers, counts: Integers, hidden: Mask, first: Mask) -> Mask:

@@ -50,6 +50,14 @@ class PlaceTree:
         inside[place] = False
         return np.flatnonzero(inside)
 
+    def leaves_of(self, place: int, counted: Mask) -> list[int]:
+        """Return the leaves in a place's sums if these places are counted above."""
+        children = self.children(place)
+        if not len(children):
+            return [place]
+        parts = children[counted[children]].tolist()
+        return [leaf for part in parts for leaf in self.leaves_of(part, counted)]
+
     @cached_property
     def _children(self) -> list[Integers]:
         order = np.argsort(self.parents, kind="stable")
@@ -91,6 +99,19 @@ class GroupCounts:
             most = np.where(most == UNKNOWN, otherwise, most)
         return np.maximum(most, self.people)
 
+    @cached_property
+    def present_and_absent(self) -> Integers:
+        """Who answered and who of the invited did not: [place, column, 2].
+
+        Where no number of invited people is public, as many as could be.
+        """
+        absent = np.where(
+            self.invited == UNKNOWN,
+            self.people[0, EVERYONE],
+            self.most_people - self.people,
+        )
+        return np.stack([self.people, absent], axis=2)
+
 
 @dataclass(frozen=True)
 class HiddenCells:
@@ -119,13 +140,15 @@ class Precedent:
 
     If further parts of a sum have to be hidden, those of `first` are before others.
     `again` are hidden in any case. Places that were undivided by an attribute stay so,
-    and so do those that were `divided`: [place, attribute].
+    and so do those that were `divided`: [place, attribute]. `summed` are the schools
+    of sums that undivided places have shown, by place and attribute; -1 if it is gone.
     """
 
     first: HiddenCells
     again: HiddenCells
     undivided: Mask
     divided: Mask
+    summed: Mapping[tuple[int, int], frozenset[int]] = field(default_factory=dict)
 
     @classmethod
     def none(cls, groups: GroupCounts) -> Precedent:
@@ -145,7 +168,8 @@ class Decision:
     `counted[place, attribute]` tells whether the people of a place are a part of the
     next larger place's figures by an attribute, `counted_items` the same for an item.
     `undivided[place, attribute]` are places below which nothing is shown by this
-    attribute, so that fewer people are left out.
+    attribute, so that fewer people are left out. `summed[place, attribute]` are the
+    schools that were in the figures of such a place when they were shown last.
     """
 
     groups: Mask
@@ -153,6 +177,7 @@ class Decision:
     undivided: Mask
     items: dict[str, Mask] = field(default_factory=dict)
     counted_items: dict[str, Mask] = field(default_factory=dict)
+    summed: dict[tuple[int, int], frozenset[int]] = field(default_factory=dict)
 
     def published(
         self,

@@ -40,6 +40,18 @@ def test_nothing_is_recovered(seed):
     assert attacked(hierarchy, decision) == (0, 0)
 
 
+@pytest.mark.parametrize(
+    ("seed", "rule"), [(17, "tells_groups"), (52, "tells_items"), (14, "tells_items")]
+)
+def test_sums_of_schools_that_show_no_groups_are_attacked(monkeypatch, seed, rule):
+    hierarchy = draw(np.random.default_rng([1, seed]))
+    tables = hierarchy.tree, hierarchy.groups, hierarchy.items, hierarchy.minimum
+    assert attacked(hierarchy, decide(*tables)) == (0, 0)
+    monkeypatch.setattr(f"reports.suppression.results.{rule}", lambda *_: False)
+    recovered, _ = attacked(hierarchy, decide(*tables))
+    assert recovered > 0
+
+
 def test_without_protection_the_attacker_recovers_numbers():
     hierarchy = draw_small(np.random.default_rng(8))
     recovered, _ = attacked(hierarchy, unprotected(hierarchy))

@@ -13,7 +13,7 @@ from provisioning.suppression_attack.database import (
 from provisioning.suppression_attack.hierarchies import Hierarchy, draw, next_wave
 from provisioning.suppression_attack.views import differences, staff_view
 from provisioning.suppression_attack.waves import WavesAttack
-from reports.suppression.tables import GroupCounts, PlaceTree
+from reports.suppression.tables import EVERYONE, GroupCounts, PlaceTree
 
 pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
 
@@ -91,6 +91,54 @@ def test_a_second_grade_that_is_not_hidden_again_tells_everything(first):
 def test_pages_show_what_was_decided_of_both_waves(first):
     second = later(first, first.administration.published)
     assert differences(first) == differences(second) == 0
+
+
+def four_schools(lincoln_seventh):
+    """Return the answers of four schools that show no grades, but their sum."""
+    schools = np.array(
+        [
+            [[2, 2, 0], lincoln_seventh],
+            [[2, 2, 2], [14, 13, 13]],
+            [[1, 2, 0], [12, 12, 11]],
+            [[3, 2, 2], [18, 16, 16]],
+        ]
+    )
+
+    def whole(table):
+        table = np.concatenate([table.sum(axis=1, keepdims=True), table], axis=1)
+        total = table.sum(axis=0, keepdims=True)
+        return np.concatenate([total, total, table])
+
+    answers = whole(schools)
+    people = answers.sum(axis=2)
+    return Hierarchy(
+        PlaceTree(np.array([-1, 0, 1, 1, 1, 1])),
+        GroupCounts(((1, 2),), people, people + 20),
+        {"item_1": answers},
+        10,
+        came={"item_1": np.zeros_like(answers)},
+    )
+
+
+def test_a_school_that_becomes_small_is_not_subtracted_from_the_wave_before():
+    survey = published_survey()
+    first = store(four_schools([2, 2, 2]), survey, "first", closed=AN_HOUR_BEFORE)
+    # One of the ten people of the first school has left, and the third one is hidden
+    # with it.
+    now = four_schools([2, 2, 1])
+    second = store(now, survey, "second", before=first)
+    assert first.decision.undivided[1].all()
+    assert not first.decision.groups[1].any()
+    assert second.decision.groups[2:, EVERYONE].tolist() == [True, False, True, False]
+    assert second.decision.groups[1].tolist() == [False, True, True]
+    outcome = attacked(first, second)
+    assert outcome.cells >= 24
+    assert (outcome.recovered, outcome.narrowed) == (0, 0)
+    # The twin: the district's sum is of the two other schools, and less by these two.
+    alone = store(now, published_survey("other"), "alone", before=first)
+    assert not alone.decision.groups[1].any()
+    outcome = attacked(first, alone)
+    assert outcome.recovered > 0
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from accounts.models import School
 from reports.models import GroupResults, ResultsRollUp
 from reports.results import storing
 from reports.results.hiding import hide_small_groups, tables_of
@@ -28,10 +29,11 @@ def count(staff, fall, enrol, monkeypatch):
     """
     monkeypatch.setattr("reports.suppression.results.MOST_LEFT_OUT", 1)
 
-    def count(name, hours_ago, lincoln, **fields):
+    def count(name, hours_ago, lincoln, others=(), **fields):
         administration = opened(fall.published, name)
         large = dict.fromkeys(("06", "07", "08"), 20)
-        for school, grades in ((staff.lincoln, lincoln), (staff.washington, large)):
+        schools = [(one, large) for one in (staff.washington, *others)]
+        for school, grades in ((staff.lincoln, lincoln), *schools):
             for grade, people in grades.items():
                 for number in range(people):
                     given = {"safe": "1" if number < 2 else "2"}
@@ -115,6 +117,46 @@ def test_a_district_shows_grades_although_nobody_is_left_in_one(staff, count):
             for grade in ("05", "06", "07", "08")
         }
         assert [grade for grade, group in found.items() if group] == ["06", "07", "08"]
+
+
+def agreed_in_district(administration, district):
+    """Return how many agreed in grade 06; None if the district shows no grades."""
+    place = ("district", district.pk)
+    if visible_groups(administration, [place], "grade", "06")[place] is None:
+        return None
+    return agreed(administration, place, "06")
+
+
+def test_a_sum_of_schools_without_grades_stays_one_of_the_same_schools(
+    staff, count, monkeypatch
+):
+    # No school of the district shows its grades, because Lincoln does not.
+    monkeypatch.setattr("reports.suppression.results.MOST_LEFT_OUT", 0)
+    adams = School.objects.create(code="adams", name="Adams", district=staff.riverside)
+    lincoln = {"06": 4, "07": 12, "08": 12}
+    first = count("first", 4, lincoln, [adams])
+    assert shown(first, staff.lincoln) == []
+    assert agreed_in_district(first, staff.riverside) == 6
+    # Nobody in Adams takes part in the next wave, nor in the one after.
+    waves = [count("second", 3, lincoln), count("third", 2, lincoln)]
+    for wave in waves:
+        assert agreed_in_district(wave, staff.riverside) is None
+    last = count("fourth", 1, lincoln, [adams])
+    assert agreed_in_district(last, staff.riverside) is None
+    # Without the rule, the sums of two waves tell what grade 06 of Adams answered.
+    for wave in waves:
+        forget(wave)
+        assert agreed_in_district(wave, staff.riverside) == 6 - 2
+
+
+def test_the_same_schools_are_summed_again(staff, count, monkeypatch):
+    monkeypatch.setattr("reports.suppression.results.MOST_LEFT_OUT", 0)
+    lincoln = {"06": 4, "07": 12, "08": 12}
+    for name, hours_ago in (("first", 3), ("second", 2)):
+        wave = count(name, hours_ago, lincoln)
+        assert agreed_in_district(wave, staff.riverside) == 4
+        hide_small_groups(wave)
+        assert agreed_in_district(wave, staff.riverside) == 4
 
 
 def test_a_group_that_was_too_small_stays_hidden_until_many_have_come(staff, count):

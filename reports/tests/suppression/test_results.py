@@ -16,7 +16,7 @@ from reports.suppression.tables import (
     Precedent,
 )
 
-DISTRICT, LINCOLN, ROOSEVELT, ADAMS = 1, 2, 3, 4
+DISTRICT, LINCOLN, ROOSEVELT, ADAMS, JEFFERSON = 1, 2, 3, 4, 5
 EVERYONE, FOURTH, FIFTH, SIXTH = range(4)
 
 
@@ -112,7 +112,8 @@ def precedent_of(decision, groups, people):
     hidden = HiddenCells(decision.groups, decision.items)
     are_same = np.abs(groups.people - people) < 10
     again = hidden.intersection(hidden, are_same)
-    return Precedent(hidden, again, decision.undivided, ~decision.undivided)
+    undivided = decision.undivided
+    return Precedent(hidden, again, undivided, ~undivided, decision.summed)
 
 
 def test_a_grade_that_has_grown_a_little_stays_hidden_with_the_same_other_one():
@@ -159,6 +160,76 @@ def test_schools_of_a_district_show_grades_if_they_did_before():
         assert decide(tree, groups, {}).undivided[DISTRICT].tolist() == [
             not is_undivided
         ]
+
+
+def test_a_sum_of_other_schools_than_before_is_not_shown():
+    before = [[4, 6], [6, 40], [3, 35], [7, 50]]
+    # One person has left Lincoln, which is hidden now, and Adams with it.
+    now = [[4, 5], [6, 40], [3, 35], [7, 50]]
+    tree, groups, _ = tables(before)
+    first = decide(tree, groups, {})
+    assert first.undivided[DISTRICT].all()
+    assert not first.groups[DISTRICT].any()
+    [summed] = first.summed.values()
+    assert summed == {LINCOLN, ROOSEVELT, ADAMS, JEFFERSON}
+    shown = first.published(tree, groups, groups.people)[DISTRICT, FOURTH]
+    people = groups.people
+    tree, groups, _ = tables(now)
+    precedent = precedent_of(first, groups, people)
+    decision = decide(tree, groups, {}, precedent=precedent)
+    assert decision.groups[DISTRICT].tolist() == [False, True, True]
+    # It is not shown in the wave after either.
+    assert decision.summed == first.summed
+    # The twin: subtracted, two sums tell how many are in grade 4 of two small schools.
+    alone = decide(tree, groups, {}, precedent=replace(precedent, summed={}))
+    assert not alone.groups[DISTRICT].any()
+    less = shown - alone.published(tree, groups, groups.people)[DISTRICT, FOURTH]
+    assert less == 4 + 3
+
+
+def test_a_sum_of_one_school_is_not_shown(monkeypatch):
+    # Lincoln is hidden, and Roosevelt with it, so that only Adams is left.
+    schools = [[4, 3, 0], [16, 4, 0], [60, 15, 30]]
+    tree, groups, _ = tables(schools)
+    without_rate = np.zeros(groups.people.shape, dtype=bool)
+    without_rate[ADAMS, FIFTH] = True
+    groups = replace(groups, without_rate=without_rate)
+    decision = decide(tree, groups, {})
+    assert decision.undivided[DISTRICT].all()
+    assert decision.groups[DISTRICT].tolist() == [False, True, True, True]
+    # The twin: the sum is the number that Adams hides.
+    monkeypatch.setattr("reports.suppression.results.tells_groups", lambda *_: False)
+    decision = decide(tree, groups, {})
+    assert not decision.groups[DISTRICT].any()
+    assert decision.groups[ADAMS, FIFTH]
+    assert decision.published(tree, groups, groups.people)[DISTRICT, FIFTH] == 15
+
+
+def test_an_item_is_not_summed_over_other_schools_than_its_people(monkeypatch):
+    # Lincoln is hidden, and Roosevelt with it. Nobody there chose the second answer,
+    # so Adams hides this item as well.
+    schools = [[4, 3], [6, 20], [6, 40], [7, 50], [8, 60]]
+    rare = [
+        [[4, 0], [3, 0]],
+        [[6, 0], [20, 0]],
+        [[3, 3], [30, 10]],
+        [[4, 3], [40, 10]],
+        [[4, 4], [40, 20]],
+    ]
+    tree, groups, items = tables(schools, [rare])
+    decision = decide(tree, groups, items)
+    assert decision.undivided[DISTRICT].all()
+    assert not decision.groups[DISTRICT].any()
+    assert decision.items["item_0"][ADAMS, EVERYONE]
+    assert decision.items["item_0"][DISTRICT].tolist() == [False, True, True]
+    assert decision.items["item_0"][0].tolist() == [False, True, True]
+    # The twin: how many answered the item tells who is in grade 4 of Adams.
+    monkeypatch.setattr("reports.suppression.results.tells_items", lambda *_: False)
+    decision = decide(tree, groups, items)
+    assert not decision.items["item_0"][DISTRICT].any()
+    people = decision.published(tree, groups, groups.people)[DISTRICT, FOURTH]
+    answered = decision.published(tree, groups, items["item_0"], "item_0")
+    assert people - answered[DISTRICT, FOURTH].sum() == 6
 
 
 def test_large_groups_are_all_shown():
