@@ -61,6 +61,8 @@ def test_the_last_line_has_what_was_found(run):
         {"recovered": 1},
         {"narrowed_below_3": 1},
         {"shown_differently": 1},
+        {"waves_recovered": 1},
+        {"waves_narrowed_below_3": 1},
         # An attack that recovers nothing without protection proves nothing.
         {"recovered_unprotected": 0},
         {"means_recovered_unprotected": 0},
