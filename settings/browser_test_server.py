@@ -8,6 +8,16 @@ from settings.test import *  # noqa: F403
 from settings.test import DATABASES
 
 DATABASES["default"]["NAME"] = env.str("GROUNDSWELL_TEST_DATABASE", default="unused")
+# As in the stack, where each process has a role of its own.
+DATABASES["default"]["USER"] = env.str(
+    "GROUNDSWELL_DATABASE_USER", default="groundswell"
+)
+if _reports := env.str("GROUNDSWELL_REPORTS_USER", default=""):
+    DATABASES["reports"] = {
+        **DATABASES["default"],
+        "USER": _reports,
+        "DISABLE_SERVER_SIDE_CURSORS": False,
+    }
 # The replica is reached directly, without pgbouncer.
 if _replica := env.str("GROUNDSWELL_TEST_REPLICA", default=""):
     DATABASES["replica"] = {

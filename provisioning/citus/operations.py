@@ -1,8 +1,9 @@
-"""Do on a cluster what the product does, and say what works."""
+"""Do on a cluster what the product does, each as the database role of its process."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -25,33 +26,104 @@ from survey.models import Administration, Respondent
 measured = Administration.objects.get(name="measured")
 people = Respondent.objects.filter(administration=measured)
 """
-# What no management command does.
+# The role of the stack's process, and what no management command does.
 IN_DJANGO = {
-    "export answers": """
+    "add a person by hand": (
+        "console",
+        """
+from django.db import connection
+from django.test import Client
+from django.urls import reverse
+from accounts.models import Membership, User
+from accounts.tests.logging_in import log_in
+from survey.access_codes import code_of, digests
+from survey.database.code_routes import find_respondent
+school = people.first().school
+user = User.objects.create_user("district@drill.example")
+Membership.objects.create(user=user, role="district", district=school.district)
+client = log_in(Client(SERVER_NAME="127.0.0.1"), user)
+address = reverse("people_add", args=[measured.pk])
+reply = client.post(f"{address}?school={school.pk}", {"external_id": "by-hand"})
+assert reply.status_code == 302, reply.content.decode()
+person = Respondent.objects.get(identity__external_id="by-hand")
+with connection.cursor() as cursor:
+    assert find_respondent(cursor, digests(code_of(person))) == person.pk
+""",
+    ),
+    "run all periodic tasks, and jobs that wait": (
+        "worker",
+        """
+from importlib import import_module
+from django.conf import settings
+from survey import jobs
+for each in settings.CELERY_BEAT_SCHEDULE.values():
+    module, _, task = each["task"].rpartition(".")
+    getattr(import_module(module), task)()
+jobs.wake = lambda *_: None
+for queue in (jobs.QUICK, jobs.LONG):
+    for job in list(jobs.runnable_jobs(queue)):
+        jobs.run(job.pk)
+        job.refresh_from_db()
+        assert job.state == "done", (job.kind, job.message)
+""",
+    ),
+    "open all pages of the console": (
+        "console",
+        """
+from django.test import Client
+from accounts.models import User
+from accounts.tests.logging_in import log_in
+from provisioning.benchmarks.page_walk import followed
+# It reads answers, which the role of the console may not: on no server.
+refused = ["results_comments"]
+for name in ("state", "district", "coordinator", "analyst"):
+    user = User.objects.get(email=f"{name}@groundswell.example")
+    client = Client(raise_request_exception=False, SERVER_NAME="127.0.0.1")
+    pages = list(followed(log_in(client, user)))
+    assert len(pages) > 30, (name, len(pages))
+    for route, path, status, _ in pages:
+        assert status < 500 or route in refused, (name, path)
+""",
+    ),
+    "export answers": (
+        "worker",
+        """
 from reports.management.commands.measure_exports import time_export
 export, _ = time_export(measured, "wide")
 assert export.responses > 0, "no answers in the export"
 """,
-    "issue a person's code anew": """
+    ),
+    "issue a person's code anew": (
+        "console",
+        """
 from survey.access_codes import reissue
 from survey.taking.login import log_in_respondent
 person = people.first()
 assert log_in_respondent(reissue(respondent=person)).respondent_id == person.pk
 """,
-    "issue all codes of a school anew": """
+    ),
+    "issue all codes of a school anew": (
+        "console",
+        """
 from survey.access_codes import code_of, reissue_all
 from survey.taking.login import log_in_respondent
 assert reissue_all(people) == len(people)
 for person in people.all():
     assert log_in_respondent(code_of(person)).respondent_id == person.pk
 """,
-    "lock people of all shards, to undo a roster": """
+    ),
+    "lock people of all shards, to undo a roster": (
+        "worker",
+        """
 from django.db import transaction
 from survey.rosters.undo import not_started
 with transaction.atomic():
     not_started(people.values_list("pk", flat=True))
 """,
-    "start with an open code of one seat, and return it": """
+    ),
+    "start with an open code of one seat, and return it": (
+        "groundswell",
+        """
 from datetime import timedelta
 from django.utils import timezone
 from accounts.models import School
@@ -85,6 +157,7 @@ except LoginRefused:
 OpenCodeSeat.objects.update(claimed_at=now - timedelta(days=2))
 assert return_unused_seats() == 1
 """,
+    ),
 }
 
 
@@ -121,9 +194,18 @@ def respondent_operations(
         yield attempt(name, partial(send_requests, target, [requests]))
 
 
+def as_process(application: Application, role: str) -> Application:
+    """Return the application with the database role of one of the stack's processes."""
+    variables = {"GROUNDSWELL_DATABASE_USER": role}
+    if role == "worker":
+        variables["GROUNDSWELL_REPORTS_USER"] = "reports"
+    return replace(application, environment={**application.environment, **variables})
+
+
 def staff_operations(application: Application) -> Iterator[Operation]:
-    """Open an administration, upload its roster, roll up and export."""
+    """Upload rosters, use the console, run tasks, roll up and export."""
     roster = ("open_rehearsal", "--name=on-cluster", "--pages=2", "--items=5")
+    # By hand, as the owner: the first two and the last.
     commands = {
         "open an administration, upload its roster": (*roster, "--respondents=60"),
         "upload the roster again": (*roster, "--respondents=90"),
@@ -131,10 +213,13 @@ def staff_operations(application: Application) -> Iterator[Operation]:
         "roll up answers": ("roll_up_results", "measured"),
         "count rows without a respondent": ("check_references",),
     }
+    worker = as_process(application, "worker")
     for name, command in commands.items():
-        yield attempt(name, partial(application.manage, *command))
-    for name, statements in IN_DJANGO.items():
-        run = partial(application.run_python, "-c", PROLOGUE + statements, failing=name)
+        by = worker if command[0].startswith("roll_up") else application
+        yield attempt(name, partial(by.manage, *command))
+    for name, (role, statements) in IN_DJANGO.items():
+        process = as_process(application, role)
+        run = partial(process.run_python, "-c", PROLOGUE + statements, failing=name)
         yield attempt(name, run)
 
 

@@ -31,6 +31,7 @@ from provisioning.citus.drill import (
 from provisioning.citus.migration import Cluster
 from provisioning.citus.operations import (
     Operation,
+    as_process,
     respondent_operations,
     staff_operations,
 )
@@ -80,6 +81,8 @@ def main() -> int:
             primary = application.run / "data" / "primary" / "postmaster.pid"
             pids = {"primary": [int(primary.read_text().split()[0])]}
             single = time_saves(application, rehearsal, codes, pids, options.saves)
+        with step("Loading the demonstration, for the console's pages"):
+            application.manage("load_demo")
         cluster, migrated = stack.enter_context(
             migrated_under_load(application, programs, load)
         )
@@ -193,7 +196,7 @@ def time_saves_on(
 def try_operations(
     application: Application, rehearsal: dict[str, Any], code: str
 ) -> list[Operation]:
-    with served(application) as target:
+    with served(as_process(application, "taking")) as target:
         found = list(respondent_operations(rehearsal, code, target))
     return [*found, *staff_operations(application)]
 
