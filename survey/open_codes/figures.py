@@ -113,8 +113,9 @@ def _count_all(codes: Sequence[OpenCode]) -> Iterator[Mapping[str, Any]]:
         starts=Count("pk"),
         finished=Count("pk", filter=Q(completed_at__isnull=False)),
     )
-    begun = {row["open_code"]: row for row in counted.order_by()}
-    none = {"starts": 0, "finished": 0}
+    begun = {
+        row["open_code"]: (row["starts"], row["finished"]) for row in counted.order_by()
+    }
     for row in of_schools.values(
         "pk",
         "school_id",
@@ -123,10 +124,10 @@ def _count_all(codes: Sequence[OpenCode]) -> Iterator[Mapping[str, Any]]:
         declined=_number(OpenDecline.objects.all()),
         seats_left=_number(OpenCodeSeat.objects.filter(respondent=None)),
     ):
-        counts: dict[str, Any] = {**row, **begun.get(row["pk"], none)}
+        starts, finished = begun.get(row["pk"], (0, 0))
         # Those without answers are deleted after the closing.
-        counts["starts"] += row["empty_starts_deleted"]
-        yield counts
+        starts += row["empty_starts_deleted"]
+        yield {**row, "starts": starts, "finished": finished}
 
 
 def _number(rows: QuerySet) -> Coalesce:
