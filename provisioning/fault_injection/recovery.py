@@ -72,11 +72,12 @@ class Timeline:
         """Count failed attempts by their replies, without late packets.
 
         One that was cut, and sent again at once with success, is `resent`: a
-        browser does that by itself, without showing anything.
+        browser does that by itself, without showing anything. How long the answer
+        took is judged by the recovery.
         """
         found = self.between(begin, end)
         saved = {
-            (attempt.respondent, attempt.page, attempt.revision): attempt.answered
+            (attempt.respondent, attempt.page, attempt.revision): attempt.sent
             for attempt in found
             if attempt.succeeded
         }
