@@ -23,7 +23,9 @@ class DatabaseCreation(creation.DatabaseCreation):
         files = sorted(settings.BASE_DIR.glob("*/migrations/*.py"))
         state = str([(file.name, file.stat().st_mtime) for file in files]).encode()
         digest = hashlib.sha256(state).hexdigest()[:16]
-        migrated = Path(settings.SHARED_TEST_SERVERS, f"migrated-{digest}.sql")
+        migrated = self.dump = Path(
+            settings.SHARED_TEST_SERVERS, f"migrated-{digest}.sql"
+        )
         with migrated.with_suffix(".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not migrated.exists():
