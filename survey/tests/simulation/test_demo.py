@@ -14,6 +14,7 @@ from pathlib import Path
 from statistics import correlation, mean, variance
 
 import pytest
+from django.conf import settings
 from django.core.management import call_command
 from django.db import transaction
 from django.db.models import Min
@@ -369,8 +370,12 @@ def test_made_up_answers_are_the_same_on_every_machine(data, monkeypatch):
 
 
 @pytest.mark.sqlite
+@pytest.mark.skipif(bool(settings.SERVERS), reason="the demonstration runs on SQLite")
 class TestTheLoadedDemo(TestCase):
-    """Tests that share one loaded demo; what they write is rolled back."""
+    """Tests that share one loaded demo; what they write is rolled back.
+
+    On PostgreSQL the other tests load parts of it.
+    """
 
     @classmethod
     def setUpTestData(cls) -> None:
