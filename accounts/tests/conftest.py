@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
+from django.contrib.auth.hashers import make_password
 
 from accounts.models import District, Membership, School, User
 from survey.tests.database_flush import quick_flush  # noqa: F401
@@ -36,23 +37,31 @@ def member(email: str, role: str, **place: object) -> User:
 
 @pytest.fixture
 def staff() -> Staff:
-    riverside = District.objects.create(code="riverside", name="Riverside")
-    lakeside = District.objects.create(code="lakeside", name="Lakeside")
-
-    def school(district: District, name: str) -> School:
-        return School.objects.create(district=district, code=name.lower(), name=name)
-
-    lincoln, washington = school(riverside, "Lincoln"), school(riverside, "Washington")
-    roosevelt = school(lakeside, "Roosevelt")
-    return Staff(
-        riverside=riverside,
-        lakeside=lakeside,
-        lincoln=lincoln,
-        washington=washington,
-        roosevelt=roosevelt,
-        state=member("state@example.org", Role.STATE),
-        dana=member("dana@example.org", Role.DISTRICT, district=riverside),
-        chen=member("chen@example.org", Role.COORDINATOR, school=lincoln),
-        analyst=member("analyst@example.org", Role.ANALYST, district=riverside),
-        sam=member("sam@example.org", Role.COORDINATOR, school=roosevelt),
+    """Create them with a statement for each table, because most tests begin so."""
+    riverside, lakeside = District.objects.bulk_create(
+        District(code=name.lower(), name=name) for name in ("Riverside", "Lakeside")
     )
+    lincoln, washington, roosevelt = School.objects.bulk_create(
+        School(district=district, code=name.lower(), name=name)
+        for district, name in [
+            (riverside, "Lincoln"),
+            (riverside, "Washington"),
+            (lakeside, "Roosevelt"),
+        ]
+    )
+    roles = {
+        "state": {"role": Role.STATE},
+        "dana": {"role": Role.DISTRICT, "district": riverside},
+        "chen": {"role": Role.COORDINATOR, "school": lincoln},
+        "analyst": {"role": Role.ANALYST, "district": riverside},
+        "sam": {"role": Role.COORDINATOR, "school": roosevelt},
+    }
+    password = make_password("calm-harbour-42")
+    users = User.objects.bulk_create(
+        User(email=f"{name}@example.org", password=password) for name in roles
+    )
+    Membership.objects.bulk_create(
+        Membership(user=user, **role)
+        for user, role in zip(users, roles.values(), strict=True)
+    )
+    return Staff(riverside, lakeside, lincoln, washington, roosevelt, *users)

@@ -123,11 +123,11 @@ def open_administration(
             )
         administration_changed(administration)
         # Last, because its locks are held until the end of the transaction.
-        _add_partition(administration)
+        add_partition(administration)
     return administration
 
 
-def _add_partition(administration: Administration) -> None:
+def add_partition(administration: Administration) -> None:
     """Make the place for an administration's responses, where tables are divided."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
