@@ -6,15 +6,11 @@ are stored without their author, school or group.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from cryptography.fernet import Fernet, InvalidToken
-from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Q
 from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
@@ -28,8 +24,12 @@ from reports.models.comments import LONGEST_SENTENCE
 from survey.definitions.schema import SurveyDefinition
 from survey.models import Administration, Identity, Item, Respondent, Response
 
-# Read at a time, in the order of the roster, and shown in that of the alphabet.
+# Read at a time, in the order of the roster, and shown in that of the alphabet; more
+# where a page would end within a block of people, whose keys follow each other.
 COMMENTS_ON_A_PAGE = 100
+PEOPLE_IN_A_BLOCK = 128
+# Greater than the number of any block.
+MOST_BLOCKS = 2**48
 SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|\s*\n\s*")
 WORD = re.compile(r"\w+", re.UNICODE)
 WORD_OR_ADDRESS = re.compile(r"\S+@\S+|https?:\S+|www\.\S+|\w+", re.UNICODE)
@@ -72,31 +72,16 @@ def text_items(definition: SurveyDefinition) -> list[str]:
 def read_comments(
     administration: Administration, name: str, item_id: int, start: str
 ) -> CommentPage:
-    """Return different comments of people who count, from `start` on. 4 statements.
+    """Return different comments of people who count, from `start` on. 3 statements.
 
     `start` is `following` of another page, or "". Raises ValueError for others.
     """
-    rows = list(
-        Response.objects.filter(
-            administration_id=administration.pk,
-            item_id=item_id,
-            state=Response.State.ANSWERED,
-            respondent_id__gt=_unseal(start) if start else 0,
-        )
-        .order_by("respondent_id")
-        .values_list("respondent_id", "value")[: COMMENTS_ON_A_PAGE + 1]
-    )
-    page = rows[:COMMENTS_ON_A_PAGE]
-    people = dict(
-        Respondent.objects.filter(
-            pk__in=[person for person, _text in page],
-            administration=administration,
-            opted_out_at=None,
-            withdrawn_at=None,
-        ).values_list("pk", "school")
-    )
-    texts = sorted({text for person, text in page if person in people and text})
-    names = _names_in(texts, administration, set(people.values()))
+    if start and not (start.isascii() and start.isdigit() and len(start) < 20):
+        raise ValueError(start)
+    first_block = min(int(start or 0), MOST_BLOCKS)
+    found, schools, following = _read_blocks(administration, item_id, first_block)
+    texts = sorted(text for text in found if text)
+    names = _names_in(texts, administration, schools)
     released = set(
         administration.released_sentences.filter(item=name).values_list(
             "text", flat=True
@@ -110,7 +95,58 @@ def read_comments(
             ]
             for comment in texts
         ],
-        _seal(page[-1][0]) if len(rows) > COMMENTS_ON_A_PAGE else "",
+        "" if following is None else str(following),
+    )
+
+
+def _read_blocks(
+    administration: Administration, item_id: int, first_block: int
+) -> tuple[set[str], set[int], int | None]:
+    """Return a page's comments, its writers' schools, and the next page's block.
+
+    Pages of the console may not read responses: on PostgreSQL a function of the
+    database does it, and does not tell who wrote what.
+    """
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT * FROM survey_read_comments(%s, %s, %s, %s, %s)",
+                [
+                    administration.pk,
+                    item_id,
+                    first_block,
+                    PEOPLE_IN_A_BLOCK,
+                    COMMENTS_ON_A_PAGE,
+                ],
+            )
+            comments, schools, following = cursor.fetchone()
+        return set(comments or ()), set(schools or ()), following
+    answers = Response.objects.filter(
+        administration_id=administration.pk,
+        item_id=item_id,
+        state=Response.State.ANSWERED,
+        respondent_id__gte=first_block * PEOPLE_IN_A_BLOCK,
+    ).order_by("respondent_id")
+    people = answers.values_list("respondent_id", flat=True)
+    if not (page := list(people[:COMMENTS_ON_A_PAGE])):
+        return set(), set(), None
+    end = (page[-1] // PEOPLE_IN_A_BLOCK + 1) * PEOPLE_IN_A_BLOCK
+    written = dict(
+        answers.filter(respondent_id__lt=end).values_list("respondent_id", "value")
+    )
+    schools = dict(
+        Respondent.objects.filter(
+            pk__in=written,
+            administration=administration,
+            opted_out_at=None,
+            withdrawn_at=None,
+        ).values_list("pk", "school")
+    )
+    later = people.filter(respondent_id__gte=end).first()
+    return (
+        {written[person] for person in schools},
+        set(schools.values()),
+        None if later is None else later // PEOPLE_IN_A_BLOCK,
     )
 
 
@@ -213,20 +249,3 @@ def _record(
         district=administration.district,
         after={"question": name, "sentence": text},
     )
-
-
-def _seal(respondent: int) -> str:
-    # In an address, the key of a person would lead to their name.
-    return _cipher().encrypt(str(respondent).encode()).decode()
-
-
-def _unseal(start: str) -> int:
-    try:
-        return int(_cipher().decrypt(start.encode()))
-    except InvalidToken:
-        raise ValueError(start) from None
-
-
-def _cipher() -> Fernet:
-    secret = hashlib.sha256(b"comments" + settings.SECRET_KEY.encode()).digest()
-    return Fernet(base64.urlsafe_b64encode(secret))

@@ -16,13 +16,6 @@ from settings.tests.matrix.routes import Route, routes
 from settings.tests.matrix.scenario import Requester, Scenario
 
 PRIMARY, POOLER = 5432, 6432
-# The page of free text reads answers, which the console's role may not. Until it reads
-# them in another way, it fails in each stack.
-KNOWN_FAILURES = {
-    f"console: {method} of results_comments: permission denied for table"
-    " survey_response"
-    for method in ("GET", "POST")
-}
 
 
 def failed_requests(scenario: Scenario, *names: str) -> set[str]:

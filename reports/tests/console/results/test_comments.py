@@ -70,7 +70,7 @@ def test_a_reviewer_releases_one_sentence(
     log_in(client, reviewer)
     results = reverse("results_page", args=[closed.pk])
     assert "I like it here." not in client.get(results).text
-    with django_assert_num_queries(9):
+    with django_assert_num_queries(8):
         found = client.get(address(closed))
     assert "Our teacher <mark>Daniel</mark> <mark>Ortiz</mark> helps" in found.text
     assert "room <mark>12</mark>" in found.text
@@ -105,6 +105,7 @@ def test_no_sentence_is_withdrawn_by_a_wrong_key(client, reviewer, closed, key):
     assert ReleasedSentence.objects.count() == 1
 
 
+@pytest.mark.sqlite
 def test_people_who_opted_out_are_not_quoted(client, reviewer, closed):
     log_in(client, reviewer)
     Respondent.objects.filter(identity__external_id="x0").update(
@@ -126,25 +127,42 @@ def test_running_administrations_and_unknown_questions_are_not_there(
     client, reviewer, closed
 ):
     log_in(client, reviewer)
-    for query in ({"question": "safe"}, {"question": "nothing"}, {"start": "12"}):
+    for query in ({"question": "safe"}, {"question": "nothing"}):
         assert client.get(address(closed), query).status_code == 404
+    for start in ("x", "-1", "²", "1.5", "9" * 5000):
+        assert client.get(address(closed), {"start": start}).status_code == 404
     closed.closes_at = timezone.now() + timedelta(hours=1)
     closed.save()
     assert client.get(address(closed)).status_code == 404
 
 
-def test_comments_come_in_parts_without_the_key_of_a_person(
-    client, reviewer, closed, monkeypatch
+@pytest.mark.sqlite
+def test_comments_come_in_parts_of_whole_blocks_of_people(
+    client, reviewer, closed, staff, enrol, monkeypatch
 ):
+    """A part of one person would tell who wrote it, to those who may read names."""
     monkeypatch.setattr(comments, "COMMENTS_ON_A_PAGE", 1)
+    near = (Respondent.objects.latest("pk").pk // 128 + 2) * 128 + 3
+    far = near + 5 * 128
+    for pk in (near, near + 1, far, far + 1):
+        answer(enrol(closed, staff.lincoln, pk=pk), {"comment": f"From person {pk}"})
     log_in(client, reviewer)
-    first = client.get(address(closed))
-    following = first.context["page"].following
-    assert following and not following.isdigit()
-    query = {"question": "comment", "start": following}
-    second = client.get(address(closed), query)
-    assert "I like it here." in first.text and "I like it here." not in second.text
+
+    def read(start: int):
+        query = {"question": "comment", "start": str(start)}
+        return client.get(address(closed), query)
+
+    # It cannot begin or end between two people of a block.
+    first = read(near // 128)
+    assert len(first.context["page"].comments) == 2
+    assert first.context["page"].following == str(far // 128)
+    second = read(far // 128)
+    for pk in (far, far + 1):
+        assert f"From person <mark>{pk}</mark>" in second.text
     assert second.context["page"].following == ""
+
+    for start in (far // 128 + 1, int("9" * 19)):
+        assert read(start).context["page"].comments == []
 
 
 @pytest.mark.parametrize(
