@@ -18,14 +18,17 @@ from django.db.backends.utils import CursorWrapper
 
 
 class DatabaseCreation(creation.DatabaseCreation):
-    def create_test_db(self, *args: Any, **kwargs: Any) -> str:
-        """Migrate once in each run of the tests; other processes load the result."""
+    @property
+    def dump(self) -> Path:
+        """The file with a migrated database, for these migrations."""
         files = sorted(settings.BASE_DIR.glob("*/migrations/*.py"))
         state = str([(file.name, file.stat().st_mtime) for file in files]).encode()
         digest = hashlib.sha256(state).hexdigest()[:16]
-        migrated = self.dump = Path(
-            settings.SHARED_TEST_SERVERS, f"migrated-{digest}.sql"
-        )
+        return Path(settings.SHARED_TEST_SERVERS, f"migrated-{digest}.sql")
+
+    def create_test_db(self, *args: Any, **kwargs: Any) -> str:
+        """Migrate once in each run of the tests; other processes load the result."""
+        migrated = self.dump
         with migrated.with_suffix(".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not migrated.exists():

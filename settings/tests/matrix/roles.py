@@ -77,11 +77,15 @@ def _failures(route: Route, scenario: Scenario) -> Iterator[str]:
 
 
 def _requesters(route: Route, scenario: Scenario) -> list[Requester]:
-    """Return those whom the route's rule admits, without the other district's."""
+    """Return one whom the route's rule admits for the whole state, and one for a place.
+
+    What a page reads depends on that, and hardly on the role.
+    """
     is_public = route.rule.audience is Audience.ANYONE
-    return [
+    admitted = [
         requester
         for requester in scenario.requesters_for(route)
         if requester.second_factor and requester.place is not scenario.other
         if is_public or (requester.user and has_role(route.rule, requester))
     ]
+    return list({one.place and one.place.mark: one for one in admitted}.values())

@@ -222,7 +222,7 @@ class Scenario:
             mark: rows.digests() for mark, rows in self.related_rows.items()
         }
         self.files = {}
-        for folder in ("cards", "open-codes", "rosters", "exports"):
+        for folder in private_files().listdir("")[0]:
             for file_name in private_files().listdir(folder)[1]:
                 name = f"{folder}/{file_name}"
                 self.files[name] = path_of(name).read_bytes()

@@ -248,6 +248,8 @@ def test_a_lost_database_connection_is_retried(staff, administration, monkeypatc
         jobs.run(job.pk)
     upload.refresh_from_db()
     assert upload.state == "applying"
+    # After a pause.
+    Job.objects.filter(pk=job.pk).update(heartbeat_at=None)
     jobs.run(job.pk)
     upload.refresh_from_db()
     assert upload.state == "applied"
