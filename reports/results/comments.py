@@ -80,7 +80,7 @@ def read_comments(
         raise ValueError(start)
     first_block = min(int(start or 0), MOST_BLOCKS)
     found, schools, following = _read_blocks(administration, item_id, first_block)
-    texts = sorted(text for text in found if text)
+    texts = sorted(filter(None, found))
     names = _names_in(texts, administration, schools)
     released = set(
         administration.released_sentences.filter(item=name).values_list(
@@ -144,7 +144,7 @@ def _read_blocks(
     )
     later = people.filter(respondent_id__gte=end).first()
     return (
-        {written[person] for person in schools},
+        {text for person, text in written.items() if person in schools and text},
         set(schools.values()),
         None if later is None else later // PEOPLE_IN_A_BLOCK,
     )
