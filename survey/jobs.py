@@ -61,10 +61,11 @@ HEARTBEAT = 1.0
 # stall of the disk, shorter than the patience of a person at the page.
 DEAD_AFTER = timedelta(seconds=30)
 MAX_ATTEMPTS = 3
-# While a database is away, as a replica that is set up anew, attempts go on for
-# three quarters of an hour; each pause is twice as long as the one before.
-MAX_ATTEMPTS_WHILE_AWAY = 10
-FIRST_PAUSE = timedelta(seconds=5)
+# While a database is away, as a replica that is set up anew, attempts go on for half
+# an hour; each pause is twice as long as the one before. The first ones are short:
+# pgbouncer refuses the first client after an outage too.
+MAX_ATTEMPTS_WHILE_AWAY = 11
+FIRST_PAUSE = timedelta(seconds=2)
 # During a deploy, old workers run together with new pages for a minute. After an hour
 # no worker will ever know a kind that none of them knows now.
 UNKNOWN_KIND_AFTER = timedelta(hours=1)
