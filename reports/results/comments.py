@@ -27,6 +27,7 @@ from survey.models import Administration, Identity, Item, Respondent, Response
 # Read at a time, in the order of the roster, and shown in that of the alphabet; more
 # where a page would end within a block of people, whose keys follow each other.
 COMMENTS_ON_A_PAGE = 100
+# As in the function of the database.
 PEOPLE_IN_A_BLOCK = 128
 # Greater than the number of any block.
 MOST_BLOCKS = 2**48
@@ -110,14 +111,8 @@ def _read_blocks(
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute(
-                "SELECT * FROM survey_read_comments(%s, %s, %s, %s, %s)",
-                [
-                    administration.pk,
-                    item_id,
-                    first_block,
-                    PEOPLE_IN_A_BLOCK,
-                    COMMENTS_ON_A_PAGE,
-                ],
+                "SELECT * FROM survey_read_comments(%s, %s, %s, %s)",
+                [administration.pk, item_id, first_block, COMMENTS_ON_A_PAGE],
             )
             comments, schools, following = cursor.fetchone()
         return set(comments or ()), set(schools or ()), following

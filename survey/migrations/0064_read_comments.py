@@ -10,8 +10,7 @@ from django.db import migrations
 # On a cluster as well: the questions are read first, by a statement of their own.
 FUNCTION = """
 CREATE FUNCTION public.survey_read_comments(
-    of_administration bigint, of_item bigint, first_block bigint,
-    block_size bigint, at_least integer,
+    of_administration bigint, of_item bigint, first_block bigint, at_least integer,
     OUT comments text[], OUT schools bigint[], OUT next_block bigint
 )
 LANGUAGE plpgsql
@@ -20,7 +19,8 @@ SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    size CONSTANT bigint := greatest(block_size, 128);
+    -- Not the caller's: with a size of their own, a page could begin at any person.
+    size CONSTANT bigint := 128;
     first_person CONSTANT bigint := first_block * size;
     last_person bigint;
 BEGIN
@@ -52,7 +52,7 @@ BEGIN
     ) x;
 END $$
 """
-SIGNATURE = "public.survey_read_comments(bigint, bigint, bigint, bigint, integer)"
+SIGNATURE = "public.survey_read_comments(bigint, bigint, bigint, integer)"
 
 
 def add(apps, schema_editor):
