@@ -219,7 +219,7 @@ class PytestRun:
                 self.process = self.start(self.options)
 
     def cancel(self) -> None:
-        """Never begin, if it has not begun."""
+        """Keep a run that is still waiting from starting."""
         with self.lock:
             self.is_cancelled = True
 

@@ -248,7 +248,7 @@ def test_a_day_without_attempts_clears_the_delay(staff, client):
 
 @contextmanager
 def shifted_clock(monkeypatch, hours: int) -> Iterator[None]:
-    """Answer as a web host whose clock is wrong."""
+    """Shift the clock of this web host by some hours."""
     real = timezone.now
     with monkeypatch.context() as patched:
         patched.setattr(timezone, "now", lambda: real() + timedelta(hours=hours))

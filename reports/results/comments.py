@@ -73,9 +73,10 @@ def text_items(definition: SurveyDefinition) -> list[str]:
 def read_comments(
     administration: Administration, name: str, item_id: int, start: str
 ) -> CommentPage:
-    """Return different comments of people who count, from `start` on. 3 statements.
+    """Return a page of comments, each text once, from `start` on. 3 statements.
 
-    `start` is `following` of another page, or "". Raises ValueError for others.
+    People who opted out or were withdrawn are left out. `start` is `following` of
+    another page, or "". Raises ValueError for others.
     """
     if start and not (start.isascii() and start.isdigit() and len(start) < 20):
         raise ValueError(start)

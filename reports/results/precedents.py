@@ -81,7 +81,7 @@ def wave_before(administration: Administration) -> ResultsRollUp | None:
 
 @dataclass(frozen=True)
 class StoredCells:
-    """What is stored of results that were decided, for the places and groups of now."""
+    """Earlier decisions from the database, in the order of today's places and groups."""
 
     people: Integers
     hidden: HiddenCells

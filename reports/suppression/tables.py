@@ -101,7 +101,7 @@ class GroupCounts:
 
     @cached_property
     def present_and_absent(self) -> Integers:
-        """Who answered and who of the invited did not: [place, column, 2].
+        """Numbers of people who answered, and who did not: [place, column, 2].
 
         Where no number of invited people is public, as many as could be.
         """

@@ -30,7 +30,7 @@ def made(folder: Path, *hosts: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """Where the host has its own certificate, as the role writes it."""
+    """Make a folder with the host's certificate, as the role does."""
     folder = tmp_path_factory.mktemp("certificates")
     assert made(folder, HOST) == [HOST]
     for kind in ("pem", "key"):
@@ -40,7 +40,7 @@ def folder(tmp_path_factory) -> Path:
 
 @contextmanager
 def server(folder: Path) -> Iterator[str]:
-    """Show the host's certificate to those who come with one of the same authority."""
+    """Serve TLS to clients with a certificate of the same authority."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / f"{HOST}.pem", folder / f"{HOST}.key")
     context.load_verify_locations(folder / "ca.pem")
