@@ -81,7 +81,7 @@ def wave_before(administration: Administration) -> ResultsRollUp | None:
 
 @dataclass(frozen=True)
 class StoredCells:
-    """Earlier decisions from the database, in the order of today's places and groups."""
+    """Earlier decisions, as stored, in the order of today's places and groups."""
 
     people: Integers
     hidden: HiddenCells
