@@ -25,6 +25,12 @@ if _replica := env.str("GROUNDSWELL_TEST_REPLICA", default=""):
         "ENGINE": "survey.database.replica",
         "PORT": _replica,
     }
+    # Workers count and calculate there, as in the stack.
+    DATABASES["reports"] = {
+        **DATABASES["default"],
+        "PORT": _replica,
+        "DISABLE_SERVER_SIDE_CURSORS": False,
+    }
 
 STORAGES = base.STORAGES
 COMPRESS_ENABLED = True
