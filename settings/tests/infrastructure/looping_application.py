@@ -33,6 +33,12 @@ def loop(request: HttpRequest) -> HttpResponse:
             continue
 
 
+def wait(request: HttpRequest) -> HttpResponse:
+    """Wait for what never comes, without using the processor."""
+    while True:
+        time.sleep(0.01)
+
+
 def sleep(request: HttpRequest) -> HttpResponse:
     """Block outside of Python, where no exception can be raised."""
     time.sleep(3600)
@@ -49,5 +55,5 @@ def quick(request: HttpRequest) -> HttpResponse:
     return HttpResponse(str(os.getpid()))
 
 
-urlpatterns = [path(view.__name__, view) for view in (loop, sleep, stuck, quick)]
+urlpatterns = [path(view.__name__, view) for view in (loop, wait, sleep, stuck, quick)]
 application = get_wsgi_application()
