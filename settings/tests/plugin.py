@@ -11,8 +11,6 @@ from pathlib import Path
 import hypothesis
 import pytest
 from _pytest import runner
-from xdist.remote import Producer
-from xdist.scheduler import LoadFileScheduling
 
 from provisioning.calibration import slowness
 
@@ -36,8 +34,6 @@ LONGEST = (
     # They wait for servers, backups and measurements of their own.
     "provisioning/",
 )
-# Files whose tests take long and have nothing in common.
-SHARED = ("settings/tests/test_access_matrix.py",)
 
 # Modules and tests stay until the end. Looking for garbage among them takes a fifth
 # of the time until they are collected, and later an eighth of a test process's time.
@@ -106,16 +102,3 @@ _call_with_room.__code__ = _call_with_room.__code__.replace(co_stacksize=66_000)
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool:
     return _call_with_room(runner.pytest_runtest_protocol, item, nextitem)
-
-
-class ByFile(LoadFileScheduling):
-    """Give each process whole files, but single tests of those in SHARED."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        path = nodeid.partition("::")[0]
-        return nodeid if path in SHARED else path
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile | None:
-    return ByFile(config, log) if config.getvalue("dist") == "loadfile" else None

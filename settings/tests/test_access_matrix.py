@@ -1,7 +1,8 @@
 """Every route, method and role: no user reaches another district's objects.
 
-The routes are read from the URL resolver, so new ones are tested automatically.
-A route with a parameter needs a line in `settings/tests/matrix/fixtures.py`.
+Each is answered with the rights of the database role of its process in the stack.
+The routes are read from the URL resolver, so new ones are tested automatically. A
+route with a parameter needs a line in `settings/tests/matrix/fixtures.py`.
 """
 
 from __future__ import annotations
@@ -11,16 +12,20 @@ from collections.abc import Iterator
 
 import pytest
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 from django.test import override_settings
 
 from settings.tests.matrix import snapshot
 from settings.tests.matrix.checker import (
+    METHODS,
+    Attempt,
+    RouteChecker,
     check_route,
     encode_form,
-    shows_own_objects,
+    passes_rule,
 )
 from settings.tests.matrix.fixtures import forms_for
+from settings.tests.matrix.roles import stack_roles
 from settings.tests.matrix.routes import Route, routes
 from settings.tests.matrix.scenario import Scenario
 
@@ -53,12 +58,9 @@ def scenario(django_db_setup, django_db_blocker) -> Iterator[Scenario]:
     """Create the objects once, and roll back what each test writes."""
     with (
         django_db_blocker.unblock(),
-        override_settings(
-            # Sessions in the database are restored when a request is rolled back.
-            RESPONDENT_SESSION_ENGINE="django.contrib.sessions.backends.db",
-            # It is emptied before each request.
-            CACHES={**settings.CACHES, "default": IN_THIS_PROCESS},
-        ),
+        # It is emptied before each request.
+        override_settings(CACHES={**settings.CACHES, "default": IN_THIS_PROCESS}),
+        stack_roles(),
         transaction.atomic(),
     ):
         yield Scenario()
@@ -70,29 +72,28 @@ def route_named(name: str) -> Route:
     return route
 
 
-# Test processes share the parts; see settings/tests/plugin.py.
-PARTS = 6
-
-
-@pytest.mark.parametrize("part", range(PARTS))
-def test_every_route_shows_and_changes_only_what_its_rule_allows(scenario, part):
-    defects = [
-        defect
-        for route in routes()[part::PARTS]
-        for defect in check_route(route, scenario)
-    ]
+def test_every_route_shows_and_changes_only_what_its_rule_allows(scenario):
+    defects = [defect for route in routes() for defect in check_route(route, scenario)]
 
     assert not defects, "\n".join(defects)
     # Everything was rolled back, so all requests met the same objects.
     assert snapshot.changed(scenario.digests, snapshot.table_digests()) == []
 
 
-def test_every_page_shows_its_objects_to_their_own_users(scenario):
-    # Otherwise there would be nothing that could leak.
-    silent = [
-        route.name for route in routes() if not shows_own_objects(route, scenario)
+def test_a_rule_refuses_every_method(scenario):
+    """Therefore the matrix tries one method where a rule refuses the user."""
+    route = route_named("staff_invite")
+    checker = RouteChecker(route, scenario)
+    [address] = scenario.addresses(route)
+    refused = [
+        requester
+        for requester in scenario.requesters
+        if not passes_rule(route.rule, requester)
     ]
-    assert silent == []
+    assert len(refused) > 5
+    for requester in refused:
+        for method in METHODS:
+            assert checker.check_reply(Attempt(requester, method, address)) == []
 
 
 @pytest.mark.parametrize(
@@ -101,7 +102,7 @@ def test_every_page_shows_its_objects_to_their_own_users(scenario):
 def test_a_form_refused_for_another_place_is_accepted_for_the_own(scenario, name):
     route = route_named(name)
     addresses = scenario.addresses(route)
-    own = [address for address in addresses if address.place is scenario.own]
+    own = [address for address in addresses if address.places == [scenario.own]]
     [address] = own or addresses
     [requester] = [
         requester
@@ -112,6 +113,22 @@ def test_a_form_refused_for_another_place_is_accepted_for_the_own(scenario, name
         with snapshot.rolled_back(), snapshot.recorded_writes() as writes:
             reply = requester.send("POST", address.path, encode_form(form))
         assert (reply.status, bool(writes)) == (302, True), (form, reply.text)
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no roles")
+@pytest.mark.parametrize(
+    ("role", "table", "name"),
+    [
+        ("console", "survey_wave", "administration_detail"),
+        ("taking", "accounts_schoollisting", "school_page"),
+    ],
+)
+def test_a_right_that_a_process_lacks_is_reported(scenario, role, table, name):
+    with snapshot.rolled_back():
+        with connection.cursor() as cursor:
+            cursor.execute(f"REVOKE SELECT ON {table} FROM {role}")
+        defects = check_route(route_named(name), scenario)
+    assert f"permission denied for table {table}" in "\n".join(defects)
 
 
 def test_routes_of_packages_are_included():
@@ -134,6 +151,7 @@ def defects_of(scenario: Scenario, name: str) -> str:
 
 
 DEFECTS = {
+    "shows_no_school": "shows nothing of markofmine",
     "shows_any_school": "GET of markoftheirs by the coordinator of markofmine"
     " leaks markoftheirs",
     "shows_district_schools": "by the coordinator of markofmine leaks marknextdoor",
@@ -181,7 +199,7 @@ def test_a_correct_route_shows_a_school_only_to_its_own_users(leaky_scenario):
     seen = set()
     for requester in leaky_scenario.requesters:
         for address in leaky_scenario.addresses(route):
-            mark = address.place.mark
+            mark = address.places[0].mark
             if requester.send("GET", address.path).find_marks([mark]):
                 seen.add((str(requester), mark))
     assert seen == {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
 from typing import NamedTuple
 from urllib.parse import urlencode
 
@@ -73,21 +72,37 @@ class RouteChecker:
         self.parameters_read: set[str] = set()
         # Methods that the view refuses as such.
         self.refused_methods: set[str] = set()
+        # Whether a user has seen an object of the own place, which could leak.
+        self.shows_own_objects = False
 
     def check(self, addresses: list[Address]) -> list[str]:
         self.first_address = addresses[0]
         self.written = snapshot.WrittenTables()
+        requesters = self.scenario.requesters_for(self.route)
         reaching = [
             requester
-            for requester in self.scenario.requesters_for(self.route)
+            for requester in requesters
             if requester.place is not self.scenario.other
             and passes_rule(self.rule, requester)
         ]
         # The user who may see least.
         self.all_methods_by = max(reaching, key=self.count_foreign_places, default=None)
+        # By the mark of a place, the first user who may not see it.
+        self.all_queries_by = {
+            place.mark: requester
+            for requester in reversed(reaching)
+            for place in self.scenario.foreign_places(requester, self.route)
+        }
+        # Of those with the role, the first whom the middleware sends to set one up.
+        self.without_second_factor = next(
+            (each for each in requesters if lacks_second_factor(self.rule, each)), None
+        )
+        # What a page reads of its users' own objects depends on whether they work in
+        # one place or the whole state, and hardly on the role.
+        self.with_own_forms = self.users_by_scope()
         attempts = [
             Attempt(requester, method, address)
-            for requester in self.scenario.requesters_for(self.route)
+            for requester in requesters
             for address in addresses
             for method in self.methods_to_try(requester, address)
         ]
@@ -102,31 +117,60 @@ class RouteChecker:
                 defects += self.check_writing(attempt)
         # Users may delete their own files.
         self.scenario.restore_files()
-        return self.check_reading(reading) + defects
+        defects = self.check_reading(reading) + defects
+        has_own_objects = any(self.scenario.own in each.places for each in addresses)
+        if has_own_objects and not self.shows_own_objects:
+            defects.append(f"{self.route} shows nothing of {self.scenario.own.mark}")
+        return defects
+
+    def users_by_scope(self) -> list[Requester]:
+        """Return an admitted user of the whole state, and one of a place."""
+        is_public = self.rule.audience is Audience.ANYONE
+        admitted = [
+            requester
+            for requester in self.scenario.requesters_for(self.route)
+            if requester.second_factor and requester.place is not self.scenario.other
+            if is_public or (requester.user and has_role(self.rule, requester))
+        ]
+        return list(
+            {user.place and user.place.mark: user for user in admitted}.values()
+        )
 
     def methods_to_try(self, requester: Requester, address: Address) -> tuple[str, ...]:
         """Return all methods where the view has to refuse, else GET and POST.
 
-        Requests are left out that would repeat the result of another: of users
-        who are refused before the view, of the other district's users, and of the
-        neighboring school, which concerns only two users.
+        Requests are left out that would repeat the result of another.
         """
         scenario = self.scenario
-        if scenario.neighbor.mark in address.description:
-            users = (scenario.own.coordinator, scenario.own.administrator)
-            is_concerned = requester.user in users and requester.second_factor
-            return ("GET", "POST") if is_concerned else ()
-        reaches_view = passes_rule(self.rule, requester)
         is_ours = self.rule.audience is not Audience.ENGINEER
-        if is_ours and not reaches_view and address is not self.first_address:
-            # The middleware refuses them without looking at the objects.
-            return ()
+        if is_ours and not passes_rule(self.rule, requester):
+            # The middleware refuses them without looking at the objects or the method.
+            if address is not self.first_address:
+                return ()
+            is_enough = (
+                requester.second_factor or requester is self.without_second_factor
+            )
+            return ("GET",) if is_enough else ()
+        if scenario.neighbor in address.places:
+            # Only the coordinator may not see it.
+            is_concerned = requester.user == scenario.own.coordinator
+            is_mixed = scenario.other in address.places
+            return ("GET", "POST") if is_concerned and not is_mixed else ()
         if requester.place is scenario.other:
-            reaches_view = False
-        if " and " in address.description and not (reaches_view and requester.place):
-            # Only the view can refuse objects that do not belong together.
+            # A view is found that takes the first object of all. What else its users
+            # could see, those of the own district try.
+            if address.places not in ([], [scenario.other]):
+                return ()
+        elif (
+            requester.user and not requester.place and scenario.other in address.places
+        ):
+            # Administrators of the state may see every place.
             return ()
-        return METHODS if requester is self.all_methods_by else ("GET", "POST")
+        if requester is not self.all_methods_by:
+            return ("GET", "POST")
+        # What is true of GET is true of HEAD.
+        is_first = address is self.first_address
+        return METHODS if is_first else ("GET", "POST", *FURTHER_METHODS)
 
     def tries_all_methods(self, attempt: Attempt) -> bool:
         is_first = attempt.address is self.first_address
@@ -161,12 +205,11 @@ class RouteChecker:
             return False
         if address.user is not None and address.user != requester.user:
             return True
-        if address.place is None:
-            return False
-        if requester.place is None:
+        places = [each for each in address.places if each is not self.scenario.shared]
+        if places and requester.place is None:
             is_console = self.rule.audience is not Audience.ENGINEER
             return requester.user.is_superuser and is_console
-        return not self.scenario.is_in(requester, address.place)
+        return not all(self.scenario.is_in(requester, place) for place in places)
 
     def check_reading(self, attempts: list[Attempt]) -> list[str]:
         """Check requests that must change nothing, with one comparison of rows."""
@@ -186,6 +229,11 @@ class RouteChecker:
                 if is_own_page and str(requester) not in queried:
                     queried.add(str(requester))
                     defects += self.check_queries(requester, address)
+                if method == "GET" and self.sends_own_forms(requester, address):
+                    own = queries_for(scenario.own)[0]
+                    if self.parameters_read:
+                        place = scenario.own
+                        defects += self.check_query(requester, address, place, own)[1]
             changed = self.changed_tables()
             defects += [
                 f"{route}: a reading request ends the session of {requester}"
@@ -207,7 +255,7 @@ class RouteChecker:
         requester, method, address = attempt
         with snapshot.rolled_back():
             with snapshot.recorded_writes() as writes:
-                requester.send(method, address.path)
+                requester.send(method, address.path, role=self.route.database_role)
             if not writes:
                 return []
             changed = self.changed_tables()
@@ -222,13 +270,33 @@ class RouteChecker:
     def check_writing(self, attempt: Attempt) -> list[str]:
         """Check a request that may change something, and roll it back."""
         requester, method, address = attempt
-        with snapshot.rolled_back():
-            defects = self.check_reply(attempt)
+        defects = []
+        # The other district's users submit forms, which do more than an empty one.
+        if method != "POST" or requester.place is not self.scenario.other:
+            with snapshot.rolled_back():
+                defects = self.check_reply(attempt)
         if method == "POST" and "POST" not in self.refused_methods:
-            for place in self.scenario.foreign_places(requester, self.route):
+            places = self.tried_places(requester)
+            if self.sends_own_forms(requester, address):
+                places = [*places, self.scenario.own]
+            for place in places:
                 for form in forms_for(self.route, place):
                     defects += self.check_form(requester, address, place, form)
         return defects
+
+    def tried_places(self, requester: Requester) -> list[PlaceObjects]:
+        """Return the foreign places whose ids a user tries in forms."""
+        places = self.scenario.foreign_places(requester, self.route)
+        if requester.place is self.scenario.other and places:
+            # Its neighbor concerns only a coordinator of that district.
+            return [self.scenario.own]
+        return places
+
+    def sends_own_forms(self, requester: Requester, address: Address) -> bool:
+        return requester in self.with_own_forms and all(
+            place in (self.scenario.own, self.scenario.shared)
+            for place in address.places
+        )
 
     def check_form(
         self,
@@ -237,13 +305,18 @@ class RouteChecker:
         place: PlaceObjects,
         form: FormData,
     ) -> list[str]:
-        """Submit a form with ids of another place."""
+        """Submit a form with ids of a place."""
         request = f"{self.route}: POST with ids of {place.mark} by {requester}"
         with snapshot.rolled_back():
             with snapshot.recorded_writes() as writes:
-                reply = requester.send("POST", address.path, encode_form(form))
+                reply = requester.send(
+                    "POST",
+                    address.path,
+                    encode_form(form),
+                    role=self.route.database_role,
+                )
             defects = self.find_leaks(request, requester, reply, form)
-            if writes:
+            if writes and place in self.scenario.foreign_places(requester, self.route):
                 before = self.scenario.place_digests[place.mark]
                 rows = self.scenario.related_rows[place.mark]
                 after = rows.digests(self.written.names())
@@ -257,38 +330,60 @@ class RouteChecker:
         # Only pages for staff contain lists.
         if self.rule.audience is not Audience.STAFF:
             return []
-        if not passes_rule(self.rule, requester):
+        if not passes_rule(self.rule, requester) or not self.parameters_read:
+            return []
+        # What the other district's users could see, those of the own district try.
+        if requester.place is self.scenario.other:
             return []
         for place in self.scenario.foreign_places(requester, self.route):
             queries = queries_for(place)
-            if requester.place is self.scenario.other:
+            if requester is not self.all_queries_by.get(place.mark):
                 queries = queries[:1]
             for number, parameters in enumerate(queries):
-                # The others have no effect. Two show what the page looks up,
-                # whole and as the part that htmx requests.
+                # The first shows what the page looks up, the others try that in the
+                # part that htmx loads.
                 read = self.parameters_read
-                if number > 1 and not read & {ANY_PARAMETER, *parameters}:
+                if number and not read & {ANY_PARAMETER, *parameters}:
                     continue
-                query = urlencode(parameters)
-                path = f"{address.path}?{query}"
-                reply = requester.send("GET", path, htmx=number > 0)
-                self.parameters_read |= reply.parameters_read
-                request = f"{self.route}: GET ?… with ids of {place.mark}"
-                found = self.find_leaks(
-                    f"{request} by {requester}", requester, reply, {}
+                reply, found = self.check_query(
+                    requester, address, place, parameters, htmx=number > 0
                 )
-                defects += [f"{defect} for ?{query[:80]}" for defect in found]
+                defects += found
                 if reply.status == 405 or not reply.is_text:
                     # This page does not read its query string.
                     return defects
         return defects
 
+    def check_query(
+        self,
+        requester: Requester,
+        address: Address,
+        place: PlaceObjects,
+        parameters: FormData,
+        *,
+        htmx: bool = False,
+    ) -> tuple[Reply, list[str]]:
+        query = urlencode(parameters)
+        reply = requester.send(
+            "GET", f"{address.path}?{query}", htmx=htmx, role=self.route.database_role
+        )
+        self.parameters_read |= reply.parameters_read
+        request = f"{self.route}: GET ?… with ids of {place.mark} by {requester}"
+        found = self.find_leaks(request, requester, reply, {})
+        return reply, [f"{defect} for ?{query[:80]}" for defect in found]
+
     def check_reply(self, attempt: Attempt) -> list[str]:
         requester, method, address = attempt
-        reply = requester.send(method, address.path)
+        reply = requester.send(method, address.path, role=self.route.database_role)
         self.parameters_read |= reply.parameters_read
         if reply.status == 405 and self.tries_all_methods(attempt):
             self.refused_methods.add(method)
+        if method == "GET" and self.scenario.own in address.places and requester.user:
+            own_mark = self.scenario.own.mark
+            if reply.status == 405 or (
+                reply.status < 400 and reply.find_marks([own_mark])
+            ):
+                self.shows_own_objects = True
         request = f"{self.route}: {attempt}"
         return [
             *self.find_leaks(request, requester, reply, {}),
@@ -364,28 +459,13 @@ def passes_rule(rule: Rule, requester: Requester) -> bool:
     return requester.second_factor and has_role(rule, requester)
 
 
+def lacks_second_factor(rule: Rule, requester: Requester) -> bool:
+    return not requester.second_factor and has_role(rule, requester)
+
+
 def has_role(rule: Rule, requester: Requester) -> bool:
     if rule.audience is Audience.ENGINEER:
         return requester.user.is_staff
     if not rule.capabilities:
         return bool(requester.roles)
     return any(rule.capabilities & CAPABILITIES[role] for role in requester.roles)
-
-
-def shows_own_objects(route: Route, scenario: Scenario) -> bool:
-    """Return whether a user of a place sees its mark there, if the page has any."""
-    addresses = [
-        address
-        for address in scenario.addresses(route)
-        if address.place is scenario.own
-    ]
-    for requester, address in product(scenario.requesters, addresses):
-        if requester.user is None or not passes_rule(route.rule, requester):
-            continue
-        with snapshot.rolled_back():
-            reply = requester.send("GET", address.path)
-        if reply.status == 405:
-            return True
-        if reply.status < 400 and reply.find_marks([scenario.own.mark]):
-            return True
-    return not addresses

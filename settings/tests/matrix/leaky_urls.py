@@ -28,6 +28,12 @@ def shows_own_school(request, school_id):
 
 
 @needs(C.SEE_RATES)
+def shows_no_school(request, school_id):
+    get_own_school(request, school_id)
+    return HttpResponse("Seen.")
+
+
+@needs(C.SEE_RATES)
 def shows_any_school(request, school_id):
     return HttpResponse(School.objects.get(pk=school_id).name)
 
@@ -177,6 +183,7 @@ def school(name, view):
 urlpatterns = [
     path("console/", include("accounts.urls")),
     school("shows_own_school", shows_own_school),
+    school("shows_no_school", shows_no_school),
     school("shows_any_school", shows_any_school),
     school("shows_district_schools", shows_district_schools),
     path("console/search/", finds_any_school, name="finds_any_school"),

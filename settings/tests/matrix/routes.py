@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 from urllib.parse import quote
 
@@ -32,6 +33,11 @@ class Route:
     def parameters(self) -> list[str]:
         return PARAMETER.findall(self.template)
 
+    @property
+    def database_role(self) -> str:
+        """The role of the stack's process that serves this route."""
+        return "taking" if self.view in _respondents_views() else "console"
+
     def address(self, values: dict[str, object]) -> str:
         parts = {name: quote(str(value), safe="/") for name, value in values.items()}
         return "/" + self.template % parts
@@ -42,6 +48,11 @@ class Route:
 
 def routes(urlconf: str | None = None) -> list[Route]:
     return list(_under(get_resolver(urlconf), (), ""))
+
+
+@cache
+def _respondents_views() -> set[Callable[..., Any]]:
+    return {route.view for route in routes("survey.urls")}
 
 
 def _under(

@@ -40,6 +40,7 @@ from settings.tests.matrix.fixtures import (
     parameter_for,
     rows_of,
 )
+from settings.tests.matrix.roles import as_database_role
 from settings.tests.matrix.routes import Route
 from survey.files import path_of, private_files
 from survey.models import Administration
@@ -67,14 +68,26 @@ class Requester:
         self.roles = {membership.role for membership in memberships}
 
     def send(
-        self, method: str, path: str, body: bytes = b"", *, htmx: bool = False
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        *,
+        htmx: bool = False,
+        role: str = "console",
     ) -> Reply:
-        """Send a request, and forget the cookies that the response sets."""
+        """Send a request, and forget the cookies that the response sets.
+
+        `role` is the database role of the process that answers.
+        """
         cookies = self.client.cookies.copy()
         # Earlier requests must not use up a rate limit.
         cache.clear()
         try:
-            with patch.object(wsgi, "QueryDict", RecordedQuery):
+            with (
+                as_database_role(role),
+                patch.object(wsgi, "QueryDict", RecordedQuery),
+            ):
                 response = self.client.generic(
                     method,
                     path,
@@ -83,7 +96,7 @@ class Requester:
                     headers={"HX-Request": "true"} if htmx else None,
                 )
                 query = cast(RecordedQuery, response.wsgi_request.GET)
-            return Reply(path, response, query.read)
+                return Reply(path, response, query.read)
         finally:
             self.client.cookies = cookies
 
@@ -114,6 +127,11 @@ class RecordedQuery(QueryDict):
     def __iter__(self) -> Iterator[str]:
         self.read.add(ANY_PARAMETER)
         return super().__iter__()
+
+    def __len__(self) -> int:
+        # Whether there are any, before the page looks up some of them.
+        self.read.add("")
+        return super().__len__()
 
     def keys(self) -> Any:
         self.read.add(ANY_PARAMETER)
@@ -176,11 +194,11 @@ def unpack(content: bytes) -> str:
 
 @dataclass
 class Address:
-    """A route's path, with the place and user to which the objects in it belong."""
+    """A route's path, with the places and user to which the objects in it belong."""
 
     path: str
-    # None: the objects belong to no place, or to all of them.
-    place: PlaceObjects | None
+    # In the order of the scenario; empty if the path names no object of a place.
+    places: list[PlaceObjects]
     # For messages: " of MARK", or empty.
     description: str
     # The only user who may open it, if there is one.
@@ -210,7 +228,8 @@ class Scenario:
         SchoolRate.objects.update(
             eligible=20, at_opening=20, started=20, finished=20, needed=10
         )
-        self.requesters = list(self._create_requesters(head))
+        self.head = head
+        self.requesters = list(self._create_requesters())
         self.digests = snapshot.table_digests()
         self.related_rows = {
             place.mark: snapshot.RelatedRows(
@@ -227,10 +246,10 @@ class Scenario:
                 name = f"{folder}/{file_name}"
                 self.files[name] = path_of(name).read_bytes()
 
-    def _create_requesters(self, head: User) -> Iterator[Requester]:
+    def _create_requesters(self) -> Iterator[Requester]:
         yield Requester("nobody", None, None)
-        yield Requester("a state administrator", head, None)
-        yield Requester("a state administrator", head, None, second_factor=False)
+        yield Requester("a state administrator", self.head, None)
+        yield Requester("a state administrator", self.head, None, second_factor=False)
         for place in (self.own, self.other):
             for role in ("administrator", "coordinator", "analyst"):
                 name = f"the {role} of {place.mark}"
@@ -238,8 +257,8 @@ class Scenario:
         for role in ("administrator", "coordinator", "analyst"):
             user = getattr(self.own, role)
             yield Requester(f"the {role} of {self.own.mark}", user, self.own, False)
-        engineer = User.objects.create_superuser("engineer@state.example")
-        yield Requester("an engineer", engineer, None)
+        self.engineer = User.objects.create_superuser("engineer@state.example")
+        yield Requester("an engineer", self.engineer, None)
 
     def logged_out_requesters(self) -> list[Requester]:
         """Return the users whose session does not exist any more."""
@@ -259,14 +278,26 @@ class Scenario:
         return restored
 
     def requesters_for(self, route: Route) -> list[Requester]:
-        """Return who requests a route; fewer for engineers' pages."""
-        if route.rule.audience is not Audience.ENGINEER:
-            return self.requesters
-        # Engineers' pages do not distinguish between places and roles.
+        """Return who requests a route; fewer where pages do not distinguish roles."""
+        users: dict[Audience, tuple[User | None, ...]] = {
+            Audience.ANYONE: (
+                None,
+                self.head,
+                self.own.coordinator,
+                self.other.coordinator,
+            ),
+            Audience.ENGINEER: (
+                None,
+                self.head,
+                self.own.administrator,
+                self.engineer,
+            ),
+        }
+        chosen = users.get(route.rule.audience)
         return [
             requester
             for requester in self.requesters
-            if requester.place is None or requester.user == self.own.administrator
+            if chosen is None or requester.user in chosen
         ]
 
     def addresses(self, route: Route) -> list[Address]:
@@ -281,7 +312,7 @@ class Scenario:
                 name: parameter.value(self.own, route)
                 for name, parameter in parameters.items()
             }
-            return [Address(route.address(values), None, "")]
+            return [Address(route.address(values), [], "")]
         addresses = []
         for places in product((*self.places, self.shared), repeat=len(owned)):
             place_of = dict(zip(owned, places, strict=True))
@@ -301,18 +332,15 @@ class Scenario:
                 for name in owned
                 if parameters[name].only_user
             ]
-            # A path that combines objects of several places belongs to each.
-            owners = [place for place in self.places if place in places]
             description = " and ".join(place.mark for place in places)
-            addresses += [
+            addresses.append(
                 Address(
                     route.address(values),
-                    owner,
+                    [each for each in (*self.places, self.shared) if each in places],
                     f" of {description}",
                     users[0] if users else None,
                 )
-                for owner in owners or [None]
-            ]
+            )
         return addresses
 
     def _value(

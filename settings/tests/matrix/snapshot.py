@@ -19,7 +19,7 @@ WRITTEN_BY_READING: Mapping[str, str] = {
 }
 
 # The first six characters of statements that change nothing.
-READING_STATEMENTS = ("SELECT", "SAVEPO", "RELEAS", "ROLLBA")
+READING_STATEMENTS = ("SELECT", "SAVEPO", "RELEAS", "ROLLBA", "SET LO", "RESET ")
 
 
 # Rows written so far in this transaction, in savepoints that were rolled back too, by
