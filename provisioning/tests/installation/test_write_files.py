@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import pwd
+import subprocess
+import sys
 from pathlib import Path
 from stat import S_IMODE
 
@@ -49,6 +52,20 @@ def test_a_link_in_the_place_of_a_folder_is_refused(tmp_path, write_files):
     (tmp_path / "link").symlink_to("/etc")
     with pytest.raises(ValueError, match="symbolic link"):
         write_files.make_folder(tmp_path / "link", ME, 0o700)
+
+
+def test_any_text_can_be_put_into_the_module(tmp_path):
+    """Ansible replaces a mark in the module's text by the arguments."""
+    text = 'a \\ and \\n, "", """, \'\'\' and ü\n'
+    files = {"folder/file": text, "quoted": '"""', "empty": ""}
+    asked = {"folder": str(tmp_path), "files": files, "_ansible_check_mode": False}
+    module = (ANSIBLE / "library" / "write_files.py").read_text()
+    mark = "<<INCLUDE_ANSIBLE_MODULE_JSON_ARGS>>"
+    assert module.count(mark) == 1
+    program = module.replace(mark, json.dumps(asked))
+    printed = subprocess.check_output([sys.executable, "-c", program])
+    assert json.loads(printed) == {"changed": True, "names": [*files]}
+    assert {name: (tmp_path / name).read_text() for name in files} == files
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give folders away")
