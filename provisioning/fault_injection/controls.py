@@ -25,10 +25,10 @@ from random import Random
 from unittest import mock
 
 import django
+from django.core.management import call_command
 from django.db import connection
 
 from provisioning import processes
-from provisioning.environment import manage
 from provisioning.fault_injection.answers import AnswerSource
 from provisioning.fault_injection.attempts import Attempt
 from provisioning.fault_injection.saver import ADMINISTRATION, PAGES, Saver
@@ -272,8 +272,9 @@ def servers_with_people(people: int) -> Iterator[RunningStack]:
             "GROUNDSWELL_SECRET_KEY": "x" * 50,
             "GROUNDSWELL_ACCESS_CODE_KEYS": "1=only-for-the-checker",
         }
-        manage("migrate", "--verbosity=0", environment=os.environ)
         django.setup()
+        call_command("migrate", verbosity=0)
+        connection.close()
         prepare = Path(__file__).with_suffix(".sql").read_text()
         stack.query(prepare.format(administration=ADMINISTRATION, people=people))
         yield stack
