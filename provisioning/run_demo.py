@@ -24,12 +24,13 @@ from provisioning.commands import (
     Stopped,
     fetch,
     listen,
+    output_of,
     port_number,
     refuse_unless_served,
     step,
     wait_until,
 )
-from provisioning.environment import PRODUCTION, PYTHON, manage, prepare_environment
+from provisioning.environment import PRODUCTION, PYTHON, prepare_environment
 from provisioning.installation.static_files import collect_static
 from provisioning.processes import start_process, stop_process
 
@@ -40,6 +41,24 @@ OWN_FILES = (
     *("secrets.json", "staff.txt", "work.log"),
     *("collected", "files", "mail", "feed"),
 )
+# One process, since the project takes longer to load than each of these.
+PREPARE = """
+import os, sys
+import django
+from django.core.management import call_command
+
+django.setup()
+call_command("migrate", verbosity=0)
+call_command("load_demo", "--json", *sys.argv[1:])
+# What everybody may read of the last wave.
+with open(os.devnull, "w") as nothing:
+    call_command(
+        "publish_results",
+        "demo-last-students",
+        benchmark="demo-first-students",
+        stdout=nothing,
+    )
+"""
 
 
 def main() -> int:
@@ -125,20 +144,17 @@ def delete_data(data: Path) -> None:
 def _prepare_data(
     data: Path, environment: Mapping[str, str], feed_port: int
 ) -> dict[str, Any]:
-    with step("Preparing the database"):
-        manage("migrate", "--verbosity=0", environment=environment)
     collect_static(data / "collected", environment, replace=True)
-    with step("Loading the demonstration's data"):
-        loaded = manage(
-            "load_demo",
-            "--json",
-            f"--feed-folder={data / 'feed'}",
-            f"--feed-address=http://127.0.0.1:{feed_port}",
-            environment=environment,
+    with step("Preparing the database and its data"):
+        loaded = output_of(
+            [
+                *(PYTHON, "-c", PREPARE),
+                f"--feed-folder={data / 'feed'}",
+                f"--feed-address=http://127.0.0.1:{feed_port}",
+            ],
+            failing="The demonstration can't be prepared",
+            env=environment,
         )
-        # What everybody may read of the last wave.
-        publish = ("demo-last-students", "--benchmark=demo-first-students")
-        manage("publish_results", *publish, environment=environment)
     people: dict[str, Any] = json.loads(loaded)
     return people
 
