@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import http.cookiejar
 import re
-import shutil
 import signal
 import socket
 import sqlite3
@@ -77,9 +76,9 @@ def port() -> int:
 
 
 class Loaded(NamedTuple):
-    """The data and output of a first run."""
+    """Where a first run left its data, and what it printed."""
 
-    folder: Path
+    checkout: Path
     codes: list[str]
     output: str
 
@@ -93,36 +92,27 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> Loaded:
     (folder / "files" / "exports" / "old.csv").touch()
     for name in ("groundswell.sqlite3", "secrets.json", "notes.txt"):
         (folder / name).write_text("not the demo's to read")
-    with started(checkout, free_port(), "--fresh") as demo:
+    port = free_port()
+    with started(checkout, port, "--fresh") as demo:
+        assert is_answered(port)
         assert demo.stop(signal.SIGINT) == (0, "")
+    assert not is_answered(port)
     assert workers_of(checkout) == []
-    return Loaded(folder, demo.codes, demo.output)
-
-
-@pytest.fixture(scope="module")
-def with_data(loaded: Loaded, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a checkout in which the demonstration has run before."""
-    checkout = equipped(copied(tmp_path_factory.mktemp("again") / "a checkout"))
-    shutil.copytree(loaded.folder, checkout / ".demo")
-    return checkout
+    return Loaded(checkout, demo.codes, demo.output)
 
 
 class Continued(NamedTuple):
-    """A demonstration that runs on the data of another."""
+    """A demonstration that runs on the data of an earlier run."""
 
     demo: Demo
     port: int
 
 
 @pytest.fixture(scope="module")
-def continued(with_data: Path) -> Iterator[Continued]:
+def continued(loaded: Loaded) -> Iterator[Continued]:
     port = free_port()
-    with started(with_data, port) as demo:
+    with started(loaded.checkout, port) as demo:
         yield Continued(demo, port)
-        # The worker's output is not mixed into the command's.
-        assert demo.stop(signal.SIGTERM) == (0, "")
-    assert not is_answered(port)
-    assert workers_of(with_data) == []
 
 
 def is_answered(port: int) -> bool:
@@ -131,11 +121,12 @@ def is_answered(port: int) -> bool:
 
 
 def test_a_fresh_demo_deletes_its_own_data_only(loaded):
-    assert not (loaded.folder / "files" / "exports" / "old.csv").exists()
-    assert (loaded.folder / "notes.txt").exists()
+    folder = loaded.checkout / ".demo"
+    assert not (folder / "files" / "exports" / "old.csv").exists()
+    assert (folder / "notes.txt").exists()
 
 
-def test_the_demo_continues_with_its_data(with_data, loaded, continued):
+def test_the_demo_continues_with_its_data(loaded, continued):
     # The first run did the long work.
     assert "Joining" in loaded.output
     demo, port = continued
@@ -158,7 +149,7 @@ def test_the_demo_continues_with_its_data(with_data, loaded, continued):
         email = f"{role}@groundswell.example"
         assert "Welcome" in console_of(port, email, demo.password)
 
-    beside = run(with_data, "demo", "--port", str(free_port()))
+    beside = run(loaded.checkout, "demo", "--port", str(free_port()))
     assert (beside.returncode, beside.stdout) == (1, "")
     assert "Another demo is running" in beside.stderr
 
@@ -214,34 +205,35 @@ def until(happens: Callable[[], object], seconds: float = 20) -> None:
         time.sleep(0.1)
 
 
-def test_jobs_run_and_a_killed_worker_is_restarted(with_data, continued):
+def test_jobs_run_and_a_killed_worker_is_restarted(loaded, continued):
+    checkout = loaded.checkout
     # A job of an unknown kind: the scheduler fails it, an hour late.
     start = (
         "from survey.models import Job;"
         "from django.utils import timezone as t; from datetime import timedelta as d;"
         "Job.objects.create(kind='test.gone', created_at=t.now() - d(hours=2))"
     )
-    until(lambda: len(workers_of(with_data)) == 1)
-    [worker] = workers_of(with_data)
-    manage(with_data, start)
-    until(lambda: state_of_job(with_data, "test.gone") == "failed", seconds=40)
+    until(lambda: len(workers_of(checkout)) == 1)
+    [worker] = workers_of(checkout)
+    manage(checkout, start)
+    until(lambda: state_of_job(checkout, "test.gone") == "failed", seconds=40)
 
     worker.kill()
-    until(
-        lambda: [each.pid for each in workers_of(with_data)] not in ([], [worker.pid])
-    )
-    assert (with_data / ".demo" / "work.log").exists()
-    assert stat.S_IMODE((with_data / ".demo" / "work.log").stat().st_mode) == 0o600
+    until(lambda: [each.pid for each in workers_of(checkout)] not in ([], [worker.pid]))
+    assert (checkout / ".demo" / "work.log").exists()
+    assert stat.S_IMODE((checkout / ".demo" / "work.log").stat().st_mode) == 0o600
 
 
-def test_the_server_ends_with_a_killed_demo(loaded, port):
-    checkout = loaded.folder.parent
-    with started(checkout, port) as demo:
-        assert is_answered(port)
-        demo.process.kill()
-        demo.process.wait()
-        until(lambda: not is_answered(port))
-        until(lambda: not workers_of(checkout))
+def test_the_server_ends_with_a_killed_demo(loaded, continued):
+    """The last test of the demonstration that runs."""
+    process = continued.demo.process
+    assert is_answered(continued.port)
+    process.kill()
+    process.wait()
+    until(lambda: not is_answered(continued.port))
+    until(lambda: not workers_of(loaded.checkout))
+    # The worker's output was not mixed into the command's.
+    assert process.stderr.read() == ""
 
 
 def test_a_used_port_is_refused_before_the_long_work(bare_checkout):
@@ -256,9 +248,8 @@ def test_a_used_port_is_refused_before_the_long_work(bare_checkout):
     assert not (bare_checkout / ".venv").exists()
 
 
-@pytest.mark.parametrize("port", ["0", "65536", "http", "-1"])
-def test_an_impossible_port_is_refused(bare_checkout, port):
-    refused = run(bare_checkout, "demo", f"--port={port}")
+def test_an_impossible_port_is_refused(bare_checkout):
+    refused = run(bare_checkout, "demo", "--port=0")
     assert refused.returncode == 2
     assert "is not between 1 and 65535" in refused.stderr
     assert not (bare_checkout / ".demo").exists()
