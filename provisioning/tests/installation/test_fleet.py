@@ -309,6 +309,7 @@ def test_the_application_sends_files_if_nginx_is_another_user(tmp_path):
         playbook_command(
             THIS_MACHINE,
             "--tags=files",
+            "--skip-tags=primary,replica,backup,cache,queue,pgbouncer,worker",
             variables={
                 "home": str(home),
                 "files_only": True,
