@@ -35,7 +35,7 @@ from provisioning.commands import (
 
 RESULTS = ROOT / ".bench"
 QUICK = Size(
-    respondents=4000, pages=10, seconds=1.0, warm=0.5, connections=(8, 16), room=200
+    respondents=2000, pages=10, seconds=0.5, warm=0.25, connections=(8, 16), room=200
 )
 # Relative to the speed of the empty partition.
 LEAST_WHEN_GROWN = 0.9

@@ -208,21 +208,26 @@ def stopped(stack: Stack, pool: str, path: str) -> Iterator[None]:
         until(lambda: stack.ask("GET", path)[0] == 200)
 
 
-@pytest.fixture
-def without_taking(stack: Stack) -> Iterator[Callable[[], None]]:
-    """Move the socket of the respondents' pool away when called; then back.
+@contextmanager
+def unreachable(stack: Stack, pool: str) -> Iterator[None]:
+    """Move a pool's socket away, and back.
 
     nginx finds nobody there, as after a stop, and no program has to start again.
     """
-    path = stack.home / "run" / "taking.sock"
-    moved = path.with_name("taking.moved")
-
-    def move() -> None:
-        path.rename(moved)
-
-    yield move
-    if moved.exists():
+    path = stack.home / "run" / f"{pool}.sock"
+    moved = path.with_suffix(".moved")
+    path.rename(moved)
+    try:
+        yield
+    finally:
         moved.rename(path)
+
+
+@pytest.fixture
+def without_taking(stack: Stack) -> Iterator[Callable[[], None]]:
+    """Make the respondents' pool unreachable when called, until the test's end."""
+    with ExitStack() as until_the_end:
+        yield lambda: until_the_end.enter_context(unreachable(stack, "taking"))
 
 
 class SuspendedPool:
@@ -425,7 +430,7 @@ def test_published_results_are_kept_by_language_and_not_sent_after_an_error(stac
     assert (status, headers["Set-Cookie"]) == (200, None)
     assert headers["Cache-Control"] == "no-cache"
     assert headers["ETag"]
-    with stopped(stack, "console", "/results/"):
+    with unreachable(stack, "console"):
         asked = {"Accept_Language": "en", "Cookie": "sessionid=mine"}
         status, headers, again = stack.ask("GET", "/results/?utm=1", **asked)
         assert (status, headers["Set-Cookie"], again) == (200, None, first)
