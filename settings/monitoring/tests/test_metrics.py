@@ -408,7 +408,9 @@ for folder in folders:
         print("folder", folder, flush=True)
         settings.METRICS_FOLDER = os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
         exec(program, {})
-        sys.exit()
+        sys.stdout.flush()
+        # Python's own way to end would copy the memory that it shares: 0.4 s.
+        os._exit(0)
     assert os.wait()[1] == 0
 """
 
@@ -447,11 +449,11 @@ def test_a_damaged_file_is_skipped_and_then_replaced(shown_despite, damage):
     assert after >= 14
 
 
-@pytest.mark.parametrize("program", [SHOWING, SUMMING])
+@pytest.mark.parametrize("program", [UNCHECKED + SHOWING, SUMMING])
 def test_an_unchecked_damaged_file_would_break_the_metrics_page(counts, program):
     lose_its_pages(counts / "counter_0.db")
     with pytest.raises(subprocess.CalledProcessError):
-        processes(UNCHECKED + program, counts)
+        processes(program, counts)
 
 
 class _DamagedMetric:
