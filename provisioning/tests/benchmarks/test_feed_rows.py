@@ -38,7 +38,7 @@ def servers(tmp_path):
         for night in range(2):
             path = servers.path(number, night)
             path.parent.mkdir(exist_ok=True)
-            SyntheticDistrict(number, 200, night=night, changed=0.05).write(path)
+            SyntheticDistrict(number, 60, night=night, changed=0.05).write(path)
     servers.set_speeds(None)
     servers.offer(0)
     with serve(servers.districts) as server:
@@ -65,7 +65,7 @@ def test_everybody_is_as_the_files_say_after_each_night(servers):
     assert night["is_over"] and not night["applied_twice"]
     assert set(night["stages"]) == {"download", "parse", "compare", "apply"}
     invited = Respondent.objects.count()
-    assert 500 < invited == night["stages"]["compare"]["rows"]
+    assert 150 < invited == night["stages"]["compare"]["rows"]
     assert verify(servers) == {"exact": 3, **RIGHT}
 
     servers.offer(1, [1, 2])

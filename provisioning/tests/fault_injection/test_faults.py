@@ -151,11 +151,11 @@ def test_a_folder_without_a_stack_is_refused(tmp_path):
         RunningStack(tmp_path)
 
 
-@pytest.mark.parametrize("option", ["--help", "--list"])
-def test_help_and_list_work_without_an_environment(bare_checkout, option):
-    done = run(bare_checkout, "faults", option)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "replies are cut off" in done.stdout or "usage:" in done.stdout
+def test_help_and_list_work_without_an_environment(bare_checkout):
+    for option, says in (("--help", "usage:"), ("--list", "replies are cut off")):
+        done = run(bare_checkout, "faults", option)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert says in done.stdout
     assert not (bare_checkout / ".venv").exists()
 
 

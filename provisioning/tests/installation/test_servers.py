@@ -12,7 +12,7 @@ import pytest
 from django.conf import settings
 
 from provisioning.commands import wait_until
-from provisioning.tests.conftest import environment
+from provisioning.tests.conftest import copied, environment, equipped
 from settings.tests.patience import patience
 
 pytestmark = pytest.mark.slow
@@ -53,6 +53,11 @@ def test_commits_are_flushed_and_roles_have_timeouts():
         assert asked(Path(settings.SERVERS), 6432, f"SHOW {setting}") == value, setting
 
 
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return equipped(copied(tmp_path_factory.mktemp("servers") / "a checkout"))
+
+
 # SIGINT ends commands in the same way; provisioning/tests/test_demo.py sends it.
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_no_server_outlives_the_command(checkout, number):
@@ -70,7 +75,8 @@ def test_no_server_outlives_the_command(checkout, number):
         process.send_signal(number)
         status = process.wait(timeout=patience(30))
 
-    wait_until(lambda: not at_work_in(folder), seconds=patience(10))
+    # Looking at every process takes a while.
+    wait_until(lambda: not at_work_in(folder), seconds=patience(10), pause=0.5)
     assert at_work_in(folder) == []
     if number == signal.SIGKILL:
         subprocess.run(["rm", "-r", folder], check=True)
