@@ -130,7 +130,7 @@ def save_at_once(saver: ControlledSaver) -> None:
 def save_out_of_order(saver: ControlledSaver) -> None:
     """Send the revisions of each page in random order."""
     random = Random(saver.source.seed)  # noqa: S311
-    for respondent in range(1, 401):
+    for respondent in range(1, 101):
         for revision in random.sample(range(1, 6), 5):
             saver.save(respondent, 1, revision)
 
