@@ -48,7 +48,8 @@ def fleet() -> Iterator[Path]:
     played(
         folder,
         "--tags=files",
-        "--forks=9",
+        # Not more: a password is read behind a lock, for which others give up.
+        "--forks=2",
         files_only=True,
         home=f"{folder}/{{{{ inventory_hostname }}}}",
         files_folder=f"{folder}/shared",
