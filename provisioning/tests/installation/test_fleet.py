@@ -48,8 +48,9 @@ def fleet() -> Iterator[Path]:
     played(
         folder,
         "--tags=files",
-        # Not more: a password is read behind a lock, for which others give up.
-        "--forks=2",
+        # One after another: reading a password fails if other hosts hold its lock
+        # for seven seconds.
+        "--forks=1",
         files_only=True,
         home=f"{folder}/{{{{ inventory_hostname }}}}",
         files_folder=f"{folder}/shared",
