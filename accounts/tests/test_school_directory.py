@@ -21,7 +21,7 @@ from accounts.school_directory import (
 )
 from accounts.tasks import refresh_school_words
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 
 
 def list_schools(*rows, **columns):
@@ -49,6 +49,7 @@ def near(latitude, longitude, limit=20):
 # Kept in step ---------------------------------------------------------------------
 
 
+@pytest.mark.sqlite
 def test_a_school_has_a_listing_as_long_as_it_exists(staff):
     listing = SchoolListing.objects.get(school=staff.lincoln)
     assert (listing.name, listing.district) == ("Lincoln", staff.riverside)
@@ -69,6 +70,7 @@ def test_a_school_has_a_listing_as_long_as_it_exists(staff):
     assert [listing.name for listing in SchoolListing.objects.all()] == ["César Chávez"]
 
 
+@pytest.mark.sqlite
 def test_schools_created_in_bulk_are_listed_with_their_address(staff):
     School.objects.bulk_create(
         [School(district=staff.riverside, code="new", name="New")]
@@ -80,6 +82,7 @@ def test_schools_created_in_bulk_are_listed_with_their_address(staff):
     assert listing.search == " new penaford nm 87001"
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize(
     "text",
     [
@@ -114,6 +117,7 @@ def test_a_listing_is_nowhere_or_on_the_earth(staff, latitude, longitude):
 # The nearest ------------------------------------------------------------------
 
 
+@pytest.mark.sqlite
 def test_the_nearest_schools_come_first():
     list_schools(("Here", 41.88, -87.63), ("Milwaukee", 43.04, -87.91))
     list_schools(("Evanston", 42.05, -87.69), "Nowhere")
@@ -127,11 +131,13 @@ def test_the_nearest_schools_come_first():
     assert near(41.88, -87.63, limit=2) == ["Here", "Evanston"]
 
 
+@pytest.mark.sqlite
 def test_a_degree_east_is_shorter_than_one_north():
     list_schools(("North", 61.0, 0.0), ("East", 60.0, 1.5))
     assert near(60, 0) == ["East", "North"]
 
 
+@pytest.mark.sqlite
 def test_distances_cross_the_date_line_and_the_poles():
     list_schools(("Fiji", -17.0, 179.9), ("Samoa", -17.0, -172.0))
     list_schools(("Over the pole", 89.5, 180.0), ("This side", 88.0, 0.0))
@@ -139,6 +145,7 @@ def test_distances_cross_the_date_line_and_the_poles():
     assert near(89.5, 0)[:2] == ["Over the pole", "This side"]
 
 
+@pytest.mark.sqlite
 def test_the_nearest_are_those_of_a_search_through_all():
     chance = random.Random(4)
     list_schools(
@@ -162,6 +169,7 @@ def test_the_nearest_are_those_of_a_search_through_all():
         assert near(latitude, longitude) == expected, (latitude, longitude)
 
 
+@pytest.mark.sqlite
 def test_no_schools_are_near_where_none_has_a_place():
     list_schools("Nowhere")
     assert nearest_schools(1, 1) == []
@@ -170,6 +178,7 @@ def test_no_schools_are_near_where_none_has_a_place():
 # By words ---------------------------------------------------------------------
 
 
+@pytest.mark.sqlite
 def test_schools_are_found_by_the_beginnings_of_words_in_any_order():
     list_schools("Lincoln High School", city="Springfield", postal_code="62701")
     list_schools("Washington High School", city="Lincoln", postal_code="68501")
@@ -182,6 +191,7 @@ def test_schools_are_found_by_the_beginnings_of_words_in_any_order():
     assert names(find_schools("coln")) == []
 
 
+@pytest.mark.sqlite
 def test_accents_case_and_punctuation_do_not_matter():
     list_schools("César Chávez Elementary", "O'Brien – St. Mary's")
     for text in ("cesar chavez", "CÉSAR CHÁVEZ", "cesar chavez", "chávez"):
@@ -190,6 +200,7 @@ def test_accents_case_and_punctuation_do_not_matter():
         assert names(find_schools(text)) == ["O'Brien – St. Mary's"]
 
 
+@pytest.mark.sqlite
 def test_names_that_begin_with_the_text_come_first_and_more_are_announced():
     list_schools("Zeta Oak", "Oak Hill", "Alpha Oak", "Oak Grove")
     found = find_schools("oak")
@@ -199,6 +210,7 @@ def test_names_that_begin_with_the_text_come_first_and_more_are_announced():
     assert (len(some.schools), some.more) == (3, True)
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize(
     "typed", ["linclon", "lincon", "lincooln", "linvoln", "mincoln", "licnoln high"]
 )
@@ -219,6 +231,7 @@ def test_two_errors_and_short_words_are_not_corrected(typed):
     assert names(find_schools(typed)) == []
 
 
+@pytest.mark.sqlite
 def test_a_school_is_found_before_the_words_were_refreshed():
     list_schools("Lincoln High School")
     refresh_words()
@@ -233,6 +246,7 @@ def test_the_more_frequent_word_is_suggested():
     assert find_schools("larks").corrected == "parks"
 
 
+@pytest.mark.sqlite
 def test_frequent_words_are_found_like_rare_ones(monkeypatch):
     monkeypatch.setattr(school_directory, "FREQUENT", 2)
     list_schools("Lincoln High School", "Carver High School", "Adams Middle School")
@@ -261,6 +275,7 @@ def test_any_other_text_is_only_a_text():
         assert names(find_schools(text)) == []
 
 
+@pytest.mark.sqlite
 def test_words_are_refreshed_with_the_schools():
     list_schools("Lincoln High", "Lincoln Middle")
     refresh_school_words()

@@ -18,7 +18,7 @@ from reports.tests.exports.test_formats import rows_of
 from survey.opt_outs.consents import await_consent, give_consent
 from survey.opt_outs.records import Request, opt_out, take_back
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 
 FORM = Request(date(2026, 9, 1), "parent")
 
@@ -37,6 +37,7 @@ def figures(administration, school):
     return rate.eligible, rate.started, rate.opted_out, rate.awaiting_consent
 
 
+@pytest.mark.sqlite
 def test_they_are_not_in_the_denominator(staff, students):
     people = invite(students, staff.lincoln, 20)
     await_consent([one.pk for one in people])
@@ -49,6 +50,7 @@ def test_they_are_not_in_the_denominator(staff, students):
     assert figures(students, staff.lincoln) == (12, 0, 1, 7)
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("schools", [1, 3])
 def test_each_school_has_its_number_for_the_same_statements(staff, students, schools):
     places = [staff.lincoln, staff.washington, staff.roosevelt][:schools]
@@ -88,6 +90,7 @@ def test_pages_and_files_have_the_number(client, staff, students):
         assert rows[0]["awaiting consent"] == "1", page
 
 
+@pytest.mark.sqlite
 def test_no_export_has_answers_without_consent(staff, enrol):
     administration = opened(published(FIRST, "3"), "fall", minimum_group=1)
     administration.requires_consent = True

@@ -17,7 +17,7 @@ from reports.rollup import roll_up
 from survey.models import CountedGroup, Respondent
 from survey.tests.rosters.roster_imports import run_import
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 
 HEADER = "district,school,role,grade,student ID,given name,family name"
 TEN = 10
@@ -100,6 +100,7 @@ def school_rate(administration):
 # Stories
 
 
+@pytest.mark.sqlite
 def test_one_persons_change_of_grade_does_not_count(client, staff, planned, roster):
     eighth = [one for one, grade in roster.grades.items() if grade == "8"]
     finish(planned, eighth[:12])
@@ -120,6 +121,7 @@ def test_one_persons_change_of_grade_does_not_count(client, staff, planned, rost
     assert "1 change of the roster not counted yet" in page
 
 
+@pytest.mark.sqlite
 def test_ten_changes_count_on_the_next_day(planned, roster):
     eighth = [one for one, grade in roster.grades.items() if grade == "8"]
     finish(planned, eighth[:12])
@@ -159,6 +161,7 @@ def test_a_wrong_grade_of_a_whole_school_is_corrected_at_once(planned, roster):
     assert grades(planned) == {"09": (71, 0)}
 
 
+@pytest.mark.sqlite
 def test_people_who_come_and_go_wait_too(planned, roster):
     roster.add("6", 9)
     [leaver] = [one for one, grade in roster.grades.items() if grade == "6"][:1]

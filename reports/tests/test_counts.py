@@ -24,7 +24,7 @@ from survey.open_codes.codes import create_open_code
 from survey.school_counts.changes import supply_count
 from survey.tests.open_codes.cast import open_to_parents
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 _numbers = count(1)
 
 
@@ -100,6 +100,7 @@ def rows_of(response) -> dict[str, dict[str, str]]:
 # Counting ---------------------------------------------------------------------
 
 
+@pytest.mark.sqlite
 def test_starts_without_an_answer_are_in_no_figure(staff, parents):
     begin(parents, staff.lincoln, 9, answered=6, finished=4)
     supply(parents, staff.lincoln, 50)
@@ -116,6 +117,7 @@ def test_starts_without_an_answer_are_in_no_figure(staff, parents):
     assert curves.count() == 3
 
 
+@pytest.mark.sqlite
 def test_starts_without_an_answer_set_no_time_of_the_last_start(staff, parents):
     early = timezone.now() - timedelta(hours=9)
     begin(parents, staff.lincoln, 1, answered=1, at=early)
@@ -124,6 +126,7 @@ def test_starts_without_an_answer_set_no_time_of_the_last_start(staff, parents):
     assert rate_of(parents, staff.lincoln).last_started_at == early
 
 
+@pytest.mark.sqlite
 def test_withdrawn_people_do_not_count(staff, parents):
     begin(parents, staff.lincoln, 3, finished=3)
     Respondent.objects.filter(pk=Respondent.objects.first().pk).update(
@@ -133,6 +136,7 @@ def test_withdrawn_people_do_not_count(staff, parents):
     assert rate_of(parents, staff.lincoln).finished == 2
 
 
+@pytest.mark.sqlite
 def test_all_administrations_are_counted_by_one_statement(
     staff, parents, django_assert_num_queries
 ):
@@ -174,6 +178,7 @@ def test_a_new_count_of_a_closed_administration_is_counted_soon(staff, parents):
 # Thresholds -------------------------------------------------------------------
 
 
+@pytest.mark.sqlite
 def test_parents_need_a_fifth_of_the_students_that_the_school_counted(staff, parents):
     supply(parents, staff.lincoln, 251)
     begin(parents, staff.lincoln, 50, finished=50)
@@ -184,6 +189,7 @@ def test_parents_need_a_fifth_of_the_students_that_the_school_counted(staff, par
     assert "1 more parent to reach 20 % of the 251 students" in visible_text(page)
 
 
+@pytest.mark.sqlite
 def test_families_are_the_rate_and_the_wave_knows_the_students(staff, parents):
     wave = Wave.objects.create(name="Spring")
     type(parents).objects.update(wave=wave)
@@ -288,6 +294,7 @@ def test_the_home_page_says_which_numbers_make_the_rate(staff, parents):
     assert "20 of 60 families finished." in home_words(staff.chen)
 
 
+@pytest.mark.sqlite
 def test_schools_without_a_count_can_be_found(staff, parents):
     supply(parents, staff.lincoln, 80)
     roll_up()
@@ -398,6 +405,7 @@ def test_a_larger_count_does_not_uncover_a_small_school(staff, parents):
     assert line.finished == 1
 
 
+@pytest.mark.sqlite
 def test_hours_of_few_people_wait_for_later_ones(staff, parents):
     supply(parents, staff.lincoln, 40)
     noon = timezone.now().replace(minute=0) - timedelta(days=1)

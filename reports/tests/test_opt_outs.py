@@ -18,7 +18,7 @@ from reports.tests.exports.test_formats import rows_of
 from survey.models import Respondent
 from survey.opt_outs.records import Request, opt_out, take_back
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 
 ASKED = Request(date(2026, 9, 1), "parent")
 
@@ -36,6 +36,7 @@ def figures(administration, school):
     return rate.eligible, rate.started, rate.finished, rate.opted_out
 
 
+@pytest.mark.sqlite
 def test_opted_out_people_are_not_in_the_denominator(staff, visible):
     people = invite(visible, staff.lincoln, 20, finished=10)
     roll_up()
@@ -49,6 +50,7 @@ def test_opted_out_people_are_not_in_the_denominator(staff, visible):
     assert figures(visible, staff.lincoln) == (19, 10, 10, 1)
 
 
+@pytest.mark.sqlite
 def test_one_opt_out_does_not_show_whether_the_person_had_finished(staff, students):
     people = invite(students, staff.lincoln, 20, grade="07", finished=10)
     roll_up()
@@ -57,6 +59,7 @@ def test_one_opt_out_does_not_show_whether_the_person_had_finished(staff, studen
     assert figures(students, staff.lincoln) == (20, 10, 10, 1)
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("schools", [1, 3])
 def test_each_school_has_its_number(staff, visible, schools):
     places = [staff.lincoln, staff.washington, staff.roosevelt][:schools]
@@ -87,6 +90,7 @@ def test_pages_and_files_have_the_number(client, staff, visible):
         assert rows[0]["opted out"] == "1", page
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("minimum_group", [1, 5])
 def test_no_export_has_their_answers(staff, enrol, minimum_group):
     administration = opened(published(FIRST, "3"), "fall", minimum_group=minimum_group)

@@ -19,7 +19,7 @@ from provisioning.suppression_attack.views import (
 from reports.models import GroupResults
 from reports.suppression.tables import GroupCounts, PlaceTree
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 
 ADAMS, BAKER, COOPER, DREW = range(2, 6)
 
@@ -94,6 +94,7 @@ def test_a_coordinator_recovers_a_school_only_without_protection(stored, coordin
             assert recovered >= 3
 
 
+@pytest.mark.sqlite
 def test_pages_show_what_was_decided(stored):
     assert stored.decision.groups[DREW].any()
     assert differences(stored) == 0

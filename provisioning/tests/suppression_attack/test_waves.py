@@ -15,7 +15,7 @@ from provisioning.suppression_attack.views import differences, staff_view
 from provisioning.suppression_attack.waves import WavesAttack
 from reports.suppression.tables import EVERYONE, GroupCounts, PlaceTree
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 
 LINCOLN = 2
 SIXTH, SEVENTH, EIGHTH = 1, 2, 3
@@ -88,6 +88,7 @@ def test_a_second_grade_that_is_not_hidden_again_tells_everything(first):
     assert (outcome.recovered, outcome.narrowed) == (0, 0)
 
 
+@pytest.mark.sqlite
 def test_pages_show_what_was_decided_of_both_waves(first):
     second = later(first, first.administration.published)
     assert differences(first) == differences(second) == 0

@@ -16,7 +16,7 @@ from reports.tests.exports.test_formats import rows_of
 from survey.definitions.corrections import publish_correction, use_correction
 from survey.models import Administration, PublishedSurvey
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 
 NOON = datetime(2027, 3, 1, 18, tzinfo=UTC)
 
@@ -49,6 +49,7 @@ def versions_by_age(export) -> dict[str, str]:
     return {row["age"]: row["survey_version"] for row in rows_of(export)}
 
 
+@pytest.mark.sqlite
 def test_rows_have_the_version_that_was_offered_at_the_start(
     staff, fall, spring, correction, enrol
 ):
@@ -73,6 +74,7 @@ def test_a_correction_can_be_taken_back(staff, fall, correction, enrol):
     assert versions_by_age(made(staff.state, fall)) == {"9": "1"}
 
 
+@pytest.mark.sqlite
 def test_the_version_is_known_to_the_second(staff, corrected_at_noon, enrol):
     second = timedelta(seconds=1)
     for age, started in (("9", NOON - second), ("10", NOON)):

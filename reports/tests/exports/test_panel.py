@@ -23,8 +23,6 @@ from reports.tests.exports.test_formats import content, rows_of
 from survey.files import path_of
 from survey.models import Administration, Denominator, RecordJoin, Role
 
-on_both_databases = [pytest.mark.django_db, pytest.mark.sqlite]
-
 
 def ids_by_age(export: Export) -> dict[str, str]:
     return {row["age"]: row["panel_id"] for row in rows_of(export)}
@@ -39,8 +37,9 @@ def people_by_ages(export: Export) -> list[str]:
 
 
 class TestPeople:
-    pytestmark = on_both_databases
+    pytestmark = pytest.mark.django_db
 
+    @pytest.mark.sqlite
     def test_a_person_has_one_id_in_both_waves(self, staff, waves, take_part):
         fall, spring = waves
         take_part(fall, staff.lincoln, "S1", 10)
@@ -78,6 +77,7 @@ class TestPeople:
         assert len({row["research_id"] for row in rows}) == 2
         assert "panel_id" not in rows[0] and "wave" not in rows[0]
 
+    @pytest.mark.sqlite
     def test_the_same_id_in_another_district_is_another_person(
         self, staff, waves, take_part
     ):
@@ -95,6 +95,7 @@ class TestPeople:
         take_part(spring, staff.lincoln, "S1", 11)
         assert people_by_ages(panel_of(staff.state, waves)) == ["10", "11"]
 
+    @pytest.mark.sqlite
     def test_people_without_an_id_are_not_joined(self, staff, waves, take_part):
         for number, one in enumerate(waves):
             take_part(one, staff.lincoln, "", 10 + number)
@@ -113,6 +114,7 @@ class TestPeople:
         export = panel_of(staff.state, waves)
         assert people_by_ages(export) == ["10 11", "12"]
 
+    @pytest.mark.sqlite
     def test_people_who_have_opted_out_are_not_in_the_file(
         self, staff, waves, take_part
     ):
@@ -159,7 +161,7 @@ class TestPeople:
 
 
 class TestJoinedRecords:
-    pytestmark = on_both_databases
+    pytestmark = pytest.mark.django_db
 
     @pytest.fixture
     def join(self, staff):
@@ -187,6 +189,7 @@ class TestJoinedRecords:
         join(spring, kept, "OLD")
         return [fall, spring, kept, withdrawn]
 
+    @pytest.mark.sqlite
     def test_an_id_of_a_joined_record_is_the_same_person(self, staff, waves, joined):
         assert people_by_ages(panel_of(staff.state, waves)) == ["10 11", "12"]
 
@@ -212,6 +215,7 @@ class TestJoinedRecords:
         join(third, kept, "OLD")
         assert people_by_ages(panel_of(staff.state, waves)) == ["10 11"]
 
+    @pytest.mark.sqlite
     def test_two_records_of_a_person_in_one_wave_stay_apart(
         self, staff, waves, joined, take_part
     ):
@@ -221,6 +225,7 @@ class TestJoinedRecords:
         assert sorted(" ".join(found).split()) == ["10", "11", "12", "20"]
         assert "10 20" not in found and "10 11 20" not in found
 
+    @pytest.mark.sqlite
     def test_chains_of_joined_ids_lead_to_one(self, staff, waves, take_part, join):
         fall, spring = waves
         one = take_part(fall, staff.lincoln, "B", 10)

@@ -9,10 +9,11 @@ import pytest
 from reports.tests.exports.conftest import FIRST, made, opened, panel_of, published
 from reports.tests.exports.test_formats import rows_of
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 DONE = {"completed_at": datetime(2027, 3, 1, 15, tzinfo=UTC)}
 
 
+@pytest.mark.sqlite
 def test_the_response_language_follows_the_language_of_the_roster(staff, fall, enrol):
     enrol(fall, staff.lincoln, language="es", response_language="en", **DONE)
     # Reopened: the column is not emptied, and shows nothing until the next finish.
@@ -24,6 +25,7 @@ def test_the_response_language_follows_the_language_of_the_roster(staff, fall, e
     assert names[names.index("language") + 1] == "response_language"
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize(("rare", "shown"), [("en", "en"), ("so", "*")])
 def test_a_rare_response_language_is_left_out(staff, enrol, rare, shown):
     found = opened(published(FIRST, "3"), "protected", minimum_group=5)

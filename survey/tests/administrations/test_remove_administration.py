@@ -72,7 +72,7 @@ from survey.tests.conftest import Browser, code_of, enrol
 from survey.tests.open_codes.cast import begin, form_of, open_code, open_to_parents
 from survey.tests.taking.test_storage_races import elsewhere, save
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 needs_postgresql = pytest.mark.skipif(
     connection.vendor != "postgresql", reason="SQLite has one writer, no partitions"
 )
@@ -196,6 +196,7 @@ def tables_with_rows(names: set[str]) -> set[str]:
     }
 
 
+@pytest.mark.sqlite
 def test_it_is_removed_with_all_that_is_about_it_alone(
     administration, staff, django_capture_on_commit_callbacks
 ):
@@ -224,6 +225,7 @@ def test_it_is_removed_with_all_that_is_about_it_alone(
     assert entry.before == {"title": title, "respondents": 2}
 
 
+@pytest.mark.sqlite
 def test_another_administration_keeps_everything(administration, staff):
     maya = enrol(administration, staff.lincoln, issue=3)
     other = open_administration(
@@ -254,6 +256,7 @@ def test_a_code_of_a_removed_administration_is_unknown(administration, browser, 
     assert refused.value.key == "code_wrong"
 
 
+@pytest.mark.sqlite
 def test_an_open_code_of_a_removed_administration_is_unknown(parents, code, browser):
     typed = open_code_text(code)
     form = form_of(browser, code)
@@ -267,6 +270,7 @@ def test_an_open_code_of_a_removed_administration_is_unknown(parents, code, brow
     assert not Respondent.objects.exists()
 
 
+@pytest.mark.sqlite
 def test_it_stays_once_somebody_has_started(administration, maya, noor):
     log_in_respondent(code_of(maya))
     with pytest.raises(ChangeBlocked, match="People have started"):
@@ -275,12 +279,14 @@ def test_it_stays_once_somebody_has_started(administration, maya, noor):
     assert not AuditEntry.objects.exists()
 
 
+@pytest.mark.sqlite
 def test_it_stays_once_somebody_has_begun_with_an_open_code(parents, code):
     begin(Browser(), code)
     with pytest.raises(ChangeBlocked, match="People have started"):
         remove(parents)
 
 
+@pytest.mark.sqlite
 def test_answers_without_a_start_keep_it(administration, maya):
     """A start can be lost with a server; the tab sends the answers again."""
     assert save(maya, "kept", 7).outcome is Outcome.SAVED

@@ -708,6 +708,7 @@ def test_a_worker_killed_while_issuing_codes_changes_none(
     assert log_in_respondent(code_of(maya)).respondent_id == maya.pk
 
 
+@pytest.mark.sqlite
 def test_a_code_that_belongs_to_another_person_is_skipped(
     administration, staff, maya, layla, monkeypatch
 ):

@@ -25,7 +25,7 @@ from survey.tests.people import invite
 from survey.tests.rosters.roster_console import ConsoleClient
 from survey.tests.rosters.roster_imports import run_import
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 
 HEADER = "district,school,student ID,given name,family name,grade"
 OLD = "riverside,lincoln,00123,Maya,Lopez,7"
@@ -105,6 +105,7 @@ def is_withdrawn(respondent):
     return respondent.withdrawn_at is not None
 
 
+@pytest.mark.sqlite
 def test_two_records_become_one_and_rosters_find_it_by_either_id(twice, roster, join):
     maya, other, ali = person("00123"), person("A-77"), person("00124")
     assert answer(maya) is Outcome.SAVED
@@ -154,6 +155,7 @@ def test_with_its_id_a_roster_would_bring_the_other_record_back(
     assert not is_withdrawn(other)
 
 
+@pytest.mark.sqlite
 def test_a_person_who_is_gone_under_both_ids_is_withdrawn(twice, roster, join):
     maya = person("00123")
     join(maya, person("A-77"))
@@ -164,6 +166,7 @@ def test_a_person_who_is_gone_under_both_ids_is_withdrawn(twice, roster, join):
     assert not is_withdrawn(maya)
 
 
+@pytest.mark.sqlite
 def test_the_row_with_the_persons_own_id_wins(twice, roster, join):
     maya = person("00123")
     join(maya, person("A-77"))
@@ -175,6 +178,7 @@ def test_the_row_with_the_persons_own_id_wins(twice, roster, join):
         assert maya.grade == "07"
 
 
+@pytest.mark.sqlite
 def test_three_records_become_one(twice, roster, join):
     roster(OLD, NEW, OLD.replace("00123", "Maya Lopez"))
     maya, ali = person("Maya Lopez"), person("00124")
@@ -189,6 +193,7 @@ def test_three_records_become_one(twice, roster, join):
     assert maya.grade == "08"
 
 
+@pytest.mark.sqlite
 def test_a_previous_id_may_be_that_of_a_joined_record(twice, roster, join):
     maya = person("00123")
     join(maya, person("A-77"))
@@ -237,6 +242,7 @@ def test_a_school_learns_nothing_about_a_person_of_another_one(
     assert list(Respondent.objects.order_by("pk").values()) == before
 
 
+@pytest.mark.sqlite
 def test_answers_of_both_records_are_not_mixed(twice, join):
     maya, other = person("00123"), person("A-77")
     answer(maya, "of the old ID")
@@ -250,6 +256,7 @@ def test_answers_of_both_records_are_not_mixed(twice, join):
     assert answers() == {maya.pk: "of the old ID", other.pk: "of the new ID"}
 
 
+@pytest.mark.sqlite
 def test_answers_count_even_if_the_start_was_lost(twice, join):
     """A server can lose the start, while its tab sends the answers again."""
     maya, other = person("00123"), person("A-77")
@@ -258,6 +265,7 @@ def test_answers_count_even_if_the_start_was_lost(twice, join):
     assert join(other, maya).kept == maya
 
 
+@pytest.mark.sqlite
 def test_a_withdrawn_record_that_was_started_comes_back(twice, roster, join):
     maya, other = person("00123"), person("A-77")
     answer(maya)
@@ -313,6 +321,7 @@ def test_the_audit_log_tells_who_joined_records_without_names(twice, join, staff
     assert "Lopez" not in written and "A-77" not in written
 
 
+@pytest.mark.sqlite
 def test_undoing_an_earlier_roster_leaves_both_records_alone(
     administration, staff, join, monkeypatch, django_capture_on_commit_callbacks
 ):
@@ -341,6 +350,7 @@ def test_otherwise_undoing_would_delete_the_person(
     assert invited() == {}
 
 
+@pytest.mark.sqlite
 def test_an_alias_follows_its_district_into_another_one(
     twice, join, merge, staff, copy, administration, roster
 ):

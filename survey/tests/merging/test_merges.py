@@ -38,7 +38,7 @@ from survey.taking.login import LoginRefused, log_in_respondent
 from survey.taking.storage import AnswerRow, Outcome, save_page
 from survey.tests.rosters.roster_imports import run_import
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 
 HEADER = "district,school,student ID,given name,grade"
 
@@ -85,6 +85,7 @@ def twice(administration, staff, copy, lincoln_copy):
     assert Respondent.objects.count() == 5
 
 
+@pytest.mark.sqlite
 def test_two_districts_become_one(twice, merge, staff, copy, administration):
     maya = person("00123", copy)
     answer(maya, "by the code of the copy")
@@ -112,6 +113,7 @@ def test_two_districts_become_one(twice, merge, staff, copy, administration):
         assert log_in_respondent(code_of(respondent)).respondent_id == respondent.pk
 
 
+@pytest.mark.sqlite
 def test_the_other_code_of_a_person_is_refused(twice, merge, staff, copy):
     maya, other = person("00123", copy), person("00123", staff.riverside)
     answer(maya, "mine")
@@ -122,6 +124,7 @@ def test_the_other_code_of_a_person_is_refused(twice, merge, staff, copy):
     assert log_in_respondent(code_of(maya)).respondent_id == maya.pk
 
 
+@pytest.mark.sqlite
 def test_answers_of_both_records_are_not_mixed(twice, merge, staff, copy):
     maya, other = person("00123", copy), person("00123", staff.riverside)
     answer(maya, "of the copy")
@@ -173,6 +176,7 @@ def test_whoever_starts_after_the_dry_run_keeps_the_answers(twice, merge, staff,
     assert answers() == {maya.pk: "after the dry run"}
 
 
+@pytest.mark.sqlite
 def test_answers_of_a_withdrawn_record_win(twice, merge, staff, copy):
     maya, other = person("00123", copy), person("00123", staff.riverside)
     answer(maya, "before I was withdrawn")
@@ -201,6 +205,7 @@ def test_the_dry_run_changes_nothing(twice, staff, copy):
     )
 
 
+@pytest.mark.sqlite
 def test_the_next_roster_finds_the_places_by_their_old_codes(
     twice, merge, staff, copy, administration
 ):
@@ -237,6 +242,7 @@ def test_schools_that_only_the_copy_has_move(twice, merge, staff, copy):
     assert merged.report["moved_schools"] == 1
 
 
+@pytest.mark.sqlite
 def test_two_schools_of_a_district_become_one(administration, staff, merge):
     copy = School.objects.create(
         district=staff.riverside, code="LINC", name="Lincoln School"
@@ -258,6 +264,7 @@ def test_two_schools_of_a_district_become_one(administration, staff, merge):
     assert not School.objects.filter(code="LINC").exists()
 
 
+@pytest.mark.sqlite
 def test_everything_else_follows(administration, staff, merge, copy, lincoln_copy):
     enrol(administration, "0017,0042,00123,Maya,7")
     enrol(administration, "0017,0042,00123,Maya,8")
@@ -310,6 +317,7 @@ def test_an_open_code_goes_on(administration, staff, merge):
     assert (code.school, code.revoked_at) == (staff.lincoln, None)
 
 
+@pytest.mark.sqlite
 def test_a_person_who_starts_with_an_open_code_meanwhile_moves_too(
     administration, staff, merge, monkeypatch
 ):
@@ -340,6 +348,7 @@ def test_different_schools_with_one_code_are_not_merged(staff, merge, copy):
     assert copy.schools.count() == 1
 
 
+@pytest.mark.sqlite
 def test_an_interrupted_merge_goes_on(
     twice, merge, staff, copy, administration, monkeypatch
 ):

@@ -19,9 +19,10 @@ from survey.tests.message_platforms.cast import (
     write_hashes,
 )
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 
 
+@pytest.mark.sqlite
 def test_a_platform_learns_what_to_write_to_a_person(braze, maya):
     reply = braze.ask(maya)
     assert reply.status_code == 200
@@ -36,12 +37,14 @@ def test_a_platform_learns_what_to_write_to_a_person(braze, maya):
     assert reply["Content-Type"] == "application/json"
 
 
+@pytest.mark.sqlite
 def test_people_without_a_language_get_the_first_one_of_the_survey(braze, maya):
     maya.language = ""
     maya.save(update_fields=["language"])
     assert braze.ask(maya).json()["language"] == "en"
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("is_written", [True, False])
 def test_nothing_is_sent_to_people_who_were_withdrawn(braze, maya, is_written):
     maya.withdrawn_at = timezone.now()
@@ -51,6 +54,7 @@ def test_nothing_is_sent_to_people_who_were_withdrawn(braze, maya, is_written):
     assert braze.ask(maya).json()["send"] is False
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("is_written", [True, False])
 @pytest.mark.parametrize(
     "reason, sends",
@@ -65,6 +69,7 @@ def test_nothing_is_sent_to_people_who_opted_out(
     assert braze.ask(maya).json()["send"] is sends
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize(
     "opens, closes, days_left", [(-9, -1, 0), (2, 9, 9), (-1, 0.5, 1)]
 )
@@ -78,6 +83,7 @@ def test_nothing_is_sent_outside_the_window(braze, maya, opens, closes, days_lef
     assert reply["days_left"] == days_left
 
 
+@pytest.mark.sqlite
 def test_a_name_is_there_only_if_the_administration_allows_it(braze, maya):
     assert "Maya" not in braze.ask(maya).content.decode()
     Administration.objects.update(messages_have_names=True)
@@ -99,6 +105,7 @@ def test_the_same_refusal_for_each_wrong_key(braze, lakeshore, maya):
     assert len({reply.content for reply in replies}) == 1
 
 
+@pytest.mark.sqlite
 def test_the_same_refusal_for_each_person_that_a_platform_does_not_have(
     braze, lakeshore, maya, noor
 ):
@@ -121,6 +128,7 @@ def test_the_same_refusal_for_each_person_that_a_platform_does_not_have(
     assert lakeshore.ask(noor).status_code == 200
 
 
+@pytest.mark.sqlite
 def test_a_person_who_moved_away_is_unknown(braze, maya, roosevelt):
     assert braze.ask(maya).status_code == 200
     maya.school = roosevelt

@@ -27,7 +27,7 @@ from survey.open_codes.lookup import forget_open_codes
 from survey.tests.conftest import FIRST_PAGE, Browser
 from survey.tests.open_codes.cast import begin, open_code, open_to_parents
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
@@ -73,6 +73,7 @@ def fill(code, *, starts: int, answered: int = 0) -> list[Browser]:
     return browsers
 
 
+@pytest.mark.sqlite
 def test_a_coordinator_creates_a_limited_code_and_watches_it_fill(
     client, staff, parents
 ):
@@ -255,6 +256,7 @@ def test_a_school_has_not_more_codes_than_can_be_told_apart(
     assert create(client, parents).status_code == 302
 
 
+@pytest.mark.sqlite
 def test_small_numbers_are_hidden_from_coordinators(client, staff, parents, code):
     few = open_code(parents, staff.lincoln, label="Few")
     fill(code, starts=SMALLEST_GROUP, answered=SMALLEST_GROUP)
@@ -276,6 +278,7 @@ def test_small_numbers_are_hidden_from_coordinators(client, staff, parents, code
     assert "With answers 1" in text_of(client.get(url_of(few)))
 
 
+@pytest.mark.sqlite
 def test_administrators_see_empty_starts_and_bursts(client, staff, code):
     fill(code, starts=3, answered=1)
     log_in(client, staff.dana)
@@ -292,6 +295,7 @@ def test_administrators_see_empty_starts_and_bursts(client, staff, code):
     assert "bursts" not in shown and "Empty starts" not in shown
 
 
+@pytest.mark.sqlite
 def test_six_starts_in_a_day_are_no_burst(client, staff, code):
     tablet = Browser()
     for hours in range(6):

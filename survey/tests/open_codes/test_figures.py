@@ -18,7 +18,7 @@ from survey.open_codes.codes import revoke_open_code
 from survey.tests.conftest import FIRST_PAGE, Browser, enrol
 from survey.tests.open_codes.cast import begin
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture

@@ -26,9 +26,10 @@ from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, Browser, enrol
 from survey.tests.open_codes.cast import begin, form_of, open_code
 from survey.tests.taking.test_budgets import cost
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 
 
+@pytest.mark.sqlite
 def test_a_parent_begins_answers_and_finishes(browser, code, lincoln):
     page = browser.get("/open/")
     assert page.status_code == 200
@@ -152,6 +153,7 @@ if connection.vendor == "postgresql":
         assert marks() != before
 
 
+@pytest.mark.sqlite
 def test_sending_the_form_twice_makes_one_respondent(browser, code):
     form = form_of(browser, code)
     first = browser.post("/open/begin/", form)
@@ -169,6 +171,7 @@ def test_a_new_page_begins_for_another_child(browser, code):
     assert len(set(Respondent.objects.values_list("code_digest", flat=True))) == 2
 
 
+@pytest.mark.sqlite
 def test_a_form_that_was_used_before_shows_the_page_again(browser, code):
     """The next person at a shared computer may go back to it."""
     form = form_of(browser, code)
@@ -185,6 +188,7 @@ def test_a_form_that_was_used_before_shows_the_page_again(browser, code):
     assert Respondent.objects.count() == 2
 
 
+@pytest.mark.sqlite
 def test_a_form_that_began_a_finished_survey_does_not_open_it(browser, code):
     form = form_of(browser, code)
     browser.post("/open/begin/", form)
@@ -258,6 +262,7 @@ def test_the_language_of_a_code_wins_over_the_browsers(browser, parents, lincoln
     assert page.context["survey_language"] == "es"
 
 
+@pytest.mark.sqlite
 def test_declining_is_counted_once_and_stores_nothing_else(browser, code, monkeypatch):
     form = form_of(browser, code)
     with cost(monkeypatch) as spent:
@@ -272,6 +277,7 @@ def test_declining_is_counted_once_and_stores_nothing_else(browser, code, monkey
     assert not DeviceLogin.objects.exists()
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -297,6 +303,7 @@ def test_a_code_begins_only_in_its_window(browser, code, model, change, words):
     assert not Respondent.objects.exists()
 
 
+@pytest.mark.sqlite
 def test_a_revoked_code_begins_nothing_at_once(browser, code):
     form = form_of(browser, code)
     revoke_open_code(code=code, by="a test")
@@ -326,6 +333,7 @@ def test_a_replaced_code_begins_nothing_and_the_new_one_does(browser, code):
     assert Respondent.objects.get().open_code == code
 
 
+@pytest.mark.sqlite
 def test_people_who_have_begun_go_on_after_their_code_was_revoked(browser, code):
     begin(browser, code)
     revoke_open_code(code=code, by="a test")
@@ -333,6 +341,7 @@ def test_people_who_have_begun_go_on_after_their_code_was_revoked(browser, code)
     assert browser.save(1, FIRST_PAGE, base).status_code == 200
 
 
+@pytest.mark.sqlite
 def test_a_device_begins_only_so_often_in_an_hour(browser, code, monkeypatch):
     monkeypatch.setattr(starts, "MOST_PER_DEVICE_AND_HOUR", 2)
     replies = [begin(browser, code) for _ in range(3)]
@@ -369,6 +378,7 @@ def test_beginning_replaces_the_session_of_the_person_before(
     assert browser.session["taking"]["respondent_id"] != maya.pk
 
 
+@pytest.mark.sqlite
 def test_a_limited_code_admits_as_many_as_it_has_seats(parents, lincoln, monkeypatch):
     code = open_code(parents, lincoln, limit=2)
     assert OpenCodeSeat.objects.filter(open_code=code).count() == 2
@@ -385,6 +395,7 @@ def test_a_limited_code_admits_as_many_as_it_has_seats(parents, lincoln, monkeyp
     assert OpenCodeSeat.objects.filter(respondent=None).count() == 0
 
 
+@pytest.mark.sqlite
 def test_a_form_that_is_sent_twice_takes_one_seat(browser, parents, lincoln):
     code = open_code(parents, lincoln, limit=2)
     form = form_of(browser, code)

@@ -25,7 +25,7 @@ from survey.tests.people import invite
 from survey.tests.rosters.roster_console import ConsoleClient, person
 from survey.tests.rosters.roster_imports import run_import
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 
 
 def may_log_in(one) -> bool:
@@ -46,6 +46,7 @@ def keep(administration, staff):
     return run
 
 
+@pytest.mark.sqlite
 def test_a_later_roster_opts_out_the_people_of_a_list(
     administration, staff, keep, roster
 ):
@@ -90,6 +91,7 @@ def test_no_other_district_is_touched(administration, staff, keep, roster):
     assert may_log_in(person("00123"))
 
 
+@pytest.mark.sqlite
 def test_a_school_opts_out_its_own_people_only(administration, staff, keep, roster):
     keep("00123", by=staff.chen, school=staff.lincoln)
     roster(MAYA.replace("lincoln", "washington"))
@@ -106,6 +108,7 @@ def test_a_pupil_who_is_moved_by_hand_is_opted_out(administration, staff, keep):
     assert not may_log_in(maya)
 
 
+@pytest.mark.sqlite
 def test_a_person_who_is_added_by_hand_is_opted_out(administration, staff, keep):
     keep("00123")
     maya = add_person(
@@ -167,6 +170,7 @@ def test_a_list_is_refused_while_an_import_has_the_lock(administration, keep):
     assert not ListedId.objects.exists()
 
 
+@pytest.mark.sqlite
 def test_an_opt_out_that_is_taken_back_does_not_come_again(
     administration, staff, keep, roster
 ):
@@ -191,6 +195,7 @@ def test_an_undone_roster_leaves_nobody_uninvited_who_refused(
     assert may_log_in(person("00124"))
 
 
+@pytest.mark.sqlite
 def test_a_roster_that_gives_a_listed_id_opts_out(administration, keep):
     run_import(administration, HEADER, MAYA)
     keep("A-77")
@@ -201,6 +206,7 @@ def test_a_roster_that_gives_a_listed_id_opts_out(administration, keep):
     assert not may_log_in(person("A-77"))
 
 
+@pytest.mark.sqlite
 def test_ids_are_kept_once_for_each_place(staff, keep):
     keep("1")
     keep("1")

@@ -22,7 +22,7 @@ from survey.tests.people import invite
 from survey.tests.rosters.roster_console import ConsoleClient, person
 from survey.tests.rosters.roster_imports import run_import
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
@@ -45,6 +45,7 @@ def may_log_in(one) -> bool:
         return False
 
 
+@pytest.mark.sqlite
 def test_a_name_is_corrected_until_the_next_roster(administration, staff, maya):
     changes = {"family_name": "López", "grade": "08", "given_name": "Maya"}
     assert correct_person(maya, changes, by=staff.chen) == ["family_name", "grade"]
@@ -71,6 +72,7 @@ def test_the_same_values_change_nothing(staff, maya):
     assert not CountedGroup.objects.exists()
 
 
+@pytest.mark.sqlite
 def test_a_person_who_is_answering_moves_with_the_answers(staff, maya):
     child = Browser().log_in(maya)
     base = child.bootstrap()["revision"]
@@ -87,6 +89,7 @@ def test_a_person_who_is_answering_moves_with_the_answers(staff, maya):
     )
 
 
+@pytest.mark.sqlite
 def test_a_withdrawn_person_is_brought_back_by_hand_or_by_a_roster(
     administration, staff, maya
 ):
@@ -121,6 +124,7 @@ def test_nobody_is_brought_back_who_has_opted_out_or_was_joined(staff, maya):
         bring_back_person(other, by=staff.chen)
 
 
+@pytest.mark.sqlite
 def test_a_roster_that_is_undone_keeps_a_correction(
     administration, staff, django_capture_on_commit_callbacks
 ):
@@ -143,6 +147,7 @@ def test_corrections_take_few_statements(staff, maya, django_assert_num_queries)
         correct_person(maya, {"grade": "08", "family_name": "López"}, by=staff.chen)
 
 
+@pytest.mark.sqlite
 def test_a_finished_survey_is_reopened_and_finished_again(staff, maya):
     child = Browser().log_in(maya)
     base = child.bootstrap()["revision"]

@@ -26,7 +26,7 @@ from survey.reminders import claims, schedules, sending, suppression
 from survey.reminders.delivery import Mailer
 from survey.tests.people import invite
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 
 REMINDER = {"step__kind": "reminder"}
 
@@ -70,6 +70,7 @@ def states() -> dict[str, str]:
     return {address.partition("@")[0]: state for address, state in rows}
 
 
+@pytest.mark.sqlite
 def test_people_are_invited_once_each_in_their_language(confirmed, people, send):
     job = send(confirmed)
     assert (job.state, job.done) == (Job.State.DONE, 3)
@@ -100,6 +101,7 @@ def test_a_person_added_later_is_invited_then(confirmed, people, send, staff):
     assert EmailDelivery.objects.count() == 4
 
 
+@pytest.mark.sqlite
 def test_reminders_go_to_those_who_have_not_finished(confirmed, people, send):
     send(confirmed)
     recipients()
@@ -114,6 +116,7 @@ def test_reminders_go_to_those_who_have_not_finished(confirmed, people, send):
     assert recipients() == []
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("leave", [finish, withdraw, opt_out])
 @pytest.mark.parametrize("kind", ["invitation", "reminder"])
 def test_everything_is_cancelled_for_people_who_leave(
@@ -128,6 +131,7 @@ def test_everything_is_cancelled_for_people_who_leave(
     assert recipients() == ["maya", "noor"]
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("leave", [finish, withdraw, opt_out])
 def test_the_statement_that_claims_checks_again(
     confirmed, people, send, leave, monkeypatch
@@ -178,6 +182,7 @@ def test_opting_out_survives_the_next_roster(
     assert not EmailDelivery.objects.filter(respondent=again).exists()
 
 
+@pytest.mark.sqlite
 def test_the_thanks_do_not_tell_who_has_finished(confirmed, people, send):
     send(confirmed)
     recipients()
@@ -195,6 +200,7 @@ def test_the_thanks_do_not_tell_who_has_finished(confirmed, people, send):
     assert recipients() == []
 
 
+@pytest.mark.sqlite
 def test_nobody_gets_two_emails_on_one_day(plan, people, send, staff):
     schedule = plan(reminder_days=[1, 2], thanks=True)
     schedules.confirm(schedule=schedule, by=staff.state)
@@ -212,6 +218,7 @@ def test_nobody_gets_two_emails_on_one_day(plan, people, send, staff):
     assert EmailDelivery.objects.filter(step__days=2).count() == 3
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize(
     "change",
     [
@@ -378,6 +385,7 @@ def claimed_by_a_dead_worker(schedule, person) -> EmailDelivery:
     )
 
 
+@pytest.mark.sqlite
 def test_what_a_dead_worker_was_sending_is_sent_again_and_counted(
     confirmed, people, send
 ):
@@ -389,6 +397,7 @@ def test_what_a_dead_worker_was_sending_is_sent_again_and_counted(
     assert EmailDelivery.objects.filter(repeated=True).count() == 1
 
 
+@pytest.mark.sqlite
 def test_what_a_living_worker_is_sending_is_left_to_it(confirmed, people, send):
     row = claimed_by_a_dead_worker(confirmed, people[0])
     row.job_id = Job.objects.create(

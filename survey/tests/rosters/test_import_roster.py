@@ -24,10 +24,8 @@ from survey.tests.rosters.roster_imports import (
     run_import,
 )
 
-# Staging has SQL of its own for SQLite.
-pytestmark = pytest.mark.sqlite
 
-
+@pytest.mark.sqlite
 def test_a_roster_is_imported(administration, lincoln):
     report = run_import(administration, HEADER, MAYA, ALI, NOOR)
 
@@ -65,12 +63,14 @@ def test_a_districts_code_and_name_mean_the_same_district(administration):
     assert counts(report) == (0, 0, 1, 1)
 
 
+@pytest.mark.sqlite
 def test_an_imported_person_can_log_in(administration, browser):
     run_import(administration, HEADER, MAYA)
     browser.log_in(Respondent.objects.get())
     assert browser.bootstrap()["language"] == "es"
 
 
+@pytest.mark.sqlite
 def test_the_same_roster_again_changes_nothing(administration):
     run_import(administration, HEADER, MAYA, ALI, NOOR)
     before = all_rows()
@@ -81,6 +81,7 @@ def test_the_same_roster_again_changes_nothing(administration):
     assert all_rows() == before
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -120,6 +121,7 @@ def test_changed_people_keep_respondent_code_and_answers(administration, old, ne
     assert counts(run_import(administration, HEADER, changed, ALI)) == (0, 0, 2, 0)
 
 
+@pytest.mark.sqlite
 def test_columns_missing_from_the_file_are_not_changed(administration):
     run_import(administration, HEADER, MAYA)
     before = all_rows()
@@ -132,6 +134,7 @@ def test_columns_missing_from_the_file_are_not_changed(administration):
     assert all_rows() == before
 
 
+@pytest.mark.sqlite
 def test_missing_people_are_not_withdrawn_by_default(administration):
     run_import(administration, HEADER, MAYA, ALI)
     report = run_import(administration, HEADER, ALI)
@@ -139,6 +142,7 @@ def test_missing_people_are_not_withdrawn_by_default(administration):
     assert Respondent.objects.filter(withdrawn_at=None).count() == 2
 
 
+@pytest.mark.sqlite
 def test_the_same_person_in_two_administrations_has_two_codes(administration):
     other = Administration.objects.create(
         name="again",
@@ -152,6 +156,7 @@ def test_the_same_person_in_two_administrations_has_two_codes(administration):
     assert len({code_of(one) for one in Respondent.objects.all()}) == 2
 
 
+@pytest.mark.sqlite
 def test_existing_respondents_keep_their_codes(administration, maya):
     before = bytes(maya.code_digest)
     run_import(administration, HEADER, MAYA)
@@ -174,6 +179,7 @@ def test_nothing_is_imported_without_an_access_code_key(administration, settings
         run_import(administration, HEADER, MAYA)
 
 
+@pytest.mark.sqlite
 def test_colliding_access_codes_are_replaced(administration, monkeypatch):
     real = access_codes.code_for
 
@@ -189,6 +195,7 @@ def test_colliding_access_codes_are_replaced(administration, monkeypatch):
         assert bytes(respondent.code_digest) == digest_for(code_of(respondent), 2)
 
 
+@pytest.mark.sqlite
 def test_primary_keys_do_not_collide_with_other_inserts(administration, lincoln):
     run_import(administration, HEADER, MAYA, ALI)
     later = enrol(administration, lincoln)
@@ -214,6 +221,7 @@ def test_the_number_of_statements_does_not_grow_with_the_roster(
     assert statements[2] - statements[1] < 20
 
 
+@pytest.mark.sqlite
 def test_the_result_does_not_depend_on_batch_sizes(administration, monkeypatch):
     monkeypatch.setattr(diff, "BATCH", 3)
     monkeypatch.setattr(apply, "ADD_AT_ONCE", 3)

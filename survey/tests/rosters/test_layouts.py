@@ -59,7 +59,6 @@ def questions(content: str, **options):
 
 
 @pytest.mark.django_db
-@pytest.mark.sqlite
 @pytest.mark.parametrize("is_coordinator", [True, False], ids=["school", "district"])
 @pytest.mark.parametrize("path", STUDENT_FILES, ids=lambda path: path.stem)
 def test_a_file_of_each_system_gives_the_same_people(

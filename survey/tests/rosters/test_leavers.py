@@ -13,7 +13,7 @@ from survey.rosters.scope import RosterScope
 from survey.tests.rosters.roster_imports import run_import
 
 HEADER = "school,student id,given name,status"
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
@@ -36,6 +36,7 @@ def invited():
     )
 
 
+@pytest.mark.sqlite
 def test_people_who_have_left_are_not_invited(apply):
     report = apply(
         "lincoln,1,Maya,active", "lincoln,2,Ali,tobedeleted", "lincoln,3,Zoe,inactive"
@@ -53,6 +54,7 @@ def test_leavers_would_be_invited_if_the_status_was_ignored(apply, monkeypatch):
     assert invited() == {"1", "2"}
 
 
+@pytest.mark.sqlite
 def test_people_who_were_invited_are_withdrawn_by_a_file_of_changes(apply):
     apply("lincoln,1,Maya,active", "lincoln,2,Ali,", "lincoln,3,Zoe,")
     report = apply("lincoln,2,Ali,withdrawn")
@@ -64,6 +66,7 @@ def test_people_who_were_invited_are_withdrawn_by_a_file_of_changes(apply):
     assert (again.withdrawn, again.left) == (0, 1)
 
 
+@pytest.mark.sqlite
 def test_they_count_once_in_a_complete_file(apply):
     apply("lincoln,1,Maya,active", "lincoln,2,Ali,", "lincoln,3,Zoe,")
     report = apply(
@@ -73,6 +76,7 @@ def test_they_count_once_in_a_complete_file(apply):
     assert (report.withdrawn, report.left_withdrawn) == (2, 1)
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("other", ["active", "on leave"])
 def test_another_row_of_the_person_wins(apply, other):
     """An active one, and one that is rejected."""
@@ -85,6 +89,7 @@ def test_another_row_of_the_person_wins(apply, other):
     assert (report.left, report.left_withdrawn) == (int(other != "active"), 0)
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("is_first", [True, False])
 def test_a_new_id_wins_over_the_old_one_that_has_left(apply, is_first):
     """Systems that give somebody a new ID mark the old one as left."""
@@ -116,6 +121,7 @@ def test_an_active_row_wins_however_the_rows_spell_the_district(apply, lincoln):
     assert invited() == {"1"}
 
 
+@pytest.mark.sqlite
 def test_somebody_who_has_moved_to_another_school_stays(apply, lincoln):
     School.objects.create(district=lincoln.district, code="washington", name="W")
     apply("lincoln,1,Maya,", "washington,2,Ali,")

@@ -18,9 +18,6 @@ from survey.tests.rosters.roster_imports import (
     run_import,
 )
 
-# Staging has SQL of its own for SQLite.
-pytestmark = pytest.mark.sqlite
-
 
 @pytest.mark.parametrize(
     ("old", "new", "column", "reason"),
@@ -65,6 +62,7 @@ def test_all_errors_are_reported_at_once(administration):
     assert report.rejected == 2
 
 
+@pytest.mark.sqlite
 def test_partial_imports_the_valid_rows(administration):
     report = run_import(
         administration, HEADER, ALI, MAYA.replace(",7,", ",77,"), NOOR, partial=True
@@ -75,6 +73,7 @@ def test_partial_imports_the_valid_rows(administration):
     assert set(names) == {"Ali", "Noor"}
 
 
+@pytest.mark.sqlite
 def test_the_second_row_of_a_person_is_rejected(administration):
     report = run_import(
         administration,
@@ -92,6 +91,7 @@ def test_the_second_row_of_a_person_is_rejected(administration):
     assert not School.objects.filter(code="adams").exists()
 
 
+@pytest.mark.sqlite
 def test_ids_that_lost_their_zeros_are_rejected(administration):
     run_import(administration, HEADER, MAYA, ALI)
     report = run_import(administration, HEADER, MAYA.replace("00123", "123"), ALI)
@@ -102,6 +102,7 @@ def test_ids_that_lost_their_zeros_are_rejected(administration):
     assert Respondent.objects.count() == 2
 
 
+@pytest.mark.sqlite
 def test_lost_zeros_would_duplicate_everyone_without_the_check(
     administration, monkeypatch
 ):
@@ -117,6 +118,7 @@ def test_lost_zeros_would_duplicate_everyone_without_the_check(
     assert Respondent.objects.count() == 4
 
 
+@pytest.mark.sqlite
 def test_ids_that_differ_in_zeros_within_a_file_are_two_people(administration):
     report = run_import(administration, HEADER, MAYA, ALI.replace("00124", "123"))
     assert counts(report) == (2, 0, 0, 0)
@@ -124,6 +126,7 @@ def test_ids_that_differ_in_zeros_within_a_file_are_two_people(administration):
     assert counts(report) == (0, 0, 2, 0)
 
 
+@pytest.mark.sqlite
 def test_a_rejected_file_creates_no_schools(administration):
     run_import(administration, HEADER, MAYA)
     before = all_rows()

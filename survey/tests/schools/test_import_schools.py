@@ -15,7 +15,7 @@ from accounts.school_directory import find_schools, nearest_schools
 from survey.simulation.schools import HEADER as MADE_UP_HEADER
 from survey.simulation.schools import made_up_schools, made_up_towns
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 
 HEADER = ["NCESSCH", "NAME", "STREET", "CITY", "STATE", "ZIP", "LAT", "LON"]
 LINCOLN = ["lincoln", "Lincoln", "1 Elm St", "Springfield", "IL", "62701"]

@@ -20,7 +20,7 @@ from survey.tests.conftest import (
     enrol,
 )
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 
 # What Maya wrote and nobody else knows.
 SECRETS = ("colours", "2014-02-28", "bye")
@@ -54,12 +54,14 @@ def shown_on(browser: Browser) -> str:
     return "".join(one.content.decode() for one in (*pages, shell))
 
 
+@pytest.mark.sqlite
 def test_the_own_device_shows_the_answers_again(own, maya):
     own.log_in(maya)
     assert own.bootstrap()["answers"]["why_art"] == "colours"
     assert own.bootstrap()["earlier"] == []
 
 
+@pytest.mark.sqlite
 def test_a_new_device_is_told_no_answers(own, maya):
     other = Browser().log_in(maya)
     shell = other.bootstrap()
@@ -68,6 +70,7 @@ def test_a_new_device_is_told_no_answers(own, maya):
     assert not any(secret in shown_on(other) for secret in SECRETS)
 
 
+@pytest.mark.sqlite
 def test_an_administration_may_allow_replay(own, maya, replayed):
     """The twin: without the protection there are answers to read."""
     other = Browser().log_in(maya)
@@ -75,6 +78,7 @@ def test_an_administration_may_allow_replay(own, maya, replayed):
     assert all(secret in shown_on(other) for secret in SECRETS)
 
 
+@pytest.mark.sqlite
 def test_a_device_that_was_there_first_learns_nothing_later(maya):
     """Staff try a card before its owner does, and reload the page afterwards."""
     staff_device = Browser().log_in(maya)
@@ -86,6 +90,7 @@ def test_a_device_that_was_there_first_learns_nothing_later(maya):
         assert "colours" not in shown_on(browser)
 
 
+@pytest.mark.sqlite
 def test_answers_from_before_devices_were_known_are_not_shown(own, maya):
     DeviceLogin.objects.all().delete()
     assert Browser().log_in(maya).bootstrap()["answers"] == {}
@@ -114,6 +119,7 @@ def test_a_device_without_its_cookie_is_told_nothing(own):
     assert own.bootstrap()["answers"] == {}
 
 
+@pytest.mark.sqlite
 def test_a_page_answered_again_replaces_only_what_was_answered(own, maya):
     other = Browser().log_in(maya)
     shell = other.bootstrap()
@@ -124,6 +130,7 @@ def test_a_page_answered_again_replaces_only_what_was_answered(own, maya):
     assert "1" in values and "colours" in values
 
 
+@pytest.mark.sqlite
 def test_a_new_device_can_finish(own, maya):
     other = Browser().log_in(maya)
     review = other.get("/take/complete/")
@@ -143,6 +150,7 @@ def test_a_new_device_can_finish(own, maya):
     assert third.get("/take/complete/").context["finished_at"] > maya.completed_at
 
 
+@pytest.mark.sqlite
 def test_a_finished_code_tells_a_new_device_what_an_unfinished_one_tells(
     own, maya, administration, lincoln
 ):
@@ -192,6 +200,7 @@ def test_the_own_device_is_thanked_although_another_one_tried_the_code(own, maya
     assert own.get("/take/complete/").context["finished_at"]
 
 
+@pytest.mark.sqlite
 def test_a_login_is_counted_once_for_a_device(maya, noor):
     shared = Browser()
     for respondent in (maya, noor, maya):
@@ -202,6 +211,7 @@ def test_a_login_is_counted_once_for_a_device(maya, noor):
     assert DeviceLogin.objects.values("device").distinct().count() == 2
 
 
+@pytest.mark.sqlite
 def test_the_district_sees_a_device_that_uses_many_codes(
     client,
     staff,  # noqa: F811

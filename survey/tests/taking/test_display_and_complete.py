@@ -20,7 +20,7 @@ from survey.tests.conftest import (
     publish_items,
 )
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 
 
 def reviewed(browser: Browser) -> str:
@@ -37,6 +37,7 @@ def answered(browser, maya):
     return browser
 
 
+@pytest.mark.sqlite
 def test_display_returns_the_saved_answers(answered):
     shell = answered.bootstrap()
     assert shell["answers"] == {
@@ -48,6 +49,7 @@ def test_display_returns_the_saved_answers(answered):
     assert shell["pages"] == 3
 
 
+@pytest.mark.sqlite
 def test_another_device_gets_the_same_key_and_a_higher_base(answered, maya):
     first = answered.bootstrap()
     second = Browser().log_in(maya).bootstrap()
@@ -55,6 +57,7 @@ def test_another_device_gets_the_same_key_and_a_higher_base(answered, maya):
     assert (second["tag"], second["queueKey"]) == (first["tag"], first["queueKey"])
 
 
+@pytest.mark.sqlite
 def test_the_base_is_above_every_stored_revision(browser, maya):
     browser.log_in(maya)
     ahead = browser.bootstrap()["revision"] + 3_600_000_000
@@ -150,6 +153,7 @@ def test_adults_are_addressed_formally(
 # Finishing
 
 
+@pytest.mark.sqlite
 def test_finishing_stores_the_time_and_says_thank_you(answered, maya):
     page = answered.get("/take/complete/")
     assert page.context["missing"] == []
@@ -163,6 +167,7 @@ def test_finishing_stores_the_time_and_says_thank_you(answered, maya):
     assert answered.session.get_expiry_age() <= 600
 
 
+@pytest.mark.sqlite
 def test_a_required_answer_that_is_missing_stops_finishing(browser, maya):
     browser.log_in(maya)
     base = browser.bootstrap()["revision"]
@@ -179,6 +184,7 @@ def test_a_required_answer_that_is_missing_stops_finishing(browser, maya):
     assert maya.completed_at is None
 
 
+@pytest.mark.sqlite
 def test_an_answer_changed_after_the_review_is_reviewed_again(answered, maya):
     seen = reviewed(answered)
     base = answered.bootstrap()["revision"]
@@ -190,6 +196,7 @@ def test_an_answer_changed_after_the_review_is_reviewed_again(answered, maya):
     assert maya.completed_at is None
 
 
+@pytest.mark.sqlite
 def test_a_late_page_below_the_newest_revision_is_reviewed_too(browser, maya):
     browser.log_in(maya)
     base = browser.bootstrap()["revision"]
@@ -218,6 +225,7 @@ def test_a_review_of_another_respondent_is_refused(answered, maya, noor):
     assert noor.completed_at is None
 
 
+@pytest.mark.sqlite
 def test_finishing_twice_says_thank_you_twice(answered, maya):
     seen = reviewed(answered)
     answered.post("/take/complete/", {"reviewed": seen})
@@ -229,6 +237,7 @@ def test_finishing_twice_says_thank_you_twice(answered, maya):
     assert again.context["finished_at"] == first
 
 
+@pytest.mark.sqlite
 def test_after_finishing_nothing_is_saved_or_shown(answered, maya):
     shell = answered.bootstrap()
     answered.post("/take/complete/", {"reviewed": reviewed(answered)})
@@ -239,6 +248,7 @@ def test_after_finishing_nothing_is_saved_or_shown(answered, maya):
     assert "colours" not in thanks
 
 
+@pytest.mark.sqlite
 def test_finishing_too_late_is_refused(answered, maya):
     seen = reviewed(answered)
     Administration.objects.update(closes_at=timezone.now() - timedelta(minutes=11))
@@ -252,6 +262,7 @@ def test_finishing_too_late_is_refused(answered, maya):
 JSON = {"Accept": "application/json"}
 
 
+@pytest.mark.sqlite
 def test_a_script_finishes_once_and_may_ask_again(answered, maya):
     seen = {"reviewed": reviewed(answered)}
     reply = answered.post("/take/complete/", seen, headers=JSON)
@@ -265,6 +276,7 @@ def test_a_script_finishes_once_and_may_ask_again(answered, maya):
     assert maya.completed_at == first
 
 
+@pytest.mark.sqlite
 def test_a_script_is_told_that_answers_changed(answered, maya):
     seen = {"reviewed": reviewed(answered)}
     base = answered.bootstrap()["revision"]
@@ -359,6 +371,7 @@ def test_content_that_does_not_exist_is_not_found(browser, maya):
     assert browser.get(address.replace(digest, "0" * 64)).status_code == 404
 
 
+@pytest.mark.sqlite
 def test_the_language_of_the_review_is_stored_when_finishing(answered, maya):
     finish_in(answered, maya, language="en")
     assert maya.response_language == "en"

@@ -12,7 +12,7 @@ from survey.taking.prepared_pages import MARK, fill_in, prepared_login, prepared
 from survey.tests.conftest import FIRST_PAGE, Browser
 
 SECRET = "Only Maya wrote this"
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from survey.tests.conftest import (
     publish_items,
 )
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture

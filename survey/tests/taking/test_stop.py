@@ -18,7 +18,7 @@ from survey.tests.taking.test_resume_cookie import (
     take_away,  # noqa: F401
 )
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 
 STOP = "/take/stop/"
 
@@ -37,6 +37,7 @@ def stop_now(browser: Browser, respondent, **headers: str):
     return browser.post(STOP, headers=headers)
 
 
+@pytest.mark.sqlite
 def test_after_stopping_the_computer_is_free_and_the_code_continues(answering, maya):
     assert stop_now(answering, maya).json() == {"stopped": True}
     assert is_asked_for_a_code(answering)

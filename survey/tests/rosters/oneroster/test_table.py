@@ -25,8 +25,6 @@ from survey.tests.rosters.oneroster.archives import (
 from survey.tests.rosters.oneroster.bad_archives import CORPUS
 from survey.tests.rosters.test_import_roster_command import command
 
-# Staging has SQL of its own for SQLite.
-pytestmark = pytest.mark.sqlite
 RIVERSIDE = KnownPlace("riverside", "Riverside")
 NOOR = "u-noor,,,true,o-lincoln,student,noor,,Noor,Haddad,,00124,,,,,08,\n"
 FILES = VERSION_11 | CLASS_FILES | {"demographics": DEMOGRAPHICS}
@@ -46,6 +44,7 @@ def active():
     )
 
 
+@pytest.mark.sqlite
 def test_a_zip_invites_the_people_of_the_administrations_role(administration, lincoln):
     report = run_import(administration, archive(TWO_STUDENTS))
 
@@ -70,6 +69,7 @@ def test_one_zip_serves_administrations_of_every_role(
     assert active() == {pk}
 
 
+@pytest.mark.sqlite
 def test_deleted_people_are_withdrawn_and_not_invited(administration, lincoln):
     run_import(administration, archive(TWO_STUDENTS))
     users = replaced(USERS + NOOR, ("u-noor,,", "u-noor,tobedeleted,"))
@@ -79,6 +79,7 @@ def test_deleted_people_are_withdrawn_and_not_invited(administration, lincoln):
     assert Respondent.objects.count() == 2
 
 
+@pytest.mark.sqlite
 def test_a_delta_withdraws_nobody_that_it_does_not_name(administration, lincoln):
     run_import(administration, archive(TWO_STUDENTS))
     grade = replaced(NOOR, (",08,", ",09,"))
@@ -196,6 +197,7 @@ def test_a_large_zip_is_left_to_a_worker():
     assert unpacked_size(large, ROSTER) > 10**6
 
 
+@pytest.mark.sqlite
 def test_what_a_zip_says_nothing_about_stays(administration):
     run_import(administration, archive(TWO_STUDENTS))
     Respondent.objects.update(language="es")
