@@ -37,6 +37,10 @@ def member(email: str, role: str, **place: object) -> User:
 
 @pytest.fixture
 def staff() -> Staff:
+    return create_staff()
+
+
+def create_staff() -> Staff:
     """Create them with a statement for each table, because most tests begin so."""
     riverside, lakeside = District.objects.bulk_create(
         District(code=name.lower(), name=name) for name in ("Riverside", "Lakeside")

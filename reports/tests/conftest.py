@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from itertools import count
 from typing import Any
 
 import pytest
+from django.core.cache import cache
+from django.db import transaction
 from django.utils import timezone
+from pytest_django import DjangoDbBlocker
 
 from accounts.models import School
 from accounts.tests.conftest import staff  # noqa: F401
@@ -20,9 +23,42 @@ from survey.models import (
     Role,
     Survey,
 )
+from survey.taking.published import forget_published
 from survey.tests.database_flush import quick_flush  # noqa: F401
 
 _numbers = count(1)
+
+
+@pytest.fixture(scope="module")
+def module_data(
+    django_db_setup: None, django_db_blocker: DjangoDbBlocker
+) -> Iterator[None]:
+    """Keep what fixtures of a module create until its last test has ended.
+
+    It is `TestCase.setUpTestData` for a module. A test may change the rows: its own
+    transaction is a savepoint in this one. Give it a copy of the objects. Tests
+    with `transaction=True` have to be in another module.
+    """
+    # SQLite gives keys again that were rolled back with the module before.
+    forget_published()
+    cache.clear()
+    with django_db_blocker.unblock():
+        yield from _keep_and_roll_back()
+
+
+@pytest.fixture(scope="class")
+def class_data(module_data: None) -> Iterator[None]:
+    """Keep what fixtures of a class create until its last test has ended."""
+    yield from _keep_and_roll_back()
+
+
+def _keep_and_roll_back() -> Iterator[None]:
+    block = transaction.atomic()
+    # `atomic(durable=True)` and the cache ignore it, like the transaction of a test.
+    block._from_testcase = True
+    with block:
+        yield
+        transaction.set_rollback(True)
 
 
 @pytest.fixture

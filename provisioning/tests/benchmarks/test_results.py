@@ -5,16 +5,18 @@ from __future__ import annotations
 import pytest
 from django.urls import reverse
 
-from accounts.tests.conftest import staff  # noqa: F401
+from accounts.tests.conftest import create_staff
 from accounts.tests.logging_in import log_in
 from provisioning.benchmarks.answered_survey import ADD_EARLIER_WAVE
-from reports.tests.console.scores.conftest import fall, survey  # noqa: F401
+from reports.tests.console.scores.conftest import create_fall
 from survey.models import Administration
 
 pytestmark = pytest.mark.django_db
 
 
-def test_the_page_of_changes_compares_all_schools(client, staff, fall):  # noqa: F811
+def test_the_page_of_changes_compares_all_schools(client):
+    staff = create_staff()
+    fall = create_fall(staff)
     Administration.objects.filter(pk=fall.pk).update(name="measured")
     exec(ADD_EARLIER_WAVE, {})  # noqa: S102
     earlier = Administration.objects.get(name="earlier")

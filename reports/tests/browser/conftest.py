@@ -11,8 +11,12 @@ from playwright.sync_api import Page
 
 from accounts.models import User
 from accounts.staff_cookies import PREFIX
+from accounts.tests.conftest import Staff
 from accounts.tests.logging_in import log_in
+from reports.tests.console.scores.conftest import create_fall
+from reports.tests.exports.conftest import FIRST, SECOND, published
 from reports.tests.publishing.conftest import publish  # noqa: F401
+from survey.models import Administration, PublishedSurvey
 from survey.tests.browser.conftest import (  # noqa: F401
     LAPTOP,
     device,
@@ -23,6 +27,24 @@ from survey.tests.browser.conftest import (  # noqa: F401
 from survey.tests.conftest import chromium  # noqa: F401
 
 NAME = PREFIX + settings.SESSION_COOKIE_NAME
+
+
+# Other tests share these in a module, and roll them back. A server needs committed rows.
+
+
+@pytest.fixture
+def first_survey(transactional_db: None) -> PublishedSurvey:
+    return published(FIRST, "1")
+
+
+@pytest.fixture
+def second_survey(transactional_db: None) -> PublishedSurvey:
+    return published(SECOND, "2")
+
+
+@pytest.fixture
+def shared_fall(transactional_db: None, staff: Staff) -> Administration:
+    return create_fall(staff)
 
 
 @pytest.fixture

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from typing import Any
 
 import pytest
@@ -29,8 +30,10 @@ from survey.models import (
 )
 from survey.tests.conftest import empty_caches  # noqa: F401
 from survey.tests.database_flush import quick_flush  # noqa: F401
-from survey.tests.workbooks import form, read
-from survey.xlsform import import_survey
+from survey.tests.workbooks import form
+from survey.xlsform import import_survey, read_xlsform
+
+_numbers = count(1)
 
 HEADER = ["type", "name", "label::English (en)", "label::Español (es)"]
 HEADER += ["relevant", "calculation", "parameters", "appearance"]
@@ -102,10 +105,9 @@ def draft(
     district: District | None = None,
     choices: list[list[Any]] = CHOICES,
 ) -> Survey:
-    settings = settings_of(version)
-    reading = read(rows, choices, settings)
+    content = form(rows, choices, settings_of(version))
+    reading = read_xlsform(content)
     assert reading.draft, [str(problem) for problem in reading.problems]
-    content = form(rows, choices, settings)
     return import_survey(draft=reading.draft, source=content, district=district)
 
 
@@ -128,14 +130,24 @@ def opened(
     )
 
 
-@pytest.fixture
-def fall(db: None) -> Administration:
-    return opened(published(FIRST, "1"), "fall")
+@pytest.fixture(scope="module")
+def first_survey(module_data: None) -> PublishedSurvey:
+    return published(FIRST, "1")
+
+
+@pytest.fixture(scope="module")
+def second_survey(module_data: None) -> PublishedSurvey:
+    return published(SECOND, "2")
 
 
 @pytest.fixture
-def spring(db: None) -> Administration:
-    return opened(published(SECOND, "2"), "spring")
+def fall(db: None, first_survey: PublishedSurvey) -> Administration:
+    return opened(first_survey, "fall")
+
+
+@pytest.fixture
+def spring(db: None, second_survey: PublishedSurvey) -> Administration:
+    return opened(second_survey, "spring")
 
 
 @pytest.fixture
@@ -164,24 +176,29 @@ def measured(db: None) -> Administration:
 
 @pytest.fixture
 def enrol(db: None) -> Callable[..., Respondent]:
-    count = 0
-
     def enrolled(
         administration: Administration, school: School, **fields: Any
     ) -> Respondent:
-        nonlocal count
-        count += 1
-        fields.setdefault("started_at", datetime(2027, 3, 1, 14, 5, 6, 789, UTC))
-        fields.setdefault("grade", "07")
-        return Respondent.objects.create(
-            administration=administration,
-            school=school,
-            code_digest=f"code {count}".encode(),
-            code_key_version=1,
-            **fields,
-        )
+        one = respondent_of(administration, school, **fields)
+        one.save(force_insert=True)
+        return one
 
     return enrolled
+
+
+def respondent_of(
+    administration: Administration, school: School, **fields: Any
+) -> Respondent:
+    """Return a respondent who has started and is not saved yet."""
+    fields.setdefault("started_at", datetime(2027, 3, 1, 14, 5, 6, 789, UTC))
+    fields.setdefault("grade", "07")
+    return Respondent(
+        administration=administration,
+        school=school,
+        code_digest=f"code {next(_numbers)}".encode(),
+        code_key_version=1,
+        **fields,
+    )
 
 
 SKIP, HIDE = object(), object()
@@ -189,10 +206,18 @@ SKIP, HIDE = object(), object()
 
 def answer(respondent: Respondent, answers: Mapping[str, Any]) -> None:
     """Store answers by item name; each is SKIP, HIDE or a text."""
-    items = item_ids(respondent.administration)
+    answer_all(respondent.administration, [(respondent, answers)])
+
+
+def answer_all(
+    administration: Administration,
+    answered: Iterable[tuple[Respondent, Mapping[str, Any]]],
+) -> None:
+    """Store the answers of many people, as `answer` does."""
+    items = item_ids(administration)
     Response.objects.bulk_create(
         Response(
-            administration_id=respondent.administration_id,
+            administration_id=administration.pk,
             respondent_id=respondent.pk,
             item_id=items[name],
             state={SKIP: "s", HIDE: "h"}.get(value, "a"),
@@ -200,8 +225,23 @@ def answer(respondent: Respondent, answers: Mapping[str, Any]) -> None:
             revision=1,
             saved_at=datetime(2027, 3, 1, 14, 7, 8, 9, UTC),
         )
+        for respondent, answers in answered
         for name, value in answers.items()
     )
+
+
+def enrol_and_answer(
+    administration: Administration,
+    people: Iterable[tuple[School, str, Mapping[str, Any]]],
+) -> None:
+    """Enrol people of a school and grade who give these answers, in 3 statements."""
+    people = list(people)
+    respondents = Respondent.objects.bulk_create(
+        respondent_of(administration, school, grade=grade)
+        for school, grade, _answers in people
+    )
+    answers = (given for _school, _grade, given in people)
+    answer_all(administration, zip(respondents, answers, strict=True))
 
 
 def item_ids(administration: Administration) -> dict[str, int]:

@@ -7,6 +7,7 @@ import hmac
 import io
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from django.utils import timezone
@@ -36,7 +37,12 @@ def people_of(export: Export) -> list[Respondent]:
 
 
 def definition_of(administration: Administration) -> Mapping[str, Any]:
-    return json.loads(administration.published.definition)
+    return parsed(administration.published.definition)
+
+
+@lru_cache
+def parsed(definition: str) -> Mapping[str, Any]:
+    return json.loads(definition)
 
 
 def exported(respondent: Respondent) -> dict[str, tuple[str | None, str | None]]:

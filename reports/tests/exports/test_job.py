@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import sys
 import time
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from django.conf import settings
-from django.db import connection
 from django.utils import timezone
 
 from accounts.models import AuditEntry, User
@@ -20,27 +15,30 @@ from accounts.staff import dismiss
 from reports import requested_files
 from reports.exports import job, reading, snapshot
 from reports.models import Export
-from reports.tests.exports.conftest import answer, identify, made, requested
+from reports.tests.exports.conftest import (
+    answer,
+    answer_all,
+    identify,
+    made,
+    requested,
+    respondent_of,
+)
 from reports.tests.exports.test_formats import content, rows_of
-from settings.tests.patience import patience
 from survey import jobs
 from survey.administrations import ChangeBlocked
 from survey.administrations.removal import remove_administration
 from survey.files import ORPHANED_AFTER, path_of
 from survey.models import Job, Respondent, Response
 
-ROOT = Path(__file__).parents[3]
-
 
 @pytest.fixture
-def people(staff, fall, enrol) -> list[Respondent]:
-    found = [
-        enrol(fall, school)
+def people(staff, fall) -> list[Respondent]:
+    found = Respondent.objects.bulk_create(
+        respondent_of(fall, school)
         for school in (staff.lincoln, staff.washington, staff.roosevelt)
         for _ in range(4)
-    ]
-    for respondent in found:
-        answer(respondent, {"safe": "1", "comment": "fine"})
+    )
+    answer_all(fall, ((one, {"safe": "1", "comment": "fine"}) for one in found))
     return found
 
 
@@ -358,85 +356,6 @@ def test_leftovers_of_dead_workers_are_deleted(staff, fall, people):
     assert fresh.exists()
     assert path_of(export.file_name).exists()
     fresh.unlink()
-
-
-WORKER = """
-import sys, time, django
-django.setup()
-import reports.tasks
-from reports.exports import anonymise
-from survey import jobs
-anonymise.MEMORY = 100
-add = anonymise.Shuffle.add
-def slow(self, respondent, line):
-    add(self, respondent, line)
-    if self.count == 6:
-        print("halfway", flush=True)
-        time.sleep(60)
-anonymise.Shuffle.add = slow
-jobs.run(int(sys.argv[1]))
-"""
-
-
-@pytest.mark.django_db(transaction=True)
-def test_another_worker_makes_the_export_of_a_killed_one(staff, fall, people):
-    export = requested(staff.state, fall)
-    worker = subprocess.Popen(
-        [sys.executable, "-c", WORKER, str(export.job_id)],
-        cwd=ROOT,
-        env={
-            **os.environ,
-            "DJANGO_SETTINGS_MODULE": "settings.browser_test_server",
-            "GROUNDSWELL_TEST_DATABASE": str(connection.settings_dict["NAME"]),
-            "GROUNDSWELL_TEST_SERVERS": settings.SERVERS,
-        },
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert worker.stdout.readline() == "halfway\n"
-    worker.send_signal(signal.SIGKILL)
-    worker.wait(patience(10))
-    worker.stdout.close()
-    export.refresh_from_db()
-    assert export.file_name == ""
-    Job.objects.filter(pk=export.job_id).update(
-        heartbeat_at=timezone.now() - 2 * jobs.DEAD_AFTER
-    )
-    jobs.run(export.job_id)
-    export.refresh_from_db()
-    assert export.rows == len(rows_of(export)) == 12
-    assert Job.objects.get(pk=export.job_id).attempts == 2
-
-
-@pytest.mark.django_db(transaction=True)
-def test_answers_saved_while_reading_are_not_exported(staff, fall, people, monkeypatch):
-    count = snapshot.Snapshot.count_people
-
-    def count_and_save_more(self):
-        found = count(self)
-        if not meanwhile:
-            from threading import Thread
-
-            thread = Thread(target=save_more)
-            thread.start()
-            thread.join()
-        return found
-
-    meanwhile = []
-
-    def save_more():
-        from django.db import connections
-
-        answer(people[0], {"last": "late"})
-        meanwhile.append(True)
-        connections.close_all()
-
-    monkeypatch.setattr(snapshot.Snapshot, "count_people", count_and_save_more)
-    export = made(staff.state, fall)
-    assert meanwhile
-    assert Response.objects.count() == 25
-    assert export.responses == 24
-    assert b"late" not in content(export)
 
 
 @pytest.mark.django_db

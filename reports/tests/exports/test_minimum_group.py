@@ -22,11 +22,13 @@ from reports.models import Export
 from reports.tests.exports.conftest import (
     FIRST,
     answer,
+    answer_all,
     identify,
     item_ids,
     made,
     opened,
     published,
+    respondent_of,
 )
 from reports.tests.exports.test_formats import rows_of
 from survey.files import path_of
@@ -128,7 +130,7 @@ def administration(staff) -> Administration:
 
 
 @pytest.fixture
-def people(staff, administration, enrol) -> list[Respondent]:
+def people(staff, administration) -> list[Respondent]:
     """81 people, as different as in a real roster, and a school of only two."""
     drawn = random.Random(7)
     found = []
@@ -137,7 +139,7 @@ def people(staff, administration, enrol) -> list[Respondent]:
         finished = started + timedelta(days=drawn.randrange(3))
         school = (staff.lincoln, staff.roosevelt)[number % 2]
         found.append(
-            enrol(
+            respondent_of(
                 administration,
                 staff.washington if number < 2 else school,
                 grade=drawn.choice(("06", "07", "07", "08")),
@@ -148,7 +150,11 @@ def people(staff, administration, enrol) -> list[Respondent]:
                 withdrawn_at=finished if number == 5 else None,
             )
         )
-        answer(found[-1], {"age": str(number), "safe": "1"})
+    Respondent.objects.bulk_create(found)
+    answer_all(
+        administration,
+        ((one, {"age": str(n), "safe": "1"}) for n, one in enumerate(found)),
+    )
     Response.objects.filter(respondent_id__in=[one.pk for one in found[::9]]).update(
         saved_at=datetime(2027, 3, 3, tzinfo=UTC)
     )

@@ -14,11 +14,11 @@ from reports.exports.panel_groups import PanelGroups, PathCounts
 from reports.exports.panel_people import count_people_in_several
 from reports.exports.selection import Selection
 from reports.models import Export
-from reports.tests.exports.conftest import panel_of
+from reports.tests.exports.conftest import answer_all, panel_of, respondent_of
 from reports.tests.exports.test_formats import rows_of
 from reports.tests.exports.test_minimum_group import CELLS as ALL_CELLS
 from survey.files import path_of
-from survey.models import Administration
+from survey.models import Administration, Identity, Respondent
 
 CELLS = tuple(name for name in ALL_CELLS if name not in ("track", "sex"))
 FIVE = 5
@@ -59,7 +59,7 @@ def lone_rows(export: Export) -> Counter[str]:
 
 
 class TestMinimumGroup:
-    pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+    pytestmark = pytest.mark.django_db
 
     @pytest.fixture
     def protected(self, waves):
@@ -67,17 +67,32 @@ class TestMinimumGroup:
         return waves
 
     @pytest.fixture
-    def people(self, staff, protected, take_part):
+    def people(self, staff, protected):
         """60 people in both waves; one has moved to a school with many people."""
-        fall, spring = protected
-        for number in range(60):
-            school = (staff.lincoln, staff.washington)[number % 2]
-            later = staff.washington if number == 0 else school
-            external_id, grade = f"S{number}", 6 + number % 3
-            take_part(fall, school, external_id, number, grade=f"0{grade}")
-            take_part(spring, later, external_id, 100 + number, grade=f"0{grade + 1}")
+        schools = (staff.lincoln, staff.washington)
+        for wave, administration in enumerate(protected):
+            people = Respondent.objects.bulk_create(
+                respondent_of(
+                    administration,
+                    schools[1 if number == 0 and wave else number % 2],
+                    grade=f"0{6 + number % 3 + wave}",
+                )
+                for number in range(60)
+            )
+            Identity.objects.bulk_create(
+                Identity(
+                    respondent=one,
+                    administration=administration,
+                    district=staff.riverside,
+                    external_id=f"S{number}",
+                )
+                for number, one in enumerate(people)
+            )
+            ages = ({"age": str(100 * wave + number)} for number in range(60))
+            answer_all(administration, zip(people, ages, strict=True))
         return protected
 
+    @pytest.mark.sqlite
     def test_a_person_who_moved_cannot_be_singled_out(self, staff, people):
         export = panel_of(staff.state, people)
         assert min(joint_cells(export).values()) >= FIVE

@@ -16,17 +16,18 @@ from reports.exports.selection import Selection
 from reports.tests.exports.conftest import (
     FIRST,
     answer,
-    identify,
+    answer_all,
     made,
     opened,
     published,
+    respondent_of,
 )
 from reports.tests.exports.test_formats import rows_of
 from reports.tests.exports.test_minimum_group import CELLS as ALL_CELLS
-from survey.models import CountedGroup, Respondent
+from survey.models import CountedGroup, Identity, Respondent
 from survey.tests.rosters.roster_imports import run_import
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 
 HEADER = "district,school,role,grade,language,sex,student ID"
 CELLS = tuple(name for name in ALL_CELLS if name != "track")
@@ -42,11 +43,10 @@ def administration(staff):
 
 
 @pytest.fixture
-def people(staff, administration, enrol):
+def people(staff, administration):
     """Invite 30 people of grade 7 and 30 of grade 8, each with another age."""
-    found = []
-    for number in range(60):
-        one = enrol(
+    found = Respondent.objects.bulk_create(
+        respondent_of(
             administration,
             staff.lincoln,
             grade="07" if number < 30 else "08",
@@ -54,9 +54,18 @@ def people(staff, administration, enrol):
             attributes={"sex": "fm"[number % 2]},
             started_at=datetime(2027, 3, 1, 15, tzinfo=UTC),
         )
-        identify(one, external_id=str(100 + number))
-        answer(one, {"age": str(number)})
-        found.append(one)
+        for number in range(60)
+    )
+    Identity.objects.bulk_create(
+        Identity(
+            respondent=one,
+            administration=administration,
+            district=staff.riverside,
+            external_id=str(100 + number),
+        )
+        for number, one in enumerate(found)
+    )
+    answer_all(administration, ((one, {"age": str(n)}) for n, one in enumerate(found)))
     return found
 
 
@@ -92,6 +101,7 @@ def test_a_change_of_one_person_changes_no_row(staff, administration, people, ed
     assert cells_by_age(staff, administration) == before
 
 
+@pytest.mark.sqlite
 def test_withdrawing_one_person_changes_no_row(staff, administration, people):
     before = cells_by_age(staff, administration)
     others = [line(number) for number in range(60) if number != 3]
@@ -109,6 +119,7 @@ def test_without_counted_groups_the_one_row_that_changes_is_that_person(
     assert [age for age in after if after[age] != before[age]] == [3]
 
 
+@pytest.mark.sqlite
 def test_changes_of_many_people_are_exported_on_the_next_day(
     staff, administration, people
 ):
@@ -146,6 +157,7 @@ def test_a_corrected_subgroup_of_many_people_follows_a_day_after_their_grade(
     assert {found[1][age] for age in range(30) if age not in changed} == {"*"}
 
 
+@pytest.mark.sqlite
 def test_people_who_came_later_have_no_cells(staff, administration, people):
     run_import(administration, HEADER, *(line(number) for number in range(60, 66)))
     new = Respondent.objects.order_by("pk")[60:]

@@ -14,17 +14,17 @@ from reports.publishing.publications import (
     request_publication,
 )
 from reports.tests.console.scores.conftest import (  # noqa: F401
-    answered,
     fall,
-    scored,
-    survey,
+    new_survey,
+    shared_fall,
 )
+from reports.tests.scores.conftest import shared_staff, staff  # noqa: F401
 from survey import jobs
 from survey.tests.conftest import empty_caches  # noqa: F401
 
 
 @pytest.fixture
-def publish(staff):
+def publish(staff):  # noqa: F811
     def publish(administration, embargo_until: datetime | None = None) -> Publication:
         """Publish what is there now; the job has ended."""
         current = administration_to_publish(administration.pk)
@@ -42,7 +42,7 @@ def publish(staff):
 
 
 @pytest.fixture
-def more_schools(staff):
+def more_schools(staff):  # noqa: F811
     def more_schools(administration, number: int) -> None:
         """Give Riverside more schools with the figures of Lincoln."""
         lincoln = staff.lincoln.pk

@@ -136,19 +136,19 @@ class TestProtection:
         assert state.answers["people"] == 140
 
     def test_few_schools_without_a_report_are_not_published_as_the_state(
-        self, staff, survey, publish
+        self, staff, new_survey, publish
     ):
-        administration = closed(survey, "one-school")
+        administration = closed(new_survey, "one-school")
         answered(administration, staff.washington, 40, 2, finished=15)
         publication = publish(scored(administration))
         assert publication.published_at is None
         assert not publication.places.exists()
 
     def test_the_state_would_be_the_answers_of_a_single_school(
-        self, staff, survey, publish, monkeypatch
+        self, staff, new_survey, publish, monkeypatch
     ):
         monkeypatch.setattr(freezing, "FEWEST_SCHOOLS", 1)
-        administration = closed(survey, "one-school")
+        administration = closed(new_survey, "one-school")
         answered(administration, staff.washington, 40, 2, finished=15)
         [state] = publish(scored(administration)).places.all()
         place = "school", staff.washington.pk
@@ -203,9 +203,9 @@ class TestProtection:
         place = of_school(publish(fall), staff.lincoln)
         assert "q2" in place.answers["items"]
 
-    def test_a_small_school_is_hidden_from_everybody(self, staff, survey, publish):
+    def test_a_small_school_is_hidden_from_everybody(self, staff, new_survey, publish):
         administration = closed(
-            survey, "small", minimum_group=5, coordinators_see_finished=True
+            new_survey, "small", minimum_group=5, coordinators_see_finished=True
         )
         answered(administration, staff.lincoln, 60, 1)
         answered(administration, staff.washington, 8, 2)

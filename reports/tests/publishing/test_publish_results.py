@@ -13,8 +13,8 @@ from reports.tests.scores.conftest import closed
 pytestmark = pytest.mark.django_db
 
 
-def test_it_counts_scores_and_publishes_once(staff, survey, capsys):
-    administration = closed(survey, "fall-2026")
+def test_it_counts_scores_and_publishes_once(staff, new_survey, capsys):
+    administration = closed(new_survey, "fall-2026")
     answered(administration, staff.lincoln, 60, 1)
     answered(administration, staff.roosevelt, 40, 3)
     call_command("publish_results", "fall-2026")
@@ -28,11 +28,11 @@ def test_it_counts_scores_and_publishes_once(staff, survey, capsys):
     assert "Published already" in capsys.readouterr().out
 
 
-def test_what_cannot_be_published_is_an_error(staff, survey):
+def test_what_cannot_be_published_is_an_error(staff, new_survey):
     with pytest.raises(CommandError):
         call_command("publish_results", "nothing")
     # Nobody has answered.
-    closed(survey, "fall-2026")
+    closed(new_survey, "fall-2026")
     with pytest.raises(CommandError):
         call_command("publish_results", "fall-2026")
     assert not Publication.objects.exclude(digest="").exists()

@@ -6,8 +6,16 @@ from collections import Counter
 
 from accounts.tests.conftest import staff  # noqa: F401
 from reports.models import GroupResults, ResultsRollUp
-from reports.results.reading import distributions
-from reports.tests.exports.conftest import enrol, fall, spring  # noqa: F401
+from reports.results.counting import unpacked
+from reports.results.layout import Layout
+from reports.results.reading import items_of
+from reports.tests.exports.conftest import (  # noqa: F401
+    enrol,
+    fall,
+    first_survey,
+    second_survey,
+    spring,
+)
 from survey.tests.conftest import empty_caches  # noqa: F401
 
 
@@ -15,11 +23,11 @@ def stored(administration):
     """Return what is stored in the shape of `slowly_counted`."""
     found = {}
     rows = GroupResults.objects.filter(administration=administration)
-    for row in rows:
+    for row in rows.select_related("administration__results_roll_up"):
         key = (row.level, row.place_id, row.attribute, row.value)
-        group = distributions(administration, *key)
+        layout = Layout.from_json(row.administration.results_roll_up.layout)
         items = {}
-        for name, item in group.items.items():
+        for name, item in items_of(layout, row.people, unpacked(row.counts)).items():
             counter = Counter(
                 skipped=item.skipped, answered=item.answered, unreached=item.not_reached
             )
@@ -27,8 +35,8 @@ def stored(administration):
             counter.update({f"={value}": n for value, n in item.values.items()})
             items[name] = +counter
         found[key] = {
-            "people": group.people,
-            "finished": group.finished,
+            "people": row.people,
+            "finished": row.finished,
             "items": items,
         }
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from accounts.models import School
 from reports.results.layout import binned, number_of
 from reports.tests.exports.reference import definition_of, exported
 from survey.models import Administration, CountedGroup, Respondent, Response
@@ -32,8 +33,9 @@ def slowly_counted(administration: Administration, widths=None):
     Groups are level, place, attribute and value. Numbers are binned by `widths`.
     """
     found: dict[tuple, dict] = {}
+    districts = dict(School.objects.values_list("pk", "district_id"))
     people = Respondent.objects.filter(administration=administration)
-    for one in people.select_related("administration__published", "school"):
+    for one in people.select_related("administration__published"):
         place = counted_school(one)
         stored = Response.objects.filter(
             administration_id=administration.pk, respondent_id=one.pk
@@ -42,7 +44,7 @@ def slowly_counted(administration: Administration, widths=None):
             continue
         school, grade, attributes = place
         answers = exported(one)
-        district = type(one.school).objects.get(pk=school).district_id
+        district = districts[school]
         groups = [("", ""), ("grade", grade)]
         groups += [
             (name, attributes.get(name, "")) for name in administration.subgroups

@@ -11,14 +11,14 @@ from reports.results.hiding import categories_of, hide_small_groups
 from reports.results.reading import distributions, result_arrays
 from reports.results.rollup import roll_up_results
 from reports.results.visible import visible_groups
-from reports.tests.exports.conftest import answer
+from reports.tests.exports.conftest import answer, enrol_and_answer
 from reports.visible_rates import grade_lines
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def counted(staff, fall, enrol):
+def counted(staff, fall):
     """Count a large school, and one with a single person in grade 08."""
     fall.minimum_group = 3
     fall.save()
@@ -31,12 +31,19 @@ def counted(staff, fall, enrol):
         *((staff.washington, "07", number) for number in range(4)),
         (staff.washington, "08", 0),
     ]
-    for school, grade, number in groups:
-        given = {
-            "safe": ("1", "2", "-1")[number % 3],
-            "pets": ("cat", "dog")[number % 2],
-        }
-        answer(enrol(fall, school, grade=grade), given)
+    enrol_and_answer(
+        fall,
+        (
+            (
+                *(school, grade),
+                {
+                    "safe": ("1", "2", "-1")[number % 3],
+                    "pets": ("cat", "dog")[number % 2],
+                },
+            )
+            for school, grade, number in groups
+        ),
+    )
     roll_up_results(fall)
     return fall
 
@@ -125,13 +132,13 @@ def test_options_of_multiple_choices_are_tables_of_their_own(staff, counted):
 def small_grades(staff, counted):
     """Invite nine people to grade 08 of Washington, of whom six have answered."""
 
-    def small_grades(enrol):
-        for number in range(5):
-            given = {"safe": ("1", "2")[number % 2]}
-            answer(enrol(counted, staff.washington, grade="08"), given)
-        for number in range(20):
-            given = {"safe": ("1", "2", "-1")[number % 3]}
-            answer(enrol(counted, staff.washington, grade="09"), given)
+    def small_grades():
+        people = [("08", ("1", "2")[number % 2]) for number in range(5)]
+        people += [("09", ("1", "2", "-1")[number % 3]) for number in range(20)]
+        enrol_and_answer(
+            counted,
+            ((staff.washington, grade, {"safe": value}) for grade, value in people),
+        )
         for grade, eligible, people in (("07", 30, 4), ("08", 9, 6), ("09", 20, 20)):
             GradeRate.objects.update_or_create(
                 administration=counted,
@@ -160,18 +167,18 @@ def shown_people(administration, school, grades):
 
 
 def test_results_hide_grades_whose_response_rate_is_hidden(
-    staff, counted, enrol, small_grades
+    staff, counted, small_grades
 ):
-    small_grades(enrol)
+    small_grades()
     # As it would be too large a part of the district, the school shows no grade at all.
     assert shown_people(counted, staff.washington, ["07", "08", "09"]) == [None] * 3
 
 
-def test_otherwise_results_would_show_hidden_rates(staff, counted, enrol, small_grades):
+def test_otherwise_results_would_show_hidden_rates(staff, counted, small_grades):
     # Everybody may know who has finished, so rates hide nothing.
     counted.coordinators_see_finished = True
     counted.save()
-    small_grades(enrol)
+    small_grades()
     assert shown_people(counted, staff.washington, ["07", "08", "09"]) == [4, 6, 20]
     rates = GradeRate.objects.filter(school=staff.washington).order_by("grade")
     lines = grade_lines(rates, school_is_hidden=False, sees_all=False)

@@ -15,13 +15,13 @@ from reports.results.hiding import hide_small_groups, tables_of
 from reports.results.rollup import roll_up_results
 from reports.results.visible import visible_groups
 from reports.suppression.tables import Precedent
-from reports.tests.exports.conftest import answer, opened
+from reports.tests.exports.conftest import answer, enrol_and_answer, opened
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def count(staff, fall, enrol, monkeypatch):
+def count(staff, fall, monkeypatch):
     """Count a wave of Lincoln's grades, and of Washington, where all grades are large.
 
     A grade has two people who agree, and all others disagree. However many people are
@@ -33,11 +33,15 @@ def count(staff, fall, enrol, monkeypatch):
         administration = opened(fall.published, name)
         large = dict.fromkeys(("06", "07", "08"), 20)
         schools = [(one, large) for one in (staff.washington, *others)]
-        for school, grades in ((staff.lincoln, lincoln), *schools):
-            for grade, people in grades.items():
-                for number in range(people):
-                    given = {"safe": "1" if number < 2 else "2"}
-                    answer(enrol(administration, school, grade=grade), given)
+        enrol_and_answer(
+            administration,
+            (
+                (school, grade, {"safe": "1" if number < 2 else "2"})
+                for school, grades in ((staff.lincoln, lincoln), *schools)
+                for grade, people in grades.items()
+                for number in range(people)
+            ),
+        )
         now = timezone.now()
         administration.opens_at = now - timedelta(days=500)
         administration.closes_at = now - timedelta(hours=hours_ago)

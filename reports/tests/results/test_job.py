@@ -16,7 +16,7 @@ from reports.tests.exports.conftest import answer
 from survey import jobs
 from survey.models import Administration, Job, OptOut, Respondent
 
-pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from reports.results.layout import STATES, Column, CountedItem, Layout
 from reports.results.rollup import roll_up_results
 from reports.results.sums import SchoolAnswers, SchoolSum, sums_of_reports
 from reports.results.visible import visible_groups
-from reports.tests.exports.conftest import answer
+from reports.tests.exports.conftest import enrol_and_answer
 from survey.models import Administration
 
 AS_OF = datetime(2026, 11, 1, tzinfo=UTC)
@@ -89,7 +89,7 @@ def test_an_item_that_is_not_allowed_is_hidden():
 
 
 @pytest.fixture
-def counted(staff, fall, enrol):
+def counted(staff, fall):
     """Count two schools of Riverside, and one elsewhere; all have a report."""
     fall.minimum_group = 3
     fall.save()
@@ -98,8 +98,13 @@ def counted(staff, fall, enrol):
         (staff.washington, 9),
         (staff.roosevelt, 15),
     ):
-        for number in range(people):
-            answer(enrol(fall, place, grade="07"), {"safe": ("1", "2")[number % 2]})
+        enrol_and_answer(
+            fall,
+            (
+                (place, "07", {"safe": ("1", "2")[number % 2]})
+                for number in range(people)
+            ),
+        )
         SchoolRate.objects.create(
             administration=fall,
             school=place,

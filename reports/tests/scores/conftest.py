@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
 import numpy as np
+import pytest
 from django.utils import timezone
 
 from accounts.models import District, School
-from accounts.tests.conftest import staff  # noqa: F401
+from accounts.tests.conftest import Staff, create_staff
 from reports.tests.rasch.simulated import simulate
 from survey.administrations import open_administration
 from survey.definitions.publishing import publish_survey
@@ -47,6 +49,21 @@ TRUST = {
     "q4": [-0.9, -0.1, 1.0],
 }
 _numbers = count(1)
+
+
+@pytest.fixture(scope="module")
+def shared_staff(module_data: None) -> Staff:
+    return create_staff()
+
+
+@pytest.fixture
+def staff(shared_staff: Staff) -> Staff:
+    return deepcopy(shared_staff)
+
+
+@pytest.fixture(scope="module")
+def survey(module_data: None) -> PublishedSurvey:
+    return published()
 
 
 def published(

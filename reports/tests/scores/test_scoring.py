@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from copy import deepcopy
 from datetime import timedelta
 
 import numpy as np
@@ -42,9 +43,13 @@ def calculate(administration, **options):
 
 
 @pytest.fixture
-def fall(staff):
-    """A closed administration that 240 people of two schools answered."""
-    administration = closed(published())
+def fall(survey, staff):
+    return answered_by_two_schools(survey, staff)
+
+
+def answered_by_two_schools(survey, staff):
+    """Return a closed administration that 240 people answered."""
+    administration = closed(survey)
     take_part(
         administration,
         staff.lincoln,
@@ -152,8 +157,8 @@ def with_shared_views(seed):
     return shared
 
 
-def test_the_error_of_an_essential_is_that_of_peoples_means(staff):
-    fall = closed(published())
+def test_the_error_of_an_essential_is_that_of_peoples_means(staff, survey):
+    fall = closed(survey)
     everyone = with_shared_views(1) + with_shared_views(2)
     take_part(fall, staff.lincoln, everyone[:120])
     take_part(fall, staff.roosevelt, everyone[120:])
@@ -238,8 +243,8 @@ def test_the_error_of_an_essential_tells_nothing_of_one_person(
         assert error == pytest.approx(sum(points) / 2, abs=1e-3)
 
 
-def test_a_school_without_a_report_is_in_no_larger_place(staff):
-    fall = closed(published())
+def test_a_school_without_a_report_is_in_no_larger_place(staff, survey):
+    fall = closed(survey)
     take_part(fall, staff.lincoln, simulated(60, 1, shift=0.5))
     silent = simulated(40, 2)
     take_part(fall, staff.washington, silent[:10])
@@ -255,8 +260,8 @@ def test_a_school_without_a_report_is_in_no_larger_place(staff):
     assert trust.scale_mean == pytest.approx(lincoln.measures["trust"][1], abs=1e-4)
 
 
-def test_districts_have_the_means_of_schools_that_show_theirs(staff):
-    fall = closed(published())
+def test_districts_have_the_means_of_schools_that_show_theirs(staff, survey):
+    fall = closed(survey)
     answers = simulated(60, 1, skipped=0)
     # 51 people have left the page with the measure of noise out.
     answers[9:] = [[*row[:4], "", "", ""] for row in answers[9:]]
@@ -348,7 +353,7 @@ def test_an_open_administration_is_refused(fall):
 
 
 def test_answers_that_another_page_hid_later_are_missing(staff):
-    survey = published(relevant={"q5": "${q1} != '1'"})
+    survey = published(relevant={"q5": "${q1} != '1'"}, version="2")
     administration = closed(survey)
     take_part(administration, staff.lincoln, simulated(100, 1, skipped=0))
     # They answered the second page before they changed the first.
@@ -361,19 +366,29 @@ def test_answers_that_another_page_hid_later_are_missing(staff):
     )
 
 
+@pytest.fixture(scope="class")
+def shared_waves(class_data, survey, shared_staff):
+    fall = answered_by_two_schools(survey, shared_staff)
+    calculate(fall)
+    spring = closed(survey, "spring")
+    answers = simulated(1500, 5, shift=1.0, moved={"q2": 1.0})
+    take_part(spring, shared_staff.lincoln, answers, grade="07")
+    calculate(spring)
+    return fall, spring
+
+
 class TestLaterWaves:
     """A second wave in which q2 has become harder to agree with."""
 
     @pytest.fixture
-    def spring(self, staff, fall):
-        calculate(fall)
-        administration = closed(fall.published, "spring")
-        answers = simulated(1500, 5, shift=1.0, moved={"q2": 1.0})
-        take_part(administration, staff.lincoln, answers, grade="07")
-        return administration
+    def fall(self, shared_waves):
+        return deepcopy(shared_waves[0])
+
+    @pytest.fixture
+    def spring(self, shared_waves):
+        return deepcopy(shared_waves[1])
 
     def test_it_is_anchored_and_reports_drift(self, fall, spring):
-        calculate(spring)
         benchmark = Calibration.objects.get(administration=fall, measure="trust")
         trust = Calibration.objects.get(administration=spring, measure="trust")
         assert trust.anchored_to == benchmark
@@ -387,7 +402,6 @@ class TestLaterWaves:
         assert ("drift", "q2") in kinds(spring)
 
     def test_displacements_are_those_of_a_free_calibration(self, fall, spring):
-        calculate(spring)
         answers = simulated(1500, 5, shift=1.0, moved={"q2": 1.0})
         free, _ = slow_measures(answers)
         benchmark = Calibration.objects.get(administration=fall, measure="trust")
@@ -403,7 +417,6 @@ class TestLaterWaves:
     def test_a_released_item_is_estimated_freely(
         self, staff, fall, spring, django_capture_on_commit_callbacks
     ):
-        calculate(spring)
         before = row_of(spring).measures["trust"][3]
         trust = Calibration.objects.get(administration=spring, measure="trust")
         job = release_item(
@@ -428,9 +441,7 @@ class TestLaterWaves:
         # It was harder to agree with, which had lowered the measures.
         assert row_of(spring).measures["trust"][3] > before
 
-    def test_people_of_another_role_have_a_benchmark_of_their_own(
-        self, staff, fall, spring
-    ):
+    def test_people_of_another_role_have_a_benchmark_of_their_own(self, staff, fall):
         teachers = closed(fall.published, "teachers", role="teacher")
         take_part(teachers, staff.lincoln, simulated(200, 8))
         calculate(teachers)
@@ -441,56 +452,54 @@ class TestLaterWaves:
         ).exists()
 
     def test_new_items_are_put_on_the_scale_of_the_old_ones(self, staff, fall):
-        calculate(fall)
         names = ["q1", "q2", "q3", "new", "q5", "q6", "q7"]
         measures = [row[:] for row in MEASURES]
         measures[2][5] = "q1 q2 -q3 new"
         survey = published(items=names, measures=measures, version="2")
-        spring = closed(survey, "spring")
-        take_part(spring, staff.lincoln, simulated(300, 6), names)
-        calculate(spring)
-        assert ("not_anchored", "new") in kinds(spring)
+        later = closed(survey, "later")
+        take_part(later, staff.lincoln, simulated(300, 6), names)
+        calculate(later)
+        assert ("not_anchored", "new") in kinds(later)
         assert Calibration.objects.get(
-            administration=spring, measure="trust"
+            administration=later, measure="trust"
         ).anchored_to
 
     def test_a_measure_whose_items_have_all_changed_begins_anew(self, staff, fall):
-        calculate(fall)
         names = ["r1", "r2", "r3", "r4", "q5", "q6", "q7"]
         measures = [row[:] for row in MEASURES]
         measures[2][5] = "r1 r2 -r3 r4"
         survey = published(items=names, measures=measures, version="2")
-        spring = closed(survey, "spring")
-        take_part(spring, staff.lincoln, simulated(300, 6), names)
-        calculate(spring)
-        assert kinds(spring) == [("all_changed", "")]
+        later = closed(survey, "later")
+        take_part(later, staff.lincoln, simulated(300, 6), names)
+        calculate(later)
+        assert kinds(later) == [("all_changed", "")]
         trust, noise = (
-            Calibration.objects.get(administration=spring, measure=measure)
+            Calibration.objects.get(administration=later, measure=measure)
             for measure in ("trust", "noise")
         )
         assert trust.anchored_to is None
         assert noise.anchored_to is not None
-        assert row_of(spring).measures["trust"][3] == 50
+        assert row_of(later).measures["trust"][3] == 50
 
 
 class TestBadInput:
     def test_a_survey_without_measures(self, staff):
-        administration = closed(published(measures=[]))
+        administration = closed(published(measures=[], version="2"))
         take_part(administration, staff.lincoln, simulated(10, 1))
         assert calculate(administration).rows == 0
         [problem] = Scoring.objects.get().problems
         assert Problem.from_json(problem).kind == Kind.NO_MEASURES
 
-    def test_an_administration_without_people(self, db):
-        administration = closed(published())
+    def test_an_administration_without_people(self, survey):
+        administration = closed(survey)
         calculate(administration)
         [problem] = Scoring.objects.get().problems
         with translation.override("es"):
             sentence = Problem.from_json(problem).sentence
         assert sentence == "Nadie ha respondido, así que no hay puntuaciones."
 
-    def test_everybody_in_one_category(self, staff):
-        administration = closed(published())
+    def test_everybody_in_one_category(self, staff, survey):
+        administration = closed(survey)
         take_part(administration, staff.lincoln, [["2"] * 7] * 30)
         calculate(administration)
         assert kinds(administration) == [
@@ -499,14 +508,14 @@ class TestBadInput:
         ]
         assert not ScoreRow.objects.exists()
 
-    def test_a_single_person(self, staff):
-        administration = closed(published())
+    def test_a_single_person(self, staff, survey):
+        administration = closed(survey)
         take_part(administration, staff.lincoln, [["1", "2", "3", "4", "1", "2", "3"]])
         calculate(administration)
         assert ("too_few_items", "") in kinds(administration)
 
-    def test_few_people_who_cannot_place_the_items(self, staff):
-        administration = closed(published())
+    def test_few_people_who_cannot_place_the_items(self, staff, survey):
+        administration = closed(survey)
         rows = [["1", "2", "4", "4", *"123"], ["1", "3", "4", "4", *"123"]] * 3
         rows.append(["2", "3", "3", "4", *"234"])
         take_part(administration, staff.lincoln, rows)
@@ -514,12 +523,12 @@ class TestBadInput:
         assert ("no_estimate", "") in kinds(administration)
         assert not any("trust" in row.measures for row in ScoreRow.objects.all())
 
-    def test_a_category_that_nobody_chose(self, staff):
+    def test_a_category_that_nobody_chose(self, staff, survey):
         answers = [
             ["2" if value == "3" else value for value in row]
             for row in simulated(300, 4)
         ]
-        administration = closed(published())
+        administration = closed(survey)
         take_part(administration, staff.lincoln, answers)
         calculate(administration)
         assert kinds(administration) == [
@@ -530,21 +539,22 @@ class TestBadInput:
         assert trust.items[2]["categories"] == [0, 2, 3]
         assert row_of(administration).measures["trust"][3] == 50
 
-    def test_items_that_nobody_links(self, staff):
+    def test_items_that_nobody_links(self, staff, survey):
         answers = simulated(300, 4, skipped=0)
         for number, row in enumerate(answers):
             row[: 2 if number % 2 else 4] = (
                 ["", ""] if number % 2 else row[:2] + [""] * 2
             )
-        administration = closed(published())
+        administration = closed(survey)
         take_part(administration, staff.lincoln, answers)
         calculate(administration)
         assert kinds(administration) == [("disconnected", "q3"), ("disconnected", "q4")]
 
-    def test_a_later_wave_with_a_category_that_the_benchmark_did_not_have(self, staff):
+    def test_a_later_wave_with_a_category_that_the_benchmark_did_not_have(
+        self, staff, survey
+    ):
         answers = simulated(300, 4)
         before = [["2" if row[0] == "3" else row[0], *row[1:]] for row in answers]
-        survey = published()
         fall, spring = closed(survey), closed(survey, "spring")
         take_part(fall, staff.lincoln, before)
         take_part(spring, staff.lincoln, answers)

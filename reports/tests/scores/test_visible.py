@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from copy import deepcopy
 from datetime import timedelta
 
 import pytest
@@ -43,14 +44,19 @@ def scored(administration):
     return administration
 
 
-@pytest.fixture
-def fall(staff):
+@pytest.fixture(scope="module")
+def shared_fall(survey, shared_staff):
     """Lincoln has 60 people, Washington and Roosevelt 40."""
-    administration = closed(published())
-    take_part(administration, staff.lincoln, simulated(60, 1, shift=0.5))
-    take_part(administration, staff.washington, simulated(40, 2))
-    take_part(administration, staff.roosevelt, simulated(40, 3, shift=-0.5))
+    administration = closed(survey)
+    take_part(administration, shared_staff.lincoln, simulated(60, 1, shift=0.5))
+    take_part(administration, shared_staff.washington, simulated(40, 2))
+    take_part(administration, shared_staff.roosevelt, simulated(40, 3, shift=-0.5))
     return scored(administration)
+
+
+@pytest.fixture
+def fall(shared_fall):
+    return deepcopy(shared_fall)
 
 
 @pytest.fixture

@@ -134,12 +134,12 @@ def test_one_administration_is_no_panel(staff, waves, submit):
     assert not Export.objects.exists()
 
 
-@pytest.mark.parametrize("digits", [18, 19, 40])
-def test_a_number_too_long_for_a_key_is_refused(staff, waves, client, digits):
+def test_a_number_too_long_for_a_key_is_refused(staff, waves, client):
     log_in(client, staff.analyst)
-    given = {"administrations": ["9" * digits], "format": "wide", "language": "en"}
-    page = client.post(ADDRESS, given).content.decode()
-    assert "Select a valid choice" in page
+    for digits in (18, 19, 40):
+        given = {"administrations": ["9" * digits], "format": "wide", "language": "en"}
+        page = client.post(ADDRESS, given).content.decode()
+        assert "Select a valid choice" in page
 
 
 def test_names_cannot_be_asked_for(staff, waves, submit):

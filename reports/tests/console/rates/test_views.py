@@ -146,25 +146,19 @@ def test_administrations_of_another_district_are_not_found(
     assert "theirs" not in client.get("/console/rates/schools/").content.decode()
 
 
-@pytest.mark.parametrize(
-    "administration", ["0", "-1", "x", "1e9", "' OR 1=1", "9" * 40]
-)
-def test_an_invalid_administration_is_not_found(client, staff, counted, administration):
+def test_an_invalid_administration_is_not_found(client, staff, counted):
     log_in(client, staff.state)
-    response = client.get("/console/rates/schools/", {"administration": administration})
-    assert response.status_code == 404
+    for key in ("0", "-1", "x", "1e9", "' OR 1=1", "9" * 40):
+        found = client.get("/console/rates/schools/", {"administration": key})
+        assert found.status_code == 404, key
 
 
 @pytest.mark.parametrize(
     "query",
     [
-        {"sort": "nothing"},
-        {"sort": "-quiet", "page": "99999999999"},
-        {"page": "x"},
-        {"state": "nothing"},
+        {"sort": "nothing", "page": "x", "state": "nothing", "day": "yesterday"},
+        {"sort": "-quiet", "page": "99999999999", "day": "2026-02-31"},
         {"q": "\x00' %_"},
-        {"day": "yesterday"},
-        {"day": "2026-02-31"},
     ],
 )
 def test_an_invalid_filter_is_ignored(client, staff, counted, query):

@@ -97,12 +97,12 @@ def test_only_what_somebody_wrote_is_released(client, reviewer, closed):
     assert not ReleasedSentence.objects.exists()
 
 
-@pytest.mark.parametrize("key", ["²", "x", "", "-1", "9" * 19, "9" * 5000])
-def test_no_sentence_is_withdrawn_by_a_wrong_key(client, reviewer, closed, key):
+def test_no_sentence_is_withdrawn_by_a_wrong_key(client, reviewer, closed):
     log_in(client, reviewer)
     release(client, closed, "I like it here.")
-    client.post(address(closed), {"question": "comment", "withdraw": key})
-    assert ReleasedSentence.objects.count() == 1
+    for key in ("²", "x", "", "-1", "9" * 19, "9" * 5000):
+        client.post(address(closed), {"question": "comment", "withdraw": key})
+        assert ReleasedSentence.objects.count() == 1, key
 
 
 @pytest.mark.sqlite

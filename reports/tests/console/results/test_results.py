@@ -20,22 +20,33 @@ from reports.models import GroupResults, ResultsRollUp, SchoolRate
 from reports.results.hiding import hide_small_groups
 from reports.results.rollup import roll_up_results
 from reports.results.visible import visible_groups
-from reports.tests.exports.conftest import CHOICES, FIRST, answer, opened, published
+from reports.tests.exports.conftest import (
+    CHOICES,
+    FIRST,
+    enrol_and_answer,
+    opened,
+    published,
+)
 from survey.models import Administration, Wave
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def closed(staff, fall, enrol):
+def closed(staff, fall):
     """Count a large school, and one with a single person in grade 08."""
     groups = [
         *((staff.lincoln, grade, n) for grade in ("07", "08") for n in range(12)),
         *((staff.washington, "07", n) for n in range(4)),
         (staff.washington, "08", 0),
     ]
-    for school, grade, n in groups:
-        answer(enrol(fall, school, grade=grade), {"safe": ("1", "2", "-1")[n % 3]})
+    enrol_and_answer(
+        fall,
+        (
+            (school, grade, {"safe": ("1", "2", "-1")[n % 3]})
+            for school, grade, n in groups
+        ),
+    )
     fall.minimum_group = 3
     fall.closes_at = timezone.now() - timedelta(hours=1)
     fall.save()
@@ -61,16 +72,20 @@ def closed(staff, fall, enrol):
 
 
 @pytest.fixture
-def add_schools(enrol, closed):
+def add_schools(closed):
     """Add schools in which six people have answered, by default with a report."""
 
     def add_schools(district, number, *, needed=5, answers=("1", "2", "-1")):
         for n in range(number):
             code = f"{needed}-{n}"
             school = district.schools.create(code=code, name=f"Another {code}")
-            for person in range(6):
-                given = {"safe": answers[person % len(answers)]}
-                answer(enrol(closed, school, grade="07"), given)
+            enrol_and_answer(
+                closed,
+                (
+                    (school, "07", {"safe": answers[person % len(answers)]})
+                    for person in range(6)
+                ),
+            )
             SchoolRate.objects.create(
                 administration=closed,
                 school=school,
@@ -399,11 +414,10 @@ def test_results_are_shared_by_those_who_manage_the_survey(
 
 
 @pytest.fixture
-def earlier(staff, spring, enrol):
+def earlier(staff, spring):
     """Close an administration before, in which Lincoln answered otherwise."""
-    for n in range(12):
-        given = {"safe": ("1", "1", "2")[n % 3], "far": "not far"}
-        answer(enrol(spring, staff.lincoln, grade="07"), given)
+    answers = [{"safe": value, "far": "not far"} for value in ("1", "1", "2")]
+    enrol_and_answer(spring, ((staff.lincoln, "07", given) for given in answers * 4))
     spring.minimum_group = 3
     spring.opens_at = timezone.now() - timedelta(days=200)
     spring.closes_at = timezone.now() - timedelta(days=180)
@@ -480,11 +494,12 @@ def test_a_change_of_many_people_is_more_than_chance():
     assert change(row(5, 40.0), row(5, 40.0)).text == "±0"
 
 
-def test_numbers_have_histograms_and_means(client, staff, fall, spring, enrol):
+def test_numbers_have_histograms_and_means(client, staff, fall, spring):
     for administration, ages in ((fall, "9 9 11"), (spring, "9 11 12")):
-        for n in range(30):
-            person = enrol(administration, staff.lincoln, grade="07")
-            answer(person, {"age": ages.split()[n % 3]})
+        answers = [{"age": age} for age in ages.split()]
+        enrol_and_answer(
+            administration, ((staff.lincoln, "07", given) for given in answers * 10)
+        )
         days = 1 if administration == fall else 180
         administration.opens_at = timezone.now() - timedelta(days=days + 1)
         administration.closes_at = timezone.now() - timedelta(days=days)
@@ -563,7 +578,7 @@ def test_results_without_answers_say_so(client, staff, fall):
 
 
 @pytest.fixture
-def teachers(staff, closed, enrol):
+def teachers(staff, closed):
     """Ask teachers of Lincoln in the same wave; one question has other answers."""
     wave = Wave.objects.create(name="Fall 2026")
     Administration.objects.filter(pk=closed.pk).update(wave=wave)
@@ -579,9 +594,10 @@ def teachers(staff, closed, enrol):
         for row in FIRST
     ]
     administration = opened(published(rows, "9", choices=choices), "staff", "teacher")
-    for n in range(12):
-        person = enrol(administration, staff.lincoln, grade="")
-        answer(person, {"safe": ("1", "2")[n % 2], "pets": "dog"})
+    answers = [{"safe": value, "pets": "dog"} for value in ("1", "2")]
+    enrol_and_answer(
+        administration, ((staff.lincoln, "", given) for given in answers * 6)
+    )
     administration.wave = wave
     administration.closes_at = timezone.now() - timedelta(hours=1)
     administration.minimum_group = 3

@@ -15,21 +15,25 @@ from reports.results.counting import lengthened, packed, unpacked
 from reports.results.hiding import hide_small_groups
 from reports.results.layout import Column, Layout
 from reports.results.rollup import roll_up_results
-from reports.tests.exports.conftest import answer, opened
+from reports.tests.exports.conftest import enrol_and_answer, opened
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def waves(staff, fall, enrol):
+def waves(staff, fall):
     """Count two waves, in which other shares of Lincoln's grades agreed."""
     winter = opened(fall.published, "winter")
     now = timezone.now()
     for administration, agreed, days in ((fall, 3, 100), (winter, 6, 1)):
-        for grade in ("07", "08"):
-            for number in range(12):
-                given = {"safe": "1" if number < agreed else "2"}
-                answer(enrol(administration, staff.lincoln, grade=grade), given)
+        enrol_and_answer(
+            administration,
+            (
+                (staff.lincoln, grade, {"safe": "1" if number < agreed else "2"})
+                for grade in ("07", "08")
+                for number in range(12)
+            ),
+        )
         administration.opens_at = now - timedelta(days=days + 10)
         administration.closes_at = now - timedelta(days=days)
         administration.save()

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import pytest
 
 from reports.results.hiding import hide_small_groups
 from reports.results.rollup import roll_up_results
 from reports.rollup import roll_up
 from reports.scores.scoring import score_administration
-from reports.tests.scores.conftest import closed, simulated, take_part
+from reports.tests.scores.conftest import (  # noqa: F401
+    closed,
+    shared_staff,
+    simulated,
+    staff,
+    take_part,
+)
 from survey.definitions.publishing import publish_survey
 from survey.models import Respondent
 from survey.tests.conftest import empty_caches  # noqa: F401
@@ -34,7 +42,7 @@ MEASURES = [
 ]
 
 
-def published_in_three_languages():
+def published_in_three_languages(name="climate"):
     rows = [["type", "name", ENGLISH, SPANISH, ARABIC, "appearance"]]
     for page, items in (("one", range(1, 5)), ("two", range(5, 8))):
         rows.append(["begin group", page, "", "", "", "field-list"])
@@ -62,7 +70,7 @@ def published_in_three_languages():
             "measures": MEASURES,
             "settings": [
                 ["form_title", "form_id", "version", "default_language"],
-                ["School climate", "climate", "1", "English (en)"],
+                ["School climate", name, "1", "English (en)"],
             ],
         }
     )
@@ -90,16 +98,31 @@ def scored(administration):
     return administration
 
 
-@pytest.fixture
-def survey(db):
-    return published_in_three_languages()
-
-
-@pytest.fixture
-def fall(staff, survey):
+def create_fall(staff):  # noqa: F811
     """Washington has answers, and too few who finished for a report."""
-    administration = closed(survey, "fall-2026")
+    administration = closed(published_in_three_languages(), "fall-2026")
     answered(administration, staff.lincoln, 60, 1, shift=0.5)
     answered(administration, staff.washington, 40, 2, finished=15)
     answered(administration, staff.roosevelt, 40, 3, shift=-0.5)
     return scored(administration)
+
+
+@pytest.fixture(scope="module")
+def shared_fall(shared_staff):  # noqa: F811
+    return create_fall(shared_staff)
+
+
+@pytest.fixture
+def fall(shared_fall):
+    return deepcopy(shared_fall)
+
+
+@pytest.fixture
+def survey(fall):
+    return fall.published
+
+
+@pytest.fixture
+def new_survey(db):
+    """Publish another survey, which has no earlier wave."""
+    return published_in_three_languages("new")

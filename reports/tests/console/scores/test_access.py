@@ -92,7 +92,7 @@ def test_no_address_shows_another_place(client, staff, fall):
     assert all(name in everything for names in foreign.values() for name in names)
     for user, hidden in foreign.items():
         log_in(client, user)
-        queries = [{}, {"sort": "-score-trust"}, {"q": hidden[0]}, {"show": "moved"}]
+        queries = [{}, {"sort": "-score-trust", "show": "moved"}, {"q": hidden[0]}]
         for kind, found in places.items():
             queries += [{kind: one.pk} for one in found if str(one) in hidden]
         for query in queries:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import io
+from copy import deepcopy
 from datetime import timedelta
 
 import pytest
@@ -18,14 +19,19 @@ from reports.tests.scores.conftest import closed
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def spring(staff, survey, fall):
+@pytest.fixture(scope="module")
+def shared_spring(shared_staff, shared_fall):
     """Lincoln has a higher score than in fall, and Washington a report."""
-    administration = closed(survey, "spring-2027")
-    answered(administration, staff.lincoln, 60, 7, shift=1.5)
-    answered(administration, staff.washington, 40, 8)
-    answered(administration, staff.roosevelt, 40, 3, shift=-0.5)
+    administration = closed(shared_fall.published, "spring-2027")
+    answered(administration, shared_staff.lincoln, 60, 7, shift=1.5)
+    answered(administration, shared_staff.washington, 40, 8)
+    answered(administration, shared_staff.roosevelt, 40, 3, shift=-0.5)
     return scored(administration)
+
+
+@pytest.fixture
+def spring(shared_spring):
+    return deepcopy(shared_spring)
 
 
 def changes(client, administration, **query):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from copy import deepcopy
 from datetime import timedelta
 
 import pytest
@@ -33,13 +34,18 @@ from survey.models import Administration, Job
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def spring(staff, survey, fall):
+@pytest.fixture(scope="module")
+def shared_spring(shared_staff, shared_fall):
     """A later wave in which q2 is much harder to agree with."""
-    administration = closed(survey, "spring-2027")
-    answered(administration, staff.lincoln, 600, 5, moved={"q2": 1.2})
-    answered(administration, staff.roosevelt, 600, 6, moved={"q2": 1.2})
+    administration = closed(shared_fall.published, "spring-2027")
+    answered(administration, shared_staff.lincoln, 600, 5, moved={"q2": 1.2})
+    answered(administration, shared_staff.roosevelt, 600, 6, moved={"q2": 1.2})
     return scored(administration)
+
+
+@pytest.fixture
+def spring(shared_spring):
+    return deepcopy(shared_spring)
 
 
 def quality(client, administration):
@@ -140,12 +146,12 @@ def test_an_item_is_released_once(client, staff, spring):
     assert AuditEntry.objects.filter(action="release item of measure").count() == 1
 
 
-@pytest.mark.parametrize("item", ["q9", "trust", "q5", "q2;--", "%00"])
-def test_unknown_items_are_not_found(client, staff, spring, item):
+def test_unknown_items_are_not_found(client, staff, spring):
     log_in(client, staff.state)
-    path = item_path(spring).replace("q2", item)
-    for response in (client.get(path), client.post(path, {"decision": "release"})):
-        assert response.status_code == 404
+    for item in ("q9", "trust", "q5", "q2;--", "%00"):
+        path = item_path(spring).replace("q2", item)
+        for response in (client.get(path), client.post(path, {"decision": "release"})):
+            assert response.status_code == 404, item
     assert client.get(item_path(spring, measure="nothing")).status_code == 404
 
 
@@ -386,9 +392,9 @@ class TestSmallNumbers:
 
 
 def test_an_item_that_could_not_be_used_is_left_out_with_its_reason(
-    client, staff, survey
+    client, staff, new_survey
 ):
-    administration = closed(survey, "unanswered")
+    administration = closed(new_survey, "unanswered")
     answers = [[*row[:3], None, *row[4:]] for row in simulated(120, 1)]
     take_part(administration, staff.lincoln, answers)
     take_part(administration, staff.roosevelt, answers)
@@ -402,8 +408,8 @@ def test_an_item_that_could_not_be_used_is_left_out_with_its_reason(
     ] == ""
 
 
-def test_without_scores_the_page_says_so(client, staff, survey):
-    administration = closed(survey, "uncounted")
+def test_without_scores_the_page_says_so(client, staff, new_survey):
+    administration = closed(new_survey, "uncounted")
     log_in(client, staff.state)
     page = quality(client, administration)
     assert "No scores yet." in page.text

@@ -121,9 +121,9 @@ def test_below_the_threshold_there_is_no_figure(client, staff, fall):
 
 
 @pytest.fixture
-def winter(staff, survey):
+def winter(staff, new_survey):
     """Washington, without a report, is far below both others."""
-    winter = closed(survey, "winter")
+    winter = closed(new_survey, "winter")
     answered(winter, staff.lincoln, 60, 1, shift=0.5)
     answered(winter, staff.washington, 40, 2, finished=15, shift=-1.5)
     answered(winter, staff.roosevelt, 40, 3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from copy import deepcopy
 
 import pytest
 from django.urls import reverse
@@ -15,12 +16,17 @@ from reports.tests.scores.conftest import closed
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def spring(staff, survey, fall):
-    administration = closed(survey, "spring-2027")
-    answered(administration, staff.lincoln, 60, 7, shift=1.5)
-    answered(administration, staff.roosevelt, 40, 3, shift=-0.5)
+@pytest.fixture(scope="module")
+def shared_spring(shared_staff, shared_fall):
+    administration = closed(shared_fall.published, "spring-2027")
+    answered(administration, shared_staff.lincoln, 60, 7, shift=1.5)
+    answered(administration, shared_staff.roosevelt, 40, 3, shift=-0.5)
     return scored(administration)
+
+
+@pytest.fixture
+def spring(shared_spring):
+    return deepcopy(shared_spring)
 
 
 def score_differently(administration, school):

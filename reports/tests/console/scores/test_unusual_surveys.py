@@ -76,8 +76,8 @@ def test_a_measure_whose_items_have_all_changed_is_not_compared(state, staff, fa
     assert "Change over time" in report(state, spring, staff.lincoln).text
 
 
-def test_a_wave_with_one_school_is_shown_without_comparisons(state, staff, survey):
-    administration = closed(survey, "alone")
+def test_a_wave_with_one_school_is_shown_without_comparisons(state, staff, new_survey):
+    administration = closed(new_survey, "alone")
     answered(administration, staff.lincoln, 40, 1)
     scored(administration)
     for route in (*PAGES, *FILES):
@@ -91,9 +91,9 @@ def test_a_wave_with_one_school_is_shown_without_comparisons(state, staff, surve
 
 @pytest.mark.parametrize("value", ["1", "4", "dk"])
 def test_everybody_in_one_category_has_answers_and_no_scores(
-    state, staff, survey, value
+    state, staff, new_survey, value
 ):
-    administration = closed(survey, "alike")
+    administration = closed(new_survey, "alike")
     for school in (staff.lincoln, staff.roosevelt):
         take_part(administration, school, [[value] * len(ITEMS)] * 20)
     finish(administration)
@@ -109,7 +109,7 @@ def test_everybody_in_one_category_has_answers_and_no_scores(
 
 
 def test_a_survey_without_measures_says_so(state, staff):
-    administration = closed(published(measures=[]), "plain")
+    administration = closed(published(measures=[], version="2"), "plain")
     take_part(administration, staff.lincoln, simulated(20, 1))
     finish(administration)
     assert get(state, "results_page", administration).context["page"].charts
@@ -122,8 +122,8 @@ def test_a_survey_without_measures_says_so(state, staff):
     assert report(state, administration, staff.lincoln).status_code == 200
 
 
-def test_an_administration_without_people_says_so(state, staff, survey):
-    administration = scored(closed(survey, "empty"))
+def test_an_administration_without_people_says_so(state, staff, new_survey):
+    administration = scored(closed(new_survey, "empty"))
     page = get(state, "results_page", administration)
     assert "Nobody in this group has answered" in page.text
     page = get(state, "scores_table", administration)
