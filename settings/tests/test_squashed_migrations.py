@@ -34,6 +34,8 @@ if settings.SERVERS:
     settings.DATABASES["default"]["PORT"] = 5432
 django.setup()
 from django.core.management import call_command
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 load_disk = MigrationLoader.load_disk
 def load_replaced(loader):
@@ -44,8 +46,10 @@ def load_replaced(loader):
         if not migration.replaces
     }
 MigrationLoader.load_disk = load_replaced
-for app, target in halfway.items():
-    call_command("migrate", app, target, verbosity=0)
+executor = MigrationExecutor(connection)
+targets = [executor.loader.get_migration_by_prefix(*one) for one in halfway.items()]
+# The command, once for each app, would build the models of that time once more.
+executor.migrate([(one.app_label, one.name) for one in targets])
 MigrationLoader.load_disk = load_disk
 call_command("migrate", verbosity=0)
 """
