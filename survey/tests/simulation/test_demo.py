@@ -76,13 +76,6 @@ def nobody(monkeypatch):
         monkeypatch.setattr(f"survey.simulation.demo.load.{name}", lambda now: None)
 
 
-@pytest.fixture
-def surveys(db):
-    """Publish the three surveys, without people."""
-    for name in (*FILES.values(), "parents"):
-        publish_workbook(FOLDER / f"{name}.xlsx")
-
-
 def run(*arguments: str) -> str:
     out = StringIO()
     call_command("load_demo", *arguments, stdout=out)
@@ -91,6 +84,19 @@ def run(*arguments: str) -> str:
 
 def definition_of(name: str) -> dict:
     return json.loads(PublishedSurvey.objects.get(survey__name=name).definition)
+
+
+def texts_of(definition: dict) -> list[dict[str, str]]:
+    """Return the texts that respondents read; each maps languages to words."""
+    texts = [definition["title"]]
+    for page in definition["pages"]:
+        texts += [page["title"], *(block["label"] for block in page["blocks"])]
+    for options in definition["option_sets"].values():
+        texts += [option["label"] for option in options]
+    kinds = ("label", "hint", "guidance", "required_message", "constraint_message")
+    for item in definition["items"].values():
+        texts += [item[kind] for kind in kinds if kind in item]
+    return [text for text in texts if text]
 
 
 def answerable(definition: dict) -> list[str]:
@@ -142,33 +148,40 @@ def shares(prefix: str) -> tuple[int, int, int]:
     )
 
 
-def test_parents_are_added_to_an_older_demo(unanswered, data, monkeypatch):
+def test_loading_again_adds_what_is_missing_and_nothing_else(
+    unanswered, data, monkeypatch, settings
+):
     with monkeypatch.context() as patched:
-        patched.setattr(
-            "survey.simulation.demo.load.load_parents_of_wave", lambda now: None
-        )
-        assert load_demo().open_codes == []
+        # An older demo has no parents.
+        patched.setattr(load, "load_parents_of_wave", lambda now: None)
+        older = run()
     people = Respondent.objects.count()
+    schedule = EmailSchedule.objects.get()
+    assert schedule.administration.name == "demo-teachers"
+    assert schedule.confirmed_at is None and count_recipients(schedule) == 30
 
-    again = load_demo()
-
-    assert again.already_there
-    assert len(again.open_codes) == 2
-    assert Respondent.objects.count() > people
-
-
-def test_second_load_adds_nothing_and_prints_the_same(unanswered, data):
     first = run()
     before = Respondent.objects.count(), Response.objects.count()
+    assert before[0] > people
+    lines = first.splitlines()[1:]
+    parents = [line for line in lines if line.startswith("parent")]
+    assert len(parents) == 2
+    assert older.splitlines() == [
+        "The demo is loaded.",
+        *(line for line in lines if line not in parents),
+    ]
 
-    second = run()
-
+    assert run() == first
+    assert "already there" in first
     assert (Respondent.objects.count(), Response.objects.count()) == before
-    assert "already there" in second
-    assert first.splitlines()[1:] == second.splitlines()[1:]
     assert User.objects.count() == 5
     password = (data / "staff.txt").read_text().strip()
-    assert f"analyst@groundswell.example  {password}  analyst, Riverside" in second
+    assert f"analyst@groundswell.example  {password}  analyst, Riverside" in first
+
+    schedule.delete()
+    settings.EMBEDDED = True
+    load_demo()
+    assert EmailSchedule.objects.get().is_active
 
 
 def test_only_the_owner_can_read_the_password_file(nobody, data):
@@ -225,121 +238,99 @@ def test_interrupted_load_leaves_nothing_behind(data, monkeypatch):
     assert not Administration.objects.exists()
 
 
-@pytest.mark.parametrize(
-    ("name", "pages", "least", "most"),
-    [
-        ("climate_students", 12, 57, 64),
-        ("climate_teachers", 8, 37, 44),
-        ("climate_parents", 6, 24, 28),
-    ],
-)
-def test_survey_has_the_planned_pages_and_items(surveys, name, pages, least, most):
-    definition = definition_of(name)
+class TestTheSurveys(TestCase):
+    """Tests that read the three surveys, which are published once, without people."""
 
-    assert len(definition["pages"]) == pages
-    assert least <= len(answerable(definition)) <= most
-    assert [one["code"] for one in definition["languages"]] == LANGUAGES[name]
+    @classmethod
+    def setUpTestData(cls) -> None:
+        for name in (*FILES.values(), "parents"):
+            publish_workbook(FOLDER / f"{name}.xlsx")
 
+    def test_surveys_have_the_planned_pages_and_items(self):
+        for name, pages, least, most in (
+            ("climate_students", 12, 57, 64),
+            ("climate_teachers", 8, 37, 44),
+            ("climate_parents", 6, 24, 28),
+        ):
+            definition = definition_of(name)
+            assert len(definition["pages"]) == pages
+            assert least <= len(answerable(definition)) <= most
+            assert [one["code"] for one in definition["languages"]] == LANGUAGES[name]
 
-@pytest.mark.parametrize("name", LANGUAGES)
-def test_every_text_is_in_each_language(surveys, name):
-    definition = definition_of(name)
-    texts = [definition["title"]]
-    for page in definition["pages"]:
-        texts += [page["title"], *(block["label"] for block in page["blocks"])]
-    for options in definition["option_sets"].values():
-        texts += [option["label"] for option in options]
-    for item in definition["items"].values():
-        texts += [
-            item[key]
-            for key in (
-                "label",
-                "hint",
-                "guidance",
-                "required_message",
-                "constraint_message",
-            )
-            if key in item
-        ]
+    def test_every_text_is_in_each_language(self):
+        for name, languages in LANGUAGES.items():
+            shown = texts_of(definition_of(name))
+            assert len(shown) > 70
+            # Names of schools, languages and numbers may be alike; sentences are not.
+            assert [text for text in shown if set(text) != set(languages)] == []
+            same = [text["en"] for text in shown if len({*text.values()}) < len(text)]
+            assert same in ([], ["No"])
+            if "ar" in languages:
+                arabic = [text["ar"] for text in shown]
+                assert [text for text in arabic if re.search("[A-Za-z]", text)] == []
 
-    shown = [text for text in texts if text]
-    assert len(shown) > 70
-    # Names of schools, languages and numbers may be alike; sentences are not.
-    assert [text for text in shown if set(text) != set(LANGUAGES[name])] == []
-    same = [text["en"] for text in shown if len({*text.values()}) < len(text)]
-    assert same in ([], ["No"])
-    if "ar" in LANGUAGES[name]:
-        latin = [text["ar"] for text in shown if re.search("[A-Za-z]", text["ar"])]
-        assert latin == []
+    def test_surveys_contain_every_usual_element(self):
+        for name in ("climate_students", "climate_teachers"):
+            definition = definition_of(name)
+            items = definition["items"].values()
+            assert {
+                "note",
+                "acknowledge",
+                "integer",
+                "range",
+                "text",
+                "select_multiple",
+                "calculate",
+            } <= {item["kind"] for item in items}
+            looks = {look for item in items for look in item.get("appearance", [])}
+            assert {"minimal", "likert"} <= looks
+            blocks = [block for page in definition["pages"] for block in page["blocks"]]
+            assert sum(block["grid"] for block in blocks) >= 5
+            assert any("${" in block["label"].get("en", "") for block in blocks)
+            assert any(item.get("constraint") for item in items)
 
+    def test_values_of_scales_rise_and_are_never_reversed(self):
+        for name in ("climate_students", "climate_teachers"):
+            for scale in ("agree", "often", "rating"):
+                options = definition_of(name)["option_sets"][scale]
+                values = [int(option["value"]) for option in options]
+                assert values == list(range(1, len(values) + 1))
+        agree = definition_of("climate_students")["option_sets"]["agree"]
+        assert agree[0]["label"]["en"] == "Strongly disagree"
 
-@pytest.mark.parametrize("name", ["climate_students", "climate_teachers"])
-def test_surveys_contain_every_usual_element(surveys, name):
-    definition = definition_of(name)
-    items = definition["items"].values()
+    def test_five_essentials_group_the_measures_of_the_three_surveys(self):
+        essentials, names = set(), set()
+        for survey in Survey.objects.order_by("name"):
+            content = measures_of(survey)
+            essentials |= {one["name"] for one in content["essentials"]}
+            names |= {one["name"] for one in content["measures"]}
+            for one in (*content["essentials"], *content["measures"]):
+                assert set(one["label"]) == set(LANGUAGES[survey.name])
+                assert set(one["description"]) == set(LANGUAGES[survey.name])
+        assert len(essentials) == 5
+        assert len(names) == 16
 
-    kinds = Counter(item["kind"] for item in items)
-    assert {
-        "note",
-        "acknowledge",
-        "integer",
-        "range",
-        "text",
-        "select_multiple",
-        "calculate",
-    } <= set(kinds)
-    looks = {look for item in items for look in item.get("appearance", [])}
-    assert {"minimal", "likert"} <= looks
-    blocks = [block for page in definition["pages"] for block in page["blocks"]]
-    assert sum(block["grid"] for block in blocks) >= 5
-    assert any("${" in block["label"].get("en", "") for block in blocks)
-    assert any(item.get("constraint") for item in items)
-
-
-def test_values_of_scales_rise_and_are_never_reversed(surveys):
-    for name in ("climate_students", "climate_teachers"):
-        for scale in ("agree", "often", "rating"):
-            options = definition_of(name)["option_sets"][scale]
-            values = [int(option["value"]) for option in options]
-            assert values == list(range(1, len(values) + 1))
-    agree = definition_of("climate_students")["option_sets"]["agree"]
-    assert agree[0]["label"]["en"] == "Strongly disagree"
-
-
-def test_five_essentials_group_the_measures_of_the_three_surveys(surveys):
-    essentials, names = set(), set()
-    for survey in Survey.objects.order_by("name"):
-        content = measures_of(survey)
-        essentials |= {one["name"] for one in content["essentials"]}
-        names |= {one["name"] for one in content["measures"]}
-        for one in (*content["essentials"], *content["measures"]):
-            assert set(one["label"]) == set(LANGUAGES[survey.name])
-            assert set(one["description"]) == set(LANGUAGES[survey.name])
-    assert len(essentials) == 5
-    assert len(names) == 16
-
-
-def test_rules_skip_an_item_and_a_page(surveys):
-    definition = definition_of("climate_students")
-    page = next(
-        n
-        for n, one in enumerate(definition["pages"], start=1)
-        if one["name"] == "next_steps"
-    )
-
-    def state(**answers: str):
-        return state_of(
-            definition,
-            answers,
-            today="2026-11-21",
-            now="2026-11-21T10:00:00-06:00",
-            language="en",
+    def test_rules_skip_an_item_and_a_page(self):
+        definition = definition_of("climate_students")
+        page = next(
+            n
+            for n, one in enumerate(definition["pages"], start=1)
+            if one["name"] == "next_steps"
         )
 
-    assert not state(unkind="0").relevant["unkind_told"]
-    assert state(unkind="1").relevant["unkind_told"]
-    assert page not in state(grade="7").visible_pages()
-    assert page in state(grade="8").visible_pages()
+        def state(**answers: str):
+            return state_of(
+                definition,
+                answers,
+                today="2026-11-21",
+                now="2026-11-21T10:00:00-06:00",
+                language="en",
+            )
+
+        assert not state(unkind="0").relevant["unkind_told"]
+        assert state(unkind="1").relevant["unkind_told"]
+        assert page not in state(grade="7").visible_pages()
+        assert page in state(grade="8").visible_pages()
 
 
 def test_made_up_answers_are_the_same_on_every_machine(data, monkeypatch):
@@ -634,20 +625,6 @@ def test_pyxform_reads_the_workbooks(name):
         "settings",
         "measures",
     ]
-
-
-def test_teachers_have_an_email_schedule_which_is_confirmed_when_embedded(
-    unanswered, data, settings
-):
-    load_demo()
-    schedule = EmailSchedule.objects.get()
-    assert schedule.administration.name == "demo-teachers"
-    assert schedule.confirmed_at is None and count_recipients(schedule) == 30
-    load_demo()
-    schedule.delete()
-    settings.EMBEDDED = True
-    load_demo()
-    assert EmailSchedule.objects.get().is_active
 
 
 def test_one_message_platform_is_added_however_often_the_demo_is_loaded(nobody, data):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.test import override_settings
 
 from survey.models import Identity, RosterFeed
 from survey.rosters.oneroster.store import OneRosterStore
@@ -21,9 +22,14 @@ def rows_of(path, folder):
 
 
 def test_the_files_have_the_districts_people_and_one_more(unanswered, tmp_path):
-    load_demo(feed_folder=str(tmp_path), feed_address="http://127.0.0.1:8001")
+    address = "http://127.0.0.1:8001"
+    with override_settings(FEED_NETWORKS=[]):
+        load_demo(feed_folder=str(tmp_path), feed_address=address)
+    assert not RosterFeed.objects.exists()
+
+    load_demo(feed_folder=str(tmp_path), feed_address=address)
     feed = RosterFeed.objects.get()
-    assert feed.address == f"http://127.0.0.1:8001/{WHOLE}"
+    assert feed.address == f"{address}/{WHOLE}"
     known = Identity.objects.filter(
         administration__name__in=RUNNING.names, district=feed.district
     ).select_related("respondent")
@@ -39,9 +45,3 @@ def test_the_files_have_the_districts_people_and_one_more(unanswered, tmp_path):
     # The port may be another one the next time.
     load_demo(feed_folder=str(tmp_path), feed_address="http://127.0.0.1:8002")
     assert RosterFeed.objects.get().address == f"http://127.0.0.1:8002/{WHOLE}"
-
-
-def test_without_a_network_for_feeds_there_is_none(unanswered, tmp_path, settings):
-    settings.FEED_NETWORKS = []
-    load_demo(feed_folder=str(tmp_path), feed_address="http://127.0.0.1:8001")
-    assert not RosterFeed.objects.exists()
