@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from itertools import permutations
 
 import pytest
 
@@ -102,7 +101,6 @@ def everybody():
 
 
 FILES = {"orgs": ORGS.splitlines(), "users": USERS}
-ORDERS = list(permutations(("flat", "zip", "rest")))
 # The flat file, what identifies people in all three, and the files of the ZIP.
 EXPORTS = {
     "powerschool": (POWERSCHOOL, "identifier", {**FILES, "demographics": BIRTH_DATES}),
@@ -110,10 +108,21 @@ EXPORTS = {
 }
 
 
-@pytest.mark.parametrize("order", ORDERS, ids="-".join)
-@pytest.mark.parametrize("export", EXPORTS.values(), ids=EXPORTS)
+# Each order with one of the exports, and each source first with both.
+ORDERS = [
+    ("powerschool", "flat zip rest"),
+    ("powerschool", "zip rest flat"),
+    ("powerschool", "rest flat zip"),
+    ("oneroster", "flat rest zip"),
+    ("oneroster", "rest zip flat"),
+    ("oneroster", "zip flat rest"),
+]
+
+
+@pytest.mark.parametrize(("export", "order"), ORDERS)
 def test_the_same_people_come_from_every_source_in_every_order(bring, export, order):
-    first, *others = order
+    export = EXPORTS[export]
+    first, *others = order.split()
     report = bring(first, *export)
     assert (report["added"], report["rejected"]) == (20, 0)
     before = everybody()
