@@ -201,15 +201,16 @@ CHANGES = {
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("change", CHANGES)
-def test_database_refuses_changes_to_a_published_survey(change: str):
+def test_database_refuses_changes_to_a_published_survey():
     publish_survey(survey=draft())
-    with (
-        pytest.raises(DatabaseError, match="frozen|never changes"),
-        transaction.atomic(),
-        connection.cursor() as cursor,
-    ):
-        cursor.execute(CHANGES[change])
+    for statement in CHANGES.values():
+        with (
+            pytest.raises(DatabaseError, match="frozen|never changes"),
+            transaction.atomic(),
+            connection.cursor() as cursor,
+        ):
+            cursor.execute(statement)
+            pytest.fail(statement)
     survey = Survey.objects.get()
     assert survey.version == "1"
     assert survey.published.get().definition == canonical_json(
@@ -218,16 +219,16 @@ def test_database_refuses_changes_to_a_published_survey(change: str):
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize(
-    "change",
-    [change for change in CHANGES if change.split()[-1] in ("set", "more")]
-    + ["survey", "page", "block", "item", "option", "measures", "measures gone"],
-)
-def test_same_changes_are_allowed_in_a_draft(change: str):
+def test_same_changes_are_allowed_in_a_draft():
     draft()
-    with connection.cursor() as cursor:
-        cursor.execute(CHANGES[change])
-        assert cursor.rowcount > 0
+    changes = [change for change in CHANGES if change.split()[-1] in ("set", "more")]
+    changes += ["survey", "page", "block", "item", "option"]
+    changes += ["measures", "measures gone"]
+    for change in changes:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(CHANGES[change])
+            assert cursor.rowcount > 0, change
+            transaction.set_rollback(True)
 
 
 @pytest.mark.django_db
