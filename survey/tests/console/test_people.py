@@ -260,9 +260,8 @@ def test_too_many_matches_are_limited_with_a_hint(
     assert "1–2 of 2 people" in found
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [
+def test_invalid_queries_find_no_one(client, staff, administration, maya):
+    cases = [
         {"q": "\x00' OR 1=1 --"},
         {"q": "%"},
         {"q": "ü" * 5000},
@@ -270,13 +269,12 @@ def test_too_many_matches_are_limited_with_a_hint(
         {"state": "finished'"},
         {"page": "99999"},
         {"sort": "identity__birth_date"},
-    ],
-)
-def test_invalid_queries_find_no_one(client, staff, administration, maya, asked):
+    ]
     for user in (staff.chen, staff.state):
         log_in(client, user)
-        response = get_people(client, administration, **asked)
-        assert response.status_code == 200
+        for asked in cases:
+            response = get_people(client, administration, **asked)
+            assert response.status_code == 200, asked
 
 
 def test_withdrawn_people_are_listed_without_codes(client, staff, administration, maya):

@@ -113,14 +113,14 @@ def test_the_same_number_again_is_no_change(parents, staff, chen):
     assert AuditEntry.objects.filter(action="change count").count() == 1
 
 
-@pytest.mark.parametrize(
-    "typed", ["-5", "0", "many", "1" * 40, "100001", "3.5", "NaN", "", "1e3", "\x00"]
-)
-def test_numbers_that_cannot_be_are_refused_with_the_range(parents, staff, chen, typed):
+def test_numbers_that_cannot_be_are_refused_with_the_range(parents, staff, chen):
     where = address(parents, school=staff.lincoln)
-    page = chen.post(where, {"count": typed, "unit": "students", "seen": ""})
-    assert page.status_code == 200
-    assert "Type a whole number from 1 to 100,000." in page.content.decode()
+    numbers = ["-5", "0", "many", "1" * 40, "100001", "3.5", "NaN", "", "1e3", "\x00"]
+    for typed in numbers:
+        page = chen.post(where, {"count": typed, "unit": "students", "seen": ""})
+        assert page.status_code == 200
+        text = page.content.decode()
+        assert "Type a whole number from 1 to 100,000." in text, typed
     assert not SchoolCount.objects.exists()
 
 
@@ -330,9 +330,8 @@ def large_workbook() -> bytes:
     return file.getvalue()
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
+def test_unreadable_files_are_refused_with_the_reason(parents, dana):
+    cases = [
         ("counts.pdf", b"%PDF", "Only CSV and Excel files"),
         ("counts.csv", b"", "The submitted file is empty"),
         ("counts.csv", b"a,b\n1,2\n", "names the columns (school code, count"),
@@ -342,14 +341,11 @@ def large_workbook() -> bytes:
         ("counts.csv", b"school,count\n" + b"x" * 2**22, "larger than 4 MB"),
         ("counts.xlsx", b"PK\x03\x04" + b"\0" * 50, "workbook"),
         ("counts.xlsx", large_workbook(), "larger than 4 MB"),
-    ],
-)
-def test_unreadable_files_are_refused_with_the_reason(
-    parents, dana, name, content, message
-):
-    page = upload(dana, parents, SimpleUploadedFile(name, content))
-    assert page.status_code == 200
-    assert message in page.content.decode()
+    ]
+    for name, content, message in cases:
+        page = upload(dana, parents, SimpleUploadedFile(name, content))
+        assert page.status_code == 200
+        assert message in page.content.decode()
     assert not SchoolCount.objects.exists()
 
 

@@ -230,36 +230,35 @@ def test_an_event_that_is_posted_again_changes_nothing(client, sent, counted):
     assert after == before and counted == ["recorded", "repeated"]
 
 
-@pytest.mark.parametrize(
-    "event",
-    [
+def test_an_unknown_email_is_counted_and_ignored(client, sent, counted):
+    cases = [
         bounce(99),
         bounce(MessageID=""),
         bounce(MessageID="x" * 5000),
         # Another person's e-mail: nobody's address is suppressed by it.
         bounce(2, "maya@example.org"),
         bounce(1, "somebody@example.org"),
-    ],
-)
-def test_an_unknown_email_is_counted_and_ignored(client, sent, counted, event):
-    assert post(client, event).status_code == 200
-    assert suppressed() == [] and counted == ["unknown"]
-    assert {row.state for row in sent.all()} == {"sent"}
+    ]
+    for event in cases:
+        assert post(client, event).status_code == 200
+        assert counted.pop() == "unknown"
+        assert suppressed() == [] and counted == []
+        assert {row.state for row in sent.all()} == {"sent"}
 
 
-@pytest.mark.parametrize(
-    ("secret", "status"), [("", 401), ("postmark:guess", 403), (":", 403)]
-)
-def test_a_forged_post_is_refused(client, sent, counted, secret, status):
-    assert post(client, bounce(), secret).status_code == status
-    assert suppressed() == [] and counted == ["refused"]
-    assert sent.first().state == "sent"
+def test_a_forged_post_is_refused(client, sent, counted):
+    for secret, status in (("", 401), ("postmark:guess", 403), (":", 403)):
+        assert post(client, bounce(), secret).status_code == status
+        assert counted.pop() == "refused"
+        assert suppressed() == [] and counted == []
+        assert sent.first().state == "sent"
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b"\xff", b'"x"', b"[1]"])
-def test_a_malformed_post_is_refused(client, sent, counted, body):
-    assert post(client, body).status_code == 400
-    assert suppressed() == [] and counted == ["malformed"]
+def test_a_malformed_post_is_refused(client, sent, counted):
+    for body in (b"", b"{", b"[]", b"null", b"\xff", b'"x"', b"[1]"):
+        assert post(client, body).status_code == 400
+        assert counted.pop() == "malformed"
+        assert suppressed() == [] and counted == []
 
 
 def test_without_a_provider_or_secret_there_are_no_webhooks(client, settings, api):
