@@ -13,6 +13,7 @@ from survey.taking.login import LoginRefused, log_in_respondent
 from survey.tests.conftest import code_of
 from survey.tests.opt_outs.conftest import ALI, HEADER, MAYA, NO_FORM
 from survey.tests.rosters.roster_console import ConsoleClient, person
+from survey.tests.rosters.roster_imports import run_import
 
 pytestmark = pytest.mark.django_db
 
@@ -40,7 +41,7 @@ def may_log_in(one) -> bool:
 def test_undoing_a_roster_keeps_the_opt_outs_of_its_new_people(
     administration, staff, dana
 ):
-    dana.apply(administration, HEADER, ALI)
+    run_import(administration, HEADER, ALI)
     upload = dana.apply(administration, HEADER, ALI, MAYA)
     opt_out(person("00123"), NO_FORM, by=staff.dana)
     undo_upload(dana, upload)
@@ -52,7 +53,7 @@ def test_undoing_a_roster_keeps_the_opt_outs_of_its_new_people(
 def test_undoing_a_roster_brings_nobody_back_who_has_opted_out(
     administration, staff, dana
 ):
-    dana.apply(administration, HEADER, ALI, MAYA)
+    run_import(administration, HEADER, ALI, MAYA)
     upload = dana.apply(administration, HEADER, ALI, typed="1")
     opt_out(person("00123"), NO_FORM, by=staff.dana)
     undo_upload(dana, upload)
@@ -61,8 +62,8 @@ def test_undoing_a_roster_brings_nobody_back_who_has_opted_out(
 
 
 def test_a_roster_that_brought_a_person_back_is_undone(administration, staff, dana):
-    dana.apply(administration, HEADER, ALI, MAYA)
-    dana.apply(administration, HEADER, ALI, typed="1")
+    run_import(administration, HEADER, ALI, MAYA)
+    run_import(administration, HEADER, ALI, complete_for="schools")
     upload = dana.apply(administration, HEADER, ALI, MAYA)
     opt_out(person("00123"), NO_FORM, by=staff.dana)
     undo_upload(dana, upload)
@@ -70,9 +71,9 @@ def test_a_roster_that_brought_a_person_back_is_undone(administration, staff, da
 
 
 @pytest.fixture
-def join(administration, staff, dana, monkeypatch):
+def join(administration, staff, monkeypatch):
     """Return a function that joins the two records of Maya."""
-    dana.apply(administration, HEADER, MAYA, TWICE, ALI)
+    run_import(administration, HEADER, MAYA, TWICE, ALI)
     monkeypatch.setattr(jobs, "wake", lambda *_: None)
 
     def run(kept, other):

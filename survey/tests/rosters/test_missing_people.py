@@ -16,6 +16,7 @@ from survey.models import Respondent, RosterMissing, RosterUpload
 from survey.rosters import missing_people, retention
 from survey.rosters.apply_job import MORE_WITHDRAWN
 from survey.tests.rosters.roster_console import ALI, HEADER, MAYA, NOOR, ZOE, person
+from survey.tests.rosters.roster_imports import run_import
 
 pytestmark = pytest.mark.django_db
 
@@ -32,9 +33,8 @@ def administration(administration):
 @pytest.fixture
 def upload(staff, administration, console_of):
     """Maya, Ali and Zoe are on the roster; the new one lists Eve and Zoe."""
-    dana = console_of(staff.dana)
-    dana.apply(administration, HEADER, MAYA, ALI, ZOE)
-    return dana.upload(administration, HEADER, EVE, ZOE)
+    run_import(administration, HEADER, MAYA, ALI, ZOE)
+    return console_of(staff.dana).upload(administration, HEADER, EVE, ZOE)
 
 
 def listed(upload):
@@ -85,7 +85,7 @@ def test_a_coordinator_goes_straight_to_the_own_school(
     staff, administration, console_of
 ):
     chen = console_of(staff.chen)
-    chen.apply(administration, HEADER, MAYA, ALI)
+    run_import(administration, HEADER, MAYA, ALI)
     upload = chen.upload(administration, HEADER, MAYA)
     page = chen.get(address(upload)).content.decode()
     assert "1 person of Lincoln" in page and "Diaz" in page
@@ -142,7 +142,7 @@ def test_pages_take_the_same_queries_for_three_rows_as_for_one(
         with django_assert_num_queries(7):
             dana.get(address(upload, ending=".csv"))
 
-    dana.apply(administration, HEADER, MAYA, ALI, EVE, ZOE)
+    run_import(administration, HEADER, MAYA, ALI, EVE, ZOE)
     pages(dana.upload(administration, HEADER, MAYA, ALI, ZOE), 1, 1)
     other = "riverside,{},0099,Kai,Okafor,8,8A"
     lines = [other.format(code) for code in ("lincoln", "washington")]
@@ -221,10 +221,9 @@ def test_lists_are_stored_and_deleted_in_batches(
     staff, administration, console_of, upload, monkeypatch
 ):
     monkeypatch.setattr(missing_people, "AT_ONCE", 1)
-    dana = console_of(staff.dana)
     lincoln = [EVE.replace("00130", f"002{number:02}") for number in range(5)]
-    dana.apply(administration, HEADER, *lincoln, complete_for="changes")
-    other = dana.upload(administration, HEADER, EVE, ZOE)
+    run_import(administration, HEADER, *lincoln)
+    other = console_of(staff.dana).upload(administration, HEADER, EVE, ZOE)
     assert len(listed(other)) == 7
     missing_people.forget_missing_people(other)
     assert listed(other) == []
@@ -246,7 +245,7 @@ def test_people_marked_as_left_are_listed_and_withdrawn_whatever_the_file_is_for
     staff, administration, console_of
 ):
     dana = console_of(staff.dana)
-    dana.apply(administration, HEADER, MAYA, ALI, ZOE)
+    run_import(administration, HEADER, MAYA, ALI, ZOE)
     upload = dana.upload(
         administration, STATUS, active(MAYA), left(ALI), left(EVE),
         complete_for="changes",
@@ -270,7 +269,7 @@ def test_people_marked_as_left_are_listed_and_withdrawn_whatever_the_file_is_for
 
 def test_marked_and_missing_people_are_told_apart(staff, administration, console_of):
     dana = console_of(staff.dana)
-    dana.apply(administration, HEADER, MAYA, ALI, EVE)
+    run_import(administration, HEADER, MAYA, ALI, EVE)
     upload = dana.upload(administration, STATUS, active(MAYA), left(ALI))
     assert [upload.report[name] for name in ("left_withdrawn", "withdrawn")] == [1, 2]
     rows = rows_of(dana.get(address(upload, ending=".csv")))
@@ -298,7 +297,7 @@ def test_people_with_another_row_or_school_are_not_withdrawn(
     staff, administration, console_of, lines
 ):
     dana = console_of(staff.dana)
-    dana.apply(administration, HEADER, MAYA, ALI, ZOE)
+    run_import(administration, HEADER, MAYA, ALI, ZOE)
     upload = dana.upload(administration, STATUS, *lines, complete_for="changes")
     assert (upload.withdrawn, listed(upload)) == (0, [])
     assert School.objects.count() == 3
@@ -307,7 +306,7 @@ def test_people_with_another_row_or_school_are_not_withdrawn(
 def test_a_coordinator_cannot_withdraw_people_of_another_school(
     staff, administration, console_of
 ):
-    console_of(staff.state).apply(administration, HEADER, MAYA, ZOE, NOOR)
+    run_import(administration, HEADER, MAYA, ZOE, NOOR)
     upload = console_of(staff.chen).upload(
         administration, STATUS, active(MAYA), left(ZOE), left(NOOR),
         complete_for="changes",
@@ -324,7 +323,7 @@ def test_a_district_cannot_withdraw_people_of_another_one(
     staff, administration, console_of
 ):
     """Noor has the same ID in the other district as Maya in this one."""
-    console_of(staff.state).apply(administration, HEADER, MAYA, ZOE, NOOR)
+    run_import(administration, HEADER, MAYA, ZOE, NOOR)
     gone = [left(NOOR), left(NOOR.replace("roosevelt", "nowhere"))]
     upload = console_of(staff.dana).upload(
         administration, STATUS, active(ZOE), *gone, complete_for="changes"

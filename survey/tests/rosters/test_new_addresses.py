@@ -12,6 +12,7 @@ from survey.rosters import row_checks
 from survey.rosters.scope import OTHER_ADDRESS
 from survey.tests.rosters import roster_console
 from survey.tests.rosters.roster_console import counts, person, reasons
+from survey.tests.rosters.roster_imports import run_import
 
 pytestmark = pytest.mark.django_db
 
@@ -33,9 +34,8 @@ def dana(staff, console_of):
 
 
 @pytest.fixture(autouse=True)
-def roster(administration, dana):
-    dana.apply(administration, HEADER, MAYA, ALI)
-    mail.outbox.clear()
+def roster(administration, staff):
+    run_import(administration, HEADER, MAYA, ALI)
 
 
 def show_completion(administration):

@@ -22,6 +22,7 @@ from survey.tests.rosters.roster_console import (
     person,
     reasons,
 )
+from survey.tests.rosters.roster_imports import run_import
 
 pytestmark = pytest.mark.django_db
 
@@ -110,8 +111,8 @@ def test_rows_of_schools_outside_the_administration_are_rejected(
 def test_a_student_of_another_school_cannot_be_taken_over(
     staff, administration, console_of
 ):
-    dana, chen = console_of(staff.dana), console_of(staff.chen)
-    dana.apply(administration, HEADER, MAYA, ZOE)
+    chen = console_of(staff.chen)
+    run_import(administration, HEADER, MAYA, ZOE)
     claimed = ZOE.replace("washington", "lincoln")
     upload = chen.upload(administration, HEADER, MAYA, claimed)
     assert reasons(upload) == [(3, "student ID", OTHER_SCHOOL)]
@@ -122,8 +123,9 @@ def test_a_withdrawn_student_of_another_school_cannot_be_taken_over(
     staff, administration, console_of, complete_for
 ):
     dana, chen = console_of(staff.dana), console_of(staff.chen)
-    dana.apply(administration, HEADER, MAYA, ZOE)
-    dana.apply(administration, HEADER, ZOE.replace("125", "777"))
+    run_import(administration, HEADER, MAYA, ZOE)
+    withdrawing = ZOE.replace("125", "777")
+    run_import(administration, HEADER, withdrawing, complete_for="schools")
     assert person("00125").withdrawn_at
     claimed = ZOE.replace("washington", "lincoln")
     upload = chen.apply(
@@ -153,8 +155,8 @@ def test_a_coordinator_can_invite_their_own_withdrawn_student_again(
 def test_ids_of_other_schools_are_not_revealed_by_missing_zeros(
     staff, administration, console_of
 ):
-    dana, chen = console_of(staff.dana), console_of(staff.chen)
-    dana.apply(administration, HEADER, MAYA, ZOE)
+    chen = console_of(staff.chen)
+    run_import(administration, HEADER, MAYA, ZOE)
     guessed = [MAYA.replace("00123", "123"), MAYA.replace("00123", "125")]
     upload = chen.upload(administration, HEADER, *guessed, complete_for="changes")
     assert reasons(upload) == [
@@ -164,5 +166,6 @@ def test_ids_of_other_schools_are_not_revealed_by_missing_zeros(
     page = chen.get(f"/console/rosters/{upload.pk}/rejected/").content.decode()
     assert "00123" in page and "00125" not in page
     # The district manages both schools and sees both IDs.
+    dana = console_of(staff.dana)
     upload = dana.upload(administration, HEADER, *guessed, complete_for="changes")
     assert [reason.split()[5] for *_, reason in reasons(upload)] == ["00123", "00125"]

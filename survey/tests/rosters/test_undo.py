@@ -80,7 +80,7 @@ def answer(respondent, text="mine"):
 
 
 def test_undoing_restores_everybody(administration, dana, staff):
-    dana.apply(administration, HEADER, MAYA, ALI, ZOE)
+    run_import(administration, HEADER, MAYA, ALI, ZOE)
     # Ali has answered, and leaves with the next roster.
     log_in_respondent(code_of(person("00124")))
     assert answer(person("00124")) is Outcome.SAVED
@@ -106,11 +106,19 @@ def test_undoing_restores_everybody(administration, dana, staff):
     assert (entry.after["removed"], entry.after["restored"]) == (1, 3)
 
 
+@pytest.fixture
+def withdrawn(administration, staff):
+    """Maya, who is not in the second roster of her school."""
+    run_import(administration, HEADER, MAYA, ALI)
+    run_import(administration, HEADER, ALI, complete_for="schools")
+    maya = person("00123")
+    assert maya.withdrawn_at
+    return maya
+
+
+@pytest.mark.usefixtures("withdrawn")
 def test_people_who_came_back_are_withdrawn_again(administration, dana):
-    dana.apply(administration, HEADER, MAYA, ALI)
-    dana.apply(administration, HEADER, ALI, typed="1")
     before = everything()
-    assert person("00123").withdrawn_at
     upload = dana.apply(administration, HEADER, MAYA.replace(",7,", ",9,"), ALI)
     assert not person("00123").withdrawn_at
     undo_upload(dana, upload)
@@ -118,11 +126,8 @@ def test_people_who_came_back_are_withdrawn_again(administration, dana):
 
 
 @pytest.fixture
-def back(administration, dana):
-    """A roster that brought Maya back, whom another one had withdrawn."""
-    dana.apply(administration, HEADER, MAYA, ALI)
-    dana.apply(administration, HEADER, ALI, typed="1")
-    assert person("00123").withdrawn_at
+def back(administration, dana, withdrawn):
+    """A roster that brought Maya back."""
     return dana.apply(administration, HEADER, MAYA, ALI)
 
 
@@ -317,7 +322,7 @@ def test_a_created_school_that_is_used_stays(administration, dana, staff):
 
 def test_counted_groups_follow(administration, dana):
     """After the opening, people count in their groups of before for a day."""
-    dana.apply(administration, HEADER, MAYA, ALI)
+    run_import(administration, HEADER, MAYA, ALI)
     upload = dana.apply(administration, HEADER, MAYA.replace(",7,", ",8,"), ALI, *MANY)
     assert CountedGroup.objects.exists()
     undo_upload(dana, upload)
@@ -385,7 +390,7 @@ def test_permission_is_checked_again_by_the_job(
 
 def test_an_interrupted_undo_goes_on(administration, dana, monkeypatch):
     monkeypatch.setattr(undo, "CHANGE_AT_ONCE", 2)
-    dana.apply(administration, HEADER, MAYA)
+    run_import(administration, HEADER, MAYA)
     before = everything()
     upload = dana.apply(administration, HEADER, MAYA.replace(",7,", ",8,"), *MANY)
     restore = undo._restore_people
