@@ -307,7 +307,7 @@ json_values = st.recursive(
 
 
 @settings(
-    max_examples=150,
+    max_examples=80,
     suppress_health_check=[
         HealthCheck.function_scoped_fixture,
         HealthCheck.too_slow,
