@@ -1,4 +1,4 @@
-"""Searches among 40,000 people use indexes."""
+"""Searches among 20,000 people use indexes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = [
         "connection.vendor != 'postgresql'", reason="SQLite is for single schools"
     ),
 ]
-PEOPLE, SCHOOLS, DISTRICTS = 40_000, 40, 8
+PEOPLE, SCHOOLS, DISTRICTS = 20_000, 40, 8
 MAX_ROWS = PEOPLE // 4
 
 
