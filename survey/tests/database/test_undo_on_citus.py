@@ -10,6 +10,7 @@ from survey.tests.rosters.test_undo import (  # noqa: F401
     back,
     completion_is_visible,
     dana,
+    withdrawn,
 )
 
 pytestmark = [
