@@ -191,7 +191,7 @@ def both_do(calls: list[tuple[Any, ...]]) -> list[Any]:
 
 def reading(people: list[Respondent], codes: list[OpenCode]) -> list[tuple[Any, ...]]:
     parents = codes[0].administration_id
-    everybody = list(Respondent.objects.values_list("pk", flat=True))
+    everybody = list(Respondent.objects.order_by("pk").values_list("pk", flat=True))
     return [
         *(("SELECT * FROM survey_read_for_message(%s)", pk) for pk in everybody),
         *(("SELECT survey_answered_starts(%s)", code.pk) for code in codes),
