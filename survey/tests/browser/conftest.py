@@ -12,7 +12,7 @@ from django.conf import settings
 from playwright.sync_api import Browser, BrowserContext
 
 from provisioning.installation.static_files import collect_files
-from survey.tests.browser.live_server import Server
+from survey.tests.browser.live_server import Server, open_server
 from survey.tests.chromium import TIMEOUT
 
 PHONE = {"width": 360, "height": 740}
@@ -44,14 +44,13 @@ def static_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def shared_server(
     django_db_setup: None, static_root: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
-    log = tmp_path_factory.mktemp("server") / "server.log"
-    server = Server(static_root, log).start()
-    yield server
-    server.stop()
+    log = tmp_path_factory.getbasetemp() / "server.log"
+    with open_server(static_root, log) as server:
+        yield server
 
 
 @pytest.fixture

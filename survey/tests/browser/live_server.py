@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 
 from django.conf import settings
@@ -40,6 +41,8 @@ class Server:
             "GROUNDSWELL_TEST_DATABASE": str(connection.settings_dict["NAME"]),
             "GROUNDSWELL_STATIC_ROOT": str(static_root),
             "GROUNDSWELL_TEST_SERVERS": settings.SERVERS,
+            # Charts of nightly scans show how many of them were idle.
+            "GROUNDSWELL_JOB_WORKERS": "downloads=16,scans=2",
         }
         self.process: subprocess.Popen | None = None
 
@@ -93,3 +96,22 @@ class Server:
 
     def kill(self) -> None:
         self.stop(signal.SIGKILL)
+
+
+_open: list[Server] = []
+
+
+@contextlib.contextmanager
+def open_server(static_root: Path, log: Path) -> Iterator[Server]:
+    """Start one server for a whole run.
+
+    Each app has its own fixture; the later ones share the server.
+    """
+    if _open:
+        yield _open[0]
+        return
+    _open.append(Server(static_root, log).start())
+    try:
+        yield _open[0]
+    finally:
+        _open.pop().stop()

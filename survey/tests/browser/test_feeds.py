@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from django.conf import settings as django_settings
@@ -42,11 +41,11 @@ MONDAY = date(2027, 1, 11)
 def desk(device: Callable[..., BrowserContext], server: Server) -> Callable[..., Page]:
     """Return a function that opens a tab in which a user is logged in."""
 
-    def open_tab(user: User, *, url: str = server.url, **options: object) -> Page:
-        context = device(**{"viewport": LAPTOP, "base_url": url, **options})
+    def open_tab(user: User, **options: object) -> Page:
+        context = device(**{"viewport": LAPTOP, **options})
         name = PREFIX + django_settings.SESSION_COOKIE_NAME
         cookie = log_in(Client(), user).cookies[name].value
-        context.add_cookies([{"name": name, "value": cookie, "url": url}])
+        context.add_cookies([{"name": name, "value": cookie, "url": server.url}])
         return context.new_page()
 
     return open_tab
@@ -269,18 +268,7 @@ def test_people_keep_their_records_when_ids_and_schools_change(
     assert dict(Identity.objects.values_list("respondent", "given_name")) == before
 
 
-@pytest.fixture
-def server_with_workers(static_root: Path, tmp_path: Path) -> Iterator[Server]:
-    """A server that knows how many workers there are."""
-    server = Server(static_root, tmp_path / "server.log")
-    server.environment["GROUNDSWELL_JOB_WORKERS"] = "downloads=16,scans=2"
-    yield server.start()
-    server.stop()
-
-
-def test_the_state_sees_the_chart_of_a_night(
-    desk, staff, administration, server_with_workers
-):
+def test_the_state_sees_the_chart_of_a_night(desk, staff, administration):
     for n in range(24):
         feed = create_feed(staff.lakeside, staff.state, name=f"Feed {n}")
         began = datetime(2027, 1, 12, 7, tzinfo=UTC) + timedelta(minutes=n * n / 20)
@@ -299,7 +287,7 @@ def test_the_state_sees_the_chart_of_a_night(
         night=MONDAY,
         began=datetime(2027, 1, 12, 7, tzinfo=UTC),
     )
-    page = desk(staff.state, url=server_with_workers.url)
+    page = desk(staff.state)
     page.goto("/console/feeds/window/")
     expect(page.get_by_text("Slowest stage: Download")).to_be_visible()
     expect(page.locator(".strip-chart polyline")).to_have_count(2)
