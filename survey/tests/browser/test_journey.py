@@ -201,19 +201,19 @@ def test_a_foreign_reply_does_not_count_as_saved(device, maya, published):
         assert stored(maya, published) == person.answers, reply
 
 
-def test_a_closed_tab_loses_nothing_after_a_reload(device, server, maya, published):
+def test_a_closed_tab_loses_nothing_after_a_reload(device, maya, published):
     """The kept page goes out when its owner comes back, and then is wiped."""
     context = device()
     person = Person(context.new_page(), seed=5)
     person.log_in(maya)
     person.answer_page()
-    server.kill()
+    context.route(SAVES, lambda route: route.abort())
     person.next()
     person.sees("waiting")
     person.page.close()
     assert not Response.objects.exists()
 
-    server.start()
+    context.unroute(SAVES)
     again = Person(context.new_page(), seed=6)
     again.page.goto("/take/")
     again.page.wait_for_selector("#page section.page")

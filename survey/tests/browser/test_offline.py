@@ -12,7 +12,8 @@ import pytest
 from playwright.sync_api import BrowserContext, Error, Page, expect
 
 from settings.tests.patience import eventually
-from survey.tests.browser.live_server import Server
+from settings.tests.proxy import Proxy
+from survey.tests.browser.live_server import Server, free_port
 from survey.tests.browser.person import press_next
 from survey.tests.browser.test_tab import (
     answers_of,
@@ -56,6 +57,38 @@ KEPT = """async () => {
 ONLINE = "() => dispatchEvent(new Event('online'))"
 
 
+class DistantServer:
+    """The shared server, and a connection to it that is cut at once.
+
+    `set_offline` would not reach service workers, and a server that is killed takes a
+    second of processor time to start again.
+    """
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        # The same after each cut: what the browser keeps belongs to an address.
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.proxy: Proxy | None = None
+
+    def connect(self) -> None:
+        self.proxy = Proxy(("127.0.0.1", self.port), ("127.0.0.1", self.server.port))
+        self.proxy.start()
+
+    def disconnect(self) -> None:
+        if self.proxy is not None:
+            self.proxy.stop()
+            self.proxy = None
+
+
+@pytest.fixture
+def server(server: Server) -> Iterator[DistantServer]:
+    distant = DistantServer(server)
+    distant.connect()
+    yield distant
+    distant.disconnect()
+
+
 @pytest.fixture
 def open_tab(begin, device: Callable[..., BrowserContext]) -> Callable[[], Page]:  # noqa: F811
     """A tab whose survey can be reloaded offline."""
@@ -90,7 +123,7 @@ def test_a_survey_reloaded_offline_goes_on_where_it_was(open_tab, server, maya):
     save_first_page(page)
     page.fill("#born-input", "2014-02-28")
     keeps_answers(page)
-    server.kill()
+    server.disconnect()
     page.reload()
 
     # The page that was being answered, and what was saved before.
@@ -116,7 +149,7 @@ def test_a_survey_reloaded_offline_goes_on_where_it_was(open_tab, server, maya):
     expect(page.locator("#last-input")).to_have_value("typed without a network")
     assert answers_of(maya)["safe"] == "3"
 
-    server.start()
+    server.connect()
     reaches_server(page)
     page.click("#next")
     page.wait_for_url("**/take/complete/**")
@@ -133,7 +166,7 @@ def test_without_a_worker_a_reload_offline_shows_the_browsers_error(
 ):
     page = begin()
     save_first_page(page)
-    server.kill()
+    server.disconnect()
     with pytest.raises(Error, match="ERR_CONNECTION"):
         page.reload()
     assert not page.locator("section.page").count()
@@ -157,7 +190,7 @@ def test_what_another_device_saved_meanwhile_is_not_overwritten(
     has_status(phone, "saved")
     phone.close()
 
-    server.kill()
+    server.disconnect()
     page.reload()
     is_on(page, 2)
     page.click("#back")
@@ -165,7 +198,7 @@ def test_what_another_device_saved_meanwhile_is_not_overwritten(
     expect(page.locator("#comment-input")).to_have_value(SECRET)
     choose(page, "safe", "1")
     page.wait_for_timeout(600)
-    server.start()
+    server.connect()
     reaches_server(page)
     page.click("#next")
     # Only the person can tell which answers are right.
@@ -184,12 +217,12 @@ def test_the_review_offline_leads_back_to_the_survey(open_tab, server, maya):
     page.fill("#last-input", "done")
     press_next(page)
     page.wait_for_url("**/take/complete/**")
-    server.kill()
+    server.disconnect()
     page.reload()
     page.wait_for_url("**/take/?**")
     is_on(page, 3)
     expect(page.locator("#last-input")).to_have_value("done")
-    server.start()
+    server.connect()
     # It was asked for, so it opens again by itself.
     with suppress(Error):
         page.evaluate(ONLINE)
@@ -224,7 +257,7 @@ def test_the_login_page_removes_what_the_last_person_left(open_tab, server, maya
     login = context.new_page()
     login.goto("/")
     leaves(login, NOTHING)
-    server.kill()
+    server.disconnect()
     with pytest.raises(Error):
         page.reload()
 
@@ -235,7 +268,7 @@ def test_another_tab_cannot_open_what_a_tab_has_kept(open_tab, server, maya):
     page.wait_for_timeout(300)
     assert SECRET not in page.evaluate(KEPT)
     address = page.url
-    server.kill()
+    server.disconnect()
     other = page.context.new_page()
     other.goto(address)
     expect(other.locator("#page")).to_contain_text("could not be loaded")
@@ -265,7 +298,7 @@ def test_the_next_persons_survey_removes_what_the_last_ones_tabs_kept(
     noors.wait_for_selector("#page section.page")
     mayas = parse_qs(urlsplit(page.url).query)["for"][0]
     eventually(lambda: mayas not in noors.evaluate(KEPT))
-    server.kill()
+    server.disconnect()
     page.reload()
     expect(page.locator("#page")).to_contain_text("could not be loaded")
     assert SECRET not in page.content()
@@ -286,21 +319,21 @@ def test_a_new_release_replaces_the_files_of_the_last_one(open_tab, server):
     )
     expected = ["groundswell-content", release, "groundswell-tabs"]
     leaves(page, {"workers": 1, "caches": expected, "hasKey": True})
-    server.kill()
+    server.disconnect()
     page.reload()
     is_on(page, 1)
 
 
 @pytest.fixture
-def switched_off(server: Server) -> Iterator[Callable[[], None]]:
+def switched_off(shared_server: Server) -> Iterator[Callable[[], None]]:
     def switch_off() -> None:
-        server.kill()
-        server.environment["GROUNDSWELL_OFFLINE"] = "off"
-        server.start()
+        shared_server.kill()
+        shared_server.environment["GROUNDSWELL_OFFLINE"] = "off"
+        shared_server.start()
 
     yield switch_off
-    server.environment.pop("GROUNDSWELL_OFFLINE", None)
-    server.kill()
+    shared_server.environment.pop("GROUNDSWELL_OFFLINE", None)
+    shared_server.kill()
 
 
 def test_a_worker_that_is_switched_off_removes_itself(open_tab, switched_off):
@@ -336,13 +369,9 @@ class Portal(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def captive_portal(server: Server) -> Iterator[None]:
-    server.kill()
-    portal = None
-    while portal is None:
-        # A worker of the server may need a moment to end.
-        with suppress(OSError):
-            portal = ThreadingHTTPServer(("127.0.0.1", server.port), Portal)
+def captive_portal(server: DistantServer) -> Iterator[None]:
+    server.disconnect()
+    portal = ThreadingHTTPServer(("127.0.0.1", server.port), Portal)
     portal.daemon_threads = True
     thread = threading.Thread(target=portal.serve_forever)
     thread.start()
@@ -352,7 +381,7 @@ def captive_portal(server: Server) -> Iterator[None]:
         portal.shutdown()
         portal.server_close()
         thread.join()
-    server.start()
+    server.connect()
 
 
 def test_a_captive_portal_is_neither_kept_nor_taken_for_the_survey(
