@@ -34,13 +34,18 @@ HELPERS = """
 """
 
 
-@pytest.fixture
-def page(chromium: Browser, modules: str) -> Iterator[Page]:
-    context = chromium.new_context(base_url=modules)
-    page = context.new_page()
-    page.goto("/")
+@pytest.fixture(scope="module")
+def tab(chromium: Browser) -> Iterator[Page]:
+    page = chromium.new_page()
     yield page
-    context.close()
+    page.close()
+
+
+@pytest.fixture
+def page(tab: Page, modules: str) -> Page:
+    # A new document, which costs a third of a new tab.
+    tab.goto(modules)
+    return tab
 
 
 def told(page: Page, body: str) -> object:

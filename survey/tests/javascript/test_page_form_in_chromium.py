@@ -152,13 +152,19 @@ class Shown:
         self.item(name).locator(f'input[value="{value}"]').click()
 
 
-@pytest.fixture
-def show(chromium: Browser, modules: str) -> Iterator[Callable[..., Shown]]:
+@pytest.fixture(scope="module")
+def tab(chromium: Browser) -> Iterator[Page]:
     page = chromium.new_page()
     page.set_default_timeout(TIMEOUT)
-    page.goto(modules)
-    yield Shown(page).show
+    yield page
     page.close()
+
+
+@pytest.fixture
+def show(tab: Page, modules: str) -> Callable[..., Shown]:
+    # A new document, which costs a third of a new tab.
+    tab.goto(modules)
+    return Shown(tab).show
 
 
 BLANK = {
