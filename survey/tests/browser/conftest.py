@@ -22,7 +22,7 @@ LAPTOP = {"width": 1280, "height": 800}
 
 @pytest.fixture(scope="session")
 def static_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Collect, join and precompress static files as for production.
+    """Collect and join static files, and compress the bundles, as for production.
 
     Once for a whole run, although each app and each worker has its own fixture.
     """
