@@ -10,7 +10,7 @@ import zxingcpp
 from PIL import ImageOps
 
 # Finer than a screen, and coarser than any printer.
-DOTS = 200
+DOTS = 120
 
 
 @dataclass
