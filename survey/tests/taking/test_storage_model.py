@@ -196,8 +196,8 @@ def test_any_order_of_arrivals_keeps_the_newest_of_each_page(administration, lin
     run_state_machine_as_test(
         Saving,
         settings=settings(
-            # SQLite is for demonstrations and single schools.
-            max_examples=200 if connection.vendor == "postgresql" else 60,
+            # The conditions are the same text on both, and SQLite runs it faster.
+            max_examples=200 if connection.vendor == "sqlite" else 80,
             stateful_step_count=30,
             suppress_health_check=list(HealthCheck),
         ),
