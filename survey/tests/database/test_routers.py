@@ -21,7 +21,7 @@ from django.template.response import SimpleTemplateResponse
 from django.test import override_settings
 
 from accounts.models import School, User
-from settings.tests.test_stack import value_of
+from settings.tests.test_stack import value_of  # noqa: F401 - a fixture
 from survey.database.pinning import serving
 from survey.database.replica import health
 from survey.database.replica.base import BEHIND, FallbackCursor
@@ -273,12 +273,12 @@ def test_rows_of_both_servers_may_be_related(replica):
     assert not router.allow_relation(survey, elsewhere)
 
 
-def test_the_stack_uses_a_replica_if_it_is_configured():
-    pool = "[stack.DATABASE_POOL, stack.DATABASE_ROUTERS]"
+def test_the_stack_uses_a_replica_if_it_is_configured(value_of):  # noqa: F811
+    pool = "[DATABASE_POOL, DATABASE_ROUTERS]"
     router = ["survey.database.routers.ForcedReadRouter"]
     assert value_of(pool) == [{"default": 1}, router]
     where = {"GROUNDSWELL_REPLICA_HOST": "/run/replica"}
     assert value_of(pool, **where) == [{"replica": 1}, router]
-    replica = value_of("stack.DATABASES['replica']", **where)
+    replica = value_of("DATABASES['replica']", **where)
     assert replica["ENGINE"] == "survey.database.replica"
     assert replica["OPTIONS"] == {"connect_timeout": 1}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Iterable
 from copy import deepcopy
@@ -12,6 +14,7 @@ from io import BytesIO
 from unittest.mock import Mock
 
 import pytest
+from django.conf import settings as django_settings
 from django.core.handlers.wsgi import WSGIHandler
 from django.core.signals import request_started
 from django.db import (
@@ -25,7 +28,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from settings.infrastructure.content_types import refuse_unusual_content_types
-from settings.tests.test_stack import SECRETS, python
+from settings.tests.test_stack import SECRETS, value_of  # noqa: F401 - a fixture
 from survey.models import Administration, Respondent, Response
 from survey.taking import fast_path, resume_cookie, security_headers, session
 from survey.taking.fast_path import FastPath
@@ -41,16 +44,10 @@ NAMES = ["MIDDLEWARE", "SECURE_HSTS_SECONDS", "SECURE_HSTS_INCLUDE_SUBDOMAINS"]
 
 
 @pytest.fixture(scope="module")
-def pools():
+def pools(value_of):  # noqa: F811
     """Return the settings of both pools, as in the stack."""
-
-    program = (
-        "import json; from settings import stack, respondent_pool;"
-        f"values = lambda pool: {{name: getattr(pool, name) for name in {NAMES}}};"
-        "print(json.dumps([values(stack), values(respondent_pool)]))"
-    )
-    stack, respondent_pool = json.loads(python("-c", program, **SECRETS).stdout)
-    return {"stack": stack, "respondent_pool": respondent_pool}
+    values = f"{{name: globals()[name] for name in {NAMES}}}"
+    return {pool: value_of(values, pool) for pool in ("stack", "respondent_pool")}
 
 
 @pytest.fixture
@@ -578,13 +575,25 @@ def not_for_respondents(modules: Iterable[str]) -> set[str]:
     }
 
 
-def test_the_respondents_pool_does_not_import_the_console():
-    done = python(
-        *("-c", SERVE),
-        **SECRETS,
-        DJANGO_SETTINGS_MODULE="settings.respondent_pool",
-        GROUNDSWELL_TLS="off",
+def run_in_pool(program: str, **environment: str) -> subprocess.CompletedProcess:
+    """Run a program with the settings of the respondents' pool."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("GROUNDSWELL_", "DJANGO_"))
+    }
+    pool = {"DJANGO_SETTINGS_MODULE": "settings.respondent_pool"}
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=django_settings.BASE_DIR,
+        env={**kept, **SECRETS, **pool, **environment},
+        capture_output=True,
+        text=True,
     )
+
+
+def test_the_respondents_pool_does_not_import_the_console():
+    done = run_in_pool(SERVE, GROUNDSWELL_TLS="off")
     assert done.returncode == 0, done.stderr
     [replies, modules] = json.loads(done.stdout.splitlines()[-1])
     assert replies == ["302 Found"]
@@ -635,8 +644,7 @@ except CommandError as error:
 
 
 def test_the_deploy_check_passes_for_the_respondents_pool():
-    taking = {**SECRETS, "DJANGO_SETTINGS_MODULE": "settings.respondent_pool"}
-    done = python("-c", CHECK, **taking)
+    done = run_in_pool(CHECK)
     assert done.returncode == 0, done.stderr
     assert "SESSION_COOKIE_SECURE" in done.stdout
 
