@@ -551,6 +551,8 @@ def test_the_consoles_queue_has_a_bound_too(stack):
         (refused,) = queue.join(65, "GET", "/console/", refused=1)
     finally:
         queue.disperse()
+        # Those who waited are served first.
+        until(lambda: stack.ask("GET", "/console/")[0] == 302)
     assert refused.startswith(b"HTTP/1.1 503")
     assert b"\r\nRetry-After: " in refused
     assert b"in line" not in refused
@@ -598,6 +600,13 @@ def test_too_large_a_file_is_refused_with_a_page(stack):
     status, body = sent(320, "application/json")
     assert (status, json.loads(body)) == (413, refusal)
     assert stack.ask("POST", "/unknown/", "x" * 2_000_000)[0] == 413
+
+
+def test_an_upload_that_nobody_can_take_is_not_refused_as_too_large(stack):
+    with unreachable(stack, "console"):
+        status, headers, _ = stack.ask("POST", "/console/rosters/", "x" * 2_000_000)
+    assert status == 503
+    assert headers["Retry-After"]
 
 
 @pytest.fixture
