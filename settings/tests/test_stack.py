@@ -95,6 +95,16 @@ def test_the_deployment_check_warns_of_a_short_key(value_of):
     assert value_of(warnings, GROUNDSWELL_SECRET_KEY="short") == ["security.W009"]
 
 
+def test_measurements_count_and_calculate_on_the_replica_as_the_stack_does(value_of):
+    given = {"GROUNDSWELL_TEST_SERVERS": "/run/servers"}
+    ports = "{name: it['PORT'] for name, it in DATABASES.items()}"
+    alone = value_of(ports, "browser_test_server", **given)
+    assert alone == {"default": 6432}
+    given["GROUNDSWELL_TEST_REPLICA"] = "5433"
+    found = value_of(ports, "browser_test_server", **given)
+    assert found == {"default": 6432, "replica": "5433", "reports": "5433"}
+
+
 def test_server_addresses_come_from_the_environment(value_of):
     default = value_of("DATABASES['default']")
     assert (default["HOST"], default["PORT"]) == ("/var/run/postgresql", 6432)
