@@ -130,6 +130,8 @@ def test_answers_that_changed_meanwhile_are_reviewed_again(at_review, begin, may
         base_url=at_review.url.split("/take")[0], locale="en-US"
     )
     page = begin_on(phone, maya)
+    # Shown after the last page. Another address would be given up before.
+    page.wait_for_url("**/take/complete/**")
     page.goto("/take/#page-3/last")
     page.locator("#last-input").fill("one more thing")
     next_page(page)
