@@ -88,8 +88,6 @@ def read_changes(
     version: ExportVersion,
     items: Sequence[CountedItem],
     last: LastRollUp | None,
-    *,
-    in_parallel: bool = True,
 ) -> Recount:
     """Read the schools that may have changed since `last`, or all without it."""
     if last is not None and list(last.layout.items) != list(items):
@@ -129,7 +127,6 @@ def read_changes(
             people,
             needed=needed,
             everyone=is_full,
-            in_parallel=in_parallel,
         )
     answered = who_answered(answers, people)
     people = people.chosen(answered)

@@ -164,9 +164,7 @@ def _read(
         item["name"] for measure in content["measures"] for item in measure["items"]
     }
     items = [item for item in counted_items(version) if item.name in wanted]
-    # Nobody waits for scores, and on a machine that runs everything three processes of
-    # PostgreSQL would take the processor from the page saves.
-    return read_changes(administration, version, items, None, in_parallel=False)
+    return read_changes(administration, version, items, None)
 
 
 def _calculate_all(

@@ -103,6 +103,19 @@ def test_answers_that_cannot_be_packed_are_fetched(ruled, monkeypatch, limit):
     assert stored(ruled) == slowly_counted(ruled)
 
 
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has one process")
+def test_one_process_reads_so_that_page_saves_have_the_other_processor(ruled):
+    def most_helpers():
+        with connection.cursor() as cursor:
+            cursor.execute("SHOW max_parallel_workers_per_gather")
+            return cursor.fetchone()[0]
+
+    assert most_helpers() != "0"
+    # It reads in the transaction of this test.
+    roll_up_results(ruled)
+    assert most_helpers() == "0"
+
+
 def test_people_of_both_versions_of_a_corrected_survey_count_together(
     staff, fall, enrol
 ):
