@@ -6,7 +6,8 @@ import math
 import socket
 import statistics
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from itertools import cycle, repeat
 from typing import IO, Any, NamedTuple
@@ -26,6 +27,9 @@ from provisioning.load.respondent import (
 from provisioning.load.target import Target, target_of
 from provisioning.percentiles import percentile
 from provisioning.processes import start_process, stop_process
+
+# Requests under way at a time.
+TOGETHER = 64
 
 
 @contextmanager
@@ -125,9 +129,24 @@ def log_in(
     """Log respondents in; return their saves of all pages, again and again."""
     survey = RehearsalSurvey.of(rehearsal)
     respondents = [Respondent(code, survey, target) for code in codes]
-    send_requests(target, list(map(login_requests, respondents)))
+    send_requests(target, in_turns(map(login_requests, respondents)))
     pages = range(1, len(survey.pages) + 1)
-    return [save_requests(each, cycle(pages)) for each in respondents]
+    return in_turns(save_requests(each, cycle(pages)) for each in respondents)
+
+
+def in_turns(people: Iterable[Person]) -> list[Person]:
+    """Let people send their requests in turns, at most `TOGETHER` at a time."""
+    waiting = deque(people)
+
+    def requests() -> Person:
+        while waiting:
+            person = waiting.popleft()
+            if request := next(person, None):
+                # Goes on when the reply is there.
+                yield request
+                waiting.append(person)
+
+    return [requests() for _ in range(min(len(waiting), TOGETHER))]
 
 
 def fetch_requests(

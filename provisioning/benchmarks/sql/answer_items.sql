@@ -1,6 +1,7 @@
 -- Lets everyone of the administration 'measured' start, and answer each of :items,
 -- except one in ten, who stops after half of them. One in thirty answers is skipped.
--- Rows lie as on a real day: person by person, people of all schools mixed.
+-- Rows lie as on a real day: 15,000 people of all schools answer at a time, each five
+-- items on a page.
 SET statement_timeout = 0;
 UPDATE survey_administration
 SET subgroups = '{"gender": ["x", "y"], "lunch": ["free", "paid"]}'
@@ -20,6 +21,12 @@ SELECT conname AS key, pg_get_constraintdef(oid) AS definition
 FROM pg_constraint WHERE conrelid = :'partition'::regclass AND contype = 'p' \gset
 ALTER TABLE survey_response DETACH PARTITION :"partition";
 ALTER TABLE :"partition" DROP CONSTRAINT :"key";
+CREATE TEMPORARY TABLE answering AS
+SELECT administration_id, id,
+       (row_number() OVER (ORDER BY md5(id::text)) - 1) / 15000 AS crowd
+FROM survey_respondent WHERE administration_id = :administration;
+CREATE INDEX ON answering (crowd);
+ANALYZE answering;
 INSERT INTO :"partition"
     (administration_id, respondent_id, item_id, state, value, revision, saved_at)
 SELECT r.administration_id, r.id, item,
@@ -27,14 +34,21 @@ SELECT r.administration_id, r.id, item,
        CASE WHEN NOT skipped THEN (1 + floor(random() * 5))::int::text END,
        1700000000000000 + r.id, now() - interval '1 hour'
 FROM (
-    SELECT administration_id, id FROM survey_respondent
-    WHERE administration_id = (SELECT id FROM survey_administration
-                               WHERE name = 'measured')
-    ORDER BY md5(id::text)
+    SELECT crowd, page
+    FROM generate_series(0, (SELECT max(crowd) FROM answering)) crowd
+    CROSS JOIN generate_series(0, cardinality(ARRAY[:items]) - 1, 5) page
+    ORDER BY crowd, page
+) shown
+CROSS JOIN LATERAL (
+    SELECT administration_id, id, item, nth
+    FROM answering
+    CROSS JOIN unnest((ARRAY[:items]::bigint[])[page + 1:page + 5])
+        WITH ORDINALITY i (item, nth)
+    WHERE answering.crowd = shown.crowd
+    ORDER BY id, nth
 ) r
-CROSS JOIN LATERAL unnest(ARRAY[:items]::bigint[]) WITH ORDINALITY i (item, nth)
 CROSS JOIN LATERAL (SELECT random() + 0 * (r.id + item) < 0.03 AS skipped) drawn
-WHERE r.id % 10 <> 0 OR nth <= :half;
+WHERE r.id % 10 <> 0 OR page + nth <= :half;
 SET maintenance_work_mem = '1GB';
 ALTER TABLE :"partition" ADD CONSTRAINT :"key" :definition;
 ALTER TABLE survey_response

@@ -7,11 +7,13 @@ from itertools import islice, repeat
 
 import pytest
 
+from provisioning.benchmarks import timed_requests
 from provisioning.benchmarks.saves import time_flushes
 from provisioning.benchmarks.stack import Application, sql_file
 from provisioning.benchmarks.timed_requests import (
     fetch_requests,
     figures_of,
+    in_turns,
     send_requests,
 )
 from provisioning.commands import Refusal
@@ -49,6 +51,15 @@ def test_people_save_again_in_the_next_round(server):  # noqa: F811
     bodies = [request.split(b"\r\n\r\n")[1] for request in server.requests]
     revisions = [json.loads(body)["revision"] for body in bodies]
     assert revisions == list(range(100, 100 + len(revisions)))
+
+
+def test_many_people_save_in_turns_a_few_at_a_time(monkeypatch):
+    monkeypatch.setattr(timed_requests, "TOGETHER", 2)
+    first, second = in_turns([iter("aA"), iter("bB"), iter("cC")])
+    assert [next(first), next(second)] == ["a", "b"]
+    # Those whose replies are not there yet have no turn.
+    assert [next(second), next(second), next(first)] == ["c", "B", "C"]
+    assert list(first) + list(second) == ["A"]
 
 
 def test_requests_are_due_at_a_rate_whatever_the_server_does(server):  # noqa: F811
