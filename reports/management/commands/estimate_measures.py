@@ -5,6 +5,7 @@ import math
 from argparse import ArgumentParser
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,12 @@ SENTENCES = {
     problems.ONE_CATEGORY: "all answers are the same: left out",
     problems.DISCONNECTED: "no people link it to the other items: left out",
     problems.UNUSED_CATEGORY: "nobody chose category {category}: it has no threshold",
+}
+# The files that are written, and their columns.
+TABLES = {
+    "thresholds.csv": ("item", "step", "threshold", "standard_error"),
+    "items.csv": ("item", "infit", "outfit", "n"),
+    "persons.csv": ("row", "score", "mle", "wle", "standard_error"),
 }
 
 
@@ -46,6 +53,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         items = [name.strip() for name in options["items"].split(",")]
+        folder = options["output"]
+        _check_output(folder, options["file"])
         people, row_of_person = rasch.ResponseTable.of_people(
             _read(options["file"], items)
         )
@@ -73,67 +82,106 @@ class Command(BaseCommand):
             )
         measures = rasch.measure_people(table, calibration.thresholds)
         fit = rasch.fit_statistics(table, calibration.thresholds, measures)
-        folder = options["output"]
-        folder.mkdir(parents=True, exist_ok=True)
-        _write(
-            folder / "thresholds.csv",
-            ("item", "step", "threshold", "standard_error"),
+        tables = (
             _threshold_rows(names, used, calibration),
-        )
-        _write(
-            folder / "items.csv",
-            ("item", "infit", "outfit", "n"),
             zip(names, fit.infit, fit.outfit, fit.people, strict=True),
-        )
-        _write(
-            folder / "persons.csv",
-            ("row", "score", "mle", "wle", "standard_error"),
             _person_rows(table, measures, row_of_person),
         )
+        _write_all(folder, tables)
         separation = rasch.separation(table, measures)
+        people_measured = int(np.isfinite(measures.wle[row_of_person]).sum())
+        if people_measured < len(row_of_person):
+            self.stderr.write(
+                f"{len(row_of_person) - people_measured} of {len(row_of_person)} people"
+                " answered none of these items, and have no measure."
+            )
+        reliability = (
+            f"reliability {separation.reliability:.3f},"
+            f" separation {separation.separation:.2f}"
+            if np.isfinite(separation.reliability)
+            else "too few differences for a reliability"
+        )
         self.stdout.write(
-            f"{len(row_of_person)} people, {len(kept)} items: reliability"
-            f" {separation.reliability:.3f}, separation {separation.separation:.2f}."
+            f"{people_measured} people, {len(kept)} items: {reliability}."
             f" Written to {folder}."
         )
 
 
+def _check_output(folder: Path, source: Path) -> None:
+    """Refuse before anything is estimated: that may take minutes."""
+    for place in (folder, *folder.parents):
+        if place.exists() and not place.is_dir():
+            raise CommandError(f"--output: {place} is not a folder.")
+    for name in TABLES:
+        if (folder / name).is_dir():
+            raise CommandError(f"--output: {folder / name} is a folder.")
+        if (folder / name).resolve() == source.resolve():
+            raise CommandError(f"--output: {source} would be overwritten.")
+
+
 def _read(path: Path, items: Sequence[str]) -> Integers:
     """Return categories of a CSV file, with a row for each person."""
+    if not all(items):
+        raise CommandError("--items has a name that is blank.")
     if len(set(items)) < len(items):
         raise CommandError("--items names an item twice.")
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.reader(file)
             header = next(reader, [])
-            if missing := [name for name in items if name not in header]:
-                raise CommandError(f"{path} has no column {', '.join(missing)}.")
-            places = [header.index(name) for name in items]
-            rows = [
-                [
-                    _category(row[place] if place < len(row) else "", path, line, name)
-                    for place, name in zip(places, items, strict=True)
-                ]
-                for line, row in enumerate(reader, start=2)
-                if row
-            ]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise CommandError(f"{path} cannot be read: {error}") from None
+            places = _columns(header, path, items)
+            rows = []
+            for line, row in enumerate(reader, start=2):
+                if any(cell.strip() for cell in row[len(header) :]):
+                    raise CommandError(
+                        f"{path}, line {line}: there are more cells than columns."
+                    )
+                # Spreadsheet programs leave out blank cells at the end.
+                cells = [row[n] if n < len(row) else "" for n in places]
+                if row:
+                    rows.append(
+                        [
+                            _category(cell, path, line, name)
+                            for cell, name in zip(cells, items, strict=True)
+                        ]
+                    )
+    except UnicodeDecodeError:
+        raise CommandError(f"{path} is not UTF-8.") from None
+    except OSError as error:
+        raise CommandError(f"{path} cannot be read: {error.strerror}.") from None
+    except csv.Error as error:
+        raise CommandError(f"{path} cannot be read: {error}.") from None
     if not rows:
         raise CommandError(f"{path} has no people.")
     return np.array(rows, dtype=np.int16)
+
+
+def _columns(header: Sequence[str], path: Path, items: Sequence[str]) -> list[int]:
+    """Return the places of the items."""
+    names = [name.strip() for name in header]
+    if not any(names):
+        raise CommandError(f"{path} is empty, or its first line is.")
+    if missing := [name for name in items if name not in names]:
+        separated = len(names) == 1 and (";" in names[0] or "\t" in names[0])
+        hint = " Its columns have to be separated by commas." if separated else ""
+        raise CommandError(f"{path} has no column {', '.join(missing)}.{hint}")
+    if twice := [name for name in items if names.count(name) > 1]:
+        raise CommandError(f"{path} has more than one column {', '.join(twice)}.")
+    return [names.index(name) for name in items]
 
 
 def _category(text: str, path: Path, line: int, name: str) -> int:
     text = text.strip()
     if not text:
         return rasch.MISSING
-    if not text.isdecimal() or int(text) > MOST_CATEGORIES:
+    digits = text.lstrip("0") or "0"
+    if not text.isdecimal() or len(digits) > 2 or int(digits) > MOST_CATEGORIES:
+        shown = text if len(text) <= 40 and text.isprintable() else ascii(text[:40])
         raise CommandError(
-            f"{path}, line {line}, {name}: {text} is not a category,"
+            f"{path}, line {line}, {name}: {shown} is not a category,"
             f" which is a whole number from 0 to {MOST_CATEGORIES}."
         )
-    return int(text)
+    return int(digits)
 
 
 def _threshold_rows(
@@ -152,18 +200,31 @@ def _threshold_rows(
 def _person_rows(
     table: rasch.ResponseTable, measures: rasch.PersonMeasures, row_of_person: Integers
 ) -> Iterator[Sequence[Any]]:
+    """Yield a row for each person, with blank cells for those without an answer."""
+    has_answered = (table.categories != rasch.MISSING).any(axis=1)
     for number, row in enumerate(row_of_person, start=1):
         yield (
-            *(number, int(table.scores[row]), measures.mle[row], measures.wle[row]),
-            measures.standard_error[row],
+            *(number, int(table.scores[row]) if has_answered[row] else ""),
+            *(measures.mle[row], measures.wle[row], measures.standard_error[row]),
         )
 
 
-def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(header)
-        writer.writerows([_cell(value) for value in row] for row in rows)
+def _write_all(folder: Path, tables: Sequence[Iterable[Sequence[Any]]]) -> None:
+    """Write all files or none."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=folder) as unfinished:
+            for (name, header), rows in zip(TABLES.items(), tables, strict=True):
+                with (Path(unfinished) / name).open(
+                    "w", encoding="utf-8", newline=""
+                ) as file:
+                    writer = csv.writer(file)
+                    writer.writerow(header)
+                    writer.writerows([_cell(value) for value in row] for row in rows)
+            for name in TABLES:
+                (Path(unfinished) / name).replace(folder / name)
+    except OSError as error:
+        raise CommandError(f"{folder} cannot be written: {error.strerror}.") from None
 
 
 def _cell(value: Any) -> Any:

@@ -45,7 +45,7 @@ def estimate(path, items="a,b,c", **options):
 
 def test_a_file_gives_thresholds_items_and_persons(answers):
     tables, warnings = estimate(answers)
-    assert warnings == ""
+    assert warnings.startswith("1 of 402 people answered none of these items")
     assert [(row["item"], row["step"]) for row in tables["thresholds"]] == [
         (item, step) for item in "abc" for step in "123"
     ]
@@ -56,7 +56,7 @@ def test_a_file_gives_thresholds_items_and_persons(answers):
     blank, one_answer = tables["persons"][-2:]
     assert blank == {
         "row": "401",
-        "score": "0",
+        "score": "",
         "mle": "",
         "wle": "",
         "standard_error": "",
@@ -84,6 +84,12 @@ def test_a_category_that_nobody_chose_has_no_threshold(answers):
     [
         ("a,b\n1,0\n", "a,q", "has no column q"),
         ("a,b\n1,0\n", "a,a", "names an item twice"),
+        ("a,b\n1,0\n", "a,,b", "a name that is blank"),
+        ("a,a,b\n0,1,0\n", "a,b", "more than one column a"),
+        ("a;b\n1;0\n", "a,b", "separated by commas"),
+        ("", "a,b", "is empty"),
+        ("a,b\n1,0\n1,0,2\n", "a,b", "line 3: there are more cells than columns"),
+        (f"a,b\n1,{'9' * 5000}\n", "a,b", "b: '9{40}' is not a category"),
         ("a,b\n", "a,b", "has no people"),
         ("a,b\n1,0\n1,often\n", "a,b", "line 3, b: often is not a category"),
         ("a,b\n1,-1\n", "a,b", "-1 is not a category"),
@@ -100,6 +106,32 @@ def test_a_file_that_cannot_be_estimated_says_why(tmp_path, text, items, message
     assert not (tmp_path / "estimates").exists()
 
 
-def test_a_file_that_is_not_there_says_so(tmp_path):
-    with pytest.raises(CommandError, match="cannot be read"):
+def test_a_file_that_cannot_be_read_says_so(tmp_path):
+    with pytest.raises(CommandError, match="none.csv cannot be read: No such file"):
         estimate(tmp_path / "none.csv")
+    path = tmp_path / "latin.csv"
+    path.write_bytes("a,b\n1,é\n".encode("latin-1"))
+    with pytest.raises(CommandError, match="latin.csv is not UTF-8"):
+        estimate(path, "a,b")
+
+
+def test_an_output_that_cannot_be_written_is_refused_and_nothing_is_half_written(
+    answers,
+):
+    folder = answers.parent / "estimates"
+    folder.write_text("a file")
+    with pytest.raises(CommandError, match="estimates is not a folder"):
+        estimate(answers)
+    folder.unlink()
+    (folder / "persons.csv").mkdir(parents=True)
+    with pytest.raises(CommandError, match=r"persons.csv is a folder"):
+        estimate(answers)
+    assert [each.name for each in folder.iterdir()] == ["persons.csv"]
+
+
+def test_the_answers_are_not_overwritten_by_the_estimates(answers):
+    folder = answers.parent / "estimates"
+    folder.mkdir()
+    source = answers.rename(folder / "persons.csv")
+    with pytest.raises(CommandError, match="would be overwritten"):
+        call_command("estimate_measures", source, items="a,b,c", output=folder)
