@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django import forms
@@ -11,6 +11,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from survey.console.administrations.fields import LocalDateTimeField
+
+LONGEST_EMBARGO = timedelta(days=3650)
 
 
 class PublishForm(forms.Form):
@@ -31,10 +33,14 @@ class PublishForm(forms.Form):
 
     def clean_embargo_until(self) -> datetime | None:
         until: datetime | None = self.cleaned_data["embargo_until"]
-        if until is not None and until <= timezone.now():
+        now = timezone.now()
+        if until is not None and until <= now:
             raise forms.ValidationError(
                 _("This time is over. Choose a later one, or leave it empty.")
             )
+        # The last hours of the calendar have no time in UTC, in which it is stored.
+        if until is not None and until > now + LONGEST_EMBARGO:
+            raise forms.ValidationError(_("That date is too far away."))
         return until
 
 

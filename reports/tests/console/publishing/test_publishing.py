@@ -159,6 +159,11 @@ class TestPublishing:
             embargo_until=f"{yesterday:%Y-%m-%dT%H:%M}",
         )
         assert "This time is over" in refused.text
+        refused = post(
+            *(state, fall), basis=basis(state, fall), embargo_until="9999-12-31T23:59"
+        )
+        assert "too far away" in refused.text
+        assert not Publication.objects.exists()
         tomorrow = localtime(timezone.now() + timedelta(days=1))
         post(
             state,
