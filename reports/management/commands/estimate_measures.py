@@ -109,14 +109,17 @@ class Command(BaseCommand):
 
 def _check_output(folder: Path, source: Path) -> None:
     """Refuse before anything is estimated: that may take minutes."""
-    for place in (folder, *folder.parents):
-        if place.exists() and not place.is_dir():
-            raise CommandError(f"--output: {place} is not a folder.")
-    for name in TABLES:
-        if (folder / name).is_dir():
-            raise CommandError(f"--output: {folder / name} is a folder.")
-        if (folder / name).resolve() == source.resolve():
-            raise CommandError(f"--output: {source} would be overwritten.")
+    try:
+        for place in (folder, *folder.parents):
+            if place.exists() and not place.is_dir():
+                raise CommandError(f"--output: {place} is not a folder.")
+        for name in TABLES:
+            if (folder / name).is_dir():
+                raise CommandError(f"--output: {folder / name} is a folder.")
+            if (folder / name).resolve() == source.resolve():
+                raise CommandError(f"--output: {source} would be overwritten.")
+    except OSError as error:
+        raise CommandError(f"--output: {folder}: {error.strerror}.") from None
 
 
 def _read(path: Path, items: Sequence[str]) -> Integers:
