@@ -35,7 +35,7 @@ from survey.taking.unavailable import seconds_until_retry
 log = logging.getLogger(__name__)
 
 ADDRESS = re.compile(r"/messages/([0-9]{1,18})/([A-Za-z0-9_-]{1,64})\.json", re.ASCII)
-SCHEME = "Bearer "
+SCHEME = "bearer "
 # A random key is 43 characters; nothing longer is hashed.
 LONGEST_KEY = 200
 UNAUTHORIZED: Content = {
@@ -90,8 +90,9 @@ def answer(platform_id: int, person: str, authorization: str, query: str) -> Rep
 
 
 def _is_authorized(platform: Platform | None, authorization: str) -> bool:
-    given = authorization.removeprefix(SCHEME)
-    if given == authorization or len(given) > LONGEST_KEY:
+    # The name of a scheme has no case (RFC 9110, 11.1).
+    given = authorization[len(SCHEME) :]
+    if authorization[: len(SCHEME)].lower() != SCHEME or len(given) > LONGEST_KEY:
         return False
     digest = hashlib.sha256(given.encode()).digest()
     known = platform.digests if platform else ()

@@ -105,6 +105,14 @@ def test_the_same_refusal_for_each_wrong_key(braze, lakeshore, maya):
     assert len({reply.content for reply in replies}) == 1
 
 
+@pytest.mark.parametrize("scheme", ["bearer", "BEARER", "Bearer"])
+def test_the_name_of_the_scheme_has_no_case(braze, maya, scheme):
+    headers = {"Authorization": f"{scheme} {braze.api_key}"}
+    assert braze.get(braze.address_of(maya), headers=headers).status_code == 200
+    headers = {"Authorization": f"{scheme}{braze.api_key}"}
+    assert braze.get(braze.address_of(maya), headers=headers).status_code == 401
+
+
 @pytest.mark.sqlite
 def test_the_same_refusal_for_each_person_that_a_platform_does_not_have(
     braze, lakeshore, maya, noor
