@@ -4,7 +4,7 @@ import os
 
 from django.core.wsgi import get_wsgi_application
 
-from settings.infrastructure.content_types import refuse_unusual_content_types
+from settings.infrastructure.unusual_requests import refuse_unusual_requests
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "settings.stack")
-application = refuse_unusual_content_types(get_wsgi_application())
+application = refuse_unusual_requests(get_wsgi_application())

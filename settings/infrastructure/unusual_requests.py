@@ -1,8 +1,11 @@
-"""Refuse requests with an unusual Content-Type header before Django reads them.
+"""Refuse unusual Content-Type headers and paths before Django reads them.
 
 Django looks up any character set and decodes any extended parameter in this
 header, even if the view does not read the body. Some of them raise exceptions
 that no view can handle. Browsers send only a few simple forms.
+
+No page has a control character in its path. nginx refuses them too: a decoded
+line break that is passed on would begin another request.
 """
 
 from __future__ import annotations
@@ -18,25 +21,32 @@ PLAIN = re.compile(
     rf"{NAME}/{NAME}(?:[ \t]*;[ \t]*(?:{CHARSET}|{BOUNDARY})){{0,2}}",
     re.ASCII | re.IGNORECASE,
 )
-TEXT = b"This content type is not supported.\n"
-HEADERS = [
-    ("Content-Type", "text/plain; charset=utf-8"),
-    ("Content-Length", str(len(TEXT))),
-    ("Cache-Control", "no-store"),
-    ("X-Content-Type-Options", "nosniff"),
-]
+# A path as WSGI has it: each byte of it is a character.
+CONTROL = re.compile(r"[\x00-\x1f\x7f]|\xc2[\x80-\x9f]")
+CONTENT_TYPE_TEXT = b"This content type is not supported.\n"
+PATH_TEXT = b"This address has characters that no page has.\n"
 
 
-def refuse_unusual_content_types(application: WSGIApplication) -> WSGIApplication:
-    """Wrap a WSGI application, and answer 400 for an unusual Content-Type."""
+def refuse_unusual_requests(application: WSGIApplication) -> WSGIApplication:
+    """Wrap a WSGI application: answer 400 for an unusual Content-Type or path."""
 
     def plain(
         environ: WSGIEnvironment, start_response: StartResponse
     ) -> Iterable[bytes]:
         kind = environ.get("CONTENT_TYPE")
         if kind and PLAIN.fullmatch(kind) is None:
-            start_response("400 Bad Request", list(HEADERS))
-            return [TEXT]
-        return application(environ, start_response)
+            text = CONTENT_TYPE_TEXT
+        elif CONTROL.search(environ["PATH_INFO"]):
+            text = PATH_TEXT
+        else:
+            return application(environ, start_response)
+        headers = [
+            ("Content-Type", "text/plain; charset=utf-8"),
+            ("Content-Length", str(len(text))),
+            ("Cache-Control", "no-store"),
+            ("X-Content-Type-Options", "nosniff"),
+        ]
+        start_response("400 Bad Request", headers)
+        return [text]
 
     return plain

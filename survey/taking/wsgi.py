@@ -5,9 +5,9 @@ from __future__ import annotations
 import django
 from django.utils.module_loading import import_string
 
-from settings.infrastructure.content_types import refuse_unusual_content_types  # noqa: TID251
+from settings.infrastructure.unusual_requests import refuse_unusual_requests  # noqa: TID251
 
 django.setup(set_prefix=False)
 # Imported by name, because it imports models, which need django.setup().
 fast_path = import_string("survey.taking.fast_path.FastPath")
-application = refuse_unusual_content_types(fast_path())
+application = refuse_unusual_requests(fast_path())

@@ -27,7 +27,7 @@ from django.test import RequestFactory
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from settings.infrastructure.content_types import refuse_unusual_content_types
+from settings.infrastructure.unusual_requests import refuse_unusual_requests
 from settings.tests.test_stack import SECRETS, value_of  # noqa: F401 - a fixture
 from survey.models import Administration, Respondent, Response
 from survey.taking import fast_path, resume_cookie, security_headers, session
@@ -484,7 +484,7 @@ def test_a_body_of_an_odd_content_type_is_not_read(path):
 
     for kind in other_kinds():
         environ = {"PATH_INFO": path, "CONTENT_TYPE": kind}
-        entry = refuse_unusual_content_types(application)
+        entry = refuse_unusual_requests(application)
         status, found, body = reply_of(entry, environ)
         assert status == "400 Bad Request", kind[:50]
         assert found["content-type"].startswith("text/plain")
@@ -497,7 +497,7 @@ def test_passed_to_django_an_odd_content_type_would_get_no_reply(paths, save, ki
     for path in paths.values():
         with pytest.raises((LookupError, ValueError)):
             reply_of(path, environ)
-    assert reply_of(refuse_unusual_content_types(path), environ)[0] == "400 Bad Request"
+    assert reply_of(refuse_unusual_requests(path), environ)[0] == "400 Bad Request"
 
 
 @pytest.mark.parametrize(
@@ -516,15 +516,28 @@ def test_passed_to_django_an_odd_content_type_would_get_no_reply(paths, save, ki
 )
 def test_usual_content_types_are_passed_on(kind):
     passed = []
-    environ = {} if kind is None else {"CONTENT_TYPE": kind}
-    refuse_unusual_content_types(lambda *given: passed.append(given))(environ, None)
+    environ = {"PATH_INFO": "/"} | ({} if kind is None else {"CONTENT_TYPE": kind})
+    refuse_unusual_requests(lambda *given: passed.append(given))(environ, None)
     assert passed == [(environ, None)]
 
 
-def test_both_pools_check_content_types_first():
+@pytest.mark.parametrize(
+    "path", ["/\n", "/take/pages/1/\n", "/a\0b", "/\x7f", "/\xc2\x85"]
+)
+def test_a_path_with_a_control_character_is_refused(path):
+    def application(environ, start_response):
+        raise AssertionError("it was passed on")
+
+    entry = refuse_unusual_requests(application)
+    status, _, body = reply_of(entry, {"PATH_INFO": path})
+    assert status == "400 Bad Request"
+    assert b"address" in body
+
+
+def test_both_pools_check_requests_first():
     for module in ("settings.wsgi", "survey.taking.wsgi"):
         entry = import_module(module).application
-        assert entry.__qualname__ == refuse_unusual_content_types(None).__qualname__
+        assert entry.__qualname__ == refuse_unusual_requests(None).__qualname__
 
 
 # The console, and packages that only the console needs.
