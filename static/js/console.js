@@ -71,6 +71,24 @@ if (problems) {
   problems.focus();
 }
 
+// What is being corrected is no longer listed, nor marked at its field. While it is
+// typed: later, the page would move below a button that is being pressed.
+document.addEventListener("input", ({ target }) => {
+  const row = target.closest(".form-row.wrong");
+  if (!row || !problems) return;
+  row.classList.remove("wrong");
+  for (const error of row.querySelectorAll(".error")) error.remove();
+  for (const input of row.querySelectorAll("[aria-invalid]")) {
+    input.removeAttribute("aria-invalid");
+  }
+  for (const link of problems.querySelectorAll("a")) {
+    if (row.contains(document.getElementById(link.hash.slice(1)))) link.parentElement.remove();
+  }
+  if (problems.querySelector("li, p")) return;
+  problems.remove();
+  document.title = document.title.slice(problems.dataset.title.length + 1);
+});
+
 document.addEventListener("click", (event) => {
   const link = event.target.closest(".error-summary a");
   const input = link && document.getElementById(link.hash.slice(1));

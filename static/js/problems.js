@@ -15,6 +15,7 @@ export function showProblems(section, problems, messages, goTo) {
 }
 
 export function clearProblem(section, name) {
+  leaveOutOfSummary(section, name);
   const element = itemElement(section, name);
   const error = element?.querySelector(".error");
   if (!error) return;
@@ -24,6 +25,17 @@ export function clearProblem(section, name) {
   for (const marked of [element, ...controlsOf(element)]) {
     marked.removeAttribute("aria-invalid");
   }
+}
+
+// A summary names what is still wrong, and goes with the last of it.
+function leaveOutOfSummary(section, name) {
+  const summary = section.querySelector(".error-summary");
+  const line = summary?.querySelector(`[data-about="${CSS.escape(name)}"]`);
+  if (!line) return;
+  line.remove();
+  const left = summary.querySelectorAll("li").length;
+  if (left) summary.querySelector("h3").textContent = summary.titleFor(left);
+  else summary.remove();
 }
 
 function markProblem(section, name, message) {
@@ -48,7 +60,8 @@ function summaryOf(section, problems, messages, goTo) {
   summary.tabIndex = -1;
   summary.setAttribute("role", "alert");
   const title = document.createElement("h3");
-  title.textContent = messages.plural("error_summary", problems.length);
+  summary.titleFor = (number) => messages.plural("error_summary", number);
+  title.textContent = summary.titleFor(problems.length);
   const list = document.createElement("ul");
   for (const problem of problems) list.append(summaryLine(section, problem, goTo));
   summary.append(title, list);
@@ -57,6 +70,7 @@ function summaryOf(section, problems, messages, goTo) {
 
 function summaryLine(section, { name, message }, goTo) {
   const line = document.createElement("li");
+  line.dataset.about = name;
   const link = document.createElement("a");
   link.href = `#page-${section.dataset.page}/${name}`;
   const element = itemElement(section, name);

@@ -223,6 +223,19 @@ def test_a_refused_form_leads_to_each_error_and_keeps_what_was_typed(
     assert violations(page) == []
     page.set_viewport_size(SMALL)
     assert not scrolls_sideways(page)
+    # What is corrected is no longer listed, and the summary goes with the last of it.
+    page.get_by_label("Short name").fill("spring-2027")
+    page.get_by_label("Opens").focus()
+    expect(summary.get_by_role("link", name=re.compile("^Short name"))).to_have_count(0)
+    expect(page.get_by_label("Short name")).not_to_have_attribute(
+        "aria-invalid", "true"
+    )
+    inputs["Survey"].select_option(index=1)
+    for label in ("Opens", "Closes"):
+        inputs[label].fill("2027-03-01T08:00")
+        inputs[label].blur()
+    expect(summary).to_have_count(0)
+    expect(page).not_to_have_title(re.compile("^Error: "))
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])

@@ -459,3 +459,9 @@ def test_problems_are_shown_at_the_item_and_in_a_summary(show):
     shown.type("age", "19")
     expect(shown.page.locator("#age-error")).to_be_hidden()
     assert age.get_attribute("aria-invalid") is None
+    # The summary has what is still wrong, and goes with the last of it.
+    assert summary.locator("li").all_inner_texts() == [
+        "About likes: Please answer this question."
+    ]
+    shown.item("likes").locator("input").first.check()
+    expect(summary).to_have_count(0)
