@@ -83,6 +83,7 @@ MIDDLEWARE = [
     "allauth.account.middleware.AccountMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "accounts.language.LanguageMiddleware",
+    "accounts.console.errors.MethodNotAllowedMiddleware",
     "accounts.access.AccessMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from contextlib import suppress
+from http import HTTPStatus
 
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
+from django.urls import Resolver404, resolve
 from django.views import csrf, defaults
 
 from accounts.access import anyone
@@ -44,6 +48,40 @@ def server_error(request: HttpRequest) -> HttpResponse:
 @anyone
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     return csrf.csrf_failure(request, reason, _template(request, "403_csrf.html"))
+
+
+class MethodNotAllowedMiddleware:
+    """Answer GET for an address that only takes forms with a page that leads back.
+
+    After a login, for instance, where the session ended before a button was pressed.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        if (
+            response.status_code != HTTPStatus.METHOD_NOT_ALLOWED
+            or request.method != "GET"
+            or not _is_for_staff(request)
+        ):
+            return response
+        context = {"page": page_around(request.path_info)}
+        text = render_to_string(f"{FOLDER}/405.html", context)
+        headers = {"Allow": response["Allow"]}
+        return HttpResponse(text, status=response.status_code, headers=headers)
+
+
+def page_around(path: str) -> str:
+    """Return the address of the nearest page above `path`."""
+    parts = path.strip("/").split("/")
+    for count in range(len(parts) - 1, 0, -1):
+        address = f"/{'/'.join(parts[:count])}/"
+        with suppress(Resolver404):
+            resolve(address)
+            return address
+    return "/"
 
 
 def _template(request: HttpRequest, name: str) -> str:

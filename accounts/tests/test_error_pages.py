@@ -46,6 +46,29 @@ def test_staff_get_a_404_page_with_a_link_to_the_console(staff, client):
         assert reason in text
 
 
+@pytest.mark.parametrize(
+    "address, around",
+    [
+        ("/console/me/sessions/end/", "/console/me/"),
+        ("/console/settings/calendar/us-holidays/", "/console/settings/calendar/"),
+        ("/console/surveys/1/correct/here/", "/console/surveys/1/correct/"),
+        ("/console/rosters/1/confirm/", "/console/rosters/1/"),
+        ("/console/jobs/1/cancel/", "/console/jobs/1/"),
+        ("/console/results/1/share/", "/console/results/1/"),
+    ],
+)
+def test_an_address_that_only_takes_forms_leads_to_the_page_of_its_button(
+    staff, client, address, around
+):
+    reply = log_in(client, staff.state).get(address)
+    assert reply.status_code == 405
+    assert reply["Allow"] == "POST"
+    assert "Nothing was changed" in reply.text
+    assert f'class="button" href="{around}"' in reply.text
+    # Programs get no page.
+    assert client.put(address).content == b""
+
+
 def test_a_page_that_exists_elsewhere_is_answered_as_one_that_does_not(staff, client):
     log_in(client, staff.dana)
     [foreign] = staff.sam.memberships.all()
