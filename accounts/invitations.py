@@ -37,7 +37,7 @@ def invite(
     ValidationError as `appoint` does.
     """
     with transaction.atomic():
-        user, _ = User.objects.get_or_create(
+        user, _is_new = User.objects.get_or_create(
             email=User.objects.normalize_email(email),
             defaults={
                 "password": make_password(None),
@@ -47,7 +47,8 @@ def invite(
         )
         if not user.is_active:
             raise ValidationError(
-                f"{user} is deactivated. Ask an engineer to activate the account.",
+                _("%(user)s is deactivated. Ask an engineer to activate the account.")
+                % {"user": user},
                 code="inactive",
             )
         membership = appoint(

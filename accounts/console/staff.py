@@ -152,7 +152,7 @@ def staff_invite(request: StaffRequest) -> HttpResponse:
                 request=request,
             )
         except ValidationError as error:
-            form.add_error(None, _message_of(error))
+            form.add_error("email", _message_of(error))
         else:
             messages.success(
                 request,
@@ -185,6 +185,12 @@ class InvitationForm(forms.Form):
             "The invitation is sent here. It is also the login name."
         ),
         widget=forms.EmailInput(attrs={"autocomplete": "off"}),
+        error_messages={
+            "required": gettext_lazy("Enter an e-mail address."),
+            "invalid": gettext_lazy(
+                "Enter a complete e-mail address, such as name@example.org."
+            ),
+        },
     )
     first_name = forms.CharField(
         label=gettext_lazy("First name"), max_length=150, required=False
@@ -192,12 +198,29 @@ class InvitationForm(forms.Form):
     last_name = forms.CharField(
         label=gettext_lazy("Last name"), max_length=150, required=False
     )
-    role = forms.ChoiceField(label=gettext_lazy("Role"), widget=forms.RadioSelect)
+    role = forms.ChoiceField(
+        label=gettext_lazy("Role"),
+        widget=forms.RadioSelect,
+        error_messages={
+            "required": gettext_lazy("Choose a role."),
+            "invalid_choice": gettext_lazy("Choose a role from the list."),
+        },
+    )
     district = forms.ModelChoiceField(
-        label=gettext_lazy("District"), queryset=District.objects.none(), required=False
+        label=gettext_lazy("District"),
+        queryset=District.objects.none(),
+        required=False,
+        error_messages={
+            "invalid_choice": gettext_lazy("Choose a district from the list.")
+        },
     )
     school = forms.ModelChoiceField(
-        label=gettext_lazy("School"), queryset=School.objects.none(), required=False
+        label=gettext_lazy("School"),
+        queryset=School.objects.none(),
+        required=False,
+        error_messages={
+            "invalid_choice": gettext_lazy("Choose a school of this district.")
+        },
     )
 
     def __init__(
@@ -259,7 +282,8 @@ class InvitationForm(forms.Form):
 
     def clean(self) -> dict[str, object]:
         cleaned = super().clean() or self.cleaned_data
-        if self.errors:
+        # With a wrong address, the place is checked all the same.
+        if not self.errors.keys().isdisjoint({"role", "district", "school"}):
             return cleaned
         role: str = cleaned["role"]
         district, school = cleaned.get("district"), cleaned.get("school")
@@ -283,7 +307,7 @@ class InvitationForm(forms.Form):
                 "school" if district else "district",
                 _("Choose a district, then the school to coordinate."),
             )
-        elif not self.errors and not self.permissions.may_appoint(
+        elif not self.permissions.may_appoint(
             role, district=None if school else district, school=school
         ):
             self.add_error("district", _("Choose one of your districts."))

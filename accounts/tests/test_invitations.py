@@ -121,13 +121,13 @@ def test_a_duplicate_role_is_refused_with_a_message(staff, dana):
     [
         ("coordinator", {}, "Choose a district, then the school"),
         ("district", {}, "Choose the district to administer"),
-        ("coordinator", {"district": "lakeside"}, "Select a valid choice"),
-        ("coordinator", {"school": "roosevelt"}, "Select a valid choice"),
+        ("coordinator", {"district": "lakeside"}, "Choose a district from the list"),
+        ("coordinator", {"school": "roosevelt"}, "Choose a school of this district"),
         ("district", {"district": "riverside", "school": "lincoln"}, "Choose none"),
         ("analyst", {}, "Choose one of your districts"),
-        ("state", {}, "Select a valid choice"),
-        ("director", {"district": "riverside"}, "Select a valid choice"),
-        ("", {"district": "riverside"}, "required"),
+        ("state", {}, "Choose a role from the list"),
+        ("director", {"district": "riverside"}, "Choose a role from the list"),
+        ("", {"district": "riverside"}, "Choose a role."),
     ],
 )
 def test_invalid_roles_and_places_are_refused(staff, dana, role, place, said):
@@ -145,6 +145,19 @@ def test_invalid_roles_and_places_are_refused(staff, dana, role, place, said):
 def test_an_invalid_email_address_is_refused(staff, dana, nonsense):
     form = {"email": nonsense, "role": "district", "district": staff.riverside.pk}
     assert dana.post(INVITE, form).context["form"].errors["email"]
+
+
+def test_all_that_is_wrong_is_said_at_once(dana):
+    text = dana.post(INVITE, {"email": "name", "role": "coordinator"}).text
+    assert "such as name@example.org" in text
+    assert "Choose a district, then the school to coordinate." in text
+
+
+def test_a_second_invitation_to_the_same_role_is_refused_at_the_address(staff, dana):
+    form = {"email": staff.chen.email, "role": "coordinator"}
+    form |= {"district": staff.riverside.pk, "school": staff.lincoln.pk}
+    errors = dana.post(INVITE, form).context["form"].errors
+    assert errors == {"email": ["This person already has this role there."]}
 
 
 @pytest.mark.parametrize("district", ["", "x", "9" * 30, "-1", "٣"])
