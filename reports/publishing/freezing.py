@@ -36,7 +36,7 @@ from reports.results.visible import Place, VisibleGroup, visible_groups
 from reports.school_report.report import report_language_for
 from reports.scores.scale import PEOPLE
 from reports.scores.visible import Scores, visible_scores
-from reports.visible_rates import lines_for_everybody
+from reports.visible_rates import lines_for_everybody, schools_with_reports
 from survey.definitions.measures import measures_of
 from survey.definitions.schema import Measures
 from survey.models import Administration
@@ -195,6 +195,19 @@ def basis_of(administration: Administration) -> str:
             scoring.calculated_at.isoformat() if scoring else "",
             list(rates),
         ]
+    )
+
+
+def has_content(administration: Administration) -> bool:
+    """Test if anything would be published, as `Freezer.wholes`. At most 3 statements."""
+    everyone = GroupResults.objects.filter(
+        administration=administration, attribute=""
+    )
+    schools = everyone.filter(level=LEVELS.SCHOOL)
+    with_report = schools_with_reports(administration).values("school_id")
+    return everyone.filter(level=LEVELS.STATE, is_hidden=False).exists() and (
+        schools.filter(is_hidden=False, place_id__in=with_report).exists()
+        or schools.count() >= FEWEST_SCHOOLS
     )
 
 

@@ -15,9 +15,11 @@ from accounts.folded_text import fold
 from accounts.models import User
 from reports.models import Publication, PublishedPlace, ResultsRollUp
 from reports.publishing.freezing import (
+    FEWEST_SCHOOLS,
     SUMS_OF_SCHOOLS,
     Freezer,
     basis_of,
+    has_content,
     one_moment,
     publication_digest,
 )
@@ -38,7 +40,10 @@ class PublicationRefused(Exception):
 
 
 def reason_not_to_publish(administration: Administration) -> str:
-    """Return why these results cannot be published now, or "". 1 statement."""
+    """Return why these results cannot be published now, or "".
+
+    At most 4 statements.
+    """
     last_answers = administration.closes_at + AFTER_CLOSING
     if last_answers > timezone.now():
         return _("Results can be published once the administration has closed.")
@@ -51,6 +56,12 @@ def reason_not_to_publish(administration: Administration) -> str:
         return _("The answers are still being counted. Try again in a few minutes.")
     if not has_scores(administration) and measures_of(administration.published.survey):
         return _("The scores have not been calculated yet.")
+    if not has_content(administration):
+        return _(
+            "There is nothing to publish. No school has reached its threshold with"
+            " results that may be shown, and people of fewer than %(schools)s schools"
+            " took part, which is too few to show all schools together."
+        ) % {"schools": FEWEST_SCHOOLS}
     return ""
 
 

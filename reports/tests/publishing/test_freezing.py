@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from reports import visible_rates
 from reports.models import GroupResults, PublishedPlace, SchoolRate
-from reports.publishing import freezing
+from reports.publishing import freezing, publications
 from reports.publishing.freezing import recomputed_digest
 from reports.publishing.publications import (
     PublicationRefused,
@@ -136,11 +136,15 @@ class TestProtection:
         assert state.answers["people"] == 140
 
     def test_few_schools_without_a_report_are_not_published_as_the_state(
-        self, staff, new_survey, publish
+        self, staff, new_survey, publish, monkeypatch
     ):
         administration = closed(new_survey, "one-school")
         answered(administration, staff.washington, 40, 2, finished=15)
-        publication = publish(scored(administration))
+        with pytest.raises(PublicationRefused, match="nothing to publish"):
+            publish(scored(administration))
+        # Nor does the job, if the schools have lost their report meanwhile.
+        monkeypatch.setattr(publications, "has_content", lambda one: True)
+        publication = publish(administration)
         assert publication.published_at is None
         assert not publication.places.exists()
 

@@ -12,7 +12,7 @@ from django.utils.timezone import localtime
 
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
-from reports.models import Publication
+from reports.models import Publication, SchoolRate
 from survey import jobs
 
 pytestmark = pytest.mark.django_db
@@ -249,3 +249,13 @@ class TestPermissions:
             assert "Publish results" not in results.text
         publication.refresh_from_db()
         assert publication.withdrawn_at is None
+
+
+def test_where_nothing_can_be_shown_publishing_is_not_offered(state, fall):
+    SchoolRate.objects.update(needed=10_000)
+    page = state.get(reverse("publishing", args=[fall.pk]))
+    assert "There is nothing to publish." in page.text
+    assert "Publish for everybody" not in page.text
+    preview = reverse("publishing_preview", args=[fall.pk])
+    assert preview not in page.text
+    assert state.get(preview).status_code == 404
