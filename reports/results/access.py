@@ -27,6 +27,16 @@ def results_for(permissions: Permissions) -> QuerySet[Administration]:
     )
 
 
+def has_unshared_results(permissions: Permissions) -> bool:
+    """Test if surveys of the user's places have results that are not shared yet."""
+    return (
+        administrations_for(permissions, Capability.SEE_RESULTS)
+        .filter(closes_at__lte=timezone.now())
+        .filter(results_roll_up__isnull=False, results_roll_up__shared_at=None)
+        .exists()
+    )
+
+
 def administration_or_404(permissions: Permissions, pk: int) -> Administration:
     """Return an administration whose results the user may see, for its title too."""
     return get_object_or_404(

@@ -17,7 +17,7 @@ from reports.console.results.csv_rows import HEADER, csv_rows
 from reports.console.results.page import ResultsPage
 from reports.models import ResultsRollUp
 from reports.publishing.publications import outdated_publications
-from reports.results.access import results_for
+from reports.results.access import has_unshared_results, results_for
 from survey.console.administrations.edit_views import own_administration_or_404
 from survey.models import Administration
 
@@ -38,7 +38,12 @@ def results_list(request: StaffRequest) -> HttpResponse:
     outdated = set()
     if request.permissions.has(Capability.PUBLISH_RESULTS):
         outdated = set(outdated_publications().values_list("administration", flat=True))
-    context = {"administrations": administrations, "outdated": outdated}
+    context = {
+        "administrations": administrations,
+        "outdated": outdated,
+        "are_unshared": not administrations
+        and has_unshared_results(request.permissions),
+    }
     return render(request, "reports/results_list.html", context)
 
 

@@ -679,3 +679,12 @@ def test_results_counted_after_a_reopening_are_not_shared_by_themselves(
     assert "reopened since" in page(client, staff.state, closed).text
     client.post(address, {"share": "yes"})
     assert page(client, staff.chen, closed).status_code == 200
+
+
+def test_coordinators_are_told_that_results_are_not_shared_yet(client, staff, closed):
+    log_in(client, staff.chen)
+    text = client.get(reverse("results_list")).text
+    assert "not shared with schools" in text and "No results yet" not in text
+    ResultsRollUp.objects.all().delete()
+    text = client.get(reverse("results_list")).text
+    assert "No results yet" in text and "not shared with schools" not in text
