@@ -69,6 +69,18 @@ RESPONDENT_COLUMNS = {
     " group.",
 }
 ATTRIBUTE = "A further column of the roster."
+# The step of `minimum_group.STEPS` with which a column is left out.
+STEP_OF_COLUMN = {
+    **dict.fromkeys(("district_code", "district_name"), "district"),
+    **dict.fromkeys(("school_code", "school_name"), "school"),
+    "grade": "grade",
+    **dict.fromkeys(("language", "response_language"), "language"),
+    **dict.fromkeys(("started", "finished", "withdrawn"), "week"),
+}
+MASKED = (
+    "Left out (*) in {share} % of the rows, where too few people would share what the"
+    " row shows about them."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +188,36 @@ def languages_of(export: Export, rows: RowBuilder) -> dict[str, str]:
 def respondent_columns(plan: ExportPlan) -> list[tuple[str, str]]:
     """Return the header and the meaning of each column about the respondent."""
     names = zip(plan.respondent_columns(), plan.plain_respondent_columns(), strict=True)
-    return [(header, RESPONDENT_COLUMNS.get(name, ATTRIBUTE)) for header, name in names]
+    notes = masked_columns(plan)
+    return [
+        (
+            header,
+            " ".join(
+                filter(
+                    None, (RESPONDENT_COLUMNS.get(name, ATTRIBUTE), notes.get(header))
+                )
+            ),
+        )
+        for header, name in names
+    ]
+
+
+def masked_columns(plan: ExportPlan) -> dict[str, str]:
+    """Return a note for each column that is left out for most people, by header."""
+    groups = [plan.panel] if plan.panel else list(plan.groups.values())
+    people = sum(sum(group.people.values()) for group in groups)
+    masked: Counter[str] = Counter()
+    for group in groups:
+        for steps, number in group.summary():
+            masked.update(dict.fromkeys(steps, number))
+    notes = {}
+    names = zip(plan.respondent_columns(), plan.plain_respondent_columns(), strict=True)
+    for header, name in names:
+        step = STEP_OF_COLUMN.get(name, "subgroups" if name in plan.attributes else "")
+        if step and 2 * masked[step] > people:
+            share = 100 * masked[step] // people
+            notes[header] = MASKED.format(share=share)
+    return notes
 
 
 def context(export: Export, rows: RowBuilder) -> dict[str, object]:

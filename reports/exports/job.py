@@ -118,7 +118,8 @@ def write_data(
             if len(headers) > MOST_COLUMNS:
                 raise JobRefused(too_many_columns(len(headers)))
             # Not closed after an error: that would write the whole workbook.
-            writer: Writer = XlsxFile(path, headers, scratch=folder)
+            notes = codebook.masked_columns(plan)
+            writer: Writer = XlsxFile(path, headers, scratch=folder, notes=notes)
         else:
             file = stack.enter_context(path.open("wb"))
             writer = CsvFile(file, headers, bom=export.bom)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, time
 from pathlib import Path
 from typing import cast
@@ -20,6 +20,8 @@ MOST_DIGITS = 15
 # Excel counts the days from here; before March 1900 it does so wrongly.
 DAY_ZERO, FIRST_DAY = date(1899, 12, 30), date(1900, 3, 1)
 SECONDS_OF_A_DAY = 86_400
+# Columns, in characters: a day fits into the narrowest, and long texts are cut off.
+NARROWEST, WIDEST = 11, 40
 
 
 class ExcelDay(float):
@@ -46,7 +48,15 @@ XlsxCell = str | float | None
 class XlsxFile:
     """A piece is a tuple of numbers, texts and None."""
 
-    def __init__(self, path: Path, headers: Sequence[str], *, scratch: Path) -> None:
+    def __init__(
+        self,
+        path: Path,
+        headers: Sequence[str],
+        *,
+        scratch: Path,
+        notes: Mapping[str, str] | None = None,
+    ) -> None:
+        """Begin the sheet of responses; `notes` explain columns, by header."""
         self._book = Workbook(
             str(path),
             {
@@ -63,13 +73,22 @@ class XlsxFile:
             kind: self._book.add_format({"num_format": kind.format})
             for kind in (ExcelDay, ExcelMoment, ExcelTime)
         }
-        self._begin_sheet("Responses", headers)
+        self._bold = self._book.add_format({"bold": True})
+        self._begin_sheet("Responses", headers, notes or {})
 
-    def _begin_sheet(self, name: str, headers: Sequence[str]) -> None:
+    def _begin_sheet(
+        self, name: str, headers: Sequence[str], notes: Mapping[str, str]
+    ) -> None:
         self._sheet: Worksheet = self._book.add_worksheet(name)
         self._sheet.freeze_panes(1, 1)
-        self._next = 0
-        self.write([(self.piece(headers),)])
+        for column, header in enumerate(headers):
+            width = min(max(len(header) + 2, NARROWEST), WIDEST)
+            self._sheet.set_column(column, column, width)
+            self._sheet.write_string(0, column, str(xlsx_cell(header)), self._bold)
+            # Now, because a row that has been left is on the disk.
+            if header in notes:
+                self._sheet.write_comment(0, column, notes[header])
+        self._next = 1
 
     def piece(self, cells: Sequence[Cell]) -> tuple[XlsxCell, ...]:
         return tuple(map(xlsx_cell, cells))
@@ -93,7 +112,7 @@ class XlsxFile:
         self, headers: Sequence[str], rows: Iterable[Sequence[Cell]]
     ) -> None:
         """Write a second sheet, after the last row of the first one."""
-        self._begin_sheet("Codebook", headers)
+        self._begin_sheet("Codebook", headers, {})
         for cells in rows:
             # More columns than a sheet has rows: the codebook file has them all.
             if self._next == MOST_ROWS:

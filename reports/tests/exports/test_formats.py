@@ -435,3 +435,40 @@ def unescaped(cell: object) -> str:
         .replace("\r\n", "\n")
         .replace("\r", "\n")
     )
+
+
+def test_an_excel_sheet_has_a_bold_header_that_stays_and_fits(staff, fall, maya):
+    export = made(staff.state, fall, format="xlsx")
+    book = openpyxl.load_workbook(path_of(export.file_name))
+    for sheet in book:
+        assert sheet.freeze_panes == "B2"
+        header = list(sheet[1])
+        assert all(cell.font.bold for cell in header)
+        assert not any(cell.font.bold for cell in sheet[2])
+        # Neighbours of one width are stored together.
+        widths = {
+            column: each.width
+            for each in sheet.column_dimensions.values()
+            for column in range(each.min, each.max + 1)
+        }
+        for cell in header:
+            assert min(len(cell.value), 39) < widths[cell.column] <= 41
+            assert widths[cell.column] >= 11
+
+
+def test_a_column_that_is_left_out_for_most_people_says_so(staff, fall, enrol):
+    # One grade has most people, and all others have one each.
+    fall.minimum_group = 5
+    fall.save()
+    grades = ["07"] * 5 + [f"{number:02}" for number in range(8, 13)] + ["KG", "PK"]
+    for grade in grades:
+        answer(enrol(fall, staff.lincoln, grade=grade), {"safe": "1"})
+    export = made(staff.state, fall, format="xlsx")
+    book = openpyxl.load_workbook(path_of(export.file_name))
+    notes = {cell.value: cell.comment for cell in book["Responses"][1]}
+    assert "in 58 % of the rows" in notes["grade"].text
+    assert notes["school_code"] is None
+    about = {row[0]: row[5] for row in book["Codebook"].iter_rows(values_only=True)}
+    assert about["grade"].startswith("Grade, from the roster. Left out (*) in 58 %")
+    page = path_of(export.codebook_name).read_text()
+    assert page.count("in 58 % of the rows") >= 1
