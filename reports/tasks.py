@@ -1,11 +1,14 @@
-"""Celery tasks; the modules named `job` and `archives` register kinds of jobs."""
+"""Celery tasks; the modules named `job` and `archives` register kinds of jobs.
+
+`requests` registers what deletes the exports of a removed administration.
+"""
 
 from __future__ import annotations
 
 from celery import shared_task
 
 from reports import requested_files, rollup
-from reports.exports import job
+from reports.exports import job, requests
 from reports.publishing import publications as publishing_job
 from reports.results import job as results_job
 from reports.school_report import archives
@@ -16,6 +19,7 @@ __all__ = [
     "delete_old_exports",
     "job",
     "publishing_job",
+    "requests",
     "results_job",
     "roll_up_rates",
     "scores_job",
