@@ -56,7 +56,7 @@ class AccountAdapter(DefaultAccountAdapter):
         # allauth remembers deactivated users whose password was right.
         AuthenticationBackend.unstash_authenticated_user()
         if not isinstance(user, User):
-            _record_failure(request, email, attempt)
+            _record_failure(request, email, device, attempt)
             raise ValidationError(
                 _(
                     "The e-mail address or password is wrong. Wait %(time)s, then try"
@@ -117,7 +117,7 @@ def check_own_password(request: HttpRequest, user: User, password: str) -> None:
     device = known_device.device_of(request, user.email)
     attempt = _start_attempt(user.email, device)
     if not user.check_password(password):
-        _record_failure(request, user.email, attempt)
+        _record_failure(request, user.email, device, attempt)
         raise ValidationError(
             _("This is not your current password. Wait %(time)s, then try again.")
             % {"time": login_throttle.in_words(attempt.next_wait)}
@@ -142,8 +142,9 @@ def _start_attempt(email: str, device: str) -> login_throttle.Attempt:
 
 
 def _record_failure(
-    request: HttpRequest, email: str, attempt: login_throttle.Attempt
+    request: HttpRequest, email: str, device: str, attempt: login_throttle.Attempt
 ) -> None:
+    login_throttle.failed(login_throttle.Purpose.PASSWORD, email, device)
     # Only for accounts that exist: audit entries are permanent, and attackers
     # can type any address. The extra millisecond reveals nothing, because the
     # next attempt is allowed only seconds later.

@@ -13,6 +13,7 @@ a clock an hour ahead had stored would keep its owner out for an hour elsewhere.
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -26,6 +27,10 @@ from django.utils.translation import ngettext
 from accounts.models import FailedTries
 
 LONGEST = timedelta(minutes=15)
+# Hashing a password takes a third of a second, several times that on a busy host.
+# A host that dies meanwhile leaves its attempt in progress.
+LONGEST_CHECK = timedelta(seconds=5)
+POLL_SECONDS = 0.1
 # A day without attempts clears the record.
 FORGOTTEN_AFTER = timedelta(days=1)
 # Attackers can type any address. A row takes 100 bytes, and rows with the
@@ -50,6 +55,8 @@ class Attempt:
     wait: timedelta
     # Consecutive failures, counting this attempt as one until it succeeds.
     failures: int
+    # It is refused because of an attempt whose result is not known yet.
+    awaits_check: bool = False
 
     @property
     def next_wait(self) -> timedelta:
@@ -67,10 +74,22 @@ def wait_after(failures: int) -> timedelta:
 def start_attempt(purpose: Purpose, email: str, device: str = "") -> Attempt:
     """Register an attempt before checking it. 3 statements.
 
-    It counts as failed until `succeeded` is called. A row lock makes sure that
-    of a hundred simultaneous guesses only one is allowed.
+    It counts as failed until `succeeded` is called; `failed` says that it was
+    checked. A row lock makes sure that of a hundred simultaneous guesses only one is
+    allowed. The others wait for its result: a person who logs in twice at once, or
+    clicks twice, types the right password in each.
     """
     key = _key(purpose, email, device)
+    deadline = time.monotonic() + LONGEST_CHECK.total_seconds()
+    # A request for an e-mail is not checked.
+    attempt = _register(key, in_progress=purpose != Purpose.MAIL)
+    while attempt.awaits_check and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)
+        attempt = _register(key, in_progress=True)
+    return attempt
+
+
+def _register(key: str, *, in_progress: bool) -> Attempt:
     with transaction.atomic():
         row = None
         # Again if a login that succeeded deletes the row between the statements.
@@ -84,11 +103,20 @@ def start_attempt(purpose: Purpose, email: str, device: str = "") -> Attempt:
         if now - row.last_at > FORGOTTEN_AFTER:
             row.failures = 0
         wait = max(row.last_at + wait_after(row.failures) - now, timedelta(0))
-        if not wait:
-            row.failures += 1
-            row.last_at = now
-            row.save(update_fields=["failures", "last_at"])
+        if wait:
+            is_recent = now - row.last_at < LONGEST_CHECK
+            return Attempt(wait, row.failures, row.in_progress and is_recent)
+        row.failures += 1
+        row.last_at = now
+        row.in_progress = in_progress
+        row.save(update_fields=["failures", "last_at", "in_progress"])
     return Attempt(wait, row.failures)
+
+
+def failed(purpose: Purpose, email: str, device: str = "") -> None:
+    """Refuse the attempts that wait for the result of this one. 1 statement."""
+    row = FailedTries.objects.filter(pk=_key(purpose, email, device))
+    row.update(in_progress=False)
 
 
 def succeeded(purpose: Purpose, email: str, device: str = "") -> None:

@@ -399,6 +399,8 @@ class FailedTries(models.Model):
     key = models.CharField(max_length=64, primary_key=True)
     failures = models.PositiveIntegerField(default=0)
     last_at = models.DateTimeField(default=timezone.now)
+    # The last attempt is being checked, and counts as failed meanwhile.
+    in_progress = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         verbose_name_plural = "failed tries"

@@ -201,6 +201,7 @@ def check_code(request: HttpRequest, user: User, code: str) -> Authenticator:
         )
     found = accepts(user, code)
     if found is None:
+        login_throttle.failed(login_throttle.Purpose.SECOND_FACTOR, user.email)
         if attempt.failures >= audit.FAILURES_RECORDED:
             audit.record(
                 "refuse second factor",

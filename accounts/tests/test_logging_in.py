@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
 from threading import Barrier, Thread
@@ -18,7 +20,7 @@ from django.db.models import DateTimeField, Value
 from django.test import Client
 from django.utils import timezone
 
-from accounts import login_throttle, passwords
+from accounts import adapter, login_throttle, passwords
 from accounts.login_throttle import Purpose
 from accounts.models import AuditEntry, FailedTries, Letter, User
 from accounts.tests.logging_in import (
@@ -120,9 +122,9 @@ def test_unknown_addresses_get_the_same_answer(
         "encode",
         lambda *given: hashed.append(1) or encode(*given),
     )
-    # A SAVEPOINT and its release; three for the delay; one user and allauth's
+    # A SAVEPOINT and its release; four for the delay; one user and allauth's
     # table of further addresses.
-    with django_assert_num_queries(7):
+    with django_assert_num_queries(8):
         response = type_password(client, email, "wrong")
 
     assert response.status_code == 200
@@ -330,9 +332,12 @@ if connection.vendor == "postgresql":
         def guess():
             start.wait()
             try:
-                made.append(
-                    not login_throttle.start_attempt(Purpose.PASSWORD, NOBODY).wait
-                )
+                is_checked = not login_throttle.start_attempt(
+                    Purpose.PASSWORD, NOBODY
+                ).wait
+                made.append(is_checked)
+                if is_checked:
+                    login_throttle.failed(Purpose.PASSWORD, NOBODY)
             finally:
                 connections.close_all()
 
@@ -342,6 +347,60 @@ if connection.vendor == "postgresql":
         for one in threads:
             one.join()
         assert sum(made) == 1
+
+    def log_in_together(monkeypatch, passwords: list[str], **cookies) -> list[bool]:
+        """Type these passwords for Dana at the same moment, each in a browser."""
+        check, start = adapter.authenticate, Barrier(len(passwords))
+
+        def check_slowly(*args, **credentials):
+            # As long as a real hash takes.
+            time.sleep(0.2)
+            return check(*args, **credentials)
+
+        def log_in_once(password: str) -> bool:
+            browser = Client()
+            browser.cookies.update(cookies)
+            start.wait()
+            try:
+                reply = type_password(browser, "dana@example.org", password)
+                return reply.status_code == 302 and is_inside(browser)
+            finally:
+                connections.close_all()
+
+        monkeypatch.setattr(adapter, "authenticate", check_slowly)
+        with ThreadPoolExecutor(len(passwords)) as threads:
+            return list(threads.map(log_in_once, passwords))
+
+    @pytest.mark.django_db(transaction=True)
+    @pytest.mark.parametrize("is_one_browser", [False, True])
+    def test_simultaneous_logins_of_one_user_all_succeed(
+        staff, client, monkeypatch, is_one_browser
+    ):
+        client.get("/console/account/login/")
+        cookies = client.cookies if is_one_browser else {}
+        assert log_in_together(monkeypatch, [PASSWORD] * 4, **cookies) == [True] * 4
+        assert not FailedTries.objects.exists()
+
+    @pytest.mark.django_db(transaction=True)
+    def test_without_waiting_simultaneous_logins_are_refused(staff, monkeypatch):
+        monkeypatch.setattr(login_throttle, "LONGEST_CHECK", timedelta(0))
+        assert log_in_together(monkeypatch, [PASSWORD] * 4).count(True) == 1
+
+    @pytest.mark.django_db(transaction=True)
+    def test_simultaneous_wrong_passwords_are_checked_once(staff, monkeypatch):
+        assert not any(log_in_together(monkeypatch, ["wrong"] * 4))
+        [row] = FailedTries.objects.all()
+        assert (row.failures, row.in_progress) == (1, False)
+
+
+def test_an_attempt_whose_host_died_is_waited_for_five_seconds(monkeypatch):
+    pauses = []
+    monkeypatch.setattr(login_throttle.time, "sleep", pauses.append)
+    login_throttle.start_attempt(Purpose.PASSWORD, NOBODY)
+    FailedTries.objects.update(failures=9)
+    later(5)
+    assert login_throttle.start_attempt(Purpose.PASSWORD, NOBODY).wait
+    assert not pauses
 
 
 @pytest.mark.parametrize(
