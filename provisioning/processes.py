@@ -128,7 +128,7 @@ def end_orphans() -> None:
 class ProcessStat:
     """A process's line in /proc/<pid>/stat; times in seconds."""
 
-    __slots__ = ("cpu", "name", "parent", "started", "state")
+    __slots__ = ("ended_cpu", "name", "own_cpu", "parent", "started", "state")
 
     def __init__(self, line: str) -> None:
         # The name is in parentheses, and may contain spaces and parentheses.
@@ -136,11 +136,16 @@ class ProcessStat:
         fields = line[line.rindex(")") + 2 :].split()
         self.state = fields[0]
         self.parent = int(fields[1])
-        # With that of its ended children: gunicorn's workers end after some
-        # thousand requests.
-        self.cpu = sum(map(int, fields[11:15])) / TICKS
+        self.own_cpu = sum(map(int, fields[11:13])) / TICKS
+        # Of its children that have ended, and of theirs: gunicorn's workers end
+        # after some thousand requests.
+        self.ended_cpu = sum(map(int, fields[13:15])) / TICKS
         # Since the machine started; to 10 ms.
         self.started = int(fields[19]) / TICKS
+
+    @property
+    def cpu(self) -> float:
+        return self.own_cpu + self.ended_cpu
 
 
 def stat_of(pid: int) -> ProcessStat | None:
@@ -231,28 +236,48 @@ def cpu_seconds_by_group(groups: Mapping[str, Iterable[int]]) -> dict[str, float
     return used
 
 
-def cpu_seconds_by_program() -> dict[str, float]:
-    """Return the time that the processes of each program have used so far."""
-    used: dict[str, float] = defaultdict(float)
-    for pid, stat in all_stats().items():
+def stats_by_program() -> dict[int, ProcessStat]:
+    """Return all processes, named by their programs."""
+    stats = all_stats()
+    for pid, stat in stats.items():
         arguments = command_line(pid).split()
-        name = stat.name if arguments else "kernel"
-        if name.startswith("python") and "-m" in arguments[:-1]:
-            name, *words = arguments[arguments.index("-m") + 1 :]
+        if not arguments:
+            stat.name = "kernel"
+        elif stat.name.startswith("python") and "-m" in arguments[:-1]:
+            stat.name, *words = arguments[arguments.index("-m") + 1 :]
             # A command of this folder is named by its module.
-            name = words[0] if name == "provisioning" and words else name
-        used[name] += stat.cpu
-    return used
+            if stat.name == "provisioning" and words:
+                stat.name = words[0]
+    return stats
 
 
 def cpu_used_by_program(
-    before: Mapping[str, float], after: Mapping[str, float]
+    before: Mapping[int, ProcessStat], after: Mapping[int, ProcessStat]
 ) -> dict[str, float]:
-    """Compare two results of `cpu_seconds_by_program`, busiest program first.
+    """Compare two results of `stats_by_program`, busiest program first.
 
-    Programs below a twentieth of the whole are left out.
+    What children used before, who ended in between, is no use of their parent: the
+    kernel adds all of a worker's life to its master's time when it ends. Programs
+    below a twentieth of the whole are left out.
     """
-    spent = {name: after[name] - before.get(name, 0.0) for name in after}
+    ended = {
+        pid: stat
+        for pid, stat in before.items()
+        if pid not in after or after[pid].started != stat.started
+    }
+    spent: dict[str, float] = defaultdict(float)
+    for pid, stat in after.items():
+        known = None if pid in ended else before.get(pid)
+        spent[stat.name] += stat.own_cpu - (known.own_cpu if known else 0.0)
+        # The first process also gets those whose parent has ended.
+        if pid == 1:
+            continue
+        parents = {pid: stat, **ended}
+        children = [ended[each] for each in descendants_of(pid, parents)]
+        used = stat.ended_cpu - (known.ended_cpu if known else 0.0)
+        used -= sum(child.cpu for child in children)
+        for name in (names := [child.name for child in children] or [stat.name]):
+            spent[name] += max(0.0, used) / len(names)
     least = max(0.01, sum(spent.values()) / 20)
     return {
         name: round(spent[name], 1)

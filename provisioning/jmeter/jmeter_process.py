@@ -18,9 +18,9 @@ from provisioning.jmeter.install import cache_folder
 from provisioning.jmeter.options import load_servers
 from provisioning.jmeter.shapes import Load
 from provisioning.processes import (
-    cpu_seconds_by_program,
     cpu_used_by_program,
     start_process,
+    stats_by_program,
     stop_process,
 )
 
@@ -60,9 +60,9 @@ def run_jmeter(
             began = _wait_for(process, log, r"Starting .* \((\d{13})\)", deadline)
             start = int(began) / 1000
             _sleep_until(start + load.begins, process)
-            before, since = cpu_seconds_by_program(), time.monotonic()
+            before, since = stats_by_program(), time.monotonic()
             _sleep_until(start + load.ends, process)
-            used = cpu_used_by_program(before, cpu_seconds_by_program())
+            used = cpu_used_by_program(before, stats_by_program())
             elapsed = time.monotonic() - since
             # JMeter itself ends a minute later, after its idle threads.
             _wait_for(process, log, r"(end of run)", deadline)

@@ -29,7 +29,7 @@ from provisioning.jmeter.options import (
     positive_number,
 )
 from provisioning.jmeter.report import Slowest, conclude, missed_levels, read_levels
-from provisioning.jmeter.run import RESULTS
+from provisioning.jmeter.run import RESULTS, new_folder
 from provisioning.load.access_log import AccessLog, LoggedRequest, Step, read_access_log
 from provisioning.load.crowd import DRAIN, Crowd
 from provisioning.load.driver import LOGINS_TOGETHER
@@ -37,7 +37,7 @@ from provisioning.load.engine import TIMEOUT, Engine, Exchange, clock
 from provisioning.load.respondent import RehearsalSurvey, Request, Respondent
 from provisioning.load.tally import percentile_of
 from provisioning.load.target import Target, target_of
-from provisioning.processes import cpu_seconds_by_program, cpu_used_by_program
+from provisioning.processes import cpu_used_by_program, stats_by_program
 
 # Where a person is: so many pages were saved, or one of these.
 OUTSIDE, ASKED, ENTERED, DISPLAYED = -3, -2, -1, 0
@@ -53,8 +53,10 @@ def main() -> int:
     ).absolute()
     log = read_access_log(options.logs, begin=options.begin, end=options.end)
     describe(log)
-    output.mkdir(mode=0o700, parents=True)
-    return 0 if replay(log, target, options, output)["held"] else 1
+    with new_folder(output) as unfinished:
+        held = replay(log, target, options, output)["held"]
+        unfinished.pop_all()
+    return 0 if held else 1
 
 
 def parse_options() -> argparse.Namespace:
@@ -115,11 +117,11 @@ def replay(
         # A pause for garbage collection would count as the server's.
         gc.freeze()
         gc.disable()
-        before, began = cpu_seconds_by_program(), time.monotonic()
+        before, began = stats_by_program(), time.monotonic()
         with step(f"Sending {len(log.requests):,} requests again"):
             replayed.run()
         elapsed = time.monotonic() - began
-        used = cpu_used_by_program(before, cpu_seconds_by_program())
+        used = cpu_used_by_program(before, stats_by_program())
     statistics = statistics_of(replayed.samples)
     failures = Counter(each.failure for each in replayed.samples if each.failure)
     good = len(replayed.samples) - failures.total()

@@ -9,16 +9,17 @@ The people are made up in the running stack, unless --administration or --codes 
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import re
 import shlex
+import shutil
 import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from provisioning.commands import ROOT, Refusal, output_of, step
+from provisioning.jmeter.codes_file import read_codes
 from provisioning.jmeter.install import prepare_java, prepare_jmeter
 from provisioning.jmeter.jmeter_process import run_jmeter
 from provisioning.jmeter.options import check_target, positive_number, run_parser
@@ -56,17 +57,14 @@ def run(options: argparse.Namespace, output: Path) -> dict[str, Any]:
     check_target(options)
     levels = read_levels(options.slo, options.shape)
     java, jmeter = prepare_java(), prepare_jmeter()
-    try:
-        output.mkdir(mode=0o700, parents=True)
-    except FileExistsError:
-        raise Refusal(f"{output} is there already") from None
     with ExitStack() as cleanup:
+        unfinished = cleanup.enter_context(new_folder(output))
         if options.codes:
             codes, pages = options.codes.absolute(), options.pages.absolute()
         else:
             codes, pages = make_files(options, output, cleanup)
         load = load_of(options, *mean_visit(pages))
-        check_people(codes, load)
+        check_people(codes, pages, load)
         print(f"{load}; {options.rate:g} requests a second are asked for", flush=True)
         properties = plan_properties(options, codes, load) + pages.read_text("ascii")
         plan = PLAN.read_text(encoding="utf-8")
@@ -86,6 +84,7 @@ def run(options: argparse.Namespace, output: Path) -> dict[str, Any]:
         for name in enabled:
             plan = plan.replace(f'"{name}" enabled="false"', f'"{name}"')
         (output / "plan.jmx").write_text(plan, encoding="utf-8")
+        unfinished.pop_all()
         with step(f"Running for {load.seconds:.0f} s"):
             jmeter_run = run_jmeter(java, jmeter, output, load, options)
     return report(output, load, levels, jmeter_run, remote=bool(options.remote))
@@ -160,9 +159,21 @@ def make_platform(
     return f"addresses={addresses}\napi_key={made['api_key']}\nmessages={rate:.2f}\n"
 
 
-def check_people(codes: Path, load: Load) -> None:
-    with codes.open(encoding="utf-8", newline="") as file:
-        people = sum(1 for row in csv.reader(file) if row) - 1
+def new_folder(path: Path) -> ExitStack:
+    """Make a folder, and remove it, with those made above it, on leaving the stack."""
+    folders = (path, *path.parents)
+    outermost = next((each for each in reversed(folders) if not each.exists()), None)
+    if outermost is None:
+        raise Refusal(f"{path} is there already")
+    path.mkdir(mode=0o700, parents=True)
+    stack = ExitStack()
+    stack.callback(shutil.rmtree, outermost, ignore_errors=True)
+    return stack
+
+
+def check_people(codes: Path, pages: Path, load: Load) -> None:
+    takes = re.findall(r"(?m)^take\.(\d+)\.pages=", pages.read_text("ascii"))
+    people = len(read_codes(codes, takes=set(map(int, takes))))
     if people < load.people:
         raise Refusal(
             f"{people:,} people have codes, and the load needs {load.people:,}: lower"

@@ -7,7 +7,6 @@ loopback, unless --address and --keystore are given.
 from __future__ import annotations
 
 import argparse
-import csv
 import os
 import re
 import signal
@@ -16,6 +15,7 @@ import tempfile
 from pathlib import Path
 
 from provisioning.commands import Refusal, Stopped
+from provisioning.jmeter.codes_file import HEADER, read_codes
 from provisioning.jmeter.install import prepare_java, prepare_jmeter
 from provisioning.jmeter.jmeter_process import java_command, rmi_options, why_ended
 from provisioning.jmeter.options import caller_path
@@ -94,10 +94,8 @@ def _part(text: str) -> tuple[int, int]:
 def write_part(codes: Path, path: Path, part: tuple[int, int]) -> int:
     """Write every M-th line from the N-th on; return their number."""
     number, parts = part
-    with codes.open(encoding="utf-8", newline="") as file:
-        header, *rows = csv.reader(file)
-    own_rows = rows[number - 1 :: parts]
+    lines = read_codes(codes)[number - 1 :: parts]
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", newline="") as file:
-        csv.writer(file).writerows([header, *own_rows])
-    return len(own_rows)
+    with os.fdopen(descriptor, "w") as file:
+        file.writelines(f"{line}\n" for line in [HEADER, *lines])
+    return len(lines)

@@ -207,15 +207,55 @@ def test_an_ended_process_has_no_memory():
 # Processor time
 
 
+def process(name: str, parent: int = 1, own: int = 0, ended: int = 0, started: int = 5):
+    """Return a process that has used so many seconds."""
+    fields = [str(each * processes.TICKS) for each in (own, 0, ended, 0)]
+    numbers = ["0"] * 9 + fields + ["0"] * 4 + [str(started)]
+    return ProcessStat(f"7 ({name}) S {parent} {' '.join(numbers)}")
+
+
 def test_processor_time_is_compared_by_program():
-    before = {"nginx": 5.0, "java": 1.0, "gone": 4.0}
-    after = {"nginx": 6.0, "java": 6.0}
+    before = {1: process("nginx", own=5), 2: process("java", own=1), 3: process("gone")}
+    after = {1: process("nginx", own=6), 2: process("java", own=6), 4: process("idle")}
     assert processes.cpu_used_by_program(before, after) == {"java": 5.0, "nginx": 1.0}
+
+
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_the_past_of_ended_workers_is_no_use_of_their_parents(is_replaced):
+    """supervisord restarts a server that has worked for 1,000 seconds before."""
+    before = {
+        2: process("supervisord", own=3, ended=50),
+        3: process("gunicorn", parent=2, own=10, ended=600),
+        4: process("gunicorn", parent=3, own=390),
+    }
+    # The workers used 5 seconds more, of which 2 in one that began meanwhile.
+    after = {2: process("supervisord", own=4, ended=50 + 1005)}
+    if is_replaced:
+        # It got the number of the old one.
+        after[4] = process("gunicorn", parent=2, own=7, started=9)
+    used = processes.cpu_used_by_program(before, after)
+    assert used == {"gunicorn": 12.0 if is_replaced else 5.0, "supervisord": 1.0}
+
+
+def test_a_worker_that_ends_counts_for_its_own_program(started):
+    master = started([sys.executable, "-c", MASTER])
+    [worker] = children_of(master.pid)
+    before = processes.stats_by_program()
+    before[worker].name = "worker"
+    os.kill(worker, signal.SIGTERM)
+    assert wait_until(lambda: stat_of(worker) is None, seconds=10)
+    after = processes.stats_by_program()
+    # The twin: the kernel has added all of it to the master.
+    assert after[master.pid].cpu - before[master.pid].cpu > 0.2
+    own = {master.pid: before[master.pid], worker: before[worker]}
+    used = processes.cpu_used_by_program(own, {master.pid: after[master.pid]})
+    assert sum(used.values()) < 0.1
 
 
 def test_programs_are_named_by_their_module(started):
     started([sys.executable, "-m", "timeit", "-n1", WAIT])
-    assert "timeit" in processes.cpu_seconds_by_program()
+    names = {each.name for each in processes.stats_by_program().values()}
+    assert "timeit" in names
 
 
 def test_an_ended_worker_counts_for_its_master(started):

@@ -49,11 +49,11 @@ def written(*arguments: str, **changes: object) -> dict[str, str]:
     return dict(line.split("=", 1) for line in text.splitlines())
 
 
-def test_too_few_people_are_refused_before_the_run(codes):
-    check_people(codes, LOAD)
+def test_too_few_people_are_refused_before_the_run(codes, pages):
+    check_people(codes, pages, LOAD)
     codes.write_text("code,take\nC1,1\n")
     with pytest.raises(Refusal, match="1 people have codes, and the load needs 10"):
-        check_people(codes, LOAD)
+        check_people(codes, pages, LOAD)
 
 
 @pytest.mark.parametrize(
@@ -258,3 +258,30 @@ def test_given_files_have_to_exist(tmp_path, codes, pages):
     pages.unlink()
     with pytest.raises(FileNotFoundError, match=r"pages\.properties"):
         jmeter_run.run(given, tmp_path / "results")
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.usefixtures("without_jmeter")
+def test_a_run_that_is_refused_leaves_no_folder(tmp_path, codes, pages):
+    given = options(codes=codes, pages=pages)
+    codes.write_text(codes.read_text().replace(",", ";"))
+    for output in (tmp_path / "results", tmp_path / "ladder" / "step-1"):
+        with pytest.raises(Refusal, match="row 1: the header has to be code,take"):
+            jmeter_run.run(given, output)
+    assert sorted(tmp_path.iterdir()) == [codes, pages]
+    # Of a folder that was there, only the new one inside it goes.
+    (tmp_path / "ladder").mkdir()
+    with pytest.raises(Refusal):
+        jmeter_run.run(given, tmp_path / "ladder" / "step-2")
+    assert not any((tmp_path / "ladder").iterdir())
+
+
+@pytest.mark.usefixtures("without_jmeter")
+def test_a_run_that_began_keeps_its_folder(tmp_path, codes, pages, monkeypatch):
+    def fail(*arguments):
+        raise Refusal("JMeter ended by itself")
+
+    monkeypatch.setattr(jmeter_run, "run_jmeter", fail)
+    with pytest.raises(Refusal, match="ended by itself"):
+        jmeter_run.run(options(codes=codes, pages=pages), tmp_path / "results")
+    assert (tmp_path / "results" / "plan.jmx").exists()
