@@ -78,13 +78,13 @@ def open_code_for(open_code_id: int, issue: int, version: int | None = None) -> 
     return _spell(key, b"open/%d/%d" % (open_code_id, issue))
 
 
-def personal_code_for(form: str) -> str:
-    """Derive a personal access code from a signed start form.
+def personal_code_for(start: str) -> str:
+    """Derive a personal access code from the key of a start form.
 
     From the web servers' key, because the respondents' pool can't spell other codes.
     """
     key = salted_hmac("survey.open_codes", "personal code", algorithm="sha256").digest()
-    return _spell(key, form.encode())
+    return _spell(key, start.encode())
 
 
 def _spell(key: bytes, message: bytes) -> str:

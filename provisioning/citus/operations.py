@@ -132,7 +132,7 @@ from survey.models import Denominator, OpenCodeSeat, Role
 from survey.open_codes.codes import code_of, create_open_code
 from survey.open_codes.lookup import find_open_code
 from survey.open_codes.seats import return_unused_seats
-from survey.open_codes.starts import begin, new_form
+from survey.open_codes.starts import begin
 from survey.taking.login import LoginRefused
 now, device = timezone.now(), "d" * 32
 opened = open_administration(
@@ -144,13 +144,12 @@ code = create_open_code(
     administration=opened, school=School.objects.first(), by="a drill", limit=1
 )
 known, digests = find_open_code(code_of(code))
-forms = [new_form(known, device) for _ in range(2)]
-def start(form):
-    options = {"form": form, "device": device, "language": "en"}
+def start(key):
+    options = {"key": key, "device": device, "language": "en"}
     return begin(known, digests, **options).respondent_id
-assert start(forms[0]) == start(forms[0])
+assert start("first") == start("first")
 try:
-    start(forms[1])
+    start("second")
     raise SystemExit("two people have one seat")
 except LoginRefused:
     pass

@@ -1,20 +1,17 @@
 """Create the respondent of a person who begins with an open code.
 
-The form that the person sends names a number that only this form has. The personal
-code is derived from it, and its digest is unique: sending a form twice makes one
-respondent.
+The personal code is derived from the key of the form that the person sends, and its
+digest is unique: forms with one key make one respondent (`start_forms`).
 """
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from hashlib import sha256
 
 from django.conf import settings
 from django.core.cache import caches
-from django.core.signing import BadSignature, Signer
 from django.db import DEFAULT_DB_ALIAS, connection, transaction
 from django.utils import timezone
 
@@ -28,7 +25,6 @@ from survey.taking.storage import as_datetime
 
 # What a statement of this module takes.
 Parameter = int | str | bytes | datetime | None
-SALT = "survey.open_codes.form"
 # A family has a few children, a school's tablet at a parents' evening more people.
 # Beyond this, a program fills the table.
 MOST_PER_DEVICE_AND_HOUR = 60
@@ -72,33 +68,27 @@ WHERE id = (SELECT id FROM survey_opencodeseat
 """
 
 
-def new_form(code: KnownCode, device: str) -> str:
-    """Return what a form of the start page sends; valid once, on this device."""
-    return Signer(salt=SALT).sign(f"{code.id}.{device}.{secrets.token_hex(16)}")
-
-
 def begin(
     code: KnownCode,
     candidates: Sequence[bytes],
     *,
-    form: str,
+    key: str,
     device: str,
     language: str,
 ) -> Login:
     """Create the respondent. 2 statements: their own row, and their device.
 
-    A limited code costs 1 statement more, for the seat. A form that is sent again
+    A limited code costs 1 statement more, for the seat. A key that is sent again
     costs 1 more, and returns the respondent that it made. A cluster costs 1 more.
 
     Raises LoginRefused.
     """
-    _check_form(form, code, device)
     now = timezone.now()
     code.check_open(now)
     if _count(device, now) > MOST_PER_DEVICE_AND_HOUR:
         raise LoginRefused("start_too_often")
     version = digest_versions()[0]
-    digest = digest_for(personal_code_for(form), version)
+    digest = digest_for(personal_code_for(key), version)
     at = connection.ops.adapt_datetimefield_value(now)
     values: list[Parameter] = [language, digest, version, at, *candidates]
     values += [at] * 4
@@ -128,28 +118,18 @@ def begin(
     )
 
 
-def decline(code: KnownCode, *, form: str, device: str) -> None:
+def decline(code: KnownCode, *, key: str, device: str) -> None:
     """Count a decision not to take part. 1 statement; nothing of the person is kept.
 
     Raises LoginRefused.
     """
-    _check_form(form, code, device)
     now = timezone.now()
     if _count(device, now) > MOST_PER_DEVICE_AND_HOUR:
         raise LoginRefused("start_too_often")
     row = OpenDecline(
-        form_digest=sha256(form.encode()).digest(), open_code_id=code.id, at=now
+        form_digest=sha256(key.encode()).digest(), open_code_id=code.id, at=now
     )
     OpenDecline.objects.bulk_create([row], ignore_conflicts=True)
-
-
-def _check_form(form: str, code: KnownCode, device: str) -> None:
-    try:
-        code_id, of_device, _ = Signer(salt=SALT).unsign(form).split(".")
-    except (BadSignature, ValueError):
-        raise LoginRefused("start_form_used") from None
-    if not device or (code_id, of_device) != (str(code.id), device):
-        raise LoginRefused("start_form_used")
 
 
 def _count(device: str, now: datetime) -> int:

@@ -17,7 +17,7 @@ from accounts.audit import address_of
 from survey.access_codes import format_code, normalise, personal_code_for
 from survey.database.routers import uses_forced_read_router
 from survey.models import OpenCode, PublishedSurvey, Respondent, Role
-from survey.open_codes import starts
+from survey.open_codes import start_forms, starts
 from survey.open_codes.lookup import KnownCode, find_open_code
 from survey.taking import devices, messages
 from survey.taking.access_refusals import (
@@ -76,15 +76,18 @@ def open_begin(request: HttpRequest) -> HttpResponse:
     """
     if request.method != "POST":
         return redirect("open_start")
-    typed, form = request.POST.get("code", ""), request.POST.get("form", "")
+    typed = request.POST.get("code", "")
     code, candidates = find_open_code(typed)
     device_id = devices.read_device_id(request.COOKIES)
+    device = devices.digest_of(device_id)
+    sent = request.POST.get("form", "")
     try:
+        form = start_forms.read_form(sent, code, device, request.COOKIES)
         login = starts.begin(
             code,
             candidates,
-            form=form,
-            device=devices.digest_of(device_id),
+            key=form.key,
+            device=device,
             language=_survey_language(request, code),
         )
     except LoginRefused as refused:
@@ -95,10 +98,11 @@ def open_begin(request: HttpRequest) -> HttpResponse:
         request,
         login,
         open_code=normalise(typed) or "",
-        personal_code=personal_code_for(form),
+        personal_code=personal_code_for(form.key),
     )
     response = redirect("open_begun")
     set_login_cookies(response, request, login, session, device_id)
+    start_forms.set_turn_cookie(response, start_forms.new_turn(), used=form.number)
     return response
 
 
@@ -122,14 +126,18 @@ def open_decline(request: HttpRequest) -> HttpResponse:
         return redirect("open_start")
     code, _ = find_open_code(request.POST.get("code", ""))
     device = devices.device_of(request.COOKIES)
+    sent = request.POST.get("form", "")
     try:
-        starts.decline(code, form=request.POST.get("form", ""), device=device)
+        form = start_forms.read_form(sent, code, device, request.COOKIES)
+        starts.decline(code, key=form.key, device=device)
     except LoginRefused as refused:
         if refused.key != "start_form_used":
             raise
         return _offer(request, code, error=refused)
     language = _survey_language(request, code)
-    return _render(request, language, code.role, {"declined": True})
+    response = _render(request, language, code.role, {"declined": True})
+    start_forms.set_turn_cookie(response, start_forms.new_turn(), used=form.number)
+    return response
 
 
 def _ask_for_code(request: HttpRequest, error: str = "") -> HttpResponse:
@@ -140,9 +148,16 @@ def _ask_for_code(request: HttpRequest, error: str = "") -> HttpResponse:
         "code": request.POST.get("code", "")[:64],
     }
     status = 422 if error else 200
-    return _render(
+    response = _render(
         request, login_language(request), Role.STUDENT, context, status=status
     )
+    # Set before a code is typed: a form that is sent many times at once then has one
+    # device and one turn.
+    if not devices.read_device_id(request.COOKIES):
+        devices.set_device_cookie(response, devices.new_device_id())
+    if not start_forms.read_turn(request.COOKIES):
+        start_forms.set_turn_cookie(response, start_forms.new_turn())
+    return response
 
 
 def _offer(
@@ -151,6 +166,9 @@ def _offer(
     """Show the page of a code, with a new form that begins one respondent."""
     language = _survey_language(request, code)
     device_id = devices.read_device_id(request.COOKIES) or devices.new_device_id()
+    # A form that began nothing any more: its turn is over.
+    turn = "" if error else start_forms.read_turn(request.COOKIES)
+    turn = turn or start_forms.new_turn()
     published = published_survey(code.digest)
     context = {
         "school": code.school,
@@ -159,7 +177,7 @@ def _offer(
             (one["code"], one["name"]) for one in published.definition["languages"]
         ],
         "code": request.POST.get("code", "")[:64],
-        "form": starts.new_form(code, devices.digest_of(device_id)),
+        "form": start_forms.new_form(code, devices.digest_of(device_id), turn),
         "unfinished": _unfinished_tag(request, code),
         "error": refusal_message(error, language) if error else "",
     }
@@ -167,6 +185,8 @@ def _offer(
     response = _render(request, language, code.role, context, status=status)
     # The form is valid on this device alone.
     devices.set_device_cookie(response, device_id)
+    if turn != start_forms.read_turn(request.COOKIES):
+        start_forms.set_turn_cookie(response, turn)
     return response
 
 

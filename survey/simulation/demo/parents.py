@@ -21,7 +21,8 @@ from survey.models import (
 )
 from survey.open_codes.codes import code_of, create_open_code, publish_open_code
 from survey.open_codes.lookup import find_open_code
-from survey.open_codes.starts import begin, new_form
+from survey.open_codes.start_forms import key_of, new_turn
+from survey.open_codes.starts import begin
 from survey.school_counts.changes import supply_count
 from survey.simulation.demo.answers import (
     MINIMUM_GROUP,
@@ -162,7 +163,7 @@ def begin_as_parent(code: OpenCode, language: str) -> Login:
     return begin(
         known,
         candidates,
-        form=new_form(known, device),
+        key=key_of(known, device, new_turn()),
         device=device,
         language=language,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -10,8 +11,9 @@ from django.db import connection
 
 from settings.tests.patience import patience
 from survey.models import OpenCodeSeat, Respondent
+from survey.open_codes import start_forms
 from survey.tests.conftest import Browser
-from survey.tests.open_codes.cast import form_of, open_code
+from survey.tests.open_codes.cast import begin, form_of, open_code
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
 # More threads than workers of one web server, fewer than connections.
@@ -64,3 +66,44 @@ def test_a_form_that_is_sent_many_times_at_once_makes_one_respondent(
     assert post_all(requests) == [302] * THREADS
     assert Respondent.objects.count() == 1
     assert OpenCodeSeat.objects.exclude(respondent=None).count() == (1 if limit else 0)
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="has one writer")
+@pytest.mark.parametrize("is_protected", [True, False])
+@pytest.mark.parametrize("knows_the_device", [True, False])
+def test_a_code_that_is_sent_six_times_at_once_makes_one_respondent(
+    code, monkeypatch, knows_the_device, is_protected
+):
+    """Each reply has a form of its own, and all of them are sent."""
+    if not is_protected:
+        # The twin: each form begins a turn.
+        key_of = start_forms.key_of
+        monkeypatch.setattr(
+            start_forms, "key_of", lambda *of: f"{key_of(*of)}.{secrets.token_hex(4)}"
+        )
+        monkeypatch.setattr(start_forms, "read_form", read_any_form)
+    first = Browser()
+    if knows_the_device:
+        begin(first, code)
+        Respondent.objects.all().delete()
+    first.get("/open/")
+    ready = threading.Barrier(6)
+
+    def send_code_and_form(number: int) -> int:
+        browser = Browser()
+        browser.cookies.update(first.cookies)
+        ready.wait(patience(30))
+        try:
+            form = form_of(browser, code)
+            ready.wait(patience(30))
+            return browser.post("/open/begin/", form).status_code
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(6) as threads:
+        assert list(threads.map(send_code_and_form, range(6))) == [302] * 6
+    assert Respondent.objects.count() == (1 if is_protected else 6)
+
+
+def read_any_form(sent, code, device, cookies) -> start_forms.StartForm:
+    return start_forms.StartForm(key=sent, number="0" * 32)

@@ -171,6 +171,38 @@ def test_a_new_page_begins_for_another_child(browser, code):
     assert len(set(Respondent.objects.values_list("code_digest", flat=True))) == 2
 
 
+def test_a_second_tab_begins_for_another_child_after_one_more_click(browser, code):
+    """Its form is of the turn that has ended, and must not open the first survey."""
+    first, second = form_of(browser, code), form_of(browser, code)
+    assert browser.post("/open/begin/", first).status_code == 302
+    late = browser.post("/open/begin/", second)
+    assert late.status_code == 422
+    assert "This page was used before" in late.content.decode()
+    new = dict(re.findall(r'name="(\w+)" value="([^"]*)"', late.content.decode()))
+    assert browser.post("/open/begin/", new).status_code == 302
+    assert Respondent.objects.count() == 2
+
+
+def test_a_start_whose_reply_is_lost_is_repeated_by_any_form_of_the_turn(browser, code):
+    form = form_of(browser, code)
+    before = browser.cookies.copy()
+    assert browser.post("/open/begin/", form).status_code == 302
+    browser.cookies = before
+    assert begin(browser, code).status_code == 302
+    assert Respondent.objects.count() == 1
+
+
+@pytest.mark.parametrize("cookie", ["", "x", ".", f"{'0' * 32}.", "é" * 500])
+def test_a_form_without_its_turn_begins_nothing(browser, code, cookie):
+    form = form_of(browser, code)
+    browser.cookies["open_start"] = cookie
+    late = browser.post("/open/begin/", form)
+    assert late.status_code == 422
+    new = dict(re.findall(r'name="(\w+)" value="([^"]*)"', late.content.decode()))
+    assert not Respondent.objects.exists()
+    assert browser.post("/open/begin/", new).status_code == 302
+
+
 @pytest.mark.sqlite
 def test_a_form_that_was_used_before_shows_the_page_again(browser, code):
     """The next person at a shared computer may go back to it."""
@@ -198,7 +230,7 @@ def test_a_form_that_began_a_finished_survey_does_not_open_it(browser, code):
 
 def test_a_form_that_nobody_made_stores_nothing(browser, code):
     valid = form_of(browser, code)
-    for form in ("", "x", "1.2.3", "1.2.3:x", "\0", "é" * 5000):
+    for form in ("", "x", "1.2.3.4", "1.2.3.4:x", "\0", "é" * 5000):
         for address in ("/open/begin/", "/open/decline/"):
             reply = browser.post(address, {**valid, "form": form})
             assert reply.status_code == 422, form[:10]
