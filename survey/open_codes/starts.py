@@ -118,7 +118,7 @@ def begin(
     )
 
 
-def decline(code: KnownCode, *, key: str, device: str) -> None:
+def decline(code: KnownCode, *, form: str, device: str) -> None:
     """Count a decision not to take part. 1 statement; nothing of the person is kept.
 
     Raises LoginRefused.
@@ -127,7 +127,7 @@ def decline(code: KnownCode, *, key: str, device: str) -> None:
     if _count(device, now) > MOST_PER_DEVICE_AND_HOUR:
         raise LoginRefused("start_too_often")
     row = OpenDecline(
-        form_digest=sha256(key.encode()).digest(), open_code_id=code.id, at=now
+        form_digest=sha256(form.encode()).digest(), open_code_id=code.id, at=now
     )
     OpenDecline.objects.bulk_create([row], ignore_conflicts=True)
 

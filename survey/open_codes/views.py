@@ -7,6 +7,7 @@ from functools import wraps
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
+from django.middleware.csrf import rotate_token
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
@@ -80,13 +81,13 @@ def open_begin(request: HttpRequest) -> HttpResponse:
     code, candidates = find_open_code(typed)
     device_id = devices.read_device_id(request.COOKIES)
     device = devices.digest_of(device_id)
-    sent = request.POST.get("form", "")
+    turn, form = start_forms.turn_of(request), request.POST.get("form", "")
     try:
-        form = start_forms.read_form(sent, code, device, request.COOKIES)
+        key = start_forms.read_key(form, code, device, turn)
         login = starts.begin(
             code,
             candidates,
-            key=form.key,
+            key=key,
             device=device,
             language=_survey_language(request, code),
         )
@@ -98,11 +99,10 @@ def open_begin(request: HttpRequest) -> HttpResponse:
         request,
         login,
         open_code=normalise(typed) or "",
-        personal_code=personal_code_for(form.key),
+        personal_code=personal_code_for(key),
     )
     response = redirect("open_begun")
     set_login_cookies(response, request, login, session, device_id)
-    start_forms.set_turn_cookie(response, start_forms.new_turn(), used=form.number)
     return response
 
 
@@ -126,18 +126,16 @@ def open_decline(request: HttpRequest) -> HttpResponse:
         return redirect("open_start")
     code, _ = find_open_code(request.POST.get("code", ""))
     device = devices.device_of(request.COOKIES)
-    sent = request.POST.get("form", "")
+    turn, form = start_forms.turn_of(request), request.POST.get("form", "")
     try:
-        form = start_forms.read_form(sent, code, device, request.COOKIES)
-        starts.decline(code, key=form.key, device=device)
+        start_forms.read_key(form, code, device, turn)
+        starts.decline(code, form=form, device=device)
     except LoginRefused as refused:
         if refused.key != "start_form_used":
             raise
         return _offer(request, code, error=refused)
     language = _survey_language(request, code)
-    response = _render(request, language, code.role, {"declined": True})
-    start_forms.set_turn_cookie(response, start_forms.new_turn(), used=form.number)
-    return response
+    return _render(request, language, code.role, {"declined": True})
 
 
 def _ask_for_code(request: HttpRequest, error: str = "") -> HttpResponse:
@@ -151,12 +149,9 @@ def _ask_for_code(request: HttpRequest, error: str = "") -> HttpResponse:
     response = _render(
         request, login_language(request), Role.STUDENT, context, status=status
     )
-    # Set before a code is typed: a form that is sent many times at once then has one
-    # device and one turn.
+    # Before a code is typed: one that is sent many times at once then has one device.
     if not devices.read_device_id(request.COOKIES):
         devices.set_device_cookie(response, devices.new_device_id())
-    if not start_forms.read_turn(request.COOKIES):
-        start_forms.set_turn_cookie(response, start_forms.new_turn())
     return response
 
 
@@ -166,9 +161,9 @@ def _offer(
     """Show the page of a code, with a new form that begins one respondent."""
     language = _survey_language(request, code)
     device_id = devices.read_device_id(request.COOKIES) or devices.new_device_id()
-    # A form that began nothing any more: its turn is over.
-    turn = "" if error else start_forms.read_turn(request.COOKIES)
-    turn = turn or start_forms.new_turn()
+    if error:
+        # The turn of the form that was sent is over.
+        rotate_token(request)
     published = published_survey(code.digest)
     context = {
         "school": code.school,
@@ -177,7 +172,9 @@ def _offer(
             (one["code"], one["name"]) for one in published.definition["languages"]
         ],
         "code": request.POST.get("code", "")[:64],
-        "form": start_forms.new_form(code, devices.digest_of(device_id), turn),
+        "form": start_forms.new_form(
+            code, devices.digest_of(device_id), start_forms.turn_of(request)
+        ),
         "unfinished": _unfinished_tag(request, code),
         "error": refusal_message(error, language) if error else "",
     }
@@ -185,8 +182,6 @@ def _offer(
     response = _render(request, language, code.role, context, status=status)
     # The form is valid on this device alone.
     devices.set_device_cookie(response, device_id)
-    if turn != start_forms.read_turn(request.COOKIES):
-        start_forms.set_turn_cookie(response, turn)
     return response
 
 

@@ -21,7 +21,7 @@ from survey.models import (
 )
 from survey.open_codes.codes import code_of, create_open_code, publish_open_code
 from survey.open_codes.lookup import find_open_code
-from survey.open_codes.start_forms import key_of, new_turn
+from survey.open_codes.start_forms import key_of
 from survey.open_codes.starts import begin
 from survey.school_counts.changes import supply_count
 from survey.simulation.demo.answers import (
@@ -160,10 +160,12 @@ def begin_as_parent(code: OpenCode, language: str) -> Login:
     """Begin on a device of the parent's own, as the start page does."""
     known, candidates = find_open_code(code_of(code))
     device = digest_of(new_device_id())
+    # Each device starts once.
+    key = key_of(known, device, turn="")
     return begin(
         known,
         candidates,
-        key=key_of(known, device, new_turn()),
+        key=key,
         device=device,
         language=language,
     )

@@ -49,3 +49,11 @@ def form_of(browser: Browser, code: OpenCode | str, **fields: str) -> dict[str, 
 
 def begin(browser: Browser, code: OpenCode, **fields: str) -> Any:
     return browser.post("/open/begin/", form_of(browser, code, **fields))
+
+
+def begin_and_lose_reply(browser: Browser, form: dict[str, str]) -> Browser:
+    """Send a form whose reply, with its cookies, reaches only the returned browser."""
+    lost = Browser()
+    lost.cookies.update(browser.cookies)
+    assert lost.post("/open/begin/", form).status_code == 302
+    return lost

@@ -11,7 +11,12 @@ from survey.access_codes import format_code
 from survey.models import Respondent
 from survey.open_codes.codes import code_of
 from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, Browser, enrol
-from survey.tests.open_codes.cast import begin, form_of, open_code
+from survey.tests.open_codes.cast import (
+    begin,
+    begin_and_lose_reply,
+    form_of,
+    open_code,
+)
 from survey.tests.taking.test_budgets import cost
 
 pytestmark = pytest.mark.django_db
@@ -56,8 +61,8 @@ def test_a_parent_continues_on_a_phone_and_answers_for_two_children(browser, cod
 
 def test_the_personal_code_stays_the_same_when_a_form_is_sent_twice(browser, code):
     form = form_of(browser, code)
-    browser.post("/open/begin/", form)
-    first = CODE.findall(browser.get("/open/begun/").content.decode())
+    lost = begin_and_lose_reply(browser, form)
+    first = CODE.findall(lost.get("/open/begun/").content.decode())
     browser.post("/open/begin/", form)
     assert CODE.findall(browser.get("/open/begun/").content.decode()) == first
 

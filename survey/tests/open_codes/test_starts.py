@@ -23,7 +23,12 @@ from survey.models import (
 from survey.open_codes import lookup, starts
 from survey.open_codes.codes import code_of, replace_open_code, revoke_open_code
 from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, Browser, enrol
-from survey.tests.open_codes.cast import begin, form_of, open_code
+from survey.tests.open_codes.cast import (
+    begin,
+    begin_and_lose_reply,
+    form_of,
+    open_code,
+)
 from survey.tests.taking.test_budgets import cost
 
 pytestmark = pytest.mark.django_db
@@ -92,9 +97,8 @@ def test_begin_asks_the_session_store_for_no_earlier_session(
 
     form = form_of(browser, code)
     monkeypatch.setattr(sessions, "get", count)
-    browser.post("/open/begin/", form)
+    first = begin_and_lose_reply(browser, form).session.session_key
     assert "live" not in read
-    first = browser.session.session_key
     browser.post("/open/begin/", form)
     assert "live" in read
     assert browser.session.session_key != first
@@ -156,9 +160,8 @@ if connection.vendor == "postgresql":
 @pytest.mark.sqlite
 def test_sending_the_form_twice_makes_one_respondent(browser, code):
     form = form_of(browser, code)
-    first = browser.post("/open/begin/", form)
-    second = browser.post("/open/begin/", form)
-    assert first.status_code == second.status_code == 302
+    begin_and_lose_reply(browser, form)
+    assert browser.post("/open/begin/", form).status_code == 302
     respondent = Respondent.objects.get()
     assert browser.session["taking"]["respondent_id"] == respondent.pk
     assert DeviceLogin.objects.count() == 1
@@ -183,31 +186,20 @@ def test_a_second_tab_begins_for_another_child_after_one_more_click(browser, cod
     assert Respondent.objects.count() == 2
 
 
-def test_a_start_whose_reply_is_lost_is_repeated_by_any_form_of_the_turn(browser, code):
-    form = form_of(browser, code)
-    before = browser.cookies.copy()
-    assert browser.post("/open/begin/", form).status_code == 302
-    browser.cookies = before
-    assert begin(browser, code).status_code == 302
-    assert Respondent.objects.count() == 1
-
-
-@pytest.mark.parametrize("cookie", ["", "x", ".", f"{'0' * 32}.", "é" * 500])
-def test_a_form_without_its_turn_begins_nothing(browser, code, cookie):
-    form = form_of(browser, code)
-    browser.cookies["open_start"] = cookie
-    late = browser.post("/open/begin/", form)
-    assert late.status_code == 422
-    new = dict(re.findall(r'name="(\w+)" value="([^"]*)"', late.content.decode()))
-    assert not Respondent.objects.exists()
-    assert browser.post("/open/begin/", new).status_code == 302
+def test_two_people_who_decline_in_one_browser_are_counted(browser, code):
+    for _ in range(2):
+        form = form_of(browser, code)
+        # Each clicks twice.
+        for _ in range(2):
+            assert browser.post("/open/decline/", form).status_code == 200
+    assert OpenDecline.objects.count() == 2
 
 
 @pytest.mark.sqlite
 def test_a_form_that_was_used_before_shows_the_page_again(browser, code):
     """The next person at a shared computer may go back to it."""
     form = form_of(browser, code)
-    browser.post("/open/begin/", form)
+    begin_and_lose_reply(browser, form)
     Respondent.objects.update(
         started_at=timezone.now() - starts.REPEATABLE - timedelta(seconds=1)
     )
@@ -223,7 +215,7 @@ def test_a_form_that_was_used_before_shows_the_page_again(browser, code):
 @pytest.mark.sqlite
 def test_a_form_that_began_a_finished_survey_does_not_open_it(browser, code):
     form = form_of(browser, code)
-    browser.post("/open/begin/", form)
+    begin_and_lose_reply(browser, form)
     Respondent.objects.update(completed_at=timezone.now())
     assert browser.post("/open/begin/", form).status_code == 422
 
@@ -432,7 +424,7 @@ def test_a_limited_code_admits_as_many_as_it_has_seats(parents, lincoln, monkeyp
 def test_a_form_that_is_sent_twice_takes_one_seat(browser, parents, lincoln):
     code = open_code(parents, lincoln, limit=2)
     form = form_of(browser, code)
-    assert browser.post("/open/begin/", form).status_code == 302
+    begin_and_lose_reply(browser, form)
     assert browser.post("/open/begin/", form).status_code == 302
     assert OpenCodeSeat.objects.filter(respondent=None).count() == 1
 
