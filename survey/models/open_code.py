@@ -20,6 +20,7 @@ from survey.models.job import Job
 
 # Each seat of a limited code is a row.
 MAX_SEATS = 10_000
+MAX_PER_HOUR = 100_000
 # They turn the text behind them around, so that a label looks like another one.
 _TURNS_TEXT = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
@@ -53,6 +54,12 @@ class OpenCodeOptions(models.Model):
         null=True,
         blank=True,
         validators=[MinValueValidator(1), MaxValueValidator(MAX_SEATS)],
+    )
+    # Most starts in one hour of the clock; null: by the size of the school.
+    hourly_limit = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1), MaxValueValidator(MAX_PER_HOUR)],
     )
 
     class Meta:
@@ -107,6 +114,10 @@ class OpenCode(OpenCodeOptions):
             models.CheckConstraint(
                 condition=Q(limit=None) | Q(limit__gte=1),
                 name="a_limited_code_admits_somebody",
+            ),
+            models.CheckConstraint(
+                condition=Q(hourly_limit=None) | Q(hourly_limit__gte=1),
+                name="a_code_admits_somebody_each_hour",
             ),
             models.CheckConstraint(
                 condition=Q(published_code="") | Q(revoked_at=None),

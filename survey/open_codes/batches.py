@@ -122,6 +122,7 @@ def _create_some(batch: OpenCodeBatch, most: int, progress: Progress) -> int:
         "opens_at": batch.opens_at,
         "closes_at": batch.closes_at,
         "limit": batch.limit,
+        "hourly_limit": batch.hourly_limit,
     }
     try:
         check_options(current, options)

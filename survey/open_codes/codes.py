@@ -49,6 +49,8 @@ class CodeOptions(TypedDict, total=False):
     closes_at: datetime | None
     # Most starts; for each, a seat is created. None: unlimited.
     limit: int | None
+    # Most starts in an hour. None: by the size of the school.
+    hourly_limit: int | None
 
 
 @transaction.atomic
@@ -305,6 +307,7 @@ def record_action(
             "administration": code.administration.name,
             "label": code.label,
             "limit": code.limit or "none",
+            "hourly limit": code.hourly_limit or "by the size of the school",
             "issue": code.issue,
         },
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db import connection
@@ -32,6 +32,11 @@ from survey.models import (
     Respondent,
     Response,
 )
+from survey.open_codes.limits import (
+    LEAST_UNUSUAL,
+    students_of_school,
+    unusual_number,
+)
 
 # As in `reports.suppression`: of fewer people, it would be known who has finished.
 SMALLEST_GROUP = 10
@@ -39,6 +44,17 @@ SMALLEST_GROUP = 10
 # program, or a tablet that is handed around.
 BURST = 6
 BURST_WITHIN = timedelta(minutes=10)
+
+
+@dataclass(frozen=True, slots=True)
+class CrowdedPeriod:
+    """Ten minutes of the clock in which unusually many people began with a code."""
+
+    began_at: datetime
+    starts: int
+    finished: int
+    # From so many on, it is unusual for the school.
+    unusual: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +69,16 @@ class CodeFigures:
     # Only for administrators: % of starts without answers, and devices with bursts.
     empty_percent: int | None = None
     bursts: int | None = None
+    # The most crowded one, if any is unusual.
+    crowded: CrowdedPeriod | None = None
 
 
 def figures_of(
     codes: Sequence[OpenCode], permissions: Permissions
 ) -> dict[int, CodeFigures]:
-    """Return the figures of these codes, by their keys. 3 statements.
+    """Return the figures of these codes, by their keys.
+
+    3 statements, 1 more for users who see signs of abuse, and 1 more if there are any.
 
     The codes are of one administration; `school` and `administration` are selected.
     """
@@ -74,6 +94,9 @@ def figures_of(
     sees_abuse = permissions.places(Capability.SEE_AUDIT)
     watched = [code.pk for code in codes if sees_abuse.has_school(code.school)]
     bursts = count_bursts(watched)
+    crowded = {}
+    if watched:
+        crowded = crowded_periods(OpenCode.objects.filter(pk__in=watched))
     figures = {}
     for code in codes:
         row = counts[code.pk]
@@ -94,6 +117,7 @@ def figures_of(
             seats_left=None if code.limit is None else row["seats_left"],
             empty_percent=empty if code.pk in bursts else None,
             bursts=bursts.get(code.pk),
+            crowded=crowded.get(code.pk),
         )
     return figures
 
@@ -172,3 +196,49 @@ def count_bursts(codes: Sequence[int]) -> dict[int, int]:
     for code, _ in devices:
         counts[code] += 1
     return counts
+
+
+def crowded_periods(codes: QuerySet[OpenCode]) -> dict[int, CrowdedPeriod]:
+    """Return the most crowded ten minutes of the codes that have unusual ones.
+
+    1 statement that counts all starts of these codes, and 1 for the sizes of schools
+    if there is anything to judge.
+    """
+    people = Respondent.objects.filter(open_code__in=codes.order_by().values("pk"))
+    periods = (
+        people.annotate(period=_period_of("started_at"))
+        .values("open_code", "period")
+        .annotate(
+            starts=Count("pk"),
+            finished=Count("pk", filter=Q(completed_at__isnull=False)),
+        )
+        .filter(starts__gte=LEAST_UNUSUAL)
+        .order_by("starts")
+    )
+    # The last of a code is the most crowded.
+    busiest = {row["open_code"]: row for row in periods}
+    if not busiest:
+        return {}
+    sizes = OpenCode.objects.filter(pk__in=busiest).values_list(
+        "pk", "administration__role", students_of_school()
+    )
+    crowded = {}
+    for pk, role, students in sizes.order_by():
+        row, unusual = busiest[pk], unusual_number(role, students)
+        if row["starts"] >= unusual:
+            began_at = datetime.fromtimestamp(row["period"] * 600, UTC)
+            crowded[pk] = CrowdedPeriod(
+                began_at, row["starts"], row["finished"], unusual
+            )
+    return crowded
+
+
+def _period_of(name: str) -> Func:
+    """Return the number of a moment's ten minutes of the clock, since 1970."""
+    seconds = {
+        "postgresql": "extract(epoch FROM %(expressions)s)",
+        # Doubled: once for this template, once for the parameters.
+        "sqlite": "CAST(strftime('%%%%s', %(expressions)s) AS integer)",
+    }[connection.vendor]
+    template = f"CAST(floor({seconds} / 600) AS bigint)"
+    return Func(name, template=template, output_field=BigIntegerField())

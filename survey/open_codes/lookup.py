@@ -19,6 +19,11 @@ from django.db import DEFAULT_DB_ALIAS, router
 
 from survey.access_codes import digests, normalise
 from survey.models import OpenCode
+from survey.open_codes.limits import (
+    most_per_address,
+    most_per_hour,
+    students_of_school,
+)
 from survey.taking.login import LoginRefused
 
 SECONDS_IN_MEMORY = 2
@@ -33,11 +38,13 @@ COLUMNS = (
     "school__name",
     "language",
     "limit",
+    "hourly_limit",
     "revoked_at",
     "opens_at",
     "closes_at",
     "administration__opens_at",
     "administration__closes_at",
+    "students",
 )
 
 
@@ -56,6 +63,9 @@ class KnownCode:
     is_revoked: bool
     opens_at: float
     closes_at: float
+    # Starts.
+    most_per_hour: int
+    most_per_address: int
 
     def check_open(self, now: datetime) -> None:
         """Raise LoginRefused where nobody can begin with it now."""
@@ -121,11 +131,13 @@ def _read(candidates: Sequence[bytes]) -> KnownCode | None:
 def read_open_code(alias: str, candidates: Sequence[bytes]) -> KnownCode | None:
     """Read a code from a database. 1 statement."""
     rows = OpenCode.objects.using(alias).filter(code_digest__in=candidates)
+    rows = rows.annotate(students=students_of_school())
     row = rows.values_list(*COLUMNS).first()
     if row is None:
         return None
-    (pk, administration, digest, role, school, language, limit, revoked_at) = row[:8]
-    opens_at, closes_at, first, last = row[8:]
+    pk, administration, digest, role, school, language = row[:6]
+    limit, hourly_limit, revoked_at, opens_at, closes_at, first, last = row[6:13]
+    students = row[13]
     return KnownCode(
         id=pk,
         administration_id=administration,
@@ -137,7 +149,17 @@ def read_open_code(alias: str, candidates: Sequence[bytes]) -> KnownCode | None:
         is_revoked=revoked_at is not None,
         opens_at=max(first, opens_at or first).timestamp(),
         closes_at=min(last, closes_at or last).timestamp(),
+        most_per_hour=hourly_limit or most_per_hour(students),
+        most_per_address=most_per_address(students),
     )
+
+
+def read_hourly_limit(code: OpenCode) -> int:
+    """Return how many may begin in an hour. 1 statement, if nobody chose a number."""
+    if code.hourly_limit is not None:
+        return code.hourly_limit
+    students = OpenCode.objects.filter(pk=code.pk).values_list(students_of_school())
+    return most_per_hour(students.get()[0])
 
 
 def forget_open_codes() -> None:

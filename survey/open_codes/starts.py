@@ -7,6 +7,7 @@ digest is unique: forms with one key make one respondent (`start_forms`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from hashlib import sha256
 
@@ -22,6 +23,7 @@ from survey.open_codes.lookup import KnownCode, read_open_code
 from survey.taking.devices import store_device_login
 from survey.taking.login import Login, LoginRefused
 from survey.taking.storage import as_datetime
+from survey.taking.wrong_codes import block_of
 
 # What a statement of this module takes.
 Parameter = int | str | bytes | datetime | None
@@ -75,6 +77,7 @@ def begin(
     key: str,
     device: str,
     language: str,
+    address: str = "",
 ) -> Login:
     """Create the respondent. 2 statements: their own row, and their device.
 
@@ -85,8 +88,7 @@ def begin(
     """
     now = timezone.now()
     code.check_open(now)
-    if _count(device, now) > MOST_PER_DEVICE_AND_HOUR:
-        raise LoginRefused("start_too_often")
+    _limit_starts(code, device, address, now)
     version = digest_versions()[0]
     digest = digest_for(personal_code_for(key), version)
     at = connection.ops.adapt_datetimefield_value(now)
@@ -132,12 +134,32 @@ def decline(code: KnownCode, *, form: str, device: str) -> None:
     OpenDecline.objects.bulk_create([row], ignore_conflicts=True)
 
 
-def _count(device: str, now: datetime) -> int:
-    """Count this device's starts in one hour of the clock, this one included."""
+def _limit_starts(code: KnownCode, device: str, address: str, now: datetime) -> None:
+    """Refuse a device, an address or a code that begins too often in an hour.
+
+    A network that is refused does not count for the code: with one address alone, a
+    program can't keep everybody else out.
+    """
+    if _count(device, now) > MOST_PER_DEVICE_AND_HOUR:
+        raise LoginRefused("start_too_often")
+    block = block_of(address) if address else ""
+    if block and _count(f"{code.id}.{block}", now) > code.most_per_address:
+        raise LoginRefused("start_code_busy")
+    if _count(str(code.id), now) > code.most_per_hour:
+        raise LoginRefused("start_code_busy")
+
+
+def _count(subject: str, now: datetime) -> int:
+    """Count the starts in one hour of the clock, this one included.
+
+    0 while the counts can't be reached: then nobody is refused.
+    """
     sessions = caches[settings.SESSION_CACHE_ALIAS]
-    key = f"starts.{device}.{now:%d%H}"
-    # Two hours, so that the count can't expire between the two calls.
-    return 1 if sessions.add(key, 1, 2 * 60 * 60) else sessions.incr(key)
+    key = f"starts.{subject}.{now:%d%H}"
+    with suppress(ConnectionError):
+        # Two hours, so that the count can't expire between the two calls.
+        return 1 if sessions.add(key, 1, 2 * 60 * 60) else sessions.incr(key)
+    return 0
 
 
 def _insert(

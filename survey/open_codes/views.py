@@ -90,9 +90,10 @@ def open_begin(request: HttpRequest) -> HttpResponse:
             key=key,
             device=device,
             language=_survey_language(request, code),
+            address=address_of(request),
         )
     except LoginRefused as refused:
-        if refused.key != "start_form_used":
+        if refused.key not in ("start_form_used", "start_code_busy"):
             raise
         return _offer(request, code, error=refused)
     session = begin_session(

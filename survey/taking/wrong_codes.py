@@ -32,7 +32,7 @@ def count_wrong_code(address: str) -> str:
 
     4 commands at the session store's cache; none is needed for the reply.
     """
-    block = _block_of(address)
+    block = block_of(address)
     outcome = "wrong_code"
     with suppress(ConnectionError):
         in_all = _count("all")
@@ -49,7 +49,7 @@ def count_wrong_code(address: str) -> str:
     return outcome
 
 
-def _block_of(address: str) -> str:
+def block_of(address: str) -> str:
     """Return the network that a site has: /24 of IPv4, /48 of IPv6."""
     try:
         bits = 48 if ":" in address else 24

@@ -19,7 +19,8 @@ from reports.models import ResultsRollUp
 from reports.publishing.publications import outdated_publications
 from reports.results.access import has_unshared_results, results_for
 from survey.console.administrations.edit_views import own_administration_or_404
-from survey.models import Administration
+from survey.models import Administration, Denominator
+from survey.open_codes.figures import crowded_periods
 
 
 @needs(Capability.SEE_RESULTS)
@@ -53,10 +54,25 @@ def results_page(request: StaffRequest, pk: int) -> HttpResponse:
     """Show the answers of one place, beside those of the places around it.
 
     9 statements: the administration and earlier ones, its measures, the place, its
-    district's schools, the groups and their figures.
+    district's schools, the groups and their figures. With open codes 1 or 2 more.
     """
     page = ResultsPage.of(request, pk)
-    return render(request, "reports/results.html", {"page": page})
+    context = {"page": page, "crowded": _count_crowded_codes(request, page)}
+    return render(request, "reports/results.html", context)
+
+
+def _count_crowded_codes(request: StaffRequest, page: ResultsPage) -> int:
+    """Count the open codes with which unusually many people began at once.
+
+    2 statements, only for users who see signs of abuse, where there are open codes.
+    """
+    administration, permissions = page.administration, request.permissions
+    if administration.denominator != Denominator.COUNT:
+        return 0
+    if not permissions.has(Capability.SEE_AUDIT):
+        return 0
+    schools = permissions.schools(Capability.SEE_AUDIT)
+    return len(crowded_periods(administration.open_codes.filter(school__in=schools)))
 
 
 @needs(Capability.SEE_RESULTS)

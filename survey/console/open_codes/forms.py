@@ -17,13 +17,18 @@ from survey.console.people.scope import set_choices
 from survey.console.rosters.forms import UploadPlace, place_name
 from survey.login_cards.card_text import CARD_WORDS
 from survey.models import Administration, OpenCodeFile
-from survey.models.open_code import MAX_SEATS, validate_label
+from survey.models.open_code import MAX_PER_HOUR, MAX_SEATS, validate_label
 from survey.open_codes.codes import CodeOptions
 from survey.taking.published import published_survey
 
 LIMIT = format_lazy(
     gettext_lazy("Enter a whole number from 1 to {most}, or leave it empty."),
     most=f"{MAX_SEATS:,}",
+)
+
+PER_HOUR = format_lazy(
+    gettext_lazy("Enter a whole number from 1 to {most}, or leave it empty."),
+    most=f"{MAX_PER_HOUR:,}",
 )
 
 
@@ -53,6 +58,22 @@ class OpenCodeForm(forms.Form):
             "So many people can begin with this code. Leave it empty for no limit."
         ),
         error_messages={"invalid": LIMIT, "min_value": LIMIT, "max_value": LIMIT},
+    )
+    hourly_limit = forms.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=MAX_PER_HOUR,
+        label=gettext_lazy("Starts per hour"),
+        help_text=gettext_lazy(
+            "At most, as a protection against programs. Leave it empty for twice the"
+            " number of students that the school has supplied: 2,000 at least, and"
+            " 6,000 without a number."
+        ),
+        error_messages={
+            "invalid": PER_HOUR,
+            "min_value": PER_HOUR,
+            "max_value": PER_HOUR,
+        },
     )
     language = forms.ChoiceField(
         required=False,
@@ -95,6 +116,7 @@ class OpenCodeForm(forms.Form):
             "label": cleaned["label"],
             "language": cleaned["language"],
             "limit": cleaned["limit"],
+            "hourly_limit": cleaned["hourly_limit"],
             "opens_at": opens_at,
             "closes_at": closes_at,
         }

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django import forms
 from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.db.models import Q
-from django.http import HttpResponse
+from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -32,6 +34,7 @@ from survey.console.open_codes.scope import (
     schools_for,
     selected_school,
 )
+from survey.console.people.scope import set_choices
 from survey.models import Administration, Denominator, OpenCode
 from survey.open_codes.codes import (
     code_of,
@@ -42,23 +45,38 @@ from survey.open_codes.codes import (
     replace_open_code,
     revoke_open_code,
 )
-from survey.open_codes.figures import BURST, BURST_WITHIN, SMALLEST_GROUP, figures_of
+from survey.open_codes.figures import (
+    BURST,
+    BURST_WITHIN,
+    SMALLEST_GROUP,
+    crowded_periods,
+    figures_of,
+)
+from survey.open_codes.lookup import read_hourly_limit
 
 # In the session: the code that the next page shows once, by its key and issue.
 SHOW_CODE_ONCE = "open_code_to_show"
+UNUSUAL = "unusual"
 STATES = {"current": Q(revoked_at=None), "revoked": Q(revoked_at__isnull=False)}
+STATE_CHOICES: list[tuple[str, Any]] = [
+    ("", gettext_lazy("All")),
+    ("current", gettext_lazy("Not revoked")),
+    ("revoked", gettext_lazy("Revoked")),
+]
 
 
 class StateFilter(forms.Form):
     state = forms.ChoiceField(
         required=False,
         label=gettext_lazy("Status"),
-        choices=[
-            ("", gettext_lazy("All")),
-            ("current", gettext_lazy("Not revoked")),
-            ("revoked", gettext_lazy("Revoked")),
-        ],
+        choices=STATE_CHOICES,
     )
+
+    def __init__(self, data: QueryDict, *, sees_abuse: bool) -> None:
+        super().__init__(data)
+        if sees_abuse:
+            choices = [*STATE_CHOICES, (UNUSUAL, _("Unusual number of starts"))]
+            set_choices(self, "state", choices)
 
 
 @needs(C.MANAGE_ROSTERS)
@@ -69,6 +87,9 @@ def open_codes_list(request: StaffRequest, pk: int) -> HttpResponse:
     administration = administration_or_404(request, pk)
     state = request.GET.get("state", "")
     codes = codes_for(request, administration).filter(STATES.get(state, Q()))
+    if state == UNUSUAL:
+        watched = codes.filter(school__in=request.permissions.schools(C.SEE_AUDIT))
+        codes = codes.filter(pk__in=crowded_periods(watched))
     listing: Listing[OpenCode] = Listing(
         request,
         codes,
@@ -83,16 +104,17 @@ def open_codes_list(request: StaffRequest, pk: int) -> HttpResponse:
     shown = list(listing.page.object_list)
     figures = figures_of(shown, request.permissions)
     places = request.permissions.places(C.MANAGE_ROSTERS)
+    sees_abuse = request.permissions.has(C.SEE_AUDIT)
     return listing.render(
         "survey/console/open_codes_list.html",
         {
             "administration": administration,
             "codes": [(code, figures[code.pk]) for code in shown],
-            "filter_form": StateFilter(request.GET),
+            "filter_form": StateFilter(request.GET, sees_abuse=sees_abuse),
             "narrowed": bool(state or listing.query),
             "is_by_roster": administration.denominator != Denominator.COUNT,
             "is_whole_place": places.state or bool(places.districts),
-            "sees_abuse": request.permissions.has(C.SEE_AUDIT),
+            "sees_abuse": sees_abuse,
             **explanation(),
         },
     )
@@ -181,6 +203,7 @@ def open_code_detail(request: StaffRequest, pk: int, open_code: int) -> HttpResp
         "opens_at": opens_at,
         "closes_at": closes_at,
         "language": names.get(code.language, _("The browser’s")),
+        "most_per_hour": read_hourly_limit(code),
     }
     # A reload does not show the code again.
     if request.session.pop(SHOW_CODE_ONCE, None) == [code.pk, code.issue]:

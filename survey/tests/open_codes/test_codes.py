@@ -119,6 +119,8 @@ def test_a_code_is_for_a_school_in_which_the_survey_is_offered(lincoln, roosevel
         {"language": "xx"},
         {"limit": 0},
         {"limit": 10_001},
+        {"hourly_limit": 0},
+        {"hourly_limit": 100_001},
         {"label": "x" * 101},
         {
             "opens_at": timezone.now(),
@@ -136,6 +138,7 @@ def test_a_code_that_makes_no_sense_is_refused(parents, lincoln, fields):
     ("fields", "constraint"),
     [
         ({"limit": 0}, "a_limited_code_admits_somebody"),
+        ({"hourly_limit": 0}, "a_code_admits_somebody_each_hour"),
         (
             {
                 "opens_at": timezone.now(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 from datetime import timedelta
 
 import pytest
@@ -19,6 +20,7 @@ from survey.models import (
     OpenCode,
     OpenCodeSeat,
     Respondent,
+    SchoolCount,
 )
 from survey.open_codes import codes as open_codes
 from survey.open_codes.codes import code_of, revoke_open_code
@@ -80,7 +82,9 @@ def test_a_coordinator_creates_a_limited_code_and_watches_it_fill(
     log_in(client, staff.chen)
     page = client.get(f"/console/administrations/{parents.pk}/")
     assert url(parents) in page.content.decode()
-    response = create(client, parents, label="Newsletter", limit="2", language="es")
+    response = create(
+        client, parents, label="Newsletter", limit="2", hourly_limit="1500"
+    )
     assert response.status_code == 302, errors_of(response)
     code = OpenCode.objects.get()
     assert response.url == url_of(code)
@@ -89,7 +93,9 @@ def test_a_coordinator_creates_a_limited_code_and_watches_it_fill(
     letters = format_code(code_of(code))
     assert letters in page and f"{settings.PUBLIC_ADDRESS}/open/#{letters}" in page
     # Hidden once the page is left.
-    assert letters not in text_of(client.get(url_of(code)))
+    page = text_of(client.get(url_of(code)))
+    assert letters not in page
+    assert "Starts per hour 1,500 at most First" in page
 
     fill(code, starts=2)
     late = Browser()
@@ -197,6 +203,8 @@ def test_a_code_that_makes_no_sense_is_refused_with_a_message(client, staff, par
         ({"limit": "1000000000"}, "from 1 to 10,000"),
         ({"limit": "9" * 40}, "from 1 to 10,000"),
         ({"limit": "NaN"}, "from 1 to 10,000"),
+        ({"hourly_limit": "0"}, "from 1 to 100,000"),
+        ({"hourly_limit": "100001"}, "from 1 to 100,000"),
         ({"label": "a\x07b"}, "invisible characters"),
         ({"label": "a\x00b"}, "Null characters"),
         ({"label": "a\u202eb"}, "invisible characters"),
@@ -291,6 +299,62 @@ def test_administrators_see_empty_starts_and_bursts(client, staff, code):
     assert "bursts" not in shown and "Empty starts" not in shown
 
 
+def begin_together(code, *, starts: int, finished: int, minutes: int = 2) -> None:
+    """Store people who began in the same ten minutes of the clock, yesterday."""
+    first = timezone.now().replace(minute=40, second=0, microsecond=0)
+    first -= timedelta(hours=2)
+    Respondent.objects.bulk_create(
+        Respondent(
+            administration=code.administration,
+            school=code.school,
+            open_code=code,
+            code_digest=secrets.token_bytes(32),
+            code_key_version=1,
+            started_at=first + timedelta(seconds=n * minutes * 60 / starts),
+            completed_at=first + timedelta(minutes=10) if n < finished else None,
+        )
+        for n in range(starts)
+    )
+
+
+@pytest.mark.sqlite
+def test_administrators_see_unusually_many_starts_at_once(client, staff, parents, code):
+    quiet = open_code(parents, staff.washington)
+    SchoolCount.objects.create(
+        administration=parents, school=staff.lincoln, count=240, by="a test"
+    )
+    begin_together(code, starts=59, finished=58)
+    begin_together(quiet, starts=100, finished=100)
+    log_in(client, staff.dana)
+    assert "59 in ten minutes" not in text_of(client.get(url(parents)))
+    assert "began within ten minutes" not in text_of(client.get(url_of(code)))
+    # A quarter of 240 students.
+    begin_together(code, starts=1, finished=0)
+    shown = text_of(client.get(url_of(code)))
+    assert "60 people began within ten minutes, from" in shown
+    assert "58 of them finished. For this school, 60 or more are unusual" in shown
+    assert "60 in ten minutes" in text_of(client.get(url(parents)))
+    only = text_of(client.get(url(parents) + "?state=unusual"))
+    assert "Lincoln" in only and "Washington" not in only
+    # In classes, all can begin at once.
+    Administration.objects.update(role="student")
+    assert "began within ten minutes" not in text_of(client.get(url_of(code)))
+    Administration.objects.update(role="parent")
+    # Signs of abuse are for administrators.
+    log_in(client, staff.chen)
+    assert "began within ten" not in text_of(client.get(url_of(code)))
+    assert "Washington" not in text_of(client.get(url(parents) + "?state=unusual"))
+
+
+def test_as_many_starts_over_an_hour_are_usual(client, staff, code):
+    begin_together(code, starts=200, finished=200, minutes=60)
+    log_in(client, staff.dana)
+    assert "ten minutes, from" not in text_of(client.get(url_of(code)))
+    # The twin: within ten minutes.
+    begin_together(code, starts=200, finished=200)
+    assert "ten minutes, from" in text_of(client.get(url_of(code)))
+
+
 @pytest.mark.sqlite
 def test_six_starts_in_a_day_are_no_burst(client, staff, code):
     tablet = Browser()
@@ -314,6 +378,6 @@ def test_three_codes_take_as_many_statements_as_one(
     log_in(client, staff.dana)
     client.get(url(parents))
     # User, memberships, administration, the number of codes, the codes, their
-    # figures in two, bursts.
-    with django_assert_num_queries(9):
+    # figures in two, bursts, crowded periods.
+    with django_assert_num_queries(10):
         assert "Code 0" in text_of(client.get(url(parents)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import secrets
 from datetime import datetime, timedelta
 
 import pytest
@@ -27,7 +28,7 @@ from reports.tests.exports.conftest import (
     opened,
     published,
 )
-from survey.models import Administration, Wave
+from survey.models import Administration, OpenCode, Respondent, Wave
 
 pytestmark = pytest.mark.django_db
 
@@ -688,3 +689,37 @@ def test_coordinators_are_told_that_results_are_not_shared_yet(client, staff, cl
     ResultsRollUp.objects.all().delete()
     text = client.get(reverse("results_list")).text
     assert "No results yet" in text and "not shared with schools" not in text
+
+
+def test_administrators_see_that_many_began_at_once(staff, client, closed):
+    """Where people begin with open codes, a program can have answered."""
+    codes = [
+        OpenCode.objects.create(
+            administration=closed,
+            school=school,
+            code_digest=secrets.token_bytes(32),
+            code_key_version=1,
+        )
+        for school in (staff.lincoln, staff.washington)
+    ]
+    at = timezone.now().replace(minute=5) - timedelta(days=1)
+    Respondent.objects.bulk_create(
+        Respondent(
+            administration=closed,
+            school=codes[0].school,
+            open_code=codes[0],
+            code_digest=secrets.token_bytes(32),
+            code_key_version=1,
+            started_at=at,
+        )
+        for _ in range(600)
+    )
+    sentence = "With 1 open code, unusually many people began within ten minutes"
+    assert sentence not in page(client, staff.dana, closed).content.decode()
+    Administration.objects.update(denominator="count")
+    shown = page(client, staff.dana, closed).content.decode()
+    assert sentence in shown
+    assert reverse("open_codes_list", args=[closed.pk]) + "?state=unusual" in shown
+    # Coordinators do not judge their own schools.
+    share(closed)
+    assert sentence not in page(client, staff.chen, closed).content.decode()
