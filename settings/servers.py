@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,9 +15,14 @@ MESSAGES_ALIAS = "messages"
 
 
 def postgresql(
-    *, host: str, port: int, name: str, user: str, password: str
+    *, host: str, port: int, name: str, user: str, password: str, ca: str = ""
 ) -> dict[str, object]:
-    """Return DATABASES options for PostgreSQL behind pgbouncer's transaction pool."""
+    """Return DATABASES options for PostgreSQL behind pgbouncer's transaction pool.
+
+    `ca` is the file of the authority by which the server is verified. On a unix socket
+    nothing is.
+    """
+    verified = {"sslmode": "verify-full", "sslrootcert": ca} if ca else {}
     return {
         "ENGINE": "django.db.backends.postgresql",
         "HOST": host,
@@ -28,24 +34,29 @@ def postgresql(
         # pgbouncer gives the connection to another client after a transaction, so
         # a cursor that outlives it would fail.
         "DISABLE_SERVER_SIDE_CURSORS": True,
-        "OPTIONS": {"connect_timeout": 2},
+        "OPTIONS": {"connect_timeout": 2, **verified},
     }
 
 
 def caches(
-    *, memcached: Sequence[str], redis: str, messages_redis: str
+    *, memcached: Sequence[str], redis: str, messages_redis: str, ca: str = ""
 ) -> dict[str, dict[str, Any]]:
+    """Return CACHES. `ca` is the file of the authority by which Memcached is verified;
+    the addresses of Redis name it themselves.
+    """
+    encrypted = {"tls_context": ssl.create_default_context(cafile=ca)} if ca else {}
     found: dict[str, dict[str, Any]] = {
         "default": {
             "BACKEND": "settings.infrastructure.cache_backends.KeepAliveMemcached",
             "LOCATION": list(memcached),
+            "OPTIONS": encrypted,
         },
         # Of public pages: what the workers write, the respondents' pool reads.
         LISTS_CACHE_ALIAS: {
             "BACKEND": "settings.infrastructure.cache_backends.KeepAliveMemcached",
             "LOCATION": list(memcached),
             "KEY_PREFIX": "lists",
-            "OPTIONS": {"serde": SignedJson("LISTS_KEY")},
+            "OPTIONS": {"serde": SignedJson("LISTS_KEY"), **encrypted},
         },
         SESSION_CACHE_ALIAS: {
             "BACKEND": "settings.infrastructure.cache_backends.KeepAliveRedis",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import ssl
 from pathlib import Path
 from stat import S_ISGID
+from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -28,6 +30,9 @@ for _name, _value in (
     if not _value:
         raise ImproperlyConfigured(f"Set {_name}: the stack has no default for it.")
 
+# Of the authority that signed the servers' certificates; empty on a single machine,
+# whose servers have unix sockets.
+_ca = env.str("GROUNDSWELL_CA", default="")
 DATABASES = {
     "default": servers.postgresql(
         host=env.str("GROUNDSWELL_DATABASE_HOST", default="/var/run/postgresql"),
@@ -35,6 +40,7 @@ DATABASES = {
         name=env.str("GROUNDSWELL_DATABASE_NAME", default="groundswell"),
         user=env.str("GROUNDSWELL_DATABASE_USER", default="groundswell"),
         password=env.str("GROUNDSWELL_DATABASE_PASSWORD", default=""),
+        ca=_ca,
     )
     # Otherwise the first request of each of the console's threads would fail after
     # pgbouncer was restarted. Celery connects anew for each task, and the
@@ -67,6 +73,7 @@ if _reports := env.str("GROUNDSWELL_REPORTS_HOST", default=""):
         name=env.str("GROUNDSWELL_REPORTS_NAME", default="reports"),
         user=env.str("GROUNDSWELL_REPORTS_USER", default="reports"),
         password=env.str("GROUNDSWELL_REPORTS_PASSWORD", default=""),
+        ca=_ca,
     ) | {"DISABLE_SERVER_SIDE_CURSORS": False, "TEST": {"MIRROR": "default"}}
 
 # Settings of django-balancer. Reads that may be stale are distributed over
@@ -86,6 +93,7 @@ CACHES = servers.caches(
     messages_redis=env.str(
         "GROUNDSWELL_MESSAGES_REDIS", default="redis://127.0.0.1:6379/1"
     ),
+    ca=_ca,
 )
 RESPONDENT_SESSION_ENGINE = servers.RESPONDENT_SESSION_ENGINE
 SESSION_CACHE_ALIAS = servers.SESSION_CACHE_ALIAS
@@ -126,6 +134,13 @@ SILENCED_SYSTEM_CHECKS = ["security.W021"]
 CELERY_BROKER_URL = env.str(
     "GROUNDSWELL_BROKER", default="amqp://guest:guest@127.0.0.1:5672//"
 )
+if _ca:
+    CELERY_BROKER_USE_SSL = {
+        "ca_certs": _ca,
+        "cert_reqs": ssl.CERT_REQUIRED,
+        # Without it, any host's certificate would do.
+        "server_hostname": urlsplit(CELERY_BROKER_URL).hostname,
+    }
 # A user who starts a job waits this long for an unresponsive broker. The job is
 # already stored by then, and its message is sent later.
 CELERY_BROKER_CONNECTION_TIMEOUT = 2

@@ -74,13 +74,6 @@ class Cluster:
         self.web = Host.connected(name, address, self.folder / name)
 
     def write_configuration(self) -> None:
-        # Others may reach the sockets, and read nothing else.
-        certificate, key = self.folder / "server.pem", self.folder / "server.key"
-        run(
-            "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=db"
-            f" -keyout {key} -out {certificate}"
-        )
-        run(f"chown {USER}:{USER} {key} {certificate}")
         variables: dict[str, object] = {
             **SIZES,
             "files_only": True,
@@ -93,8 +86,6 @@ class Cluster:
             "promise": self.promise,
             # There is nothing outside of these networks.
             "backup_repository": "none",
-            "postgresql_certificate": str(certificate),
-            "postgresql_certificate_key": str(key),
             "ansible_connection": "local",
             "ansible_become": False,
             "ansible_python_interpreter": sys.executable,

@@ -16,14 +16,14 @@ from provisioning.backups.certificates import first_end
 from provisioning.commands import listen
 from provisioning.environment import ROLES
 
-MAKE = ROLES / "backup/files/make_certificates.sh"
+MAKE = ROLES / "common/files/make_certificates.sh"
 HOST = "127.0.0.1"
 DAY = 86400
 
 
 def made(folder: Path, *hosts: str) -> list[str]:
     """Make certificates; return the hosts that got a new one."""
-    command = ["sh", MAKE, folder, "groundswell-backup", *hosts]
+    command = ["sh", MAKE, folder, folder, "groundswell-backup", "730", *hosts]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return done.stdout.split()
 

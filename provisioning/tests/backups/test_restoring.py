@@ -140,7 +140,12 @@ def test_only_the_host_with_the_repository_makes_backups(loss):
     ],
 )
 def test_a_host_without_the_right_certificate_reads_nothing(loss, authority, name, why):
-    make = [ROLES / "backup/files/make_certificates.sh", loss.run / authority, name]
+    make = [
+        ROLES / "common/files/make_certificates.sh",
+        *[loss.run / authority] * 2,
+        name,
+        "730",
+    ]
     output_of(["sh", *make, name], failing="No certificate is made")
     options = []
     for option, kind in (("cert", "pem"), ("key", "key")):

@@ -114,11 +114,15 @@ def test_hosts_have_addresses_and_passwords_of_others(fleet):
     assert "hostssl all groundswell,taking" in etc("db1/database/pg_hba.conf")
     redis = (fleet / "secrets" / "redis_password").read_text().strip()
     assert f"requirepass {redis}" in etc("cache1/redis/redis.conf")
-    assert f"redis://:{redis}@10.0.0.21:6379/0" in etc("web1/app/taking.env")
-    assert f"redis://:{redis}@10.0.0.21:6380/0" in etc("web1/app/taking.env")
+    assert f"rediss://:{redis}@10.0.0.21:6379/0?ssl_ca_certs=/" in etc(
+        "web1/app/taking.env"
+    )
+    assert f"rediss://:{redis}@10.0.0.21:6380/0?" in etc("web1/app/taking.env")
     queue = (fleet / "secrets" / "queue_password").read_text().strip()
     assert f"default_pass = {queue}" in etc("queue1/rabbitmq/rabbitmq.conf")
-    assert f":{queue}@10.0.0.31:5672//" in etc("worker1/app/worker.env")
+    assert f"amqps://groundswell:{queue}@10.0.0.31:5671//" in etc(
+        "worker1/app/worker.env"
+    )
     # No address is trusted, and no server listens everywhere.
     assert "trust" not in etc("db1/database/pg_hba.conf")
     assert "auth_type = scram-sha-256" in etc("web1/pgbouncer/pgbouncer.ini")
@@ -200,7 +204,7 @@ WEB_AND_WORKER = {"10.0.0.41", "10.0.0.42", "10.0.0.51"}
         ("db2", "2380", DATABASES),
         ("cache1", "11211", WEB_AND_WORKER),
         ("cache1", "6379", WEB_AND_WORKER),
-        ("queue1", "5672", WEB_AND_WORKER),
+        ("queue1", "5671", WEB_AND_WORKER),
         ("queue1", "25672", {"10.0.0.31"}),
     ],
 )
@@ -507,16 +511,67 @@ def test_database_hosts_reach_one_another_by_certificates_of_their_own(fleet):
     shown = {}
     for host in ("db1", "db2", "db3"):
         etc = fleet / host / "etc/backup"
-        command = ["openssl", "verify", "-CAfile", etc / "ca.pem"]
-        subprocess.run([*command, etc / "certificate.pem"], check=True)
-        command = ["openssl", "x509", "-noout", "-ext", "subjectAltName", "-in"]
-        text = subprocess.check_output([*command, etc / "certificate.pem"], text=True)
-        shown[host] = text.split()[-1]
+        shown[host] = verified_names(etc / "ca.pem", etc / "certificate.pem")
     # pgBackRest looks for the address among the names.
-    assert shown == {f"db{n}": f"DNS:10.0.0.1{n}" for n in (1, 2, 3)}
+    assert shown == {
+        f"db{n}": f"DNS:10.0.0.1{n}, IP Address:10.0.0.1{n}" for n in (1, 2, 3)
+    }
     assert not (fleet / "worker1/etc/backup/certificate.pem").exists()
     # Who has the authority's key makes others.
     assert [*fleet.rglob("ca.key")] == [fleet / "secrets/backup_certificates/ca.key"]
+
+
+def verified_names(authority: Path, certificate: Path) -> str:
+    command = ["openssl", "verify", "-CAfile", authority, certificate]
+    subprocess.run(command, check=True)
+    command = ["openssl", "x509", "-noout", "-ext", "subjectAltName", "-in"]
+    text = subprocess.check_output([*command, certificate], text=True)
+    return text.splitlines()[-1].strip()
+
+
+def test_servers_show_certificates_for_their_own_addresses(fleet):
+    """Only those of databases have the address of HAProxy on a client's host."""
+    etc = {host: fleet / host / "etc" for host in ("db2", "cache1", "queue1", "web1")}
+    authority = etc["web1"] / "certificates/ca.pem"
+    local = ", DNS:127.0.0.1, IP Address:127.0.0.1"
+    for path, address, further in (
+        (etc["db2"] / "database", "10.0.0.12", local),
+        (etc["cache1"] / "redis", "10.0.0.21", ""),
+        (etc["cache1"] / "memcached", "10.0.0.21", ""),
+        (etc["queue1"] / "rabbitmq", "10.0.0.31", ""),
+    ):
+        names = verified_names(authority, path / "certificate.pem")
+        assert names == f"DNS:{address}, IP Address:{address}{further}"
+        # pgBackRest admits clients by another name.
+        command = ["openssl", "x509", "-noout", "-subject", "-in"]
+        subject = subprocess.check_output([*command, path / "certificate.pem"])
+        assert b"groundswell-server" in subject
+    # A key is where its server is.
+    keys = {str(path.relative_to(fleet)) for path in fleet.glob("*/etc/**/*.key")}
+    assert not any(key.startswith(("web", "worker", "load")) for key in keys)
+
+
+def test_no_server_of_another_host_is_called_without_verification(fleet):
+    replication = yaml.safe_load((fleet / "db1/etc/database/patroni.yml").read_text())
+    for user in ("replication", "rewind"):
+        login = replication["postgresql"]["authentication"][user]
+        assert login["sslmode"] == "verify-full"
+        assert Path(login["sslrootcert"]).is_file()
+    for host in ("web1", "web2", "worker1"):
+        pool = (fleet / host / "etc/pgbouncer/pgbouncer.ini").read_text()
+        assert "server_tls_sslmode = verify-full" in pool
+        for path in (fleet / host / "etc/app").glob("*.env"):
+            text = path.read_text()
+            [authority] = re.findall("(?m)^GROUNDSWELL_CA='(.+)'$", text)
+            assert Path(authority).is_file()
+            assert not re.search(r"\b(redis|amqp)://", text), path
+    conf = (fleet / "cache1/etc/redis/redis.conf").read_text()
+    assert re.search(r"(?m)^port 0$", conf)
+    assert "-Z " in (fleet / "cache1/etc/memcached/supervisor.ini").read_text()
+    assert (
+        "listeners.tcp = none"
+        in (fleet / "queue1/etc/rabbitmq/rabbitmq.conf").read_text()
+    )
 
 
 def test_a_host_with_the_repository_is_called_and_admitted(tmp_path):
