@@ -65,9 +65,9 @@ class OpenCodeForm(forms.Form):
         max_value=MAX_PER_HOUR,
         label=gettext_lazy("Starts per hour"),
         help_text=gettext_lazy(
-            "At most, as a protection against programs. Leave it empty for twice the"
-            " number of students that the school has supplied: 2,000 at least, and"
-            " 6,000 without a number."
+            "So many people can begin in one hour, as a protection against programs."
+            " Leave it empty for a number that fits the school: twice the students that"
+            " it has supplied and 2,000 at least, or 6,000 if it has supplied none."
         ),
         error_messages={
             "invalid": PER_HOUR,
