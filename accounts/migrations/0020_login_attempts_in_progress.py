@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('accounts', '0001_squashed_0019_minimum_group_of_places'),
+        ('accounts', '0019_minimum_group_of_places'),
     ]
 
     operations = [
