@@ -22,7 +22,9 @@ from reports.exports.panel_people import (
 from reports.exports.selection import Selection
 from reports.exports.snapshot import snapshot
 from survey.administrations.removal import remove_administration
-from survey.models import Administration, Identity
+from survey.models import Administration, Identity, OpenCode
+from survey.open_codes.limits import students_of_school
+from survey.open_codes.lookup import COLUMNS
 from survey.tests.database.test_partitions import (
     ADD,
     ROW,
@@ -72,6 +74,17 @@ def test_no_role_reads_both_names_and_answers(
     assert reads(role, STAFF) is staff
     # A partition is a table of its own, which the parent's rights don't cover.
     assert not reads(role, f"SELECT value FROM survey_response_{administration.pk}")
+
+
+def test_respondents_servers_read_a_schools_number_and_not_who_supplied_it(
+    administration: Administration,
+) -> None:
+    """The number limits the starts with the school's open code."""
+    codes = OpenCode.objects.annotate(students=students_of_school())
+    statement, values = codes.values_list(*COLUMNS).query.sql_with_params()
+    with session("taking") as cursor:
+        cursor.execute(statement, values)
+    assert not reads("taking", "SELECT by FROM survey_schoolcount")
 
 
 def test_a_partition_made_later_is_closed_too(publish) -> None:
