@@ -13,7 +13,9 @@ from survey.models import (
     OpenCodeSeat,
     OpenDecline,
     Role,
+    SchoolCount,
 )
+from survey.models.school_count import LARGEST_COUNT
 from survey.open_codes.codes import code_of, create_open_code
 from survey.simulation.load_survey import delete_answers, find_or_open
 
@@ -39,6 +41,13 @@ def replace_open_codes(
             district=district,
             code=f"rehearsal-{number:05}",
             defaults={"name": f"Rehearsal {number:05}"},
+        )
+        # A load generator is one address, which begins as often as there are students.
+        SchoolCount.objects.get_or_create(
+            administration=administration,
+            school=school,
+            replaced_at=None,
+            defaults={"count": LARGEST_COUNT, "by": "open_code_rehearsal"},
         )
         code = create_open_code(
             administration=administration,

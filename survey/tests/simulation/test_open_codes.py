@@ -13,6 +13,7 @@ from survey.models import (
     Respondent,
     Response,
 )
+from survey.open_codes.lookup import find_open_code
 from survey.tests.open_codes.cast import form_of
 
 pytestmark = pytest.mark.django_db
@@ -39,6 +40,8 @@ def test_people_begin_with_the_codes_of_a_rehearsal(rehearse, browser):
     limits = OpenCode.objects.order_by("pk").values_list("limit", flat=True)
     assert list(limits) == [None, None, 3]
     assert OpenCode.objects.values("school").distinct().count() == 3
+    # All of them begin from one address.
+    assert {find_open_code(typed)[0].most_per_address for typed in codes} == {100_000}
     for begun, typed in enumerate(codes, start=1):
         browser.post("/open/begin/", form_of(browser, typed))
         assert Respondent.objects.count() == begun
