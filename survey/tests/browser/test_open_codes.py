@@ -78,3 +78,13 @@ def test_the_pages_of_an_open_code_fit_a_phone(device, server, code):
     assert violations(page) == [] and not scrolls_sideways(page)
     assert OpenDecline.objects.count() == 1
     assert not Respondent.objects.exists()
+
+
+def test_impatient_clicks_without_javascript_begin_one_survey(device, server, code):
+    page = device(java_script_enabled=False).new_page()
+    page.goto(f"{server.url}/open/")
+    page.fill("#code", code_of(code))
+    page.get_by_role("button", name="Continue").click(click_count=3)
+    page.get_by_role("button", name="Begin").click(click_count=3)
+    expect(page.get_by_role("heading", level=1)).to_have_text("Your survey has begun")
+    assert Respondent.objects.count() == 1
