@@ -1,4 +1,4 @@
-"""`lookup('certificate', folder)`: this host's certificate and its key.
+"""`lookup('certificate', folder, host)`: a host's certificate and its key.
 
 Returns both texts by file name, with `to` before it, for `write_files`.
 """
@@ -19,11 +19,10 @@ class LookupModule(LookupBase):
         to: str = "",
         **kwargs: Any,
     ) -> list[dict[str, str]]:
-        host = (variables or {})["ansible_host"]
-        files = {"certificate.pem": f"{host}.pem", "certificate.key": f"{host}.key"}
+        folder, host = terms
         return [
             {
-                f"{to}{name}": Path(terms[0], file).read_text()
-                for name, file in files.items()
+                f"{to}certificate.{kind}": Path(folder, f"{host}.{kind}").read_text()
+                for kind in ("pem", "key")
             }
         ]
