@@ -420,3 +420,19 @@ def test_hours_of_few_people_wait_for_later_ones(staff, parents):
     assert seen[staff.chen] != seen[staff.dana]
     assert sum(seen[staff.chen]) in (0, 12)
     assert min([hour for hour in seen[staff.chen] if hour], default=10) >= 10
+
+
+def test_a_schools_page_marks_that_unusually_many_began_at_once(staff, parents):
+    supply(parents, staff.lincoln, 240)
+    at = timezone.now().replace(minute=5) - timedelta(hours=3)
+    begin(parents, staff.lincoln, 59, answered=59, finished=50, at=at)
+    begin(parents, staff.washington, 300, answered=300, finished=300, at=at)
+    roll_up()
+    where = f"/console/rates/schools/{staff.lincoln.pk}/"
+    dana = log_in(Client(), staff.dana)
+    assert "began within ten minutes" not in dana.get(where).content.decode()
+    # A quarter of the students.
+    begin(parents, staff.lincoln, 1, at=at)
+    assert "60 people began within ten minutes" in dana.get(where).content.decode()
+    coordinator = log_in(Client(), staff.chen).get(where)
+    assert "began within ten minutes" not in coordinator.content.decode()

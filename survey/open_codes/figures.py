@@ -25,6 +25,8 @@ from django.db.models.functions import Coalesce, Lag
 
 from accounts.permissions import Capability, Permissions
 from survey.models import (
+    Administration,
+    Denominator,
     DeviceLogin,
     OpenCode,
     OpenCodeSeat,
@@ -196,6 +198,19 @@ def count_bursts(codes: Sequence[int]) -> dict[int, int]:
     for code, _ in devices:
         counts[code] += 1
     return counts
+
+
+def watched_codes(
+    permissions: Permissions, administration: Administration
+) -> QuerySet[OpenCode]:
+    """Return the codes of which a user sees signs of abuse."""
+    codes = administration.open_codes.all()
+    if administration.denominator != Denominator.COUNT:
+        # Without a statement.
+        return codes.none()
+    if not permissions.has(Capability.SEE_AUDIT):
+        return codes.none()
+    return codes.filter(school__in=permissions.schools(Capability.SEE_AUDIT))
 
 
 def crowded_periods(codes: QuerySet[OpenCode]) -> dict[int, CrowdedPeriod]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -30,6 +32,7 @@ from reports.freshness import groups_in_words
 from reports.models import Curve
 from reports.progress_pace import calendars_for
 from survey.models import Administration
+from survey.open_codes.figures import crowded_periods, watched_codes
 
 
 @needs(Capability.SEE_RATES)
@@ -156,6 +159,8 @@ def rates_school(request: StaffRequest, pk: int) -> HttpResponse:
         permissions, school, board.same_wave, calendars.of(school.district_id), curves
     )
     chosen = next(panel for panel in panels if panel.administration == board.chosen)
+    codes = watched_codes(permissions, board.chosen).filter(school=school)
+    crowded = sorted(crowded_periods(codes).values(), key=attrgetter("starts"))
     context = {
         **board.context(),
         **curve_context(
@@ -168,6 +173,7 @@ def rates_school(request: StaffRequest, pk: int) -> HttpResponse:
             curves=curves,
         ),
         "school": school,
+        "crowded": crowded[-1] if crowded else None,
         "panels": panels,
         "filter_form": board.filter_form(request),
         "has_choices": len(board.choices) > 1,

@@ -19,8 +19,8 @@ from reports.models import ResultsRollUp
 from reports.publishing.publications import outdated_publications
 from reports.results.access import has_unshared_results, results_for
 from survey.console.administrations.edit_views import own_administration_or_404
-from survey.models import Administration, Denominator
-from survey.open_codes.figures import crowded_periods
+from survey.models import Administration
+from survey.open_codes.figures import crowded_periods, watched_codes
 
 
 @needs(Capability.SEE_RESULTS)
@@ -57,22 +57,9 @@ def results_page(request: StaffRequest, pk: int) -> HttpResponse:
     district's schools, the groups and their figures. With open codes 1 or 2 more.
     """
     page = ResultsPage.of(request, pk)
-    context = {"page": page, "crowded": _count_crowded_codes(request, page)}
+    codes = watched_codes(request.permissions, page.administration)
+    context = {"page": page, "crowded": len(crowded_periods(codes))}
     return render(request, "reports/results.html", context)
-
-
-def _count_crowded_codes(request: StaffRequest, page: ResultsPage) -> int:
-    """Count the open codes with which unusually many people began at once.
-
-    2 statements, only for users who see signs of abuse, where there are open codes.
-    """
-    administration, permissions = page.administration, request.permissions
-    if administration.denominator != Denominator.COUNT:
-        return 0
-    if not permissions.has(Capability.SEE_AUDIT):
-        return 0
-    schools = permissions.schools(Capability.SEE_AUDIT)
-    return len(crowded_periods(administration.open_codes.filter(school__in=schools)))
 
 
 @needs(Capability.SEE_RESULTS)

@@ -51,6 +51,7 @@ from survey.open_codes.figures import (
     SMALLEST_GROUP,
     crowded_periods,
     figures_of,
+    watched_codes,
 )
 from survey.open_codes.lookup import read_hourly_limit
 
@@ -88,7 +89,7 @@ def open_codes_list(request: StaffRequest, pk: int) -> HttpResponse:
     state = request.GET.get("state", "")
     codes = codes_for(request, administration).filter(STATES.get(state, Q()))
     if state == UNUSUAL:
-        watched = codes.filter(school__in=request.permissions.schools(C.SEE_AUDIT))
+        watched = watched_codes(request.permissions, administration)
         codes = codes.filter(pk__in=crowded_periods(watched))
     listing: Listing[OpenCode] = Listing(
         request,
