@@ -8,6 +8,8 @@ from typing import Protocol
 
 # As the validation of pages accepts it; a calculation may have more digits.
 NUMBER = re.compile(r"-?[0-9]{1,300}(\.[0-9]{1,300})?")
+# A calculated or hidden text such as 0007 is not the number 7, in any file format.
+PLAIN_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,299})(\.[0-9]{1,300})?")
 # A code such as 01 is not the number 1.
 NUMERIC_CODE = re.compile(r"-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,10})?")
 

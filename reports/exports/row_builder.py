@@ -17,6 +17,7 @@ from datetime import datetime, tzinfo
 from reports.exports.answer_mask import AnswerMask
 from reports.exports.cells import (
     NUMERIC_CODE,
+    PLAIN_NUMBER,
     Cell,
     Date,
     Piece,
@@ -362,6 +363,8 @@ def value_cell(kind: str, value: str) -> Cell:
     """Return the cell of a value or option code."""
     if kind in CHOICES:
         return number_or_text(value, NUMERIC_CODE)
-    if kind in NUMBERS or kind in ("calculate", "hidden"):
+    if kind in NUMBERS:
         return number_or_text(value)
+    if kind in ("calculate", "hidden"):
+        return number_or_text(value, PLAIN_NUMBER)
     return Date(value) if kind in DATES else value

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from accounts.csv_injection import escape_formula
 from reports.exports import anonymise, answer_mask, snapshot
 from reports.exports.cells import Date
+from reports.exports.row_builder import value_cell
 from reports.exports.xlsx_file import xlsx_cell
 from reports.models import Export
 from reports.tests.exports import reference
@@ -233,6 +234,18 @@ def test_dates_are_counted_as_excel_does(text, expected):
     found = xlsx_cell(Date(text))
     assert found == expected
     assert isinstance(found, str) == isinstance(expected, str)
+
+
+def test_a_text_of_digits_is_the_same_in_all_formats():
+    """A calculated student number 0007 was 7 in Excel, and 0007 in CSV."""
+    for value in ("0007", "-07", "007.5"):
+        cell = value_cell("calculate", value)
+        assert xlsx_cell(cell) == escape_formula(value)
+    assert xlsx_cell(value_cell("hidden", "0007")) == "0007"
+    assert xlsx_cell(value_cell("calculate", "7")) == 7
+    assert xlsx_cell(value_cell("calculate", "-0.5")) == -0.5
+    # A number, however it was typed.
+    assert xlsx_cell(value_cell("integer", "0007")) == 7
 
 
 def test_missing_answers_can_be_blank_in_columns_of_some_types(
