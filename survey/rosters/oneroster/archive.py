@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 
 from survey.rosters.oneroster.schema import COLLECTIONS, NOT_NEEDED, OneRosterInvalid
 from survey.rosters.text_reader import LONGEST_LINE
+from survey.spreadsheets.file_kinds import UNPACK
 from survey.spreadsheets.workbook_guard import (
     HIGHEST_RATIO,
     MIB,
@@ -59,6 +60,8 @@ class OneRosterArchive:
                     "The ZIP contains none of the files of OneRoster (orgs.csv,"
                     " users.csv, …)."
                 )
+                + " "
+                + _(UNPACK)
             )
         self.notes += [
             _("%(shown)s was ignored: it is no file of OneRoster")

@@ -14,9 +14,17 @@ from typing import IO
 from django.utils.translation import gettext as _
 
 from survey.rosters.columns import clean_header, squeeze
-from survey.rosters.file_reader import MOST_COLUMNS
 from survey.rosters.oneroster.schema import ALIASES, Collection, OneRosterInvalid
-from survey.rosters.text_reader import DELIMITERS, MOST_ROWS
+from survey.rosters.roster_sheets import MOST_COLUMNS
+from survey.rosters.text_reader import (
+    DELIMITERS,
+    DOUBLE_QUOTES,
+    MOST_ROWS,
+    check_windows_1252,
+    hides_rows,
+    reason_of_csv_error,
+)
+from survey.rosters.unreadable import RosterUnreadable
 
 Opener = Callable[[], AbstractContextManager[IO[bytes]]]
 
@@ -199,24 +207,43 @@ class CsvFile:
             text = io.TextIOWrapper(file, self._encoding, newline="")
             reader = csv.reader(text, delimiter=self._delimiter, strict=True)
 
+            before = 0
+
             def line() -> int:
                 return reader.line_num
 
+            def is_long() -> bool:
+                return reader.line_num > before + 1
+
             try:
                 next(reader, None)
+                before = reader.line_num
                 for cells in reader:
+                    if is_long() and hides_rows(cells, self._delimiter):
+                        raise csv.Error
+                    before = reader.line_num
                     yield line, cells
             except csv.Error as error:
                 raise OneRosterInvalid(
-                    _(
-                        "%(name)s, line %(line_num)s: cannot be read (%(error)s)."
-                        " Is a quotation mark never closed?"
-                    )
-                    % {"name": name, "line_num": reader.line_num, "error": error}
+                    _("%(name)s, line %(line)s: %(reason)s %(advice)s")
+                    % {
+                        "name": name,
+                        "line": before + 1,
+                        "reason": _(reason_of_csv_error(error, is_long=is_long())),
+                        "advice": _(DOUBLE_QUOTES),
+                    }
                 ) from error
 
     def decode_as_windows_1252(self) -> None:
-        """Read again as what Excel writes without 'CSV UTF-8'."""
+        """Read again as what Excel writes without 'CSV UTF-8'.
+
+        Raises OneRosterInvalid if only a part of the file is.
+        """
+        try:
+            with self._opener() as file:
+                check_windows_1252(file)
+        except RosterUnreadable as error:
+            raise OneRosterInvalid(f"{self.collection.file_name}: {error}") from error
         self._encoding = "cp1252"
         self.notes.append(_("the file is Windows-1252 instead of UTF-8"))
 

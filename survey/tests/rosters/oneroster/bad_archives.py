@@ -220,7 +220,23 @@ CORPUS = {
     ),
     "quotation mark that is never closed": BadArchive(
         _users(("Luis,Ortiz", 'Luis,"Ortiz')),
-        refusal="users.csv, line 4: cannot be read",
+        refusal="users.csv, line 4: a quotation mark is never closed",
+    ),
+    "two quotation marks with people between them": BadArchive(
+        _users(("maya,{SIS:900},", 'maya,{SIS:900},"'), ("ana,,Ana", 'ana,,"Ana')),
+        refusal="users.csv, line 2: a quotation mark is never closed, so that rows",
+    ),
+    "two quotation marks that look like a long cell": BadArchive(
+        _users(("maya,{SIS:900},", 'maya,{SIS:900},"'), (",Ana,", ',Ana",')),
+        refusal="users.csv, line 2: a quotation mark is never closed, so that rows",
+    ),
+    "wrong byte in a file of UTF-8": BadArchive(
+        _with(
+            users=USERS.replace("Maya", "Zoë")
+            .encode()
+            .replace(b"Luis", "José".encode("latin-1"))
+        ),
+        refusal="users.csv: Line 4 has letters that are not UTF-8",
     ),
     # How files are written.
     "UTF-16": BadArchive(
