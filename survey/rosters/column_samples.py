@@ -27,7 +27,8 @@ class SampleTable:
 
     def cells(self, text: str) -> list[str]:
         """Return the cells of a column that are not blank."""
-        if text not in self.header:
+        # Also columns without a header have cells.
+        if not text or text not in self.header:
             return []
         index = self.header.index(text)
         return [

@@ -17,6 +17,7 @@ from typing import BinaryIO
 from xml.parsers import expat
 
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 MIB = 2**20
 CHUNK = 2**17
@@ -35,6 +36,12 @@ HIGHEST_RATIO = 200
 # Excel's own limit. openpyxl searches a format for brackets in quadratic time,
 # and for each style again: 100,000 brackets in one format took six seconds.
 LONGEST_FORMAT = 255
+
+
+OPEN_DOCUMENT = gettext_noop(
+    "This is an OpenDocument spreadsheet. Open it in a spreadsheet program and save"
+    " it as .xlsx."
+)
 
 
 class UnsafeWorkbook(ValueError):
@@ -117,11 +124,14 @@ class WorkbookArchive:
 
     def _check_format(self) -> None:
         if "mimetype" in self.parts:
-            raise UnsafeWorkbook(_("This is an OpenDocument file. Save it as .xlsx."))
-        if "xl/workbook.bin" in self.parts:
-            raise UnsafeWorkbook(_("This is a binary .xlsb file. Save it as .xlsx."))
+            raise UnsafeWorkbook(_(OPEN_DOCUMENT))
         if not {"[Content_Types].xml", "xl/workbook.xml"} <= self.parts.keys():
-            raise UnsafeWorkbook(_("This is a ZIP archive, but not an Excel workbook."))
+            raise UnsafeWorkbook(
+                _(
+                    "This is a ZIP archive, but not an Excel workbook. Unpack it, and"
+                    " upload the file that it contains."
+                )
+            )
         for name, part in self.parts.items():
             if ".." in name or name[:1] in ("/", "\\"):
                 raise UnsafeWorkbook(
@@ -284,6 +294,9 @@ def check_number_format(code: str) -> None:
         )
 
 
+UPLOAD_WORKBOOK = gettext_noop("Upload the workbook of the survey (.xlsx or .xls).")
+
+
 def unpack_survey(content: bytes) -> bytes:
     """Return the same workbook uncompressed, every part counted and checked.
 
@@ -295,15 +308,13 @@ def unpack_survey(content: bytes) -> bytes:
         if TEXT.fullmatch(content[:512]):
             raise UnsafeWorkbook(
                 _(
-                    "This is not an Excel workbook (perhaps a CSV or text file)."
-                    " Save it as .xlsx in a spreadsheet program."
+                    "This is not an Excel workbook, but perhaps a CSV or text file. If"
+                    " it has the questions in columns, open it in a spreadsheet"
+                    " program and save it as .xlsx."
                 )
             )
         raise UnsafeWorkbook(
-            _(
-                "This is not an Excel workbook, but perhaps a PDF or a picture. Upload"
-                " the workbook of the survey (.xlsx or .xls)."
-            )
+            _("This is not an Excel workbook.") + " " + _(UPLOAD_WORKBOOK)
         )
     archive = WorkbookArchive(io.BytesIO(content), SURVEY)
     unpacked = io.BytesIO()

@@ -22,10 +22,12 @@ from openpyxl.utils import get_column_letter
 from openpyxl.worksheet._read_only import ReadOnlyWorksheet
 from openpyxl.worksheet._reader import FORMULA_TAG, WorkSheetParser
 
+from survey.spreadsheets.file_kinds import reason_not_a_table
 from survey.spreadsheets.old_excel import converted_to_xlsx, is_old_excel
 from survey.spreadsheets.workbook_guard import (
     MIB,
     SURVEY,
+    UPLOAD_WORKBOOK,
     UnsafeWorkbook,
     unpack_survey,
 )
@@ -74,6 +76,8 @@ def read_workbook(content: bytes, findings: Findings) -> dict[str, SurveySheet]:
             raise UnsafeWorkbook(
                 _("The file is larger than %(file)s MB.") % {"file": SURVEY.file // MIB}
             )
+        if reason := reason_not_a_table(io.BytesIO(content), UPLOAD_WORKBOOK):
+            raise FileRefused(reason)
         if is_old_excel(content):
             with converted_to_xlsx(io.BytesIO(content)) as converted:
                 content = converted.read(SURVEY.file + 1)

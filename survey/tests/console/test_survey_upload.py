@@ -19,7 +19,7 @@ from accounts.tests.logging_in import log_in
 from survey.definitions import uploads
 from survey.definitions.publishing import publish_survey
 from survey.models import Job, Survey, SurveyUpload
-from survey.spreadsheets.workbook_guard import SURVEY
+from survey.spreadsheets.workbook_guard import SURVEY, UPLOAD_WORKBOOK
 from survey.tests.console.test_surveys import CHOICES, book
 from survey.tests.spreadsheets.hostile_files import (
     EXTERNAL,
@@ -166,8 +166,18 @@ def zipped_roster() -> bytes:
     [
         ("climate.csv", b"type,name,label\ntext,a,A", "This is not an Excel workbook"),
         ("roster.xlsx", b"district,school\nr,l", "This is not an Excel workbook"),
-        ("scan.pdf", b"%PDF-1.7\n1 0 obj\n", "perhaps a PDF or a picture. Upload"),
-        ("photo.jpg", b"\xff\xd8\xff\xe0\0\x10JFIF", "perhaps a PDF or a picture"),
+        ("scan.pdf", b"%PDF-1.7\n1 0 obj\n", f"This is a PDF. {UPLOAD_WORKBOOK}"),
+        ("photo.jpg", b"\xff\xd8\xff\xe0\0\x10JFIF", "This is an image. Upload the w"),
+        (
+            "qualtrics.qsf",
+            b'{"SurveyEntry":{"SurveyID":"SV_1"}}',
+            "This is a JSON file. U",
+        ),
+        (
+            "link.gsheet",
+            b'{"url":"https://docs.google.com/d/1"}',
+            "Download, then Micro",
+        ),
         ("roster.xlsx", zipped_roster(), "There is no sheet named survey"),
         ("cut.xlsx", book()[:500], "The workbook is damaged"),
         ("bomb.xlsx", padded(book(), 40 * 2**20), "larger than 32 MB"),
@@ -179,6 +189,8 @@ def zipped_roster() -> bytes:
         "csv renamed",
         "pdf",
         "photo",
+        "another survey tool",
+        "link to a Google Sheet",
         "roster",
         "cut",
         "bomb",

@@ -9,9 +9,10 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from survey.models import RosterUpload
-from survey.rosters import file_kinds
-from survey.rosters.file_kinds import EXPORT, reason_not_a_table
 from survey.rosters.file_reader import NotATable, open_table
+from survey.rosters.unreadable import RosterUnreadable
+from survey.spreadsheets import file_kinds
+from survey.spreadsheets.file_kinds import EXPORT, reason_not_a_table
 from survey.spreadsheets.old_excel import ENCRYPTED_PACKAGE
 from survey.spreadsheets.workbook_guard import OLE_SIGNATURE
 from survey.tests.rosters.roster_console import HEADER, MAYA, errors_of
@@ -32,6 +33,11 @@ def old_office(stream: str) -> bytes:
 
 NUMBERS = archive("Index/Document.iwa", "Index/Tables/DataList.iwa", "preview.jpg")
 WORD = archive("[Content_Types].xml", "word/document.xml")
+OPEN_DOCUMENT = archive(
+    "mimetype",
+    "content.xml",
+    mimetype=b"application/vnd.oasis.opendocument.spreadsheet",
+)
 KINDS = [
     ("roster.pdf", b"%PDF-1.7\n%\xe2\xe3\xcf\xd3", f"This is a PDF. {EXPORT}"),
     ("roster.csv", b"%PDF-1.7\n%\xe2\xe3\xcf\xd3", f"This is a PDF. {EXPORT}"),
@@ -53,7 +59,46 @@ KINDS = [
     ),
     ("roster.csv", b"\x1f\x8b\x08\0\0", "This is a compressed file. Unpack it"),
     ("roster.xls", b"\n<html><table><tr><td>ID", "This is a web page"),
-    ("roster.xls", b'<?xml version="1.0"?>\n<Workbook>', "This is an XML file"),
+    (
+        "roster.xls",
+        b'<?xml version="1.0"?>\n<Workbook>',
+        "XML format of 2003. Open it in E",
+    ),
+    ("roster.xml", b'<?xml version="1.0"?>\n<SIF>', f"This is an XML file. {EXPORT}"),
+    (
+        "roster.xls",
+        "<html><table><tr><td>ID".encode("utf-16"),
+        "If it shows the table, open it in a spreadsheet program",
+    ),
+    ("survey.qsf", b'{"SurveyEntry":{"SurveyID":"SV_1"}}', f"JSON file. {EXPORT}"),
+    (
+        "roster.gsheet",
+        b'{"url": "https://docs.google.com/open?id=1", "doc_id": "1"}',
+        "a link to a Google Sheet, and not the sheet itself. Open it in Google Sheets",
+    ),
+    ("roster.url", b"[InternetShortcut]\r\nURL=https://x.org", "This is a shortcut"),
+    ("roster.ods", OPEN_DOCUMENT, "spreadsheet program and save it as .xlsx"),
+    (
+        "roster.odt",
+        OPEN_DOCUMENT.replace(b"spreadsheet", b"text"),
+        f"Word document. {EXPORT}",
+    ),
+    (
+        "roster.xlsb",
+        archive("xl/workbook.bin"),
+        "a binary .xlsb workbook. Open it in Excel",
+    ),
+    ("roster.sav", b"$FL2@(#) SPSS DATA FILE", f"a statistics program. {EXPORT}"),
+    (
+        "roster.msg",
+        old_office("__substg1.0_0037001F"),
+        "Save the file that is attached",
+    ),
+    (
+        "roster.ppt",
+        old_office("PowerPoint Document"),
+        "This is a PowerPoint presentation",
+    ),
     ("roster.mdb", b"\x00\x01\x00\x00Standard Jet DB\0", "This is a database"),
 ]
 
@@ -77,6 +122,13 @@ def test_the_reader_says_the_same():
         with pytest.raises(NotATable) as refused, open_table(io.BytesIO(content)):
             pass
         assert message in str(refused.value)
+
+
+def test_a_zip_of_one_table_is_to_be_unpacked():
+    for content in (archive("roster.csv"), archive("roster.xlsx")):
+        unpack = pytest.raises(RosterUnreadable, match="Unpack it, and upload the")
+        with unpack, open_table(io.BytesIO(content)):
+            pass
 
 
 def test_tables_are_not_refused():

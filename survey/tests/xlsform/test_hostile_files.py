@@ -62,7 +62,7 @@ def test_good_file_is_read():
     [
         (b"", "empty"),
         (b"type,name,label\ntext,a,A?\n", "not an Excel workbook"),
-        (b"<html></html>", "not an Excel workbook"),
+        (b"<html></html>", "This is a web page"),
         (b"PK" + b"\xff" * 5000, "damaged"),
         (b"PK\x05\x06" + b"\0" * 18, "not an Excel workbook"),
     ],
