@@ -86,14 +86,49 @@ def parse_text(cell: str, longest: int = LONGEST_TEXT) -> str:
     return text
 
 
+def parse_symbols(cell: str, longest: int = LONGEST_TEXT) -> str:
+    """Parse a text in which ７ is 7: any but a name, whose letters are left alone."""
+    if not cell.isascii():
+        cell = unicodedata.normalize("NFKC", cell)
+    return parse_text(cell, longest)
+
+
 _WHOLE_AS_DECIMAL = re.compile(r"(\d+)\.0+")
 _SHORTENED = re.compile(r"\d(?:[.,]\d+)?E\+?\d+", re.IGNORECASE)
 # ="00123" and '00123 keep Excel from dropping the zeros.
 _GUARDED = re.compile(r"=\"([^\"]*)\"|'(\w.*)")
 
 
+# Class 10-1, typed into Excel, is the first of October: 2026-10-01 in a workbook,
+# 1-Oct in CSV, or Oct-32 for 10-32. An ID such as OCT-32 is none.
+_MONTH = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
+_CHANGED_BY_EXCEL = re.compile(
+    r"(?P<date>\d{4}-\d\d-\d\d(?: \d\d:\d\d:\d\d)?"
+    rf"|\d{{1,2}}-(?:{_MONTH}|{_MONTH.casefold()}|ene|abr|ago|dic)|(?:{_MONTH})-\d\d)"
+    r"|(?P<thousands>\d{1,3}(?:,\d{3})+)|\d(?:[.,]\d+)?E\+\d+"
+)
+
+
+def refuse_changed_by_excel(text: str) -> None:
+    """Raise InvalidCell for a code or class that Excel has made another text of."""
+    if not ("-" in text or "," in text or "+" in text):
+        return
+    changed = _CHANGED_BY_EXCEL.fullmatch(text)
+    if not changed:
+        return
+    if changed["date"]:
+        reason = _(
+            "was made a date by Excel; format the column as text and type it again"
+        )
+    elif changed["thousands"]:
+        reason = _("is shown with thousands separators; format the column as text")
+    else:
+        reason = _("was shortened by Excel; format the column as text")
+    raise InvalidCell(reason)
+
+
 def _parse_code(cell: str, longest: int) -> str:
-    text = parse_text(unicodedata.normalize("NFKC", cell), longest)
+    text = parse_symbols(cell, longest)
     guarded = _GUARDED.fullmatch(text)
     if guarded:
         text = (guarded[1] or guarded[2] or "").strip()
@@ -101,6 +136,7 @@ def _parse_code(cell: str, longest: int) -> str:
     text = whole[1] if whole else text
     if not text:
         raise InvalidCell(_("is missing"))
+    refuse_changed_by_excel(text)
     return text
 
 
@@ -153,7 +189,7 @@ _OTHER_ROLES = frozenset(
 @cached_parser(256)
 def parse_role(cell: str) -> str:
     """Return one of our roles, one for which there are no administrations, or ""."""
-    text = parse_text(cell).casefold()
+    text = parse_symbols(cell).casefold()
     if not text:
         return ""
     found = _ROLE_OF.get(text)
@@ -185,7 +221,7 @@ def parse_status(cell: str) -> str:
 
     A blank cell means active. An unknown status is never taken for it.
     """
-    text = parse_text(cell).casefold()
+    text = parse_symbols(cell).casefold()
     if not text:
         return ACTIVE
     status = _STATUS_OF.get(re.sub(r"[\W_]", "", text))
@@ -196,6 +232,8 @@ def parse_status(cell: str) -> str:
 
 def value_key(cell: str) -> str:
     """Return the form in which a layout's own values are looked up."""
+    if not cell.isascii():
+        cell = unicodedata.normalize("NFKC", cell)
     return " ".join(cell.split()).casefold()
 
 
@@ -220,7 +258,7 @@ _GRADE_NOISE = re.compile(r"\b(?:grade|gr|year)\b\.?|[\s_]|(?<=pre)-")
 @cached_parser(4096)
 def parse_grade(cell: str) -> str:
     """Return a CEDS code: IT PR PK TK KG 01…13 PS UG Other."""
-    text = parse_text(cell).casefold()
+    text = parse_symbols(cell).casefold()
     if text in BLANK_WORDS:
         return ""
     grade = _GRADE_OF.get(_GRADE_NOISE.sub("", text))
@@ -230,7 +268,8 @@ def parse_grade(cell: str) -> str:
 
 
 def parse_classroom(cell: str) -> str:
-    text = parse_text(cell, LONGEST_CODE)
+    text = parse_symbols(cell, LONGEST_CODE)
+    refuse_changed_by_excel(text)
     return "" if text.casefold() in BLANK_WORDS else text
 
 
@@ -247,7 +286,7 @@ def is_plain_email(cell: str) -> bool:
 
 
 def parse_email(cell: str) -> str:
-    text = parse_text(cell, 254)
+    text = parse_symbols(cell, 254)
     if text.casefold() in BLANK_WORDS:
         return ""
     if _PLAIN_EMAIL.fullmatch(text):
@@ -293,7 +332,7 @@ def language_names(languages: Mapping[str, str]) -> dict[str, str]:
 
 def parse_language(cell: str, names: Mapping[str, str]) -> str | None:
     """Return the survey's code, blank for a blank cell, None if it is unknown."""
-    text = parse_text(cell).casefold()
+    text = parse_symbols(cell).casefold()
     if text in BLANK_WORDS:
         return ""
     return names.get(text) or names.get(re.split(r"[-_(;,/ ]", text)[0])
