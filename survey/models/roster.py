@@ -79,6 +79,8 @@ class RosterUpload(models.Model):
     complete_for = models.CharField(
         max_length=16, choices=CompleteFor, default=CompleteFor.CHANGES
     )
+    # The sheet of a workbook that is read, * for all of them; empty for the only one.
+    sheet = models.CharField(max_length=100, blank=True, default="", db_default="")
     state = models.CharField(max_length=16, choices=State, default=State.CHECKING)
     # `RosterLayout.as_dict()`; empty where the file's headers are recognised.
     layout = models.JSONField(default=dict, db_default={})

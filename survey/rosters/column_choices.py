@@ -87,6 +87,7 @@ def read_columns(
     administration: Administration,
     district: District | None,
     school: School | None,
+    sheet: str = "",
 ) -> ColumnReading:
     """Find out how a file can be read.
 
@@ -94,7 +95,9 @@ def read_columns(
     """
     known = KnownPlace.of(district, school)
     try:
-        with open_table(file, None, known, role=administration.role) as table:
+        with open_table(
+            file, None, known, role=administration.role, sheet=sheet
+        ) as table:
             layout, header = table.layout, table.columns.header
             rows = [cells for _, cells in islice(table.rows, SAMPLE_ROWS)]
         different = different_values(header, rows)

@@ -93,6 +93,7 @@ def recognise_columns(upload: RosterUpload, progress: Progress) -> bool:
             administration=upload.administration,
             district=upload.district,
             school=upload.school,
+            sheet=upload.sheet,
         )
     with transaction.atomic():
         try:
@@ -125,7 +126,13 @@ def open_roster(upload: RosterUpload) -> Iterator[RosterTable]:
     layout = RosterLayout.from_dict(upload.layout) if upload.layout else None
     with (
         open_upload(upload) as file,
-        open_table(file, layout, known, role=upload.administration.role) as table,
+        open_table(
+            file,
+            layout,
+            known,
+            role=upload.administration.role,
+            sheet=upload.sheet,
+        ) as table,
     ):
         if upload.scan is not None:
             table = replace(table, id_name=name_of_id("", upload.scan.feed.identity))

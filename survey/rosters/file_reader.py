@@ -25,7 +25,6 @@ from survey.rosters.columns import (
     columns_of,
     likely_header,
 )
-from survey.rosters.file_kinds import reason_not_a_table
 from survey.rosters.layouts import (
     KnownPlace,
     RosterLayout,
@@ -35,6 +34,15 @@ from survey.rosters.layouts import (
     suggest_layout,
 )
 from survey.rosters.presets import all_presets, preset_headers
+from survey.rosters.roster_sheets import (
+    HEADER_WITHIN,
+    MOST_COLUMNS,
+    HeaderFinder,
+    check_same_columns,
+    choose_sheets,
+    describe_sheets,
+    rows_of_sheets,
+)
 from survey.rosters.text_reader import (
     DELIMITERS,
     ENCODING_NAMES,
@@ -42,14 +50,12 @@ from survey.rosters.text_reader import (
     text_rows,
 )
 from survey.rosters.unreadable import RosterUnreadable, TooLarge
+from survey.spreadsheets.file_kinds import reason_not_a_table
 from survey.spreadsheets.old_excel import converted_to_xlsx, is_old_excel
 from survey.spreadsheets.workbook_guard import UnsafeWorkbook
 from survey.spreadsheets.xlsx_rows import SheetRow, XlsxWorkbook
 
 LARGEST_FILE = 2 * 2**30
-MOST_COLUMNS = 300
-# The header may be below a title and a few blank lines.
-HEADER_WITHIN = 20
 PEOPLE = {
     "student": gettext_noop("students"),
     "teacher": gettext_noop("teachers"),
@@ -115,8 +121,6 @@ class RosterTable:
         return self.read()
 
 
-# Returns the header among the first rows of a file, if one of them is one.
-HeaderFinder = Callable[[Iterable[tuple[int, Sequence[str]]]], RosterColumns | None]
 HEADER_FINDERS: Sequence[HeaderFinder] = (
     partial(best_header, also_known=preset_headers()),
     likely_header,
@@ -131,11 +135,13 @@ def open_table(
     *,
     role: str = "",
     preset: str = "",
+    sheet: str = "",
 ) -> Iterator[RosterTable]:
     """Find out what kind of file this is, where its header is and what it means.
 
-    Without a `layout` a preset or the headers decide. Raises ColumnsUnclear, with a
-    suggestion, if a person has to; see `open_any_table` for other errors.
+    Without a `layout` a preset or the headers decide. `sheet` is the one that a person
+    chose of a workbook. Raises ColumnsUnclear, with a suggestion, if a person has to
+    decide; see `open_any_table` for other errors.
     """
     known = known or KnownPlace()
     if layout is not None and not layout.fields:
@@ -143,7 +149,7 @@ def open_table(
     finders = HEADER_FINDERS
     if layout is not None:
         finders = [partial(find_layout_header, layout)]
-    with _open_file(file, finders, layout, known) as table:
+    with _open_file(file, finders, layout, known, sheet) as table:
         if layout is None:
             found = _suggest(table, known, role, preset)
             if found.questions:
@@ -161,24 +167,27 @@ def _open_file(
     finders: Sequence[HeaderFinder],
     layout: RosterLayout | None,
     known: KnownPlace,
+    sheet: str,
 ) -> AbstractContextManager[RosterTable]:
     # Imported here, since OneRoster's readers import this module.
     from survey.rosters.oneroster.table import is_archive, open_archive
 
     if is_archive(file):
         return open_archive(file, layout, known)
-    return _open_with_header(file, finders)
+    return _open_with_header(file, finders, sheet)
 
 
 @contextmanager
 def _open_with_header(
-    file: BinaryIO, finders: Sequence[HeaderFinder]
+    file: BinaryIO, finders: Sequence[HeaderFinder], sheet: str
 ) -> Iterator[RosterTable]:
     """Open a table with the first finder that finds a header."""
     with ExitStack() as stack:
         for number, find_header in enumerate(finders, 1):
             try:
-                table = stack.enter_context(open_any_table(file, find_header))
+                table = stack.enter_context(
+                    open_any_table(file, find_header, sheet=sheet)
+                )
                 break
             except NoHeader:
                 if number == len(finders):
@@ -199,10 +208,15 @@ def find_layout_header(
 
 
 def suggest_for_file(
-    file: BinaryIO, known: KnownPlace, *, role: str = "", preset: str = ""
+    file: BinaryIO,
+    known: KnownPlace,
+    *,
+    role: str = "",
+    preset: str = "",
+    sheet: str = "",
 ) -> Suggestion:
     """Suggest a layout for a file, with the questions that a person has to decide."""
-    with _open_file(file, HEADER_FINDERS, None, known) as table:
+    with _open_file(file, HEADER_FINDERS, None, known, sheet) as table:
         return _suggest(table, known, role, preset)
 
 
@@ -244,11 +258,13 @@ def open_any_table(
     file: BinaryIO,
     find_header: HeaderFinder,
     required: Iterable[str] = tuple(REQUIRED.values()),
+    *,
+    sheet: str | None = None,
 ) -> Iterator[RosterTable]:
     """Open a table with the columns that `find_header` finds.
 
     Rosters and lists of schools differ in the header: `required` are the columns
-    that are named where none is found.
+    that are named where none is found. `sheet`: see `choose_sheets`.
 
     The file must be seekable; it is not closed. Its name is ignored: exports
     called .csv are workbooks, and the other way round.
@@ -260,11 +276,11 @@ def open_any_table(
     file.seek(0)
     start = file.read(8)
     if start.startswith(b"PK\x03\x04"):
-        yield _open_workbook(file, find_header, required)
+        yield _open_workbook(file, find_header, required, sheet)
     elif is_old_excel(start):
         try:
             with converted_to_xlsx(file) as workbook:
-                yield _open_workbook(workbook, find_header, required)
+                yield _open_workbook(workbook, find_header, required, sheet)
         except UnsafeWorkbook as error:
             raise NotATable(str(error)) from error
     else:
@@ -288,7 +304,7 @@ def _open_text(
         found: dict[str, RosterColumns] = {}
         for delimiter in DELIMITERS:
             lines = io.StringIO(sample, newline="")
-            rows = text_rows(lines, delimiter, is_sample=True)
+            rows = text_rows(lines, delimiter)
             columns = find_header(islice(enumerate(rows, 1), HEADER_WITHIN))
             if columns:
                 found[delimiter] = columns
@@ -300,7 +316,7 @@ def _open_text(
 
         def read() -> Iterator[SheetRow]:
             text.seek(0)
-            numbered = enumerate(text_rows(text, delimiter), 1)
+            numbered = enumerate(text_rows(text, delimiter, columns.header), 1)
             return _people_rows(islice(numbered, columns.row, None), columns)
 
         yield RosterTable(
@@ -320,37 +336,35 @@ def _open_text(
 
 
 def _open_workbook(
-    file: BinaryIO, find_header: HeaderFinder, required: Iterable[str]
+    file: BinaryIO,
+    find_header: HeaderFinder,
+    required: Iterable[str],
+    sheet: str | None,
 ) -> RosterTable:
-    """Find the first visible sheet that has a header."""
+    """Open the sheet with people, or those that were chosen."""
     try:
         workbook = XlsxWorkbook(file)
-        first: list[str] = []
-        for sheet in workbook.sheets:
-            if sheet.startswith("_"):
-                continue
-            start = list(islice(workbook.rows(sheet, MOST_COLUMNS), HEADER_WITHIN))
-            first = first or next((cells for _row, cells in start), [])
-            columns = find_header(start)
-            if columns:
-                _check_columns(columns)
-                read = partial(_sheet_people, workbook, sheet, columns)
-                return RosterTable(
-                    columns, read, _("Excel, sheet %(sheet)s") % {"sheet": sheet}
-                )
+        tables = choose_sheets(workbook, find_header, sheet)
+        if not tables:
+            rows = (workbook.rows(name, MOST_COLUMNS) for name in workbook.sheets)
+            first = next((cells for start in rows for _row, cells in start), [])
+            notes = [name for name in workbook.sheets if name.startswith("_")]
+            raise _no_header(first, required, [*workbook.hidden, *notes])
     except UnsafeWorkbook as error:
         raise NotATable(str(error)) from error
-    raise _no_header(first, required)
+    for columns in tables.values():
+        _check_columns(columns)
+    check_same_columns(tables)
+    columns = next(iter(tables.values()))
+    notes: list[str] = []
 
+    def read() -> Iterator[SheetRow]:
+        try:
+            yield from _people_rows(rows_of_sheets(workbook, tables, notes), columns)
+        except UnsafeWorkbook as error:
+            raise NotATable(str(error)) from error
 
-def _sheet_people(
-    workbook: XlsxWorkbook, sheet: str, columns: RosterColumns
-) -> Iterator[SheetRow]:
-    rows = (row for row in workbook.rows(sheet, MOST_COLUMNS) if row[0] > columns.row)
-    try:
-        yield from _people_rows(rows, columns)
-    except UnsafeWorkbook as error:
-        raise NotATable(str(error)) from error
+    return RosterTable(columns, read, describe_sheets(workbook, tables), notes=notes)
 
 
 # Both ---------------------------------------------------------------------------
@@ -372,7 +386,10 @@ def _people_rows(
 def _check_columns(columns: RosterColumns) -> None:
     if len(columns.header) > MOST_COLUMNS:
         raise TooLarge(
-            _("The file has more than %(most_columns)s columns.")
+            _(
+                "The file has more than %(most_columns)s columns. Delete those that"
+                " are not needed, and upload it again."
+            )
             % {"most_columns": MOST_COLUMNS}
         )
     if columns.missing:
@@ -387,17 +404,23 @@ def _check_columns(columns: RosterColumns) -> None:
         )
 
 
-def _no_header(first: Sequence[str], required: Iterable[str]) -> NoHeader:
+def _no_header(
+    first: Sequence[str], required: Iterable[str], hidden: Sequence[str] = ()
+) -> NoHeader:
     shown = ", ".join(" ".join(cell[:200].split())[:40] for cell in first[:40])
     wanted = ", ".join(map(_, required))
-    return NoHeader(
-        _(
-            "None of the first %(header_within)s rows names the columns"
-            " (%(wanted)s, …). The file begins: %(shown)s."
-        )
-        % {
-            "header_within": HEADER_WITHIN,
-            "wanted": wanted,
-            "shown": shown[:200] or _("with nothing at all"),
-        }
-    )
+    text = _(
+        "None of the first %(header_within)s rows names the columns"
+        " (%(wanted)s, …). The file begins: %(shown)s."
+    ) % {
+        "header_within": HEADER_WITHIN,
+        "wanted": wanted,
+        "shown": shown[:200] or _("with nothing at all"),
+    }
+    if hidden:
+        text += " " + _(
+            "Hidden sheets, and those whose names begin with _, are not read"
+            " (%(sheets)s). Show or rename the sheet with the people, and save the"
+            " workbook."
+        ) % {"sheets": ", ".join(hidden)[:200]}
+    return NoHeader(text)

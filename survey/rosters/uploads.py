@@ -66,11 +66,13 @@ def receive(
     request: HttpRequest | None = None,
     district: District | None = None,
     school: School | None = None,
+    sheet: str = "",
     reading: ColumnReading | None = None,
 ) -> RosterUpload:
     """Store an uploaded file, and start its dry run unless its columns are unclear.
 
-    Without a `reading` the dry run finds out how the file is read.
+    `sheet` is the one to read of a workbook with several. Without a `reading` the dry
+    run finds out how the file is read.
 
     Raises RosterRefused of `rosters.scope`, TooManyFiles, and TooManyJobs of
     `survey.job_turns`.
@@ -101,6 +103,7 @@ def receive(
             name=(file.name or "roster")[:200],
             size=file.size or 0,
             complete_for=complete_for,
+            sheet=sheet,
             **(values_of_reading(reading) if reading else {}),
         )
         record_action("upload roster", upload, by=by, request=request, size=upload.size)

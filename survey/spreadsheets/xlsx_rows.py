@@ -8,17 +8,18 @@ and calamine.
 from __future__ import annotations
 
 import posixpath
-import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from datetime import datetime, time
 from typing import BinaryIO
 
 from django.utils.translation import gettext as _
 from openpyxl.styles.numbers import builtin_format_code, is_date_format
-from openpyxl.utils.cell import column_index_from_string
+from openpyxl.utils.cell import column_index_from_string, get_column_letter
 from openpyxl.utils.datetime import MAC_EPOCH, WINDOWS_EPOCH, from_excel
 from openpyxl.utils.escape import unescape
 
+from survey.spreadsheets.number_formats import number_format
 from survey.spreadsheets.workbook_guard import (
     ROSTER,
     UnsafeWorkbook,
@@ -36,13 +37,32 @@ LONGEST_CELL = 131_072
 MOST_ELEMENTS = 200_000
 # A text lies five deep.
 DEEPEST = 100
-ONLY_ZEROS = re.compile("0{2,32}")
+# Digits of a number that is shown in its format.
+LONGEST_SHOWN = 15
+# Of merged cells, which a note names.
+MOST_PLACES = 10
+LONGEST_PLACE = 21
 
 # The number of the row, and its cells.
 SheetRow = tuple[int, list[str]]
 Attributes = dict[str, str]
 # The name of the parent, the name and the attributes of an XML element.
 Element = tuple[str, str, Attributes]
+
+
+@dataclass
+class SheetRemarks:
+    """What a person should know of the rows of a sheet that were read."""
+
+    # The row of the headers: nothing is said about the rows above it.
+    header: int = 0
+    # Rows with cells that a filter or a person has hidden.
+    hidden_rows: int = 0
+    # Formulas whose value is not in the file, and the first of these cells.
+    formulas: int = 0
+    first_formula: str = ""
+    # The first places of merged cells, such as G2:G3.
+    merged: list[str] = field(default_factory=list)
 
 
 class XlsxWorkbook:
@@ -58,6 +78,7 @@ class XlsxWorkbook:
         self._formats = _NumberFormats()
         # The parts of the visible sheets by their names.
         self._parts: dict[str, str] = {}
+        self.hidden: list[str] = []
         with report_damage():
             self._read_sheets(self._read_relationships())
 
@@ -88,7 +109,9 @@ class XlsxWorkbook:
         for _kind, name, attributes in self._elements("xl/workbook.xml"):
             if name == "workbookPr" and attributes.get("date1904") in ("1", "true"):
                 self._formats.epoch = MAC_EPOCH
-            if name == "sheet" and attributes.get("state", "visible") == "visible":
+            if name == "sheet" and attributes.get("state", "visible") != "visible":
+                self.hidden.append(attributes["name"])
+            elif name == "sheet":
                 id_ = next(v for k, v in attributes.items() if k.endswith(":id"))
                 # The same rows again and again would be a bomb of another kind.
                 if targets[id_] in self._parts.values():
@@ -161,9 +184,16 @@ class XlsxWorkbook:
     def sheets(self) -> list[str]:
         return list(self._parts)
 
-    def rows(self, sheet: str, width: int) -> Iterator[SheetRow]:
-        """Read the rows that have cells; at most `width` cells of each."""
-        reader = _SheetReader(self._texts, self._formats, width)
+    def rows(
+        self, sheet: str, width: int, remarks: SheetRemarks | None = None
+    ) -> Iterator[SheetRow]:
+        """Read the rows that have cells, and add to the remarks.
+
+        Of the cells after the first `width` ones only the last is kept, as one more:
+        the row is too long.
+        """
+        remarks = remarks or SheetRemarks()
+        reader = _SheetReader(self._texts, self._formats, width, remarks)
         part = self._parts[sheet]
         parser = create_parser(part, reader.start, reader.end, reader.characters)
         for piece in self._archive.read(part, ROSTER.sheets):
@@ -190,11 +220,12 @@ class _NumberFormats:
 
     def __init__(self) -> None:
         self.epoch: datetime = WINDOWS_EPOCH
-        self._codes: list[str] = []
         self._are_dates: list[bool] = []
+        self._show: list[Callable[[int], str] | None] = []
 
     def read(self, styles: Iterator[Element]) -> None:
         custom: dict[int, str] = {}
+        codes: list[str] = []
         for parent, name, attributes in styles:
             if name == "numFmt":
                 check_number_format(attributes["formatCode"])
@@ -202,14 +233,16 @@ class _NumberFormats:
             elif name == "xf" and parent == "cellXfs":
                 number = int(attributes.get("numFmtId", 0))
                 code = custom.get(number) or builtin_format_code(number) or "General"
-                self._codes.append(code)
+                codes.append(code)
         # Each code is searched once, however many styles have it.
-        is_date = {code: is_date_format(code) for code in set(self._codes)}
-        self._are_dates = [is_date[code] for code in self._codes]
+        is_date = {code: is_date_format(code) for code in set(codes)}
+        show = {code: number_format(code) for code in is_date if not is_date[code]}
+        self._are_dates = [is_date[code] for code in codes]
+        self._show = [show.get(code) for code in codes]
 
     def text(self, number: str, style: int) -> str:
         """Return a number as a cell of this style shows it."""
-        known = 0 < style < len(self._codes)
+        known = 0 <= style < len(self._are_dates)
         if known and self._are_dates[style]:
             days = float(number)
             try:
@@ -226,16 +259,25 @@ class _NumberFormats:
                 return f"{value:.15g}"
             number = str(int(value))
         # The format 000000 is how Excel's users keep an ID's leading zeros.
-        if known and ONLY_ZEROS.fullmatch(self._codes[style]):
-            return number.zfill(len(self._codes[style]))
-        return number
+        show = self._show[style] if known else None
+        return show(int(number)) if show and len(number) <= LONGEST_SHOWN else number
 
 
 class _SheetReader:
     """Collect the rows of a sheet from the events of an XML parser."""
 
-    def __init__(self, texts: list[str], formats: _NumberFormats, width: int) -> None:
+    def __init__(
+        self,
+        texts: list[str],
+        formats: _NumberFormats,
+        width: int,
+        remarks: SheetRemarks,
+    ) -> None:
         self.rows: list[SheetRow] = []
+        self._remarks = remarks
+        self._is_hidden = False
+        # The row and column of the last formula.
+        self._formula: tuple[int, int] | None = None
         self._texts = texts
         self._formats = formats
         self._width = width
@@ -251,7 +293,8 @@ class _SheetReader:
         self._is_aid = False
 
     def start(self, name: str, attributes: Attributes) -> None:
-        name = _local(name)
+        if ":" in name:
+            name = _local(name)
         if name == "c":
             letters = attributes.get("r", "").rstrip("0123456789")
             if not letters:
@@ -277,8 +320,13 @@ class _SheetReader:
                 )
             self._cells = []
             self._column = -1
+            self._is_hidden = attributes.get("hidden") in ("1", "true")
+        elif name == "f":
+            self._formula = self._number, self._column
         elif name == "rPh":
             self._is_aid = True
+        elif name == "mergeCell" and len(self._remarks.merged) <= MOST_PLACES:
+            self._remarks.merged.append(attributes["ref"][:LONGEST_PLACE])
 
     def characters(self, text: str) -> None:
         if self._is_value:
@@ -291,20 +339,37 @@ class _SheetReader:
             self._pieces.append(text)
 
     def end(self, name: str) -> None:
-        name = _local(name)
+        if ":" in name:
+            name = _local(name)
         if name == "c":
-            if self._pieces and self._column < self._width:
-                missing = self._column - len(self._cells)
+            if self._pieces:
+                column = self._column
+                if column > self._width:
+                    column = self._width
+                missing = column - len(self._cells)
                 if missing >= 0:
                     self._cells.extend([""] * (missing + 1))
-                self._cells[self._column] = self._text("".join(self._pieces))
+                self._cells[column] = self._text("".join(self._pieces))
+            # The value of ="" is an empty text.
+            elif self._formula == (self._number, self._column) and self._kind != "str":
+                self._remark_formula()
         elif name == "v" or name == "t":
             self._is_value = False
         elif name == "row":
             if self._cells:
                 self.rows.append((self._number, self._cells))
+                if self._is_hidden and self._number > self._remarks.header:
+                    self._remarks.hidden_rows += 1
         elif name == "rPh":
             self._is_aid = False
+
+    def _remark_formula(self) -> None:
+        if self._number <= self._remarks.header:
+            return
+        if not self._remarks.formulas:
+            column = get_column_letter(self._column + 1)
+            self._remarks.first_formula = f"{column}{self._number}"
+        self._remarks.formulas += 1
 
     def _text(self, value: str) -> str:
         if self._kind == "s":

@@ -11,14 +11,15 @@ from django.core.files.uploadedfile import UploadedFile
 from django.http import QueryDict
 from django.utils.datastructures import MultiValueDict
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, gettext_noop
 
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions
 from survey.models import Administration, RosterUpload
 from survey.rosters.column_choices import ColumnReading, read_columns
-from survey.rosters.file_kinds import reason_not_a_table
 from survey.rosters.file_reader import RosterUnreadable
+from survey.rosters.roster_sheets import ALL_SHEETS, SheetsUnclear
+from survey.spreadsheets.file_kinds import reason_not_a_table
 from survey.spreadsheets.old_excel import is_old_excel
 from survey.spreadsheets.workbook_guard import MIB, ROSTER, unpacked_size
 
@@ -34,6 +35,8 @@ TOO_LARGE = gettext_lazy(
     "The file is larger than 300 MB. Save it as CSV, which is smaller than a"
     " workbook, or split it by school or district."
 )
+# A browser forgets the file when it shows the form again.
+CHOOSE_FILE_AGAIN = gettext_noop("Then choose the file again.")
 # Smaller files are opened here, so that the form shows what is wrong; larger
 # ones and .xls files are opened by the dry run, a moment later.
 OPENED_AT_ONCE = 4 * MIB
@@ -110,6 +113,15 @@ class RosterForm(forms.Form):
         ),
         max_length=LONGEST_NAME,
     )
+    sheet = forms.CharField(
+        label=gettext_lazy("Sheet"),
+        help_text=gettext_lazy(
+            "The sheet of the workbook that has the people. * means all sheets that"
+            " have them in the same columns."
+        ),
+        max_length=100,
+        required=False,
+    )
     complete_for = forms.ChoiceField(
         label=gettext_lazy("Who should be withdrawn if missing?"),
         help_text=gettext_lazy(
@@ -126,8 +138,12 @@ class RosterForm(forms.Form):
         *,
         permissions: Permissions,
         administration: Administration,
+        asks_sheet: bool = False,
     ) -> None:
+        """`asks_sheet`: show the field for workbooks with several sheets."""
         super().__init__(data, files)
+        if not asks_sheet and not (data and data.get("sheet")):
+            self.fields["sheet"].widget = forms.HiddenInput()
         self.administration = administration
         self.places = upload_places(permissions)
         if "state" in self.places:
@@ -169,8 +185,9 @@ class RosterForm(forms.Form):
             raise forms.ValidationError(
                 _(
                     "Only CSV and Excel files (.csv, .xlsx, .xls) and OneRoster"
-                    " exports (.zip) can be uploaded. Open this file in a"
-                    " spreadsheet program and save it as one of these."
+                    " exports (.zip) can be uploaded. If a spreadsheet program opens"
+                    " this file, save it there as .xlsx; if not, export the roster"
+                    " from your system as CSV or Excel."
                 )
             )
         return file
@@ -213,7 +230,18 @@ class RosterForm(forms.Form):
                 administration=self.administration,
                 district=district,
                 school=school,
+                sheet=self.cleaned_data.get("sheet", ""),
             )
+        except SheetsUnclear as error:
+            self.fields["sheet"].widget = forms.Select(
+                choices=[
+                    ("", _("Choose a sheet")),
+                    *((sheet, sheet) for sheet in error.sheets),
+                    (ALL_SHEETS, _("All of them")),
+                ]
+            )
+            self.add_error("sheet", f"{error} {_(CHOOSE_FILE_AGAIN)}")
+            return None
         except RosterUnreadable as error:
             self.add_error("file", str(error))
             return None

@@ -168,6 +168,7 @@ def roster_upload(request: StaffRequest, pk: int) -> HttpResponse:
         request.FILES or None,
         permissions=request.permissions,
         administration=administration,
+        asks_sheet="sheet" in request.GET,
     )
     if request.method == "POST" and form.is_valid():
         try:
@@ -177,6 +178,7 @@ def roster_upload(request: StaffRequest, pk: int) -> HttpResponse:
                 complete_for=form.cleaned_data["complete_for"],
                 district=form.cleaned_data["district"],
                 school=form.cleaned_data["school"],
+                sheet=form.cleaned_data["sheet"],
                 reading=form.cleaned_data["reading"],
                 by=request.user,
                 request=request,

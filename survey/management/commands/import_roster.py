@@ -35,6 +35,7 @@ from survey.rosters.layouts import (
 from survey.rosters.presets import all_presets
 from survey.rosters.private_files import private_file
 from survey.rosters.report import RosterReport
+from survey.rosters.roster_sheets import SheetsUnclear
 from survey.rosters.scope import RosterRefused
 
 # Rejections and new schools that are printed.
@@ -50,6 +51,7 @@ class Options(TypedDict):
     preset: str
     district: str
     school: str
+    sheet: str
     column: list[str]
     dates: str
     partial: bool
@@ -75,6 +77,12 @@ class Command(BaseCommand):
         )
         parser.add_argument(
             "--school", default="", help="code of the school, if the file has none"
+        )
+        parser.add_argument(
+            "--sheet",
+            default="",
+            help="the sheet of a workbook to read, * for all that have people; needed"
+            " if several have",
         )
         parser.add_argument(
             "--column",
@@ -153,6 +161,8 @@ class Command(BaseCommand):
                 f"{error} Answer with --column FIELD=HEADER or --dates, or choose a"
                 " --preset."
             ) from error
+        except SheetsUnclear as error:
+            raise CommandError(f"{error} Answer with --sheet NAME.") from error
         except (
             AdministrationNotFound,
             RosterRefused,
@@ -174,11 +184,12 @@ class Command(BaseCommand):
     ) -> AbstractContextManager[RosterTable]:
         known = known_place(options["district"], options["school"])
         role, preset = administration.role, options["preset"]
+        sheet = options["sheet"]
         layout = None
         if options["column"] or options["dates"]:
-            found = suggest_for_file(file, known, role=role, preset=preset)
+            found = suggest_for_file(file, known, role=role, preset=preset, sheet=sheet)
             layout = with_answers(found, options["column"], options["dates"], known)
-        return open_table(file, layout, known, role=role, preset=preset)
+        return open_table(file, layout, known, role=role, preset=preset, sheet=sheet)
 
     def _print_report(self, report: RosterReport, rejects: Path | None) -> None:
         columns = report.columns
