@@ -322,8 +322,9 @@ def _open_text(
         yield RosterTable(
             columns,
             read,
-            _("%(encoding)s, separated by %(delimiter)s")
+            _("%(encoding)s, separated by %(delimiter)s (headers in row %(row)s)")
             % {
+                "row": columns.row,
                 "encoding": ENCODING_NAMES[encoding],
                 "delimiter": _(DELIMITERS[delimiter]),
             },

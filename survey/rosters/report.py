@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 
 from accounts.csv_injection import escape_formula
 from survey.rosters.columns import REASON_HEADER, RosterColumns
+from survey.rosters.file_summary import summarise_file
 from survey.rosters.row_parser import CellRejection
 from survey.spreadsheets.xlsx_rows import SheetRow
 
@@ -191,6 +192,7 @@ class RosterReport:
         columns = self.columns
         return {
             "file": self.description,
+            "summary": summarise_file(self),
             "imported": self.imported,
             "rows": self.rows,
             "added": self.added,

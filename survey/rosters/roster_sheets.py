@@ -129,11 +129,15 @@ def check_same_columns(tables: Mapping[str, RosterColumns]) -> None:
             )
 
 
-def describe_sheets(workbook: XlsxWorkbook, read: Mapping[str, object]) -> str:
-    """Say which sheets are read, and which are not."""
+def describe_sheets(workbook: XlsxWorkbook, read: Mapping[str, RosterColumns]) -> str:
+    """Say which sheets are read, from which row, and which are not."""
+    sheets = (
+        _("%(sheet)s (headers in row %(row)s)") % {"sheet": sheet, "row": columns.row}
+        for sheet, columns in read.items()
+    )
     texts = [
         ngettext("Excel, sheet %(sheets)s", "Excel, sheets %(sheets)s", len(read))
-        % {"sheets": ", ".join(read)}
+        % {"sheets": ", ".join(sheets)}
     ]
     if others := [sheet for sheet in workbook.sheets if sheet not in read]:
         texts.append(_("not read: %(sheets)s") % {"sheets": _quoted(others)})

@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from django.utils.translation import pgettext_lazy
+from survey.rosters.file_summary import ROLE_WORDS
 
 # A file of a state names thousands of schools.
 MOST_SCHOOLS_LISTED = 50
-ROLE_WORDS = {
-    "student": pgettext_lazy("role", "student"),
-    "teacher": pgettext_lazy("role", "teacher"),
-    "parent": pgettext_lazy("role", "parent"),
-}
 
 
 def report_groups(report: Mapping[str, Any]) -> dict[str, object]:
@@ -32,5 +27,7 @@ def report_groups(report: Mapping[str, Any]) -> dict[str, object]:
             (ROLE_WORDS.get(role, role), rows)
             for role, rows in sorted(other_roles.items())
         ],
-        "dropped": report.get("dropped") or [],
+        "summary": report.get("summary") or [],
+        # Of a report without a summary, which was made by an earlier version.
+        "dropped": [] if report.get("summary") else report.get("dropped") or [],
     }

@@ -35,6 +35,7 @@ from survey.files import download
 from survey.job_turns import TooManyJobs
 from survey.models import Administration, Denominator, RosterUpload
 from survey.rosters import uploads
+from survey.rosters.file_summary import FIELD_LABELS
 from survey.rosters.presets import all_presets
 from survey.rosters.scope import NO_ROSTER, RosterRefused
 from survey.rosters.template import XLSX, template_rows, xlsx_template
@@ -51,25 +52,6 @@ State = RosterUpload.State
 MOST_SHOWN = 12
 # Digits of a primary key in an address.
 LONGEST_KEY = 18
-FIELD_LABELS = {
-    "district": gettext_lazy("district"),
-    "district_name": gettext_lazy("district name"),
-    "school": gettext_lazy("school"),
-    "school_name": gettext_lazy("school name"),
-    "role": gettext_lazy("role"),
-    "external_id": gettext_lazy("ID"),
-    "previous_id": gettext_lazy("previous ID"),
-    "status": gettext_lazy("status"),
-    "exit_date": gettext_lazy("exit date"),
-    "grade": gettext_lazy("grade"),
-    "classroom": gettext_lazy("class"),
-    "given_name": gettext_lazy("given name"),
-    "family_name": gettext_lazy("family name"),
-    "name": gettext_lazy("full name"),
-    "email": gettext_lazy("e-mail"),
-    "birth_date": gettext_lazy("birth date"),
-    "language": gettext_lazy("language"),
-}
 TOTAL_LABELS = {
     "added": gettext_lazy("added"),
     "changed": gettext_lazy("changed"),

@@ -25,6 +25,7 @@ from survey.rosters.file_reader import (
     open_table,
     suggest_for_file,
 )
+from survey.rosters.file_summary import summarise_file
 from survey.rosters.layouts import (
     KnownPlace,
     RosterLayout,
@@ -192,27 +193,11 @@ class Command(BaseCommand):
         return open_table(file, layout, known, role=role, preset=preset, sheet=sheet)
 
     def _print_report(self, report: RosterReport, rejects: Path | None) -> None:
-        columns = report.columns
-        lines = [f"{report.description}: {report.rows:,} rows"]
+        lines = summarise_file(report)
         lines += [
-            f"  column '{text}' was read as {field.replace('_', ' ')}"
-            for text, field in columns.guessed.items()
+            f"  {note} ({count:,} times)" if count > 1 else f"  {note}"
+            for note, count in report.notes.items()
         ]
-        if columns.attributes:
-            lines.append(f"  subgroups: {', '.join(columns.attributes)}")
-        lines += [
-            f"  column '{text}' was ignored: {reason}"
-            for text, reason in columns.ignored.items()
-        ]
-        lines += [f"  {note} ({count:,})" for note, count in report.notes.items()]
-        lines += [
-            f"  {count:,} rows of the role {role} were left out"
-            for role, count in report.other_roles.items()
-        ]
-        if report.left:
-            lines.append(f"  {report.left:,} people have left, and are not invited")
-        if report.later:
-            lines.append(f"  {report.later:,} people come later, and are not invited")
         created = {
             "districts": report.districts_created,
             "schools": report.schools_created,

@@ -63,7 +63,9 @@ def test_every_encoding_and_separator_gives_the_same_people(encoding, descriptio
         content = newline.join([HEADER, "1,2,3,Zoë Peña"]).replace(",", sign)
         table, rows = read(content.encode(encoding))
         assert rows == [(2, ["1", "2", "3", "Zoë Peña"])]
-        assert table.description == f"{description}, separated by {name}"
+        assert table.description == (
+            f"{description}, separated by {name} (headers in row 1)"
+        )
 
 
 def test_header_below_a_title_is_found():
@@ -235,7 +237,7 @@ def test_cells_of_a_workbook_are_read_as_excel_shows_them():
         (2, ["D1", "7", "12345", "Zoë", "2014-03-04", "TRUE"]),
         (4, ["D1", "7", "000042", "", "", ""]),
     ]
-    assert table.description == "Excel, sheet Sheet"
+    assert table.description == "Excel, sheet Sheet (headers in row 1)"
 
 
 def test_first_visible_sheet_with_a_header_is_read():

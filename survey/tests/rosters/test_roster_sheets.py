@@ -60,7 +60,10 @@ def test_several_sheets_with_people_are_named_and_one_is_to_be_chosen():
     assert people(content, "Grade 8") == ["Ali", "Noor"]
     assert people(content, " grade 7 ") == ["Maya"]
     table, _ = read(content, "Grade 8")
-    assert table.description == "Excel, sheet Grade 8; not read: 'Grade 7'"
+    assert (
+        table.description
+        == "Excel, sheet Grade 8 (headers in row 1); not read: 'Grade 7'"
+    )
 
 
 def test_all_sheets_are_read_one_after_another():
@@ -69,7 +72,9 @@ def test_all_sheets_are_read_one_after_another():
     table, rows = read(workbook({"Grade 7": [HEADER, MAYA], "8": below_a_title}), "*")
     assert [cells for _number, cells in rows] == [MAYA, ALI, NOOR]
     assert [number for number, _cells in rows] == [2, 2_000_004, 2_000_005]
-    assert table.description == "Excel, sheets Grade 7, 8"
+    assert table.description == (
+        "Excel, sheets Grade 7 (headers in row 1), 8 (headers in row 3)"
+    )
     assert table.notes == [
         "Rows of the sheet '8' are numbered from 2000001: 2000002 is its row 2."
     ]
@@ -98,7 +103,10 @@ def test_lists_and_empty_sheets_beside_the_people_are_not_read(more):
     ):
         table, rows = read(workbook(sheets))
         assert [cells for _number, cells in rows] == [MAYA]
-        assert table.description == f"Excel, sheet People; not read: '{[*more][0]}'"
+        assert (
+            table.description
+            == f"Excel, sheet People (headers in row 1); not read: '{[*more][0]}'"
+        )
 
 
 def test_hidden_sheets_are_named():

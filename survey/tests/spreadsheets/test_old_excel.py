@@ -57,7 +57,9 @@ def test_roster_is_read_as_excel_shows_it():
     with open_table(io.BytesIO(ROSTER_FILE)) as table:
         rows = list(table.rows)
         assert list(table.rows) == rows
-    assert table.description == "Excel, sheet Students; hidden and not read: 'Hidden'"
+    assert table.description == (
+        "Excel, sheet Students (headers in row 3); hidden and not read: 'Hidden'"
+    )
     assert rows == [
         (4, ["riverside", "lincoln", "000042", "Zoë _x0041_", "2014-03-04", "TRUE"]),
         (6, ["riverside", "lincoln", "12345", "Noor", "", ""]),
