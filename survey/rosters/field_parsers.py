@@ -267,6 +267,7 @@ def parse_grade(cell: str) -> str:
     return grade
 
 
+@cached_parser(4096)
 def parse_classroom(cell: str) -> str:
     text = parse_symbols(cell, LONGEST_CODE)
     refuse_changed_by_excel(text)

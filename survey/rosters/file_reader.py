@@ -349,8 +349,8 @@ def _open_workbook(
         if not tables:
             rows = (workbook.rows(name, MOST_COLUMNS) for name in workbook.sheets)
             first = next((cells for start in rows for _row, cells in start), [])
-            notes = [name for name in workbook.sheets if name.startswith("_")]
-            raise _no_header(first, required, [*workbook.hidden, *notes])
+            unread = [name for name in workbook.sheets if name.startswith("_")]
+            raise _no_header(first, required, [*workbook.hidden, *unread])
     except UnsafeWorkbook as error:
         raise NotATable(str(error)) from error
     for columns in tables.values():
