@@ -72,7 +72,13 @@ function showAnswer(text) {
   for (const old of form.querySelectorAll(".error")) old.remove();
   for (const row of answer?.querySelectorAll(".form-row") ?? []) {
     const field = row.querySelector("input, select");
-    const here = form.querySelector(`[name="${field.name}"]`).closest(".form-row");
+    const before = form.querySelector(`[name="${field.name}"]`);
+    const here = before.closest(".form-row");
+    if (!here) {
+      // A hidden field that the server now asks for.
+      before.replaceWith(document.importNode(row, true));
+      continue;
+    }
     here.classList.toggle("wrong", row.classList.contains("wrong"));
     here.append(...copies(row.querySelectorAll(".error")));
     for (const name of ["aria-invalid", "aria-describedby"]) {

@@ -172,6 +172,7 @@ def compare_roster(
             "CREATE INDEX roster_rejection_row ON roster_rejection (row, sequence)"
         )
         report.rejected, report.rejections = log.rows, log.first
+        report.remarks = list(table.remarks)
         report.notes = {**parser.notes, **notes, **dict.fromkeys(table.notes, 1)}
         report.schools = count_by_school(staging, administration, schools)
         report_places(report, schools)

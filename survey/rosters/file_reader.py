@@ -107,6 +107,8 @@ class RosterTable:
     is_partial: bool = False
     # What was ignored or read differently; without names of people.
     notes: Sequence[str] = ()
+    # What to know of the rows of a workbook, once they were read.
+    remarks: Sequence[str] = ()
     # What its IDs are, where their header is not that of the source.
     id_name: str = ""
 
@@ -357,15 +359,17 @@ def _open_workbook(
         _check_columns(columns)
     check_same_columns(tables)
     columns = next(iter(tables.values()))
-    notes: list[str] = []
+    remarks: list[str] = []
 
     def read() -> Iterator[SheetRow]:
         try:
-            yield from _people_rows(rows_of_sheets(workbook, tables, notes), columns)
+            yield from _people_rows(rows_of_sheets(workbook, tables, remarks), columns)
         except UnsafeWorkbook as error:
             raise NotATable(str(error)) from error
 
-    return RosterTable(columns, read, describe_sheets(workbook, tables), notes=notes)
+    return RosterTable(
+        columns, read, describe_sheets(workbook, tables), remarks=remarks
+    )
 
 
 # Both ---------------------------------------------------------------------------

@@ -42,6 +42,7 @@ def summarise_file(report: RosterReport) -> list[str]:
         _("File: %(description)s.") % {"description": report.description},
         *_summarise_columns(report),
         _summarise_rows(report),
+        *report.remarks,
     ]
 
 

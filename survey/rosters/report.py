@@ -142,6 +142,8 @@ class RosterReport:
     rejections: list[CellRejection] = field(default_factory=list)
     # Note -> number of cells.
     notes: dict[str, int] = field(default_factory=dict)
+    # What to know of the rows of a workbook.
+    remarks: Sequence[str] = ()
     districts_created: list[str] = field(default_factory=list)
     schools_created: list[str] = field(default_factory=list)
     # Schools that would be created: district, code, name and similar known names.

@@ -149,19 +149,19 @@ def describe_sheets(workbook: XlsxWorkbook, read: Mapping[str, RosterColumns]) -
 
 
 def rows_of_sheets(
-    workbook: XlsxWorkbook, tables: Mapping[str, RosterColumns], notes: list[str]
+    workbook: XlsxWorkbook, tables: Mapping[str, RosterColumns], remarks: list[str]
 ) -> Iterator[SheetRow]:
     """Yield the rows after the headers, in the columns of the first sheet.
 
-    Rows of later sheets are numbered on. At the end, `notes` say what was noticed.
+    Rows of later sheets are numbered on. At the end, `remarks` say what was noticed.
     Raises RosterUnreadable and UnsafeWorkbook.
     """
-    noticed: list[str] = []
+    texts: list[str] = []
     header = next(iter(tables.values())).header
     for index, (sheet, columns) in enumerate(tables.items()):
         added = index * NUMBERS_OF_A_SHEET
         if added:
-            noticed.append(
+            texts.append(
                 _(
                     "Rows of the sheet '%(sheet)s' are numbered from %(first)s:"
                     " %(second)s is its row 2."
@@ -170,8 +170,8 @@ def rows_of_sheets(
             )
         is_same = columns.header[: len(header)] == header
         order = [columns.header.index(text) if text else None for text in header]
-        remarks = SheetRemarks(columns.row)
-        for number, cells in workbook.rows(sheet, MOST_COLUMNS, remarks):
+        noticed = SheetRemarks(columns.row)
+        for number, cells in workbook.rows(sheet, MOST_COLUMNS, noticed):
             if number <= columns.row:
                 continue
             if "\n" in "".join(cells):
@@ -181,8 +181,8 @@ def rows_of_sheets(
                     "" if i is None or i >= len(cells) else cells[i] for i in order
                 ]
             yield number + added, cells
-        noticed += _notes_of(remarks, columns)
-    notes[:] = noticed
+        texts += _remarks_of(noticed)
+    remarks[:] = texts
 
 
 def _refuse_hidden_rows(
@@ -209,10 +209,10 @@ def _refuse_hidden_rows(
             )
 
 
-def _notes_of(remarks: SheetRemarks, columns: RosterColumns) -> list[str]:
-    notes = []
-    if hidden := remarks.hidden_rows:
-        notes.append(
+def _remarks_of(noticed: SheetRemarks) -> list[str]:
+    texts = []
+    if hidden := noticed.hidden_rows:
+        texts.append(
             ngettext(
                 "%(rows)s row was read that is hidden in the sheet.",
                 "%(rows)s rows were read that are hidden in the sheet.",
@@ -220,8 +220,8 @@ def _notes_of(remarks: SheetRemarks, columns: RosterColumns) -> list[str]:
             )
             % {"rows": f"{hidden:,}"}
         )
-    if formulas := remarks.formulas:
-        notes.append(
+    if formulas := noticed.formulas:
+        texts.append(
             ngettext(
                 "%(cells)s cell has a formula whose value is not in the file, and was"
                 " read as blank (%(first)s). Open the file in a spreadsheet program,"
@@ -231,22 +231,15 @@ def _notes_of(remarks: SheetRemarks, columns: RosterColumns) -> list[str]:
                 " spreadsheet program, save it, and upload it again.",
                 formulas,
             )
-            % {"cells": f"{formulas:,}", "first": remarks.first_formula}
+            % {"cells": f"{formulas:,}", "first": noticed.first_formula}
         )
-    # A title above the header may be merged.
-    merged = [
-        place
-        for place in remarks.merged
-        if int("".join(filter(str.isdigit, place.partition(":")[2])) or 0)
-        >= columns.row
-    ]
-    if merged:
+    if merged := noticed.merged:
         places = ", ".join(merged[:MOST_PLACES])
-        notes.append(
+        texts.append(
             _(
                 "Merged cells: only the first cell of each was read (%(places)s)."
                 " Split them, and repeat the value in each row that it is for."
             )
             % {"places": f"{places}, …" if len(merged) > MOST_PLACES else places}
         )
-    return notes
+    return texts

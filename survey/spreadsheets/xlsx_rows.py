@@ -11,6 +11,7 @@ import posixpath
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, time
+from string import ascii_letters
 from typing import BinaryIO
 
 from django.utils.translation import gettext as _
@@ -325,8 +326,8 @@ class _SheetReader:
             self._formula = self._number, self._column
         elif name == "rPh":
             self._is_aid = True
-        elif name == "mergeCell" and len(self._remarks.merged) <= MOST_PLACES:
-            self._remarks.merged.append(attributes["ref"][:LONGEST_PLACE])
+        elif name == "mergeCell":
+            self._remark_merged(attributes["ref"][:LONGEST_PLACE])
 
     def characters(self, text: str) -> None:
         if self._is_value:
@@ -362,6 +363,13 @@ class _SheetReader:
                     self._remarks.hidden_rows += 1
         elif name == "rPh":
             self._is_aid = False
+
+    def _remark_merged(self, place: str) -> None:
+        last_row = int(place.partition(":")[2].lstrip(ascii_letters))
+        places = self._remarks.merged
+        # A title above the header may be merged.
+        if last_row >= self._remarks.header and len(places) <= MOST_PLACES:
+            places.append(place)
 
     def _remark_formula(self) -> None:
         if self._number <= self._remarks.header:

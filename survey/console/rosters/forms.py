@@ -35,8 +35,10 @@ TOO_LARGE = gettext_lazy(
     "The file is larger than 300 MB. Save it as CSV, which is smaller than a"
     " workbook, or split it by school or district."
 )
-# A browser forgets the file when it shows the form again.
-CHOOSE_FILE_AGAIN = gettext_noop("Then choose the file again.")
+# Without JavaScript, a browser forgets the file.
+CHOOSE_FILE_AGAIN = gettext_noop(
+    "If the file is no longer chosen, choose it once more."
+)
 # Smaller files are opened here, so that the form shows what is wrong; larger
 # ones and .xls files are opened by the dry run, a moment later.
 OPENED_AT_ONCE = 4 * MIB
@@ -233,7 +235,13 @@ class RosterForm(forms.Form):
                 sheet=self.cleaned_data.get("sheet", ""),
             )
         except SheetsUnclear as error:
-            self.fields["sheet"].widget = forms.Select(
+            field = self.fields["sheet"]
+            field.required = True
+            field.help_text = _(
+                "The sheet that has the people. To read all of them, they need the same"
+                " columns."
+            )
+            field.widget = forms.Select(
                 choices=[
                     ("", _("Choose a sheet")),
                     *((sheet, sheet) for sheet in error.sheets),

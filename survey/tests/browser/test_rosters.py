@@ -23,6 +23,7 @@ from survey.tests.browser.conftest import LAPTOP, PHONE
 from survey.tests.browser.live_server import Server
 from survey.tests.browser.menus import choose_action, navigate
 from survey.tests.people import invite
+from survey.tests.workbooks import workbook
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -154,6 +155,28 @@ def test_a_coordinator_corrects_five_rejected_rows(staff, console):
     page.get_by_role("button", name="Apply roster").click()
     expect(page.get_by_text("This roster was applied")).to_be_visible()
     assert Respondent.objects.filter(withdrawn_at=None).count() == 45
+
+
+def test_a_sheet_is_chosen_and_the_file_stays_chosen(staff, console):
+    page = console(staff.chen, viewport=PHONE)
+    page.goto("/console/rosters/")
+    page.get_by_role("link", name="students,").first.click()
+    header = ["Student ID", "Given name", "Grade"]
+    sheets = {"Grade 7": [header, ["1", "Maya", 7]], "8": [header, ["2", "Ali", 8]]}
+    page.get_by_label("Roster file").set_input_files(
+        {"name": "r.xlsx", "mimeType": "application/zip", "buffer": workbook(sheets)}
+    )
+    page.get_by_role("button", name="Upload and check").click()
+    expect(page.locator(".form-row.wrong .error")).to_contain_text("'Grade 7', '8'")
+    check_page(page)
+    page.get_by_label("Sheet").select_option("All of them")
+    page.get_by_role("button", name="Upload and check").click()
+    read = page.locator(".panel", has_text="What was read")
+    expect(read).to_contain_text("Excel, sheets Grade 7 (headers in row 1), 8 (headers")
+    check_page(page)
+    page.get_by_role("button", name="Apply roster").click()
+    expect(page.get_by_text("This roster was applied")).to_be_visible()
+    assert Respondent.objects.count() == 2
 
 
 def test_withdrawing_many_requires_typing_their_number(staff, console):

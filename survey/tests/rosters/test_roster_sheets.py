@@ -34,7 +34,7 @@ BY_GRADE = {"Grade 7": [HEADER, MAYA], "Grade 8": [HEADER, ALI, NOOR]}
 def read(content: bytes, sheet: str = ""):
     with open_table(io.BytesIO(content), None, LINCOLN, sheet=sheet) as table:
         rows = list(table.rows)
-        # Notes are those of one reading.
+        # Remarks are those of one reading.
         assert list(table.rows) == rows
         return table, rows
 
@@ -75,7 +75,7 @@ def test_all_sheets_are_read_one_after_another():
     assert table.description == (
         "Excel, sheets Grade 7 (headers in row 1), 8 (headers in row 3)"
     )
-    assert table.notes == [
+    assert table.remarks == [
         "Rows of the sheet '8' are numbered from 2000001: 2000002 is its row 2."
     ]
 
@@ -147,7 +147,7 @@ def test_hidden_rows_are_read_and_counted():
         book["People"].row_dimensions[row].hidden = True
     table, rows = read(saved(book))
     assert len(rows) == 3
-    assert table.notes == ["2 rows were read that are hidden in the sheet."]
+    assert table.remarks == ["2 rows were read that are hidden in the sheet."]
 
 
 def test_formulas_without_a_value_are_noted():
@@ -155,25 +155,25 @@ def test_formulas_without_a_value_are_noted():
     book["People"]["D4"] = '="8"&"A"'
     table, rows = read(saved(book))
     assert rows[1] == (4, ["2", "Ali", "8", ""])
-    assert table.notes[0].startswith("1 cell has a formula whose value is not in the")
-    assert "read as blank (D4). Open the file in a spreadsheet" in table.notes[0]
+    assert table.remarks[0].startswith("1 cell has a formula whose value is not in the")
+    assert "read as blank (D4). Open the file in a spreadsheet" in table.remarks[0]
     empty = b'<c r="D4" t="str"><f>"8"&amp;"A"</f><v></v></c>'
     computed = with_part(
         saved(book),
         SHEET,
         lambda part: re.sub(rb'<c r="D4".*?</c>', lambda _: empty, part),
     )
-    assert read(computed)[0].notes == []
+    assert read(computed)[0].remarks == []
     book["People"]["B3"] = "=1"
-    assert "2 cells have a formula" in read(saved(book))[0].notes[0]
+    assert "2 cells have a formula" in read(saved(book))[0].remarks[0]
 
 
 def test_merged_cells_are_noted_below_the_title():
     book = book_of({"People": [["Lincoln"], HEADER, MAYA, ALI, NOOR]})
     book["People"].merge_cells("A1:D1")
-    assert read(saved(book))[0].notes == []
+    assert read(saved(book))[0].remarks == []
     book["People"].merge_cells("D4:D5")
-    [note] = read(saved(book))[0].notes
+    [note] = read(saved(book))[0].remarks
     assert note.startswith("Merged cells: only the first cell of each was read (D4:D5)")
 
 
@@ -248,7 +248,7 @@ def test_the_console_asks_for_the_sheet(
     response = upload()
     if opened_at_once:
         [error] = errors_of(response)["sheet"]
-        assert "'Grade 7', 'Grade 8'" in error and "choose the file again" in error
+        assert "'Grade 7', 'Grade 8'" in error and "choose it once more" in error
         assert '<option value="Grade 8">' in response.content.decode()
         assert not RosterUpload.objects.exists()
     else:
