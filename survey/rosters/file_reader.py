@@ -46,6 +46,7 @@ from survey.rosters.roster_sheets import (
 from survey.rosters.text_reader import (
     DELIMITERS,
     ENCODING_NAMES,
+    SPLIT_FILE,
     encoding_of,
     text_rows,
 )
@@ -272,7 +273,8 @@ def open_any_table(
     called .csv are workbooks, and the other way round.
     """
     if file.seek(0, io.SEEK_END) > LARGEST_FILE:
-        raise TooLarge(_("The file is larger than 2 GB."))
+        too_large = _("The file is larger than 2 GB.")
+        raise TooLarge(f"{too_large} {_(SPLIT_FILE)}")
     if reason := reason_not_a_table(file):
         raise NotATable(reason)
     file.seek(0)
@@ -416,7 +418,8 @@ def _no_header(
     wanted = ", ".join(map(_, required))
     text = _(
         "None of the first %(header_within)s rows names the columns"
-        " (%(wanted)s, …). The file begins: %(shown)s."
+        " (%(wanted)s, …). The file begins: %(shown)s. Write the name of each column"
+        " above it."
     ) % {
         "header_within": HEADER_WITHIN,
         "wanted": wanted,

@@ -22,6 +22,8 @@ from survey.rosters.unreadable import RosterUnreadable, TooLarge
 MOST_ROWS = 5_000_000
 # In characters; above csv's own limit for one field, which is 131,072.
 LONGEST_LINE = 500_000
+# The last character of a file that DOS programs write.
+END_OF_DOS_FILE = "\x1a"
 # Looking for the end of each quoted cell takes quadratic time.
 LONGEST_REPAIRED = 10_000
 
@@ -50,6 +52,10 @@ BYTE_ORDER_MARKS = (
 
 
 SAVE_AS_UTF_8 = gettext_noop("Save it as 'CSV UTF-8'.")
+DAMAGED_LETTERS = gettext_noop(
+    "The file's letters cannot be read: it begins as UTF-16 or UTF-32, and is damaged"
+    " later."
+)
 NOT_UTF_8 = gettext_noop(
     "Line %(line)s has letters that are not UTF-8, as those of the other lines are."
     " Correct the letters of this line, and save the file as 'CSV UTF-8'."
@@ -64,6 +70,7 @@ NEITHER = gettext_noop(
 )
 
 
+SPLIT_FILE = gettext_noop("Split it by district or school.")
 NEVER_CLOSED = gettext_noop(
     "a quotation mark is never closed, so that rows after it would be read as part"
     " of this cell."
@@ -101,7 +108,7 @@ def encoding_of(file: BinaryIO) -> str:
     if _decodes(file, encoding):
         return encoding
     if encoding != "utf-8-sig":
-        damaged = _("The file begins as UTF-16 or UTF-32, and is damaged later.")
+        damaged = _(DAMAGED_LETTERS)
         raise UnknownEncoding(f"{damaged} {_(SAVE_AS_UTF_8)}")
     file.seek(0)
     check_windows_1252(file, is_marked=bool(marked))
@@ -194,47 +201,49 @@ def text_rows(
     Raises UnclosedQuote for a row whose quotation marks would hide other rows, or
     whose cells they leave unclear.
     """
-    is_sample = not header
-    lines = _LineReader(text, is_sample=is_sample)
-    escape = None
+    lines = _LineReader(text, is_sample=not header)
+    is_escaped = False
+    reader = csv.reader(lines, delimiter=delimiter, strict=bool(header))
     number = 1
-    reader = csv.reader(lines, delimiter=delimiter, strict=not is_sample)
     while True:
-        lines.row, lines.characters = number, 0
-        if lines.more:
-            lines.more = []
+        lines.begin_row(number)
         try:
             cells = next(reader)
-            is_hiding = lines.more and not is_sample and hides_rows(cells, delimiter)
+            is_hiding = header and lines.more and hides_rows(cells, delimiter)
             problem = NEVER_CLOSED if is_hiding else ""
         except StopIteration:
             return
         except csv.Error as error:
-            if is_sample or "field limit" in str(error):
-                raise TooLarge(
-                    _("Row %(row)s has a cell of more than %(longest)s characters.")
-                    % {"row": number, "longest": f"{csv.field_size_limit():,}"}
-                ) from error
-            problem = reason_of_csv_error(error, is_long=bool(lines.more))
-        if problem and not escape and _has_escapes(lines.first, delimiter):
+            problem = _reason_of(error, lines)
+        if problem and not is_escaped and _has_escapes(lines.first, delimiter):
             # From here on, as databases write quotation marks.
-            escape = "\\"
+            is_escaped = True
             lines.put_back()
             reader = csv.reader(
-                lines, delimiter=delimiter, strict=True, escapechar=escape
+                lines, delimiter=delimiter, strict=True, escapechar="\\"
             )
             continue
         if problem:
             cells = _cells_with_plain_quotes(lines.of_row, delimiter)
             if len(cells) != len(header):
-                raise _unclear_row(number, lines.of_row, delimiter, header, problem)
+                raise _unclear_row(lines, delimiter, header, problem)
         if number > MOST_ROWS:
             raise TooLarge(
-                _("The file has more than %(most_rows)s rows.")
-                % {"most_rows": f"{MOST_ROWS:,}"}
+                _("The file has more than %(most_rows)s rows. %(advice)s")
+                % {"most_rows": f"{MOST_ROWS:,}", "advice": _(SPLIT_FILE)}
             )
         yield cells
         number += 1
+
+
+def _reason_of(error: csv.Error, lines: _LineReader) -> str:
+    """Tell what is wrong with the quotes of a row. Raises TooLarge for other errors."""
+    if lines.is_sample or "field limit" in str(error):
+        raise TooLarge(
+            _("Row %(row)s has a cell of more than %(longest)s characters. Shorten it.")
+            % {"row": lines.row, "longest": f"{csv.field_size_limit():,}"}
+        ) from error
+    return reason_of_csv_error(error, is_long=bool(lines.more))
 
 
 class _LineReader:
@@ -251,6 +260,11 @@ class _LineReader:
         # Lines to be read again, the next one last.
         self._put_back: list[str] = []
 
+    def begin_row(self, number: int) -> None:
+        self.row, self.characters = number, 0
+        if self.more:
+            self.more = []
+
     def put_back(self) -> None:
         self._put_back = self.of_row[::-1]
 
@@ -262,7 +276,7 @@ class _LineReader:
             line = self._put_back.pop()
         else:
             line = self.text.readline(LONGEST_LINE)
-            if not line:
+            if not line or line == END_OF_DOS_FILE:
                 raise StopIteration
         if self.characters:
             self.more.append(line)
@@ -271,7 +285,10 @@ class _LineReader:
         self.characters += len(line)
         if self.characters >= LONGEST_LINE and not self.is_sample:
             raise TooLarge(
-                _("Row %(row)s is longer than %(longest_line)s characters.")
+                _(
+                    "Row %(row)s is longer than %(longest_line)s characters. Is a"
+                    " quotation mark never closed, or a line break missing?"
+                )
                 % {"row": self.row, "longest_line": f"{LONGEST_LINE:,}"}
             )
         return line
@@ -338,13 +355,13 @@ def reason_of_csv_error(error: csv.Error, *, is_long: bool) -> str:
 
 
 def _unclear_row(
-    row: int, lines: Sequence[str], delimiter: str, header: Sequence[str], problem: str
+    lines: _LineReader, delimiter: str, header: Sequence[str], problem: str
 ) -> UnclosedQuote:
     """Say in which cell the quotation marks are unclear, and what to do."""
-    cells = next(csv.reader(lines, delimiter=delimiter), [])
+    cells = next(csv.reader(lines.of_row, delimiter=delimiter), [])
     indexes = [i for i, cell in enumerate(cells) if _LINE_BREAK.search(cell)]
     indexes += [i for i, cell in enumerate(cells) if '"' in cell]
-    where = _("Row %(row)s") % {"row": row}
+    where = _("Row %(row)s") % {"row": lines.row}
     if indexes and indexes[0] < len(header):
         where += ", " + _("column '%(header)s'") % {"header": header[indexes[0]]}
     return UnclosedQuote(f"{where}: {_(problem)} {_(DOUBLE_QUOTES)}")

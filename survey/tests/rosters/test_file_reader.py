@@ -68,6 +68,12 @@ def test_every_encoding_and_separator_gives_the_same_people(encoding, descriptio
         )
 
 
+def test_the_last_character_of_a_dos_file_is_no_person():
+    assert rows_of(f"{HEADER}\r\n1,2,3,Maya\r\n\x1a".encode()) == [
+        (2, ["1", "2", "3", "Maya"])
+    ]
+
+
 def test_header_below_a_title_is_found():
     rows = rows_of(f"Riverside Unified\n\nsep=,\n{HEADER}\n1,2,3,Maya".encode())
     assert rows == [(5, ["1", "2", "3", "Maya"])]
