@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date
-from pathlib import PurePath
 from typing import BinaryIO, cast
 
 from django import forms
@@ -34,6 +33,7 @@ from accounts.models import School
 from accounts.permissions import Capability as C
 from survey.console.people.opt_outs import RequestForm
 from survey.console.people.scope import administration_or_404
+from survey.console.table_files import check_table_file
 from survey.models import Administration, ListedId, Respondent
 from survey.models.listed_id import ListedIdQuerySet
 from survey.opt_outs.list_file import (
@@ -74,14 +74,7 @@ class OptOutListForm(RequestForm):
 
     def clean_file(self) -> UploadedFile:
         file: UploadedFile = self.cleaned_data["file"]
-        if PurePath(file.name or "").suffix.casefold() not in ENDINGS:
-            raise forms.ValidationError(
-                _(
-                    "Only CSV and Excel files can be uploaded. Open this file in"
-                    " a spreadsheet program and save it as one of these."
-                )
-            )
-        content = cast(BinaryIO, file.file)
+        content = check_table_file(file, ENDINGS)
         is_large = (file.size or 0) > LARGEST_UPLOAD
         if is_large or unpacked_size(content, ROSTER) > LARGEST_UNPACKED:
             raise forms.ValidationError(self.too_large())

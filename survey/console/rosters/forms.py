@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import PurePath
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from django import forms
@@ -15,11 +14,12 @@ from django.utils.translation import gettext_lazy, gettext_noop
 
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions
+from survey.console.table_files import check_table_file
 from survey.models import Administration, RosterUpload
 from survey.rosters.column_choices import ColumnReading, read_columns
 from survey.rosters.file_reader import RosterUnreadable
 from survey.rosters.roster_sheets import ALL_SHEETS, SheetsUnclear
-from survey.spreadsheets.file_kinds import reason_not_a_table
+from survey.spreadsheets.file_kinds import EXPORT
 from survey.spreadsheets.old_excel import is_old_excel
 from survey.spreadsheets.workbook_guard import MIB, ROSTER, unpacked_size
 
@@ -174,24 +174,10 @@ class RosterForm(forms.Form):
 
     def clean_file(self) -> UploadedFile:
         file: UploadedFile = self.cleaned_data["file"]
-        ending = PurePath(file.name or "").suffix.casefold()
         size = file.size or 0
         if size > LARGEST_UPLOAD:
             raise forms.ValidationError(TOO_LARGE)
-        content = cast(BinaryIO, file.file)
-        reason = reason_not_a_table(content)
-        content.seek(0)
-        if reason:
-            raise forms.ValidationError(reason)
-        if ending not in ENDINGS:
-            raise forms.ValidationError(
-                _(
-                    "Only CSV and Excel files (.csv, .xlsx, .xls) and OneRoster"
-                    " exports (.zip) can be uploaded. If a spreadsheet program opens"
-                    " this file, save it there as .xlsx; if not, export the roster"
-                    " from your system as CSV or Excel."
-                )
-            )
+        check_table_file(file, ENDINGS, EXPORT)
         return file
 
     def clean(self) -> dict[str, object]:

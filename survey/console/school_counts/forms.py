@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
-from typing import BinaryIO, cast
-
 from django import forms
 from django.core.files.uploadedfile import UploadedFile
 from django.utils.functional import lazy
 from django.utils.translation import gettext, gettext_lazy, gettext_noop
-from django.utils.translation import gettext as _
 
+from survey.console.table_files import check_table_file
 from survey.models import SchoolCount
 from survey.models.school_count import LARGEST_COUNT
 from survey.spreadsheets.workbook_guard import MIB, ROSTER, unpacked_size
@@ -71,15 +68,7 @@ class CountFileForm(UnitForm):
 
     def clean_file(self) -> UploadedFile:
         file: UploadedFile = self.cleaned_data["file"]
-        if PurePath(file.name or "").suffix.casefold() not in ENDINGS:
-            raise forms.ValidationError(
-                _(
-                    "Only CSV and Excel files (.csv, .xlsx) can be uploaded. Open"
-                    " this file in a spreadsheet program and save it as one of"
-                    " these."
-                )
-            )
-        content = cast(BinaryIO, file.file)
+        content = check_table_file(file, ENDINGS)
         is_large = (file.size or 0) > LARGEST_UPLOAD
         if is_large or unpacked_size(content, ROSTER) > LARGEST_UNPACKED:
             raise forms.ValidationError(TOO_LARGE)

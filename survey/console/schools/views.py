@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from pathlib import PurePath
 from typing import ParamSpec, cast
 
 from django import forms
@@ -12,7 +11,6 @@ from django.core.exceptions import ValidationError
 from django.core.files.uploadedfile import UploadedFile
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import (
@@ -26,6 +24,7 @@ from accounts.console.listing import Listing
 from accounts.http import StaffRequest, csv_response
 from accounts.permissions import Capability
 from survey.console.rosters.forms import ENDINGS
+from survey.console.table_files import check_table_file
 from survey.job_turns import TooManyJobs
 from survey.models import SchoolImport
 from survey.schools import uploads
@@ -69,14 +68,7 @@ class SchoolFileForm(forms.Form):
 
     def clean_file(self) -> UploadedFile:
         file: UploadedFile = self.cleaned_data["file"]
-        if PurePath(file.name or "").suffix.casefold() not in ENDINGS:
-            raise forms.ValidationError(
-                _(
-                    "Only CSV and Excel files (.csv, .xlsx, .xls) can be"
-                    " uploaded. Open this file in a spreadsheet program and save"
-                    " it as one of these."
-                )
-            )
+        check_table_file(file, ENDINGS)
         if (file.size or 0) > LARGEST_UPLOAD:
             raise forms.ValidationError(TOO_LARGE)
         return file

@@ -15,6 +15,7 @@ from openpyxl import Workbook
 
 from accounts.models import AuditEntry, Membership, School
 from accounts.tests.logging_in import log_in
+from survey.console.table_files import UPLOAD_TABLE
 from survey.models import SchoolCount
 from survey.school_counts.changes import NewCount, import_counts, supply_count
 from survey.tests.conftest import open_now, publish_items
@@ -332,7 +333,7 @@ def large_workbook() -> bytes:
 
 def test_unreadable_files_are_refused_with_the_reason(parents, dana):
     cases = [
-        ("counts.pdf", b"%PDF", "Only CSV and Excel files"),
+        ("counts.pdf", b"%PDF", f"This is a PDF. {UPLOAD_TABLE}"),
         ("counts.csv", b"", "The submitted file is empty"),
         ("counts.csv", b"a,b\n1,2\n", "names the columns (school code, count"),
         ("counts.csv", b"school\nlincoln\n", "No column for: count"),
