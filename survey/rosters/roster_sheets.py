@@ -190,7 +190,7 @@ def _refuse_hidden_rows(
 ) -> None:
     """Refuse a cell with rows of the CSV file that the workbook was made from."""
     for delimiter in DELIMITERS:
-        if hides_rows(cells, delimiter):
+        if hides_rows(cells, delimiter, len(columns.header)):
             index = next(i for i, cell in enumerate(cells) if "\n" in cell)
             raise RosterUnreadable(
                 _(

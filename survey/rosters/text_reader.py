@@ -64,6 +64,10 @@ ONLY_UTF_8 = gettext_noop(
     "Line %(line)s has letters in UTF-8, and other lines have them in Windows-1252."
     " Correct the letters of this line, and save the file as 'CSV UTF-8'."
 )
+CONVERTED_TWICE = gettext_noop(
+    "Line %(line)s has letters that were converted twice, such as Ã© instead of é."
+    " Export the file again as 'CSV UTF-8'."
+)
 NEITHER = gettext_noop(
     "The letters of line %(line)s are neither UTF-8, UTF-16 nor Windows-1252; perhaps"
     " the file was saved as 'CSV (Macintosh)' or 'CSV (MS-DOS)'."
@@ -126,11 +130,22 @@ def _decodes(file: BinaryIO, encoding: str) -> bool:
             if "\x00" in text:
                 line = lines + text[: text.index("\x00")].count("\n")
                 raise nul_character(line)
+            # Three searches for a text are ten times as fast as one for a pattern.
+            may_be_wrong = not text.isascii() and any(
+                sign in text for sign in ("Ã", "Â", "â€")
+            )
+            if may_be_wrong and (wrong := _CONVERTED_TWICE.search(text)):
+                line = lines + text[: wrong.start()].count("\n")
+                raise UnknownEncoding(_(CONVERTED_TWICE) % {"line": line})
             lines += text.count("\n")
             if not piece:
                 return True
     except UnicodeError:
         return False
+
+
+# UTF-8 read as Windows-1252 and written as UTF-8: é became Ã©, and ’ became â€™.
+_CONVERTED_TWICE = re.compile("[ÃÂ][\u00a0-\u00bf]|â€[\u0080-\u00bf\u2018-\u2122]")
 
 
 def nul_character(line: int) -> NulCharacters:
@@ -209,7 +224,9 @@ def text_rows(
         lines.begin_row(number)
         try:
             cells = next(reader)
-            is_hiding = header and lines.more and hides_rows(cells, delimiter)
+            is_hiding = (
+                header and lines.more and hides_rows(cells, delimiter, len(header))
+            )
             problem = NEVER_CLOSED if is_hiding else ""
         except StopIteration:
             return
@@ -324,11 +341,12 @@ def _cells_with_plain_quotes(lines: Sequence[str], delimiter: str) -> list[str]:
 _LINE_BREAK = re.compile(r"\r\n?|\n")
 
 
-def hides_rows(cells: Sequence[str], delimiter: str) -> bool:
+def hides_rows(cells: Sequence[str], delimiter: str, columns: int) -> bool:
     """Tell whether a cell's lines look like the rest of a row and other rows.
 
-    An unpaired quotation mark makes one cell of everything up to the next one. In
-    the lines of an address a comma is followed by a space.
+    `columns` is the number of headers. An unpaired quotation mark makes one cell of
+    everything up to the next one. In the lines of an address a comma is followed by
+    a space.
     """
     separator = re.compile(rf"{re.escape(delimiter)}(?! )")
     for index, cell in enumerate(cells):
@@ -337,13 +355,13 @@ def hides_rows(cells: Sequence[str], delimiter: str) -> bool:
         first, *middle, last = (
             len(separator.findall(line)) for line in _LINE_BREAK.split(cell)
         )
-        # The columns that this row would have without the quotation mark: at least
-        # as many as it has with it.
-        width = max(index + 1 + first, len(cells))
-        if width > 2 and (
-            not {width - 1, len(cells) - 1}.isdisjoint(middle)
-            or (not middle and index + 1 + first == width == last + len(cells) - index)
-        ):
+        # The cells that this row would have without the quotation mark.
+        width = index + 1 + first
+        is_row = width >= min(len(cells), columns)
+        widths = {width if is_row else columns, len(cells)} - {1, 2}
+        if any(count + 1 in widths for count in middle):
+            return True
+        if not middle and is_row and width > 2 and last + len(cells) - index == width:
             return True
     return False
 

@@ -50,7 +50,9 @@ PDF = gettext_noop("This is a PDF.")
 WORD = gettext_noop("This is a Word document.")
 PRESENTATION = gettext_noop("This is a PowerPoint presentation.")
 DATABASE = gettext_noop("This is a database.")
-E_MAIL = gettext_noop("This is an e-mail. Save the file that is attached to it.")
+E_MAIL = gettext_noop(
+    "This is an e-mail. Save the file that is attached to it, and upload that file."
+)
 STATISTICS = gettext_noop("This is a data file of a statistics program.")
 JSON = gettext_noop("This is a JSON file.")
 XML = gettext_noop("This is an XML file.")

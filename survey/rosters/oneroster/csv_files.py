@@ -219,7 +219,9 @@ class CsvFile:
                 next(reader, None)
                 before = reader.line_num
                 for cells in reader:
-                    if is_long() and hides_rows(cells, self._delimiter):
+                    if is_long() and hides_rows(
+                        cells, self._delimiter, self.header.width
+                    ):
                         raise csv.Error
                     before = reader.line_num
                     yield line, cells

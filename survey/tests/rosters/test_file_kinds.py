@@ -92,7 +92,7 @@ KINDS = [
     (
         "roster.msg",
         old_office("__substg1.0_0037001F"),
-        "Save the file that is attached",
+        "that is attached to it, and upload",
     ),
     (
         "roster.ppt",

@@ -193,7 +193,7 @@ def test_rows_of_a_csv_file_within_a_cell_are_refused(monkeypatch):
 def test_a_cell_of_several_lines_is_read():
     address = ["4", "Max\n12 Main St, Springfield, IL", "7", "7A"]
     assert read(workbook({"People": [HEADER, address]}))[1] == [(2, address)]
-    assert not text_reader.hides_rows(address, ",")
+    assert not text_reader.hides_rows(address, ",", 4)
 
 
 def test_classes_and_ids_that_excel_made_dates_are_rejected(

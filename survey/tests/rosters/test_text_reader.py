@@ -59,6 +59,14 @@ def test_a_quotation_mark_that_hides_rows_is_refused_by_row_and_column(content, 
     )
 
 
+def test_a_mark_that_is_closed_in_an_earlier_column_is_refused():
+    # What is left over after the header's columns is blank.
+    for between in ("", "\n8,Jo,Lee,7,"):
+        content = roster("Ann", address='"x') + f'{between}\n9,Al,Lee,7",'.encode()
+        with pytest.raises(UnclosedQuote, match="Row 2, column 'Address'"):
+            rows_of(content)
+
+
 @pytest.mark.parametrize("content", SWALLOWING)
 def test_without_the_checks_it_loses_people(content, monkeypatch):
     real = csv.reader
@@ -201,6 +209,16 @@ def test_all_of_windows_1252_is_read(names):
 def test_letters_of_a_macintosh_or_dos_are_refused_by_their_line(name, encoding):
     with pytest.raises(UnknownEncoding, match="letters of line 3 are neither"):
         rows_of(lines(("Ann", "ascii"), (name, encoding)))
+
+
+@pytest.mark.parametrize("name", ["José", "Peña", "D’Arcy", "Zoë", "Sofía"])
+def test_letters_that_were_converted_twice_are_refused_by_their_line(name):
+    garbled = name.encode().decode("cp1252", "replace")
+    for encoding in ("utf-8", "utf-8-sig", "utf-16"):
+        content = lines(("Ann", "ascii")).decode() + f"1,{garbled},Lee,7,\n"
+        with pytest.raises(UnknownEncoding, match="Line 3 has letters that were"):
+            rows_of(content.encode(encoding))
+    assert rows_of(lines(("SÃO Âli", "utf-8")))
 
 
 def test_a_nul_character_after_a_wrong_byte_is_refused():
