@@ -169,7 +169,9 @@ def storing_failure(upload: RosterUpload) -> Iterator[None]:
         running.update(state=State.CANCELLED, ended_at=timezone.now())
         raise
     except Exception as error:
-        message = str(error) if isinstance(error, JobRefused) else ""
+        # A file that an earlier version could read may be refused when it is applied.
+        is_for_people = isinstance(error, JobRefused | RosterUnreadable)
+        message = str(error)[:500] if is_for_people else ""
         running.update(state=State.FAILED, message=message)
         raise
 

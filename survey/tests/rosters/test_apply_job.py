@@ -13,6 +13,7 @@ from accounts.permissions import Permissions
 from accounts.staff import dismiss
 from survey import jobs
 from survey.administrations import change_administration, plan_of
+from survey.files import path_of
 from survey.models import Respondent
 from survey.rosters import apply_job, dry_run, uploads
 from survey.rosters.scope import (
@@ -190,6 +191,21 @@ def test_applying_a_roster_cannot_be_stopped(
     jobs.run(job.pk)
     upload.refresh_from_db()
     assert upload.state == "applied"
+
+
+def test_a_file_that_was_readable_when_it_was_checked_says_why_it_is_not_now(
+    staff, administration, console_of
+):
+    """A stricter version may be installed between the check and the confirmation."""
+    chen = console_of(staff.chen)
+    upload = chen.upload(administration, HEADER, MAYA, ALI)
+    stray = [MAYA.replace("Maya", '"Maya'), ALI.replace("Ali", '"Ali')]
+    path_of(upload.file).write_text("\n".join([HEADER, *stray]))
+    chen.confirm(upload)
+    assert upload.state == "failed"
+    page = chen.get(f"/console/rosters/{upload.pk}/").content.decode()
+    assert "Row 2, column &#x27;given name&#x27;: a quotation mark is never" in page
+    assert not Respondent.objects.exists()
 
 
 def test_former_staff_get_no_email_about_a_roster(staff, administration, console_of):
