@@ -25,7 +25,7 @@ PROTECTED = gettext_noop(
 )
 OF_NUMBERS = gettext_noop(
     "This is a document of Numbers or Pages. Open it in Numbers, choose File,"
-    " then Export To, then CSV or Excel."
+    " then Export To, then Excel."
 )
 WEB_PAGE = gettext_noop(
     "This is a web page, perhaps that of an error or a login. If it shows the"

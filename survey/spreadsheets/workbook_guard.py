@@ -294,7 +294,10 @@ def check_number_format(code: str) -> None:
         )
 
 
-UPLOAD_WORKBOOK = gettext_noop("Upload the workbook of the survey (.xlsx or .xls).")
+UPLOAD_WORKBOOK = gettext_noop(
+    "Upload the workbook of the survey (.xlsx or .xls). Files of other survey tools"
+    " cannot be read."
+)
 
 
 def unpack_survey(content: bytes) -> bytes:

@@ -51,7 +51,7 @@ KINDS = [
     ("roster.json", b' [\n {"id": 1, "name": "Maya"}]', f"a JSON file. {EXPORT}"),
     ("roster.csv", b'\xef\xbb\xbf{"students": []}', "This is a JSON file"),
     ("roster.numbers", NUMBERS, "This is a document of Numbers"),
-    ("roster.xlsx", NUMBERS, "choose File, then Export To, then CSV or Excel"),
+    ("roster.xlsx", NUMBERS, "choose File, then Export To, then Excel"),
     (
         "roster.xlsx",
         old_office("x") + ENCRYPTED_PACKAGE,
