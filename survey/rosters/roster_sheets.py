@@ -52,30 +52,27 @@ def choose_sheets(
     nobody can choose. A sheet with less than half of the columns of another one is a
     list of something else. Raises SheetsUnclear.
     """
+    named = (chosen or "").strip().casefold()
+    sheets = [sheet for sheet in workbook.sheets if not sheet.startswith("_")]
+    if named not in ("", ALL_SHEETS):
+        sheets = [name for name in workbook.sheets if name.strip().casefold() == named]
+        if not sheets:
+            raise SheetsUnclear(
+                _(
+                    "The workbook has no visible sheet '%(sheet)s'. Its sheets are:"
+                    " %(sheets)s."
+                )
+                % {"sheet": named[:80], "sheets": _quoted(workbook.sheets)},
+                workbook.sheets,
+            )
     tables: dict[str, RosterColumns] = {}
     with_people: dict[str, RosterColumns] = {}
-    named = (chosen or "").strip().casefold()
-    for sheet in workbook.sheets:
-        is_named = sheet.strip().casefold() == named
-        if sheet.startswith("_") and not is_named:
-            continue
+    for sheet in sheets:
         start = list(islice(workbook.rows(sheet, MOST_COLUMNS), HEADER_WITHIN + 1))
-        columns = find_header(start[:HEADER_WITHIN])
-        if columns and is_named:
-            return {sheet: columns}
-        if columns:
+        if columns := find_header(start[:HEADER_WITHIN]):
             tables[sheet] = columns
             if start[-1][0] > columns.row:
                 with_people[sheet] = columns
-    if named not in ("", ALL_SHEETS):
-        raise SheetsUnclear(
-            _(
-                "The workbook has no visible sheet '%(sheet)s' with a row of column"
-                " headers. Its sheets are: %(sheets)s."
-            )
-            % {"sheet": named[:80], "sheets": _quoted(workbook.sheets)},
-            workbook.sheets,
-        )
     tables = with_people or dict(islice(tables.items(), 1))
     most = max((len(columns.fields) for columns in tables.values()), default=0)
     tables = {
@@ -107,9 +104,9 @@ def _several_sheets(sheets: Sequence[str], *, may_choose: bool) -> SheetsUnclear
 
 def check_same_columns(tables: Mapping[str, RosterColumns]) -> None:
     """Refuse sheets that cannot be read one after another. Raises SheetsUnclear."""
-    (first, columns), *others = tables.items()
+    (first, columns), *later = tables.items()
     wanted = sorted(filter(None, columns.header))
-    for sheet, its in others:
+    for sheet, its in later:
         headers = sorted(filter(None, its.header))
         is_doubled = len(set(headers)) < len(headers)
         if headers != wanted or (is_doubled and its.header != columns.header):
@@ -139,8 +136,8 @@ def describe_sheets(workbook: XlsxWorkbook, read: Mapping[str, RosterColumns]) -
         ngettext("Excel, sheet %(sheets)s", "Excel, sheets %(sheets)s", len(read))
         % {"sheets": ", ".join(sheets)}
     ]
-    if others := [sheet for sheet in workbook.sheets if sheet not in read]:
-        texts.append(_("not read: %(sheets)s") % {"sheets": _quoted(others)})
+    if unread := [sheet for sheet in workbook.sheets if sheet not in read]:
+        texts.append(_("not read: %(sheets)s") % {"sheets": _quoted(unread)})
     if workbook.hidden:
         texts.append(
             _("hidden and not read: %(sheets)s") % {"sheets": _quoted(workbook.hidden)}

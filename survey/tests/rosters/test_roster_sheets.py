@@ -14,7 +14,7 @@ from django.core.management import CommandError
 from survey.console.rosters import forms
 from survey.models import Identity, RosterUpload
 from survey.rosters import roster_sheets, text_reader
-from survey.rosters.file_reader import NoHeader, open_table
+from survey.rosters.file_reader import ColumnsUnclear, NoHeader, open_table
 from survey.rosters.layouts import KnownPlace
 from survey.rosters.roster_sheets import SheetsUnclear
 from survey.rosters.unreadable import RosterUnreadable, TooLarge
@@ -119,6 +119,16 @@ def test_hidden_sheets_are_named():
     book["Grade 7"]["B1"] = book["Grade 7"]["D1"] = None
     with pytest.raises(NoHeader, match=r"are not read \(Grade 8\). Show or rename"):
         read(saved(book))
+
+
+def test_a_chosen_sheet_may_have_headers_that_nobody_knows():
+    sheets = {"Uno": [["Kennung", "Vorname", "Stufe"], ["1", "Maya", "7"]]}
+    content = workbook(
+        sheets | {"Dos": [["Code", "Name", "Nombre"], ["2", "Ali", "8"]]}
+    )
+    with pytest.raises(ColumnsUnclear) as unclear:
+        read(content, "Uno")
+    assert [*unclear.value.suggestion.samples] == ["Kennung", "Vorname", "Stufe"]
 
 
 def test_a_sheet_that_is_not_there_is_named_with_the_others():
