@@ -353,8 +353,8 @@ def _open_workbook(
         if not tables:
             rows = (workbook.rows(name, MOST_COLUMNS) for name in workbook.sheets)
             first = next((cells for start in rows for _row, cells in start), [])
-            unread = [name for name in workbook.sheets if name.startswith("_")]
-            raise _no_header(first, required, [*workbook.hidden, *unread])
+            advice = _advice_on_sheets(workbook, first)
+            raise NoHeader(f"{_no_header(first, required)} {advice}".strip())
     except UnsafeWorkbook as error:
         raise NotATable(str(error)) from error
     for columns in tables.values():
@@ -411,24 +411,35 @@ def _check_columns(columns: RosterColumns) -> None:
         )
 
 
-def _no_header(
-    first: Sequence[str], required: Iterable[str], hidden: Sequence[str] = ()
-) -> NoHeader:
-    shown = ", ".join(" ".join(cell[:200].split())[:40] for cell in first[:40])
-    wanted = ", ".join(map(_, required))
-    text = _(
-        "None of the first %(header_within)s rows names the columns"
-        " (%(wanted)s, …). The file begins: %(shown)s. Write the name of each column"
-        " above it."
-    ) % {
-        "header_within": HEADER_WITHIN,
-        "wanted": wanted,
-        "shown": shown[:200] or _("with nothing at all"),
-    }
-    if hidden:
-        text += " " + _(
+def _advice_on_sheets(workbook: XlsxWorkbook, first: Sequence[str]) -> str:
+    """Say why a workbook may have no row of column headers, or ""."""
+    unread = [name for name in workbook.sheets if name.startswith("_")]
+    if sheets := [*workbook.hidden, *unread]:
+        return _(
             "Hidden sheets, and those whose names begin with _, are not read"
             " (%(sheets)s). Show or rename the sheet with the people, and save the"
             " workbook."
-        ) % {"sheets": ", ".join(hidden)[:200]}
-    return NoHeader(text)
+        ) % {"sheets": ", ".join(sheets)[:200]}
+    if len(first) == 1 and any(first[0].count(sign) > 1 for sign in DELIMITERS):
+        return _(
+            "Each row stands in one cell. Split the column in Excel (Data, Text to"
+            " Columns), or upload the CSV file that the workbook was made from."
+        )
+    return ""
+
+
+def _no_header(first: Sequence[str], required: Iterable[str]) -> NoHeader:
+    shown = ", ".join(" ".join(cell[:200].split())[:40] for cell in first[:40])
+    wanted = ", ".join(map(_, required))
+    return NoHeader(
+        _(
+            "None of the first %(header_within)s rows names the columns"
+            " (%(wanted)s, …). The file begins: %(shown)s. Write the name of each"
+            " column above it."
+        )
+        % {
+            "header_within": HEADER_WITHIN,
+            "wanted": wanted,
+            "shown": shown[:200] or _("with nothing at all"),
+        }
+    )

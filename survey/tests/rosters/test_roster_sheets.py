@@ -121,6 +121,16 @@ def test_hidden_sheets_are_named():
         read(saved(book))
 
 
+def test_rows_that_stand_in_one_cell_each_are_to_be_split():
+    """A file with semicolons, opened in Excel where commas separate cells."""
+    rows = [[";".join(cells)] for cells in (HEADER, MAYA, ALI)]
+    with pytest.raises(NoHeader, match="Each row stands in one cell. Split the column"):
+        read(workbook({"People": rows}))
+    with pytest.raises(NoHeader) as refused:
+        read(workbook({"People": [["Maya"], ["Ali"]]}))
+    assert "one cell" not in str(refused.value)
+
+
 def test_a_chosen_sheet_may_have_headers_that_nobody_knows():
     sheets = {"Uno": [["Kennung", "Vorname", "Stufe"], ["1", "Maya", "7"]]}
     content = workbook(
