@@ -430,6 +430,10 @@ def _advice_on_sheets(workbook: XlsxWorkbook, first: Sequence[str]) -> str:
 
 def _no_header(first: Sequence[str], required: Iterable[str]) -> NoHeader:
     shown = ", ".join(" ".join(cell[:200].split())[:40] for cell in first[:40])
+    if not shown:
+        return NoHeader(
+            _("The file has no rows. Export it again, or choose another file.")
+        )
     wanted = ", ".join(map(_, required))
     return NoHeader(
         _(
@@ -440,6 +444,6 @@ def _no_header(first: Sequence[str], required: Iterable[str]) -> NoHeader:
         % {
             "header_within": HEADER_WITHIN,
             "wanted": wanted,
-            "shown": shown[:200] or _("with nothing at all"),
+            "shown": shown[:200],
         }
     )

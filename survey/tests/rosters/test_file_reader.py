@@ -90,7 +90,7 @@ def test_short_rows_are_filled_and_long_rows_are_kept():
 @pytest.mark.parametrize(
     ("content", "error", "message"),
     [
-        (b"", NoHeader, "nothing at all"),
+        (b"", NoHeader, "has no rows"),
         (b"Maya,Lopez\nNoor,Haddad\n", NoHeader, "begins: Maya,Lopez"),
         (b"<html><body>Not found", NotATable, "This is a web page"),
         (b"school,grade\n1,2\n", MissingColumns, "district, student or staff ID"),
