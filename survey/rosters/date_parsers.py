@@ -11,7 +11,8 @@ from survey.rosters.field_parsers import (
     BLANK_WORDS,
     InvalidCell,
     cached_parser,
-    parse_symbols,
+    parse_text,
+    plain_text,
 )
 
 _YEAR_FIRST = re.compile(r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})")
@@ -52,7 +53,7 @@ def parse_birth_date(cell: str, today: date) -> tuple[str, str]:
     They differ for 3/4/2015; the first is blank for 13/4/2015. Both are blank
     for a blank cell.
     """
-    text = parse_symbols(cell).casefold()
+    text = parse_text(plain_text(cell)).casefold()
     if text in BLANK_WORDS:
         return "", ""
     candidates = _possible_dates(_TIME.sub("", text), today)
@@ -78,7 +79,7 @@ def parse_date(cell: str, today: date) -> tuple[date | None, date | None]:
 
     Both are None for a blank cell.
     """
-    text = parse_symbols(cell).casefold()
+    text = parse_text(plain_text(cell)).casefold()
     if text in BLANK_WORDS or text in _NO_DATE:
         return None, None
     dates = _possible_dates(_TIME.sub("", text), today)

@@ -86,17 +86,44 @@ def parse_text(cell: str, longest: int = LONGEST_TEXT) -> str:
     return text
 
 
-def parse_symbols(cell: str, longest: int = LONGEST_TEXT) -> str:
-    """Parse a text in which ７ is 7: any but a name, whose letters are left alone."""
-    if not cell.isascii():
-        cell = unicodedata.normalize("NFKC", cell)
-    return parse_text(cell, longest)
+def plain_text(cell: str) -> str:
+    """Return full-width signs and digits of other scripts as ASCII where there is one.
+
+    For everything but names, which are stored as they are written.
+    """
+    if cell.isascii():
+        return cell
+    return "".join(
+        str(unicodedata.decimal(symbol)) if symbol.isdecimal() else symbol
+        for symbol in unicodedata.normalize("NFKC", cell)
+    )
 
 
 _WHOLE_AS_DECIMAL = re.compile(r"(\d+)\.0+")
 _SHORTENED = re.compile(r"\d(?:[.,]\d+)?E\+?\d+", re.IGNORECASE)
 # ="00123" and '00123 keep Excel from dropping the zeros.
 _GUARDED = re.compile(r"=\"([^\"]*)\"|'(\w.*)")
+
+
+def _parse_code(cell: str, longest: int) -> str:
+    text = parse_text(plain_text(cell), longest)
+    guarded = _GUARDED.fullmatch(text)
+    if guarded:
+        text = (guarded[1] or guarded[2] or "").strip()
+    whole = _WHOLE_AS_DECIMAL.fullmatch(text)
+    text = whole[1] if whole else text
+    if not text:
+        raise InvalidCell(_("is missing"))
+    return text
+
+
+def parse_external_id(cell: str) -> str:
+    text = _parse_code(cell, LONGEST_ID)
+    if text == EXAMPLE_ID:
+        raise InvalidCell(_("is the template's example: delete this row"))
+    if _SHORTENED.fullmatch(text):
+        raise InvalidCell(_("was shortened by Excel; format the column as text"))
+    return refuse_changed_by_excel(text)
 
 
 # Class 10-1, typed into Excel, is the first of October: 2026-10-01 in a workbook,
@@ -109,13 +136,14 @@ _CHANGED_BY_EXCEL = re.compile(
 )
 
 
-def refuse_changed_by_excel(text: str) -> None:
-    """Raise InvalidCell for a code or class that Excel has made another text of."""
+def refuse_changed_by_excel(text: str) -> str:
+    """Return a code or class, unless Excel has made another text of it."""
+    # Most have none of these signs, and a pattern costs more.
     if not ("-" in text or "," in text or "+" in text):
-        return
+        return text
     changed = _CHANGED_BY_EXCEL.fullmatch(text)
     if not changed:
-        return
+        return text
     if changed["date"]:
         reason = _(
             "was made a date by Excel; format the column as text and type it again"
@@ -127,28 +155,6 @@ def refuse_changed_by_excel(text: str) -> None:
     raise InvalidCell(reason)
 
 
-def _parse_code(cell: str, longest: int) -> str:
-    text = parse_symbols(cell, longest)
-    guarded = _GUARDED.fullmatch(text)
-    if guarded:
-        text = (guarded[1] or guarded[2] or "").strip()
-    whole = _WHOLE_AS_DECIMAL.fullmatch(text)
-    text = whole[1] if whole else text
-    if not text:
-        raise InvalidCell(_("is missing"))
-    refuse_changed_by_excel(text)
-    return text
-
-
-def parse_external_id(cell: str) -> str:
-    text = _parse_code(cell, LONGEST_ID)
-    if text == EXAMPLE_ID:
-        raise InvalidCell(_("is the template's example: delete this row"))
-    if _SHORTENED.fullmatch(text):
-        raise InvalidCell(_("was shortened by Excel; format the column as text"))
-    return text
-
-
 def parse_previous_id(cell: str) -> str:
     return parse_external_id(cell) if cell.strip() else ""
 
@@ -156,7 +162,7 @@ def parse_previous_id(cell: str) -> str:
 @cached_parser(4096)
 def parse_place_code(cell: str) -> str:
     """Return the code or name of a district or school in lower case."""
-    text = _parse_code(cell, LONGEST_CODE).casefold()
+    text = refuse_changed_by_excel(_parse_code(cell, LONGEST_CODE)).casefold()
     # Lower case can be longer.
     if len(text) > LONGEST_CODE:
         raise InvalidCell(
@@ -189,7 +195,7 @@ _OTHER_ROLES = frozenset(
 @cached_parser(256)
 def parse_role(cell: str) -> str:
     """Return one of our roles, one for which there are no administrations, or ""."""
-    text = parse_symbols(cell).casefold()
+    text = parse_text(plain_text(cell)).casefold()
     if not text:
         return ""
     found = _ROLE_OF.get(text)
@@ -221,7 +227,7 @@ def parse_status(cell: str) -> str:
 
     A blank cell means active. An unknown status is never taken for it.
     """
-    text = parse_symbols(cell).casefold()
+    text = parse_text(plain_text(cell)).casefold()
     if not text:
         return ACTIVE
     status = _STATUS_OF.get(re.sub(r"[\W_]", "", text))
@@ -232,9 +238,7 @@ def parse_status(cell: str) -> str:
 
 def value_key(cell: str) -> str:
     """Return the form in which a layout's own values are looked up."""
-    if not cell.isascii():
-        cell = unicodedata.normalize("NFKC", cell)
-    return " ".join(cell.split()).casefold()
+    return " ".join(plain_text(cell).split()).casefold()
 
 
 _GRADES = {
@@ -258,7 +262,7 @@ _GRADE_NOISE = re.compile(r"\b(?:grade|gr|year)\b\.?|[\s_]|(?<=pre)-")
 @cached_parser(4096)
 def parse_grade(cell: str) -> str:
     """Return a CEDS code: IT PR PK TK KG 01…13 PS UG Other."""
-    text = parse_symbols(cell).casefold()
+    text = parse_text(plain_text(cell)).casefold()
     if text in BLANK_WORDS:
         return ""
     grade = _GRADE_OF.get(_GRADE_NOISE.sub("", text))
@@ -269,9 +273,8 @@ def parse_grade(cell: str) -> str:
 
 @cached_parser(4096)
 def parse_classroom(cell: str) -> str:
-    text = parse_symbols(cell, LONGEST_CODE)
-    refuse_changed_by_excel(text)
-    return "" if text.casefold() in BLANK_WORDS else text
+    text = parse_text(plain_text(cell), LONGEST_CODE)
+    return "" if text.casefold() in BLANK_WORDS else refuse_changed_by_excel(text)
 
 
 # Matches nearly all addresses, three times as fast as Django's validator,
@@ -287,7 +290,7 @@ def is_plain_email(cell: str) -> bool:
 
 
 def parse_email(cell: str) -> str:
-    text = parse_symbols(cell, 254)
+    text = parse_text(plain_text(cell), 254)
     if text.casefold() in BLANK_WORDS:
         return ""
     if _PLAIN_EMAIL.fullmatch(text):
@@ -333,7 +336,7 @@ def language_names(languages: Mapping[str, str]) -> dict[str, str]:
 
 def parse_language(cell: str, names: Mapping[str, str]) -> str | None:
     """Return the survey's code, blank for a blank cell, None if it is unknown."""
-    text = parse_symbols(cell).casefold()
+    text = parse_text(plain_text(cell)).casefold()
     if text in BLANK_WORDS:
         return ""
     return names.get(text) or names.get(re.split(r"[-_(;,/ ]", text)[0])

@@ -195,7 +195,7 @@ class Command(BaseCommand):
     def _print_report(self, report: RosterReport, rejects: Path | None) -> None:
         lines = summarise_file(report)
         lines += [
-            f"  {note} ({count:,} times)" if count > 1 else f"  {note}"
+            f"  {note} ({count:,})" if count > 1 else f"  {note}"
             for note, count in report.notes.items()
         ]
         created = {

@@ -83,6 +83,6 @@ def test_notes_are_counted_where_several_cells_have_them(administration, tmp_pat
     administration.subgroups = {"lunch": ["free", "paid"]}
     administration.save(update_fields=["subgroups"])
     note = "  lunch has a value that is not declared: left blank"
-    assert f"{note} (2 times)\n" in command(path)
+    assert f"{note} (2)\n" in command(path)
     path.write_text("\n".join([HEADER, rows[0]]))
     assert f"{note}\n" in command(path)

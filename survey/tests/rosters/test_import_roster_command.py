@@ -12,7 +12,6 @@ from django.core.management import CommandError, call_command
 
 from accounts.models import AuditEntry
 from survey.models import Respondent
-from survey.rosters import text_reader
 from survey.tests.rosters.roster_imports import ALI, HEADER, MAYA, run_import
 
 
@@ -53,32 +52,6 @@ def test_the_command_withdraws_missing_people_with_complete_for(administration, 
     assert "withdrawn" not in command(roster)
     assert "1 withdrawn" in command(roster, "--complete-for", "schools")
     assert Respondent.objects.exclude(withdrawn_at=None).count() == 1
-
-
-def test_people_between_two_quotation_marks_are_not_withdrawn(
-    administration, tmp_path, monkeypatch
-):
-    path = tmp_path / "roster.txt"
-    header = "district,school,student ID,given name,grade"
-    rows = [f"Riverside,Lincoln,{number},Maya,7" for number in range(6)]
-    path.write_text("\n".join([header, *rows]))
-    assert "6 added" in command(path)
-    rows[0] = rows[0].replace("Maya", '"Bob')
-    rows[4] = rows[4].replace("Maya", '"Max')
-    path.write_text("\n".join([header, *rows]))
-    complete = ("--complete-for", "schools")
-    with pytest.raises(CommandError, match="Row 2, column 'given name': a quotation"):
-        command(path, *complete)
-    assert not Respondent.objects.exclude(withdrawn_at=None).exists()
-    # Without the checks they are, and nothing is said.
-    real = csv.reader
-    monkeypatch.setattr(
-        text_reader.csv,
-        "reader",
-        lambda *some, strict=False, **more: real(*some, **more),
-    )
-    monkeypatch.setattr(text_reader, "hides_rows", lambda *some: False)
-    assert "4 withdrawn" in command(path, *complete)
 
 
 def test_the_command_exits_with_1_if_nothing_was_imported(

@@ -6,14 +6,17 @@ import csv
 import io
 
 import pytest
+from django.core.management import CommandError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from survey.models import Respondent
 from survey.rosters import text_reader
 from survey.rosters.file_reader import open_table
 from survey.rosters.layouts import KnownPlace
 from survey.rosters.text_reader import NulCharacters, UnclosedQuote, UnknownEncoding
 from survey.rosters.unreadable import TooLarge
+from survey.tests.rosters.test_import_roster_command import command
 
 LINCOLN = KnownPlace("riverside", "Riverside", "lincoln", "Lincoln")
 HEADER = ["Student ID", "First name", "Last name", "Grade", "Address"]
@@ -77,6 +80,32 @@ def test_without_the_checks_it_loses_people(content, monkeypatch):
     )
     monkeypatch.setattr(text_reader, "hides_rows", lambda *some: False)
     assert len(rows_of(content)) < content.count(b"\n")
+
+
+def test_people_between_two_quotation_marks_are_not_withdrawn(
+    administration, tmp_path, monkeypatch
+):
+    path = tmp_path / "roster.txt"
+    header = "district,school,student ID,given name,grade"
+    rows = [f"Riverside,Lincoln,{number},Maya,7" for number in range(6)]
+    path.write_text("\n".join([header, *rows]))
+    assert "6 added" in command(path)
+    rows[0] = rows[0].replace("Maya", '"Bob')
+    rows[4] = rows[4].replace("Maya", '"Max')
+    path.write_text("\n".join([header, *rows]))
+    complete = ("--complete-for", "schools")
+    with pytest.raises(CommandError, match="Row 2, column 'given name': a quotation"):
+        command(path, *complete)
+    assert not Respondent.objects.exclude(withdrawn_at=None).exists()
+    # Without the checks they are, and nothing is said.
+    real = csv.reader
+    monkeypatch.setattr(
+        text_reader.csv,
+        "reader",
+        lambda *some, strict=False, **more: real(*some, **more),
+    )
+    monkeypatch.setattr(text_reader, "hides_rows", lambda *some: False)
+    assert "4 withdrawn" in command(path, *complete)
 
 
 @pytest.mark.parametrize(
