@@ -85,7 +85,7 @@ def _summarise_rows(report: RosterReport) -> str:
         words = ROLE_WORDS.get(role, role)
         numbers[_("left out, of the role %(role)s") % {"role": words}] = rows
     rest = report.rows - sum(numbers.values())
-    numbers[_("left out, because another row has the same person")] = max(rest, 0)
+    numbers[_("left out, as repeated or as the notes say")] = max(rest, 0)
     fates = ", ".join(f"{rows:,} {fate}" for fate, rows in numbers.items() if rows)
     rows_of_file = ngettext(
         "%(rows)s row below the headers", "%(rows)s rows below the headers", report.rows

@@ -72,7 +72,7 @@ def test_every_row_is_counted_once(administration, tmp_path):
     summary = json.loads(command(path, "--partial", "--json"))["summary"]
     assert summary[-1] == (
         "4 rows below the headers: 1 read as people to invite, 1 of people who have"
-        " left, 2 left out, because another row has the same person."
+        " left, 2 left out, as repeated or as the notes say."
     )
 
 
