@@ -223,15 +223,11 @@ class RosterForm(forms.Form):
         except SheetsUnclear as error:
             field = self.fields["sheet"]
             field.required = True
-            field.help_text = _(
-                "The sheet that has the people. To read all of them, they need the same"
-                " columns."
-            )
             field.widget = forms.Select(
                 choices=[
                     ("", _("Choose a sheet")),
                     *((sheet, sheet) for sheet in error.sheets),
-                    (ALL_SHEETS, _("All of them")),
+                    (ALL_SHEETS, _("All of them (*)")),
                 ]
             )
             self.add_error("sheet", f"{error} {_(CHOOSE_FILE_AGAIN)}")

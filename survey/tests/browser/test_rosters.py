@@ -169,7 +169,7 @@ def test_a_sheet_is_chosen_and_the_file_stays_chosen(staff, console):
     page.get_by_role("button", name="Upload and check").click()
     expect(page.locator(".form-row.wrong .error")).to_contain_text("'Grade 7', '8'")
     check_page(page)
-    page.get_by_label("Sheet").select_option("All of them")
+    page.get_by_label("Sheet").select_option("All of them (*)")
     page.get_by_role("button", name="Upload and check").click()
     read = page.locator(".panel", has_text="What was read")
     expect(read).to_contain_text("Excel, sheets Grade 7 (headers in row 1), 8 (headers")
