@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("survey", "0064_read_comments"),
+        ("survey", "0065_open_code_starts_per_hour"),
     ]
 
     operations = [
