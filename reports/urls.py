@@ -42,6 +42,7 @@ urlpatterns = [
         name="results_comments",
     ),
     path("results/<int:pk>/share/", results.results_share, name="results_share"),
+    path("results/<int:pk>/release/", results.results_release, name="results_release"),
     path("results/<int:pk>/publish/", publishing.publishing, name="publishing"),
     path(
         "results/<int:pk>/publish/preview/",

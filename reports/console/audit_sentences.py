@@ -42,6 +42,9 @@ def register() -> None:
             "withdraw sentence": gettext_noop(
                 "{who} withdrew a released sentence: {subject}"
             ),
+            "request new results": gettext_noop(
+                "{who} had the results counted again: {subject}"
+            ),
             "stop sharing results": gettext_noop(
                 "{who} stopped sharing results with schools: {subject}"
             ),

@@ -4,12 +4,18 @@ from reports.models.panels import PanelProject
 from reports.models.publications import Publication, PublishedPlace
 from reports.models.rates import Curve, GradeRate, RollUp, SchoolRate
 from reports.models.report_archives import ReportArchive
-from reports.models.results import CountedSchool, GroupResults, ResultsRollUp
+from reports.models.results import (
+    CountedSchool,
+    FormerPeople,
+    GroupResults,
+    ResultsRollUp,
+)
 from reports.models.scores import Calibration, ReleasedItem, ScoreRow, Scoring
 
 __all__ = [
     "Calibration",
     "CountedSchool",
+    "FormerPeople",
     "Curve",
     "Export",
     "GradeRate",

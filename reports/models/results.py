@@ -42,6 +42,11 @@ class ResultsRollUp(models.Model):
         max_length=64, blank=True, default="", db_default=""
     )
     software = models.CharField(max_length=100, blank=True, default="", db_default="")
+    # The `as_of` of the first figures that were counted after the closing. They are a
+    # release: only a new one, which a person asks for, changes them. Null before.
+    released_at = models.DateTimeField(null=True)
+    # Keys of the schools that keep figures of an earlier release.
+    kept_schools = models.JSONField(default=list, db_default=[])
     # Since when coordinators see the results of their schools.
     shared_at = models.DateTimeField(null=True)
 
@@ -50,7 +55,11 @@ class ResultsRollUp(models.Model):
 
 
 class CountedSchool(models.Model):
-    """What a roll-up has seen of a school, to recount only schools that changed."""
+    """What a roll-up has seen of a school, to recount only schools that changed.
+
+    Its people are frozen with the figures: scores are calculated of the same, and the
+    next release is compared with them.
+    """
 
     administration = models.ForeignKey(
         "survey.Administration", on_delete=models.CASCADE, related_name="+"
@@ -64,6 +73,10 @@ class CountedSchool(models.Model):
     signature = models.BigIntegerField()
     # Item -> its distinct numbers, which decide on the width of its bins.
     numbers = models.JSONField(default=dict)
+    # Who have answered, as `frozen_people.packed` makes them.
+    people = models.BinaryField(default=b"", db_default=b"")
+    # The `as_of` of the figures.
+    counted_at = models.DateTimeField(null=True)
 
     class Meta:
         constraints = (
@@ -75,6 +88,31 @@ class CountedSchool(models.Model):
 
     def __str__(self) -> str:
         return f"{self.school_id} in {self.administration_id}"
+
+
+class FormerPeople(models.Model):
+    """The people of a school whose figures a later release has replaced.
+
+    Their figures have been seen, so every later release is compared with them.
+    """
+
+    administration = models.ForeignKey(
+        "survey.Administration", on_delete=models.CASCADE, related_name="+"
+    )
+    school_id = models.BigIntegerField()
+    people = models.BinaryField()
+    counted_at = models.DateTimeField()
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(
+                fields=("administration", "school_id", "counted_at"),
+                name="one_record_of_former_people_per_count_of_a_school",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.school_id} in {self.administration_id} at {self.counted_at}"
 
 
 class GroupResults(models.Model):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import cast
 
@@ -19,11 +19,13 @@ from reports.exports.snapshot import snapshot
 from reports.models import CountedSchool, ResultsRollUp
 from reports.results.answers import ItemCodes, read_answers
 from reports.results.counting import who_answered
+from reports.results.frozen_people import SavedAt, released_people
 from reports.results.layout import CountedItem, DistinctNumbers, Layout
 from reports.results.people import People, read_people
 from reports.results.rules import apply_rules
 from reports.rollup import AFTER_CLOSING
 from survey.models import Administration
+from survey.taking.storage import as_datetime
 
 # An answer is committed some time after its `saved_at`.
 LONGEST_SAVE = timedelta(minutes=5)
@@ -42,6 +44,8 @@ class LastRollUp:
     districts: Mapping[int, int]
     numbers: Mapping[int, Mapping[str, DistinctNumbers]]
     software: str = ""
+    # The `as_of` of the first release; None before it.
+    released_at: datetime | None = None
 
     @classmethod
     def find(cls, administration: Administration) -> LastRollUp | None:
@@ -66,6 +70,7 @@ class LastRollUp:
                 for school, _, _, numbers in schools
             },
             found.software,
+            found.released_at,
         )
 
 
@@ -81,6 +86,24 @@ class Recount:
     is_full: bool
     people: People
     answers: Mapping[str, ItemCodes]
+    # When people have last saved who did so since the first release.
+    saved: SavedAt = field(default_factory=dict)
+    # Schools that keep the figures of an earlier release.
+    kept: set[int] = field(default_factory=set)
+
+    def keep(self, schools: set[int]) -> None:
+        """Leave the figures of these schools as they are."""
+        if not schools:
+            return
+        self.kept = schools
+        self.is_full = False
+        self.schools = self.schools - schools
+        counted = ~np.isin(self.people.schools, list(schools))
+        self.people = self.people.chosen(counted)
+        self.answers = {
+            name: ItemCodes(item.codes[counted], item.values)
+            for name, item in self.answers.items()
+        }
 
 
 def read_changes(
@@ -88,8 +111,15 @@ def read_changes(
     version: ExportVersion,
     items: Sequence[CountedItem],
     last: LastRollUp | None,
+    *,
+    of_release: bool = False,
 ) -> Recount:
-    """Read the schools that may have changed since `last`, or all without it."""
+    """Read the schools that may have changed since `last`, or all without it.
+
+    After a release, all are read, to be compared with it. With `of_release`, the people
+    are those of the release, if there is one.
+    """
+    released_at = last.released_at if last else None
     if last is not None and list(last.layout.items) != list(items):
         # The administration was given another survey before anybody answered.
         last = None
@@ -99,11 +129,17 @@ def read_changes(
     selection = Selection([administration], Places(state=True))
     with snapshot(selection) as database:
         as_of = _read_as_of(database.alias)
-        people = read_people(database.alias, administration)
+        people = released_people(administration) if of_release else None
+        people = people or read_people(database.alias, administration)
         signatures, districts = people.signatures(), people.districts
         schools = set(signatures)
-        is_full = last is None
-        if last is not None:
+        is_full = last is None or released_at is not None
+        saved: SavedAt = {}
+        if last is not None and released_at is not None:
+            schools = signatures.keys() | last.signatures.keys()
+            if released_at < administration.closes_at + AFTER_CLOSING:
+                saved = _saved_since(database.alias, administration, released_at)
+        elif last is not None:
             schools = {
                 school
                 for school in signatures.keys() | last.signatures.keys()
@@ -111,9 +147,9 @@ def read_changes(
             }
             if last.as_of < administration.closes_at + AFTER_CLOSING + LONGEST_SAVE:
                 since = last.as_of - LONGEST_SAVE
-                schools |= _schools_with_saves(
-                    database.alias, administration, people, since
-                )
+                found = _saved_since(database.alias, administration, since)
+                has_saved = np.isin(people.ids, list(found))
+                schools |= set(people.schools[has_saved].tolist())
             some = people.in_schools(schools)
             is_full = len(some) > LARGE_PART * len(people)
             if is_full:
@@ -133,7 +169,9 @@ def read_changes(
     for item in answers.values():
         item.codes = item.codes[answered]
     answers = apply_rules(version, mask, answers, people)
-    return Recount(as_of, signatures, districts, schools, is_full, people, answers)
+    return Recount(
+        as_of, signatures, districts, schools, is_full, people, answers, saved
+    )
 
 
 def _read_as_of(alias: str) -> datetime:
@@ -149,15 +187,15 @@ def _read_as_of(alias: str) -> datetime:
         return cast("datetime", cursor.fetchone()[0])
 
 
-def _schools_with_saves(
-    alias: str, administration: Administration, people: People, since: datetime
-) -> set[int]:
+def _saved_since(
+    alias: str, administration: Administration, since: datetime
+) -> dict[int, datetime]:
+    """Return when people have last saved who did so since a moment."""
     connection = connections[alias]
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT DISTINCT respondent_id FROM survey_response"
-            " WHERE administration_id = %s AND saved_at >= %s",
+            "SELECT respondent_id, max(saved_at) FROM survey_response"
+            " WHERE administration_id = %s AND saved_at >= %s GROUP BY respondent_id",
             [administration.pk, connection.ops.adapt_datetimefield_value(since)],
         )
-        saved = np.array([key for (key,) in cursor.fetchall()], dtype=np.int64)
-    return set(people.schools[np.isin(people.ids, saved)].tolist())
+        return {key: as_datetime(moment) for key, moment in cursor.fetchall()}

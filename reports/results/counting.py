@@ -142,7 +142,7 @@ def count_groups(
 
 def _values_of(attribute: str, people: People) -> tuple[list[str], Ints]:
     """Return the values of an attribute, and the place of each person's value."""
-    of_groups = [_value_of(attribute, group) for group in people.groups]
+    of_groups = [value_of(attribute, group) for group in people.groups]
     values = sorted(set(of_groups))
     places = {value: place for place, value in enumerate(values)}
     return values, np.array([places[value] for value in of_groups], dtype=np.int64)[
@@ -150,7 +150,7 @@ def _values_of(attribute: str, people: People) -> tuple[list[str], Ints]:
     ]
 
 
-def _value_of(attribute: str, group: Group) -> str:
+def value_of(attribute: str, group: Group) -> str:
     if attribute == GRADE:
         return group.grade
     # Everyone has no attribute, and so the value "".

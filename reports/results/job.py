@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from django.db.models import Q
 from django.utils import timezone
-from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from accounts.models import User
 from reports.models import ResultsRollUp, Scoring
-from reports.results.hiding import hide_small_groups
-from reports.results.rollup import due, roll_up_results
+from reports.results.rollup import due, keeps_earlier_answers, roll_up_results
 from reports.scores.job import RETRY_AFTER, request_scores
 from survey.definitions.measures import measures_of
 from survey.jobs import Progress, job, start
@@ -25,11 +23,14 @@ def count_results(job: Job, progress: Progress) -> None:
     is_first = not ResultsRollUp.objects.filter(
         pk=administration.pk, hidden_as_of__isnull=False
     ).exists()
-    outcome = roll_up_results(administration, progress)
-    progress.begin_step(_("Hiding small groups."))
-    hide_small_groups(administration)
-    if is_first and Scoring.objects.filter(pk=administration.pk).exists():
-        # They were calculated before anybody knew which schools are hidden.
+    outcome = roll_up_results(administration, progress, release=True)
+    if (
+        (is_first or outcome.rows_changed)
+        and Scoring.objects.filter(pk=administration.pk).exists()
+        and not keeps_earlier_answers(administration)
+    ):
+        # They are from before it was decided which schools are hidden, or of the people
+        # of an earlier release.
         request_scores(administration, again=True)
     _request_first_scores(administration)
     progress.message = ngettext(

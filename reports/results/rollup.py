@@ -13,25 +13,31 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Exists, F, Max, OuterRef, Q
+from django.db import transaction
+from django.db.models import F, Q
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
-from accounts import audit
 from reports.exports.reading import versions_of
 from reports.models import ResultsRollUp
 from reports.results.changes import LastRollUp, Recount, read_changes
 from reports.results.counting import GRADE, count_groups, distinct_numbers
+from reports.results.frozen_people import schools_to_keep
+from reports.results.hiding import hide_small_groups
 from reports.results.layout import CountedItem, DistinctNumbers, Layout, counted_items
 from reports.results.storing import Figures, store
-from reports.rollup import AFTER_CLOSING, CLOSED_EVERY, ROSTER_JOB
+from reports.rollup import AFTER_CLOSING
 from reports.rollup_query import refresh_replica_timestamp
-from survey.jobs import Progress
-from survey.models import Administration, Denominator, Job, OptOut, Role
+from survey.jobs import JobRefused, Progress
+from survey.models import Administration, CountedGroup, Denominator, OptOut, Role
 
 log = logging.getLogger(__name__)
-# Who stops sharing results, in the audit log.
-COUNTING = "results.count"
+NOT_COMPARABLE = gettext_lazy(
+    "A new release cannot be made. In some schools, too few people have changed to show"
+    " new figures, and their earlier ones cannot be added to those of the others: other"
+    " numbers were answered, or the questions have changed."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +57,17 @@ def roll_up_results(
     progress: Progress | None = None,
     *,
     again: bool = False,
+    release: bool = False,
 ) -> ResultsOutcome:
     """Count an administration's answers and store what changed.
 
-    With `again`, all schools are counted. Raises OperationalError if the replica is
-    away: the figures then stay as they are.
+    With `again`, all schools are counted. With `release`, it is decided in the same
+    transaction what is hidden: the release is there as a whole, or the earlier one
+    stays. Where it would differ from an earlier one by a few people, schools keep their
+    figures. Raises OperationalError if the replica is away: the figures then stay as
+    they are.
     """
     start = time.monotonic()
-    stop_sharing_if_reopened(administration)
     refresh_replica_timestamp()
     last = LastRollUp.find(administration)
     [version] = versions_of([administration]).values()
@@ -68,14 +77,26 @@ def roll_up_results(
         again = True
     if progress:
         progress.begin_step(_("Reading the responses."))
-    recount = read_changes(administration, version, items, None if again else last)
+    released = last is not None and last.released_at is not None
+    recount = read_changes(
+        administration, version, items, None if again and not released else last
+    )
     reading = time.monotonic() - start
     if progress:
         progress.begin_step(_("Counting the answers."), total=len(recount.people))
+    if released:
+        recount.keep(
+            schools_to_keep(
+                *(administration, recount.people, recount.schools),
+                *(recount.saved, attributes),
+            )
+        )
     numbers = distinct_numbers(items, recount.answers, recount.people)
     layout = layout_for(items, attributes, last, recount, numbers)
     if layout is None:
-        return roll_up_results(administration, progress, again=True)
+        if recount.kept:
+            raise JobRefused(NOT_COMPARABLE)
+        return roll_up_results(administration, progress, again=True, release=release)
     schools = {
         (school, group): counts
         for school, group, counts in count_groups(
@@ -86,27 +107,22 @@ def roll_up_results(
     if progress:
         progress.begin_step(_("Storing the figures."))
     figures = Figures(layout, numbers, schools)
-    changed = store(administration, last, recount, figures, progress)
+    with transaction.atomic():
+        changed = store(administration, last, recount, figures)
+        if release:
+            hide_small_groups(administration)
+            ResultsRollUp.objects.filter(
+                pk=administration.pk,
+                released_at=None,
+                as_of__gte=administration.closes_at + AFTER_CLOSING,
+            ).update(released_at=F("as_of"))
+        if progress:
+            progress.confirm()
     seconds = time.monotonic() - start
     log.info("Counted the results of %s in %.2f s", administration, seconds)
     return ResultsOutcome(
         len(recount.schools), len(recount.people), changed, reading, counting, seconds
     )
-
-
-def stop_sharing_if_reopened(administration: Administration) -> None:
-    """Stop sharing figures that were counted before the administration closed again.
-
-    Coordinators have seen these. If later ones took their place, the difference would
-    be the answers of the people who answered in between, and these may be few.
-    """
-    stopped = ResultsRollUp.objects.filter(
-        pk=administration.pk,
-        shared_at__isnull=False,
-        as_of__lt=administration.closes_at,
-    ).update(shared_at=None)
-    if stopped:
-        audit.record("stop sharing results", by=COUNTING, subject=administration)
 
 
 def layout_for(
@@ -116,7 +132,7 @@ def layout_for(
     recount: Recount,
     numbers: dict[int, dict[str, DistinctNumbers]],
 ) -> Layout | None:
-    """Return the columns; None if bins are others now, so that all schools change."""
+    """Return the columns; None if bins or items are others, so that all change."""
     everywhere: list[Mapping[str, DistinctNumbers]] = [*numbers.values()]
     if last is not None and not recount.is_full:
         everywhere += [
@@ -132,9 +148,13 @@ def layout_for(
     if last is None or recount.is_full:
         return Layout.of(items, attributes, together)
     layout = last.layout
-    if any(found.width() != layout.widths[name] for name, found in together.items()):
+    if list(layout.items) != list(items) or any(
+        found.width() != layout.widths[name] for name, found in together.items()
+    ):
         return None
     layout.append(together)
+    # A subgroup may have been declared since.
+    layout.attributes = attributes
     return layout
 
 
@@ -148,25 +168,40 @@ def attributes_of(administration: Administration) -> list[str]:
 
 
 def due(now: datetime | None = None) -> list[Administration]:
-    """Return closed administrations whose results are missing or may have changed."""
+    """Return closed administrations whose results are not released."""
     now = now or timezone.now()
-    last_roster = Job.objects.filter(kind=ROSTER_JOB, state=Job.State.DONE).aggregate(
-        last=Max("ended_at")
-    )["last"]
-    last = F("results_roll_up__as_of")
-    opted_out = OptOut.objects.filter(
-        Q(recorded_at__gte=OuterRef("results_roll_up__as_of"))
-        | Q(ended_at__gte=OuterRef("results_roll_up__as_of")),
-        respondent__administration=OuterRef("pk"),
+    return list(
+        Administration.objects.filter(closes_at__lte=now - AFTER_CLOSING)
+        .filter(results_roll_up__released_at=None)
+        .order_by("closes_at", "pk")
     )
-    condition = (
-        Q(results_roll_up=None)
-        # Last counted when pages could still arrive.
-        | Q(closes_at__gt=last - AFTER_CLOSING)
-        | Q(results_roll_up__as_of__lte=now - CLOSED_EVERY)
-        | Q(Exists(opted_out))
+
+
+def is_outdated(administration: Administration) -> bool:
+    """Test if people or answers have changed since the release. 2 statements.
+
+    Because the administration was opened again, people opted out or took that back, or
+    a change of the roster counts.
+    """
+    as_of = administration.results_roll_up.as_of
+    return (
+        administration.closes_at > as_of
+        or OptOut.objects.filter(
+            Q(recorded_at__gte=as_of) | Q(ended_at__gte=as_of),
+            respondent__administration=administration,
+        ).exists()
+        or CountedGroup.objects.filter(
+            administration=administration, changed_at__gte=as_of
+        ).exists()
     )
-    if last_roster:
-        condition |= Q(results_roll_up__as_of__lte=last_roster)
-    closed = Administration.objects.filter(closes_at__lte=now - AFTER_CLOSING)
-    return list(closed.filter(condition).order_by("closes_at", "pk"))
+
+
+def keeps_earlier_answers(administration: Administration) -> bool:
+    """Test if schools show figures of answers that may have changed. 1 statement."""
+    return (
+        ResultsRollUp.objects.filter(
+            pk=administration.pk, released_at__lt=administration.closes_at
+        )
+        .exclude(kept_schools=[])
+        .exists()
+    )

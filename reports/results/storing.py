@@ -13,11 +13,12 @@ import numpy as np
 from django.db import connection, transaction
 from django.utils import timezone
 
-from reports.models import CountedSchool, GroupResults, ResultsRollUp
+from reports.models import CountedSchool, FormerPeople, GroupResults, ResultsRollUp
 from reports.results.changes import LastRollUp, Recount
 from reports.results.counting import GroupCounts, GroupKey, packed, unpacked
+from reports.results.frozen_people import NOBODY, by_school
+from reports.results.frozen_people import packed as packed_people
 from reports.results.layout import DistinctNumbers, Layout
-from survey.jobs import Progress
 from survey.models import Administration
 
 # Increased when the same answers are counted in another way.
@@ -51,7 +52,6 @@ def store(
     last: LastRollUp | None,
     recount: Recount,
     figures: Figures,
-    progress: Progress | None,
 ) -> int:
     """Write the figures and those of the places above; return how many changed.
 
@@ -73,14 +73,13 @@ def store(
                 "layout": figures.layout.as_json(),
                 "survey_digest": administration.published_id,
                 "software": _software(last, recount),
+                "kept_schools": sorted(recount.kept),
             },
         )
         changed = 0
         if recount.schools:
             changed = _write_places(administration, last, recount, figures.schools)
-            _write_states(administration, recount, figures.numbers)
-        if progress:
-            progress.confirm()
+            _write_states(administration, last, recount, figures.numbers)
     return changed
 
 
@@ -104,18 +103,24 @@ def _write_places(
         administration, LEVELS.SCHOOL, schools, None if everywhere else recount.schools
     )
     touched = None
+    former = last.districts if last else {}
+    district_of = dict(recount.districts)
+    district_of |= {
+        school: district
+        for school, district in former.items()
+        if school in recount.kept
+    }
     if not everywhere:
         # Schools may have moved to another district, or be gone.
-        former = last.districts if last else {}
         touched = {recount.districts.get(school) for school in recount.schools}
         touched |= {former.get(school) for school in recount.schools}
         siblings = [
-            school for school, found in recount.districts.items() if found in touched
+            school for school, district in district_of.items() if district in touched
         ]
         schools = stored_counts(administration, LEVELS.SCHOOL, siblings)
     districts: LevelCounts = {}
     for (school, group), counts in schools.items():
-        _add(districts, (recount.districts[school], group), counts)
+        _add(districts, (district_of[school], group), counts)
     changed += _write_level(administration, LEVELS.DISTRICT, districts, touched)
     if not everywhere:
         districts = stored_counts(administration, LEVELS.DISTRICT)
@@ -228,13 +233,32 @@ def _are_equal(stored: GroupCounts | None, found: GroupCounts) -> bool:
 
 def _write_states(
     administration: Administration,
+    last: LastRollUp | None,
     recount: Recount,
     numbers: Mapping[int, Mapping[str, DistinctNumbers]],
 ) -> None:
     rows = CountedSchool.objects.filter(administration=administration)
     if not recount.is_full:
         rows = rows.filter(school_id__in=recount.schools)
+    if last is not None and last.released_at is not None:
+        # Their figures have been seen.
+        FormerPeople.objects.bulk_create(
+            (
+                FormerPeople(
+                    administration=administration,
+                    school_id=school,
+                    people=people,
+                    counted_at=counted_at,
+                )
+                for school, people, counted_at in rows.values_list(
+                    "school_id", "people", "counted_at"
+                )
+                if counted_at
+            ),
+            batch_size=BATCH,
+        )
     rows.delete()
+    people_of = by_school(recount.people)
     CountedSchool.objects.bulk_create(
         (
             CountedSchool(
@@ -246,6 +270,8 @@ def _write_states(
                     name: [sorted(found.values), found.are_many]
                     for name, found in numbers.get(school, {}).items()
                 },
+                people=packed_people(people_of.get(school, NOBODY)),
+                counted_at=recount.as_of,
             )
             for school in recount.schools & recount.signatures.keys()
         ),

@@ -36,7 +36,7 @@ from reports.rasch.responses import Floats, Integers
 from reports.results.answers import VALUE, ItemCodes
 from reports.results.changes import Recount, read_changes
 from reports.results.layout import counted_items
-from reports.results.rollup import attributes_of
+from reports.results.rollup import attributes_of, keeps_earlier_answers
 from reports.rollup_query import refresh_replica_timestamp
 from reports.scores.benchmark import benchmark_of
 from reports.scores.calibration import MeasureResult, calibrate_measure, table_of
@@ -121,6 +121,13 @@ def score_administration(
         return ScoringOutcome()
     if administration.state != Administration.State.CLOSED:
         raise JobRefused(_("Scores are calculated once nobody can answer any more."))
+    if scored.exists() and keeps_earlier_answers(administration):
+        raise JobRefused(
+            _(
+                "Scores stay as they are: in some schools a few people have changed"
+                " their answers since the release."
+            )
+        )
     refresh_replica_timestamp()
     [version] = versions_of([administration]).values()
     content = measures_of(administration.published.survey)
@@ -164,7 +171,7 @@ def _read(
         item["name"] for measure in content["measures"] for item in measure["items"]
     }
     items = [item for item in counted_items(version) if item.name in wanted]
-    return read_changes(administration, version, items, None)
+    return read_changes(administration, version, items, None, of_release=True)
 
 
 def _calculate_all(

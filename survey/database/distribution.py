@@ -75,8 +75,8 @@ LOCAL_TABLES = """
     accounts_user_groups accounts_user_user_permissions auth_group
     auth_group_permissions auth_permission django_admin_log django_content_type
     django_session mfa_authenticator reports_calibration reports_countedschool
-    reports_curve reports_export reports_export_administrations reports_graderate
-    reports_groupresults reports_panelproject reports_publication
+    reports_curve reports_export reports_export_administrations reports_formerpeople
+    reports_graderate reports_groupresults reports_panelproject reports_publication
     reports_publishedplace reports_releaseditem reports_releasedsentence
     reports_reportarchive reports_resultsrollup reports_rollup reports_schoolrate
     reports_scorerow reports_scoring survey_administration_districts

@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 
 from accounts.http import StaffRequest
 from accounts.language import language_to_read
-from accounts.models import AuditEntry, District, School
+from accounts.models import District, School
 from accounts.permissions import Capability, Permissions, Places
 from reports.console.results.charts import ChartPage, chart_pages
 from reports.console.results.provenance import Provenance
@@ -32,7 +32,7 @@ from reports.results.access import (
 from reports.results.comments import may_review
 from reports.results.counting import GRADE
 from reports.results.reading import LEVELS
-from reports.results.rollup import COUNTING, attributes_of
+from reports.results.rollup import attributes_of, is_outdated
 from reports.results.visible import Place, VisibleGroup
 from reports.results.wholes import figures_for
 from reports.scores.visible import has_scores
@@ -158,14 +158,25 @@ class ResultsPage:
         )
 
     @property
-    def was_shared_before_reopening(self) -> bool:
-        """Return whether coordinators have seen figures from before. 1 statement."""
-        return AuditEntry.objects.filter(
-            action="stop sharing results",
-            by=COUNTING,
-            kind=self.administration._meta.label_lower,
-            subject_id=self.administration.pk,
-        ).exists()
+    def is_outdated(self) -> bool:
+        """Test if people or answers have changed since. At most 2 statements."""
+        return (
+            self.may_publish and self.is_released and is_outdated(self.administration)
+        )
+
+    @property
+    def is_released(self) -> bool:
+        roll_up = getattr(self.administration, "results_roll_up", None)
+        return bool(roll_up and roll_up.released_at)
+
+    @property
+    def keeps_earlier_figures(self) -> bool:
+        """Test if too few people of the school have changed to show newer figures."""
+        return (
+            self.school is not None
+            and self.is_released
+            and (self.school.pk in self.administration.results_roll_up.kept_schools)
+        )
 
     @property
     def query(self) -> str:

@@ -17,7 +17,12 @@ from reports.console.results.csv_rows import HEADER, csv_rows
 from reports.console.results.page import ResultsPage
 from reports.models import ResultsRollUp
 from reports.publishing.publications import outdated_publications
-from reports.results.access import has_unshared_results, results_for
+from reports.results.access import (
+    administration_or_404,
+    has_unshared_results,
+    results_for,
+)
+from reports.results.job import request_results
 from survey.console.administrations.edit_views import own_administration_or_404
 from survey.models import Administration
 from survey.open_codes.figures import crowded_periods, watched_codes
@@ -85,10 +90,13 @@ def results_share(request: StaffRequest, pk: int) -> HttpResponse:
     administration = own_administration_or_404(request.permissions, pk)
     roll_up = get_object_or_404(ResultsRollUp, pk=administration.pk)
     shares = request.POST.get("share") == "yes"
-    if shares and administration.state != Administration.State.CLOSED:
+    if shares and roll_up.released_at is None:
         # Figures that coordinators see twice, before and after few people answered,
         # would be the answers of these people.
-        text = _("Results can be shared once the administration has closed.")
+        text = _(
+            "Results can be shared once the administration has closed and its answers"
+            " are counted."
+        )
         messages.error(request, text)
         return redirect("results_list")
     changed = ResultsRollUp.objects.filter(
@@ -106,4 +114,25 @@ def results_share(request: StaffRequest, pk: int) -> HttpResponse:
     else:
         text = _("Coordinators can no longer see the results.")
     messages.success(request, text)
+    return redirect("results_page", pk)
+
+
+@needs(Capability.PUBLISH_RESULTS)
+@require_POST
+def results_release(request: StaffRequest, pk: int) -> HttpResponse:
+    """Make a new release of results whose people or answers have changed since."""
+    administration = administration_or_404(request.permissions, pk)
+    if administration.state != Administration.State.CLOSED:
+        text = _("Results are counted once the administration has closed.")
+        messages.error(request, text)
+    else:
+        request_results(administration, by=request.user)
+        record(
+            "request new results",
+            by=request.user,
+            request=request,
+            subject=administration,
+        )
+        text = _("The answers are being counted. This page shows them in some minutes.")
+        messages.success(request, text)
     return redirect("results_page", pk)

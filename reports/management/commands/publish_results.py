@@ -11,7 +11,6 @@ from reports.publishing.publications import (
     administration_to_publish,
     request_publication,
 )
-from reports.results.hiding import hide_small_groups
 from reports.results.rollup import roll_up_results
 from reports.rollup import roll_up
 from reports.scores.scoring import score_administration
@@ -57,8 +56,7 @@ class Command(BaseCommand):
 
 def count_and_score(administration: Administration) -> None:
     if not hasattr(administration, "results_roll_up"):
-        roll_up_results(administration)
-        hide_small_groups(administration)
+        roll_up_results(administration, release=True)
     score_administration(administration)
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from reports.results.hiding import hide_small_groups
 from reports.results.rollup import roll_up_results
 from survey.administrations import AdministrationNotFound, get_administration
+from survey.jobs import JobRefused
 
 
 class Command(BaseCommand):
@@ -27,8 +27,12 @@ class Command(BaseCommand):
             administration = get_administration(options["administration"])
         except AdministrationNotFound as error:
             raise CommandError(str(error)) from error
-        outcome = roll_up_results(administration, again=options["again"])
-        hide_small_groups(administration)
+        try:
+            outcome = roll_up_results(
+                administration, again=options["again"], release=True
+            )
+        except JobRefused as refused:
+            raise CommandError(str(refused)) from refused
         if options["json"]:
             memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
             self.stdout.write(json.dumps(asdict(outcome) | {"memory_mb": memory}))

@@ -9,7 +9,6 @@ from django.utils import timezone
 from playwright.sync_api import expect
 
 from reports.models import SchoolRate
-from reports.results.hiding import hide_small_groups
 from reports.results.rollup import roll_up_results
 from reports.tests.exports.conftest import answer, enrol, fall  # noqa: F401
 from survey.tests.browser.accessibility import scrolls_sideways, violations
@@ -39,8 +38,7 @@ def closed(transactional_db, staff, fall, enrol):  # noqa: F811
         finished=24,
         at_opening=30,
     )
-    roll_up_results(fall)
-    hide_small_groups(fall)
+    roll_up_results(fall, release=True)
     return fall
 
 

@@ -10,11 +10,11 @@ from django.utils import timezone
 from reports.models import ResultsRollUp
 from reports.results.job import request_results
 from reports.results.reading import distributions
-from reports.results.rollup import due, roll_up_results
+from reports.results.rollup import due, is_outdated, roll_up_results
 from reports.tasks import start_due_results
 from reports.tests.exports.conftest import answer
 from survey import jobs
-from survey.models import Administration, Job, OptOut, Respondent
+from survey.models import Administration, CountedGroup, Job, OptOut, Respondent
 
 pytestmark = pytest.mark.django_db
 
@@ -66,14 +66,17 @@ def test_pages_may_arrive_for_a_quarter_of_an_hour_after_closing(closed):
     assert due(now + timedelta(minutes=2)) == [closed]
 
 
-@pytest.mark.parametrize("event", ["opt-out", "opt-out taken back", "roster", "day"])
-def test_a_closed_administration_is_compared_again_after(staff, closed, event):
-    roll_up_results(closed)
-    assert due() == []
+@pytest.mark.parametrize(
+    "event", ["opt-out", "opt-out taken back", "roster", "reopened"]
+)
+def test_a_release_is_outdated_and_stays_as_it_is_after(staff, closed, event):
+    roll_up_results(closed, release=True)
+    assert not is_outdated(closed)
+    person = Respondent.objects.get()
     now = timezone.now() + timedelta(seconds=1)
     if event.startswith("opt-out"):
         OptOut.objects.create(
-            respondent=Respondent.objects.get(),
+            respondent=person,
             requested_on=now.date(),
             requested_by="parent",
             by=staff.state,
@@ -82,10 +85,20 @@ def test_a_closed_administration_is_compared_again_after(staff, closed, event):
             ended_by=None if event == "opt-out" else staff.state,
         )
     elif event == "roster":
-        Job.objects.create(kind="roster.apply", state="done", ended_at=now)
+        CountedGroup.objects.create(
+            respondent=person,
+            administration=closed,
+            school=staff.lincoln,
+            grade="05",
+            attributes={},
+            cohort=1,
+            changed_at=now,
+        )
     else:
-        now += timedelta(days=1)
-    assert due(now) == [closed]
+        closed.closes_at = now
+        closed.save()
+    assert is_outdated(closed)
+    assert due(now + timedelta(days=2)) == []
 
 
 def test_a_job_that_failed_is_started_again_an_hour_later(closed, monkeypatch):
@@ -125,6 +138,6 @@ def test_the_scheduler_looks_for_closed_administrations(settings):
 
 
 def test_finding_what_is_due_takes_few_statements(closed, django_assert_num_queries):
-    roll_up_results(closed)
-    with django_assert_num_queries(4):
+    roll_up_results(closed, release=True)
+    with django_assert_num_queries(3):
         start_due_results()

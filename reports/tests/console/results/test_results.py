@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 import pytest
 from django.core.cache import cache
+from django.db.models import F
 from django.urls import reverse
 from django.utils import timezone
 
@@ -28,7 +29,7 @@ from reports.tests.exports.conftest import (
     opened,
     published,
 )
-from survey.models import Administration, OpenCode, Respondent, Wave
+from survey.models import Administration, Job, OpenCode, Respondent, Wave
 
 pytestmark = pytest.mark.django_db
 
@@ -100,6 +101,10 @@ def add_schools(closed):
         hide_small_groups(closed)
 
     return add_schools
+
+
+def release(administration):
+    ResultsRollUp.objects.filter(pk=administration.pk).update(released_at=F("as_of"))
 
 
 def share(administration):
@@ -397,6 +402,7 @@ def test_results_are_shared_by_those_who_manage_the_survey(
     staff,
     closed,
 ):
+    release(closed)
     address = reverse("results_share", args=[closed.pk])
     for user, status in ((staff.analyst, 404), (staff.chen, 404), (staff.dana, 404)):
         log_in(client, user)
@@ -643,43 +649,49 @@ def test_a_role_whose_results_are_not_shared_is_not_compared(
     assert "Teachers" not in [row.place for row in chart_of(found, "safe").rows]
 
 
-def test_a_running_administration_is_not_shared(client, staff, closed):
-    closed.closes_at = timezone.now() + timedelta(hours=1)
-    closed.save()
+def test_figures_from_before_the_closing_are_not_shared(client, staff, closed):
     log_in(client, staff.state)
     address = reverse("results_share", args=[closed.pk])
     found = client.post(address, {"share": "yes"}, follow=True)
-    assert "Results can be shared once the administration has closed." in found.text
+    assert "Results can be shared once the administration has closed" in found.text
     assert not ResultsRollUp.objects.filter(shared_at__isnull=False).exists()
     assert not AuditEntry.objects.filter(action="share results").exists()
     assert page(client, staff.chen, closed).status_code == 404
 
 
-def test_results_counted_after_a_reopening_are_not_shared_by_themselves(
-    client, staff, closed
-):
-    share(closed)
-    assert page(client, staff.chen, closed).status_code == 200
-    # Counted again without a reopening, they stay shared.
-    roll_up_results(closed, again=True)
-    hide_small_groups(closed)
-    assert page(client, staff.chen, closed).status_code == 200
-    assert "reopened since" not in page(client, staff.state, closed).text
-
-    # Reopened, and closed again a moment ago: after the last count.
-    as_of = closed.closes_at - timedelta(hours=1)
-    ResultsRollUp.objects.filter(pk=closed.pk).update(as_of=as_of)
-    roll_up_results(closed, again=True)
-    hide_small_groups(closed)
-    assert page(client, staff.chen, closed).status_code == 404
-    entry = AuditEntry.objects.get(action="stop sharing results")
-    assert (entry.by, entry.subject_id) == ("results.count", closed.pk)
+def test_only_the_state_has_outdated_results_counted_again(client, staff, closed):
+    release(closed)
+    address = reverse("results_release", args=[closed.pk])
+    assert (
+        "People or answers have changed" not in page(client, staff.state, closed).text
+    )
+    closed.closes_at = timezone.now() - timedelta(minutes=20)
+    closed.save()
+    ResultsRollUp.objects.update(as_of=F("as_of") - timedelta(days=1))
+    ResultsRollUp.objects.update(hidden_as_of=F("as_of"))
+    assert "People or answers have changed" in page(client, staff.state, closed).text
+    text = page(client, staff.analyst, closed).text
+    assert "People or answers have changed" not in text
+    for user in (staff.analyst, staff.dana, staff.chen):
+        log_in(client, user)
+        assert client.post(address).status_code in (403, 404)
     log_in(client, staff.state)
-    address = reverse("results_share", args=[closed.pk])
-    client.post(address, {"share": "no"})
-    assert "reopened since" in page(client, staff.state, closed).text
-    client.post(address, {"share": "yes"})
-    assert page(client, staff.chen, closed).status_code == 200
+    for _again in range(2):
+        found = client.post(address, follow=True)
+        assert "The answers are being counted." in found.text
+    assert Job.objects.filter(kind="results.count").count() == 1
+    entry = AuditEntry.objects.filter(action="request new results").first()
+    assert (entry.by, entry.subject_id) == (staff.state.email, closed.pk)
+
+
+def test_a_school_that_keeps_its_figures_says_so(client, staff, closed):
+    release(closed)
+    words = "too few people of this school have changed since"
+    assert (
+        words not in page(client, staff.analyst, closed, school=staff.lincoln.pk).text
+    )
+    ResultsRollUp.objects.update(kept_schools=[staff.lincoln.pk])
+    assert words in page(client, staff.analyst, closed, school=staff.lincoln.pk).text
 
 
 def test_coordinators_are_told_that_results_are_not_shared_yet(client, staff, closed):
