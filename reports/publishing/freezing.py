@@ -199,7 +199,7 @@ def basis_of(administration: Administration) -> str:
 
 
 def has_content(administration: Administration) -> bool:
-    """Test if anything would be published, as `Freezer.wholes`. At most 3 statements."""
+    """Test if anything would be published, as in `Freezer`. At most 3 statements."""
     everyone = GroupResults.objects.filter(administration=administration, attribute="")
     schools = everyone.filter(level=LEVELS.SCHOOL)
     with_report = schools_with_reports(administration).values("school_id")

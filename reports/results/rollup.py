@@ -34,9 +34,9 @@ from survey.models import Administration, CountedGroup, Denominator, OptOut, Rol
 
 log = logging.getLogger(__name__)
 NOT_COMPARABLE = gettext_lazy(
-    "A new release cannot be made. In some schools, too few people have changed to show"
-    " new figures, and their earlier ones cannot be added to those of the others: other"
-    " numbers were answered, or the questions have changed."
+    "New results cannot be counted. In some schools, too few people have changed to"
+    " show new figures, and their earlier ones cannot be added to those of the others:"
+    " other numbers were answered, or the questions have changed."
 )
 
 

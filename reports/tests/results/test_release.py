@@ -275,7 +275,11 @@ def read_scored(administration):
 def test_scores_stay_where_a_few_answers_changed_after_a_reopening(closed):
     release(closed)
     Scoring.objects.create(
-        administration=closed, as_of=closed.closes_at, people=24, format=FORMAT
+        administration=closed,
+        as_of=closed.closes_at,
+        calculated_at=closed.closes_at,
+        people=24,
+        format=FORMAT,
     )
     assert not rollup.keeps_earlier_answers(closed)
     ResultsRollUp.objects.update(
