@@ -58,7 +58,7 @@ export class Navigation {
     event.stopPropagation();
   }
 
-  // Shows the page in the address, or the first page without saved answers.
+  // Shows the page in the address, or the one where this person begins.
   async begin() {
     const { survey, display, drafts, bootstrap, finishing } = this.tab;
     const place = placeAtStart(bootstrap.tag);
@@ -67,7 +67,7 @@ export class Navigation {
       return display.show(place.page, { replace: true, item: place.item, first: true });
     }
     const draft = survey.isVisible(drafts.restoredPage) ? drafts.restoredPage : null;
-    const page = draft ?? survey.firstUnreached();
+    const page = draft ?? survey.startPage();
     if (page !== null) return display.show(page, { replace: true, first: true });
     await display.show(survey.before(Infinity) ?? 1, { replace: true, first: true });
     // Otherwise the way back from the review would lead to the review. But the
@@ -82,6 +82,7 @@ export class Navigation {
     const justTurned = performance.now() - display.shownAt < DOUBLE_CLICK_TIME;
     if (!display.form || (justTurned && !drafts.edited.has(current))) return;
     display.form.readIncomplete();
+    if (display.showsNewQuestions()) return;
     const problems = survey.problems(current);
     if (problems.length) {
       drafts.keep();
@@ -100,6 +101,7 @@ export class Navigation {
     const { survey, display, drafts, finishing } = this.tab;
     if (!display.form) return;
     display.form.readIncomplete();
+    if (display.showsNewQuestions()) return;
     const problems = survey.problems(display.current);
     drafts.save({ passed: !problems.length });
     if (!this.isBlocked()) finishing.review();

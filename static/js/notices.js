@@ -73,12 +73,13 @@ export class Notices {
   }
 
   closedNotice() {
-    const { messages, queue } = this.tab;
+    const { messages, survey } = this.tab;
     const pages = this.unsavedPages();
-    const unsaved = messages.text("closed_unsaved", { pages: pages.join(", ") });
+    const numbers = pages.map((page) => survey.placeOf(page).n);
+    const unsaved = messages.text("closed_unsaved", { pages: numbers.join(", ") });
     const text = messages.text("closed_while_help", this.closingTimes());
     // The end may have been put off meanwhile.
-    const buttons = [{ label: messages.text("try_again"), run: () => queue.resume() }];
+    const buttons = [{ label: messages.text("try_again"), run: () => this.tab.queue.resume() }];
     return pages.length ? { text: `${text} ${unsaved}`, buttons } : { text };
   }
 
@@ -101,14 +102,14 @@ export class Notices {
 
   // The server refused one page as a whole.
   refusedNotice({ page, status }) {
-    const { messages, queue } = this.tab;
+    const { messages, queue, survey } = this.tab;
     const run = () => queue.tryRefusedAgain();
     return {
       name: `refused ${page}`,
       state: "stopped",
       takesFocus: true,
       title: messages.text("cannot_save"),
-      text: messages.text("page_n", { n: page }),
+      text: messages.text("page_n", survey.placeOf(page)),
       teacherCode: this.teacherCode(`${status}-${page}`),
       buttons: [{ label: messages.text("try_again"), run }],
     };

@@ -1,6 +1,7 @@
 // The page on the screen: loads it, fills it with answers, moves the focus,
 // and shows the problems of its answers.
 
+import { answerableItems } from "./answers.js";
 import { PageForm } from "./page_form.js";
 import { rememberPlace } from "./page_history.js";
 import { focusItem, problemMessage, showProblems } from "./problems.js";
@@ -50,6 +51,7 @@ export class PageDisplay {
 
   place(section, n, { item, first, stay }) {
     const { survey, bootstrap, messages, drafts } = this.tab;
+    survey.recompute();
     survey.fillDefaults(n);
     const edited = () => drafts.noteEdit(n);
     this.form = new PageForm({ section, n, survey, seed: bootstrap.seed, messages, edited });
@@ -71,6 +73,21 @@ export class PageDisplay {
     }
   }
 
+  // Applies rules again that read the clock. Returns true, and moves the focus, if a
+  // question appears by it, which must be seen before the page is passed.
+  showsNewQuestions() {
+    const { survey, messages } = this.tab;
+    const items = answerableItems(survey.outline, this.current);
+    const hidden = items.filter((name) => !survey.state.relevant[name]);
+    survey.recompute();
+    this.form.refresh();
+    const name = hidden.find((item) => survey.state.relevant[item]);
+    if (name === undefined) return false;
+    this.announcer.textContent = messages.text("new_questions");
+    focusItem(this.form.section, name);
+    return true;
+  }
+
   noteAnsweredEarlier(section, n) {
     section.querySelector(".answered-earlier")?.remove();
     const { survey, messages } = this.tab;
@@ -86,9 +103,12 @@ export class PageDisplay {
   updateNavigation() {
     const { survey, messages } = this.tab;
     const { current: n } = this;
-    const progress = messages.text("page_of", { n, total: survey.count() });
-    document.getElementById("progress").value = n;
-    document.getElementById("progress-text").textContent = progress;
+    const place = survey.placeOf(n);
+    const bar = document.getElementById("progress");
+    Object.assign(bar, { max: place.total || 1, value: place.n });
+    document.getElementById("progress-text").textContent = messages.text("page_of", place);
+    const heading = this.form?.section.querySelector(".page-title[data-numbered]");
+    if (heading) heading.textContent = messages.text("page_n", place);
     this.backButton.hidden = survey.before(n) === null;
     this.backButton.textContent = messages.text("back");
     this.nextButton.hidden = false;

@@ -194,12 +194,20 @@ export class SurveyState {
     return this.visiblePages().reverse().find((other) => other < n) ?? null;
   }
 
-  // The first page with a question that was neither answered nor passed, or null.
-  firstUnreached() {
+  // The place of page n among the pages that this person sees, and their number.
+  placeOf(n) {
+    const pages = this.visiblePages();
+    return { n: pages.filter((page) => page <= n).length, total: pages.length };
+  }
+
+  // The first page until something is stored, because it may have only notes. Then
+  // the first page with a question that was neither answered nor passed, or null.
+  startPage() {
     const isOpen = (name) =>
       this.state.relevant[name] && !this.stored.has(name) && !this.earlier.has(name);
     const hasOpen = (n) => answerableItems(this.outline, n).some(isOpen);
-    return this.visiblePages().find(hasOpen) ?? null;
+    const isFirstVisit = !this.stored.size && !this.earlier.size;
+    return this.visiblePages().find((n) => isFirstVisit || hasOpen(n)) ?? null;
   }
 
   // The first page with an answer that cannot be saved as it is.

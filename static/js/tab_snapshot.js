@@ -112,8 +112,7 @@ export async function openSnapshot(tag) {
     const { at, bootstrap } = await unseal(await importKey(own.key), own.tag, kept);
     const passed = Math.max(0, Date.now() - at);
     if (passed > LONGEST_OFFLINE) return null;
-    const now = timeAfter(bootstrap.now, passed);
-    return { ...bootstrap, now, today: now.slice(0, 10) };
+    return { ...bootstrap, now: timeAfter(bootstrap.now, passed) };
   } catch {
     return null;
   }

@@ -124,15 +124,16 @@ class SurveyTab {
     if (this.bootstrap.urls.worker) this.snapshot.keepSoon();
   }
 
-  startClock({ now, today }) {
-    Object.assign(this.bootstrap, { now, today });
+  startClock({ now }) {
+    this.bootstrap.now = now;
     this.startedAt = performance.now();
   }
 
-  // What rules know of the moment: the server's clock, and the language.
+  // What rules know of the moment: the server's clock, and the language. A tab that
+  // is open over midnight has another day than the one on which it was loaded.
   moment() {
     const now = timeAfter(this.bootstrap.now, performance.now() - this.startedAt);
-    return { today: this.bootstrap.today, now, language: this.language };
+    return { today: now.slice(0, 10), now, language: this.language };
   }
 
   // In milliseconds, by the server's clock.
@@ -149,9 +150,9 @@ class SurveyTab {
     const { status, reply } = renewed;
     if (status === 403 && reply.error === "person") this.recovery.stop("halt", "person");
     if (status === 200) {
-      const { closesAt, acceptedUntil, now, today } = reply;
+      const { closesAt, acceptedUntil } = reply;
       Object.assign(this.bootstrap, { closesAt, acceptedUntil });
-      if (this.isOffline) this.startClock({ now, today });
+      this.startClock(reply);
     }
     return renewed;
   }

@@ -89,7 +89,8 @@ def review(
     given = {name: text for name, text in saved.answers.items() if text is not None}
     definition = published.definition
     state = state_of(definition, given, today=today, now=now, language=language)
-    gaps = find_gaps(definition, state.problems, language, state.values)
+    visible = state.visible_pages()
+    gaps = find_gaps(definition, state.problems, language, state.values, visible)
     total, rows = saved.fingerprint
     reviewed = {"r": total, "n": rows, "who": session.respondent_id}
     return Review(

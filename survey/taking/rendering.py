@@ -187,7 +187,8 @@ def render_page(definition: SurveyDefinition, language: str, n: int) -> str:
         raise IndexError(n)
     page = definition["pages"][n - 1]
     words, words_attributes = localizer.messages()
-    title = localizer.text(page.get("title")) or Text(
+    own_title = localizer.text(page.get("title"))
+    title = own_title or Text(
         html_of(words["page_n"].replace("{n}", str(n))), words_attributes
     )
     blocks = []
@@ -204,6 +205,8 @@ def render_page(definition: SurveyDefinition, language: str, n: int) -> str:
             "language": localizer.language,
             "direction": localizer.direction,
             "title": title,
+            # Pages that a person does not see are not counted: the browser knows.
+            "is_numbered": not own_title,
             "blocks": blocks,
             "words": words,
             "words_attributes": words_attributes,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Collection, Container, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from typing import NamedTuple
@@ -36,6 +36,8 @@ class ReviewedItem(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class ReviewedPage:
     number: int
+    # Among the pages that this person sees.
+    place: int
     title: str
     # The questions that this person sees.
     names: list[str]
@@ -66,6 +68,8 @@ class Gap:
     """A page on which a required answer is missing, or an answer breaks a rule."""
 
     page: int
+    # Among the pages that this person sees.
+    place: int
     page_title: str
     items: list[dict[str, str]]
 
@@ -96,7 +100,8 @@ def reviewed_pages(
             for name in (names if have_rows else ())
         ]
         title = text_in(definition, page["title"], language)
-        pages.append(ReviewedPage(number, title, names, have_rows, items))
+        place = len(pages) + 1
+        pages.append(ReviewedPage(number, place, title, names, have_rows, items))
     return pages
 
 
@@ -105,8 +110,12 @@ def find_gaps(
     problems: Mapping[str, str],
     language: str,
     values: Mapping[str, str],
+    visible: Collection[int],
 ) -> list[Gap]:
-    """Group the items that have problems by page, with texts in `language`."""
+    """Group the items that have problems by page, with texts in `language`.
+
+    `visible` are the numbers of the pages that this person sees.
+    """
     gaps = []
     for n, page in enumerate(definition["pages"], start=1):
         items = [
@@ -121,7 +130,8 @@ def find_gaps(
         ]
         if items:
             title = text_in(definition, page["title"], language)
-            gaps.append(Gap(page=n, page_title=title, items=items))
+            place = sum(number <= n for number in visible)
+            gaps.append(Gap(page=n, place=place, page_title=title, items=items))
     return gaps
 
 

@@ -82,7 +82,7 @@ def _reviewed_page(
 ) -> str:
     n, count = page.number, len(page.names)
     pattern = pattern.replace("{n}", str(n))
-    title = escape(page.title) or texts["page_n"].replace("{n}", str(n))
+    title = escape(page.title) or texts["page_n"].replace("{n}", str(page.place))
     heading_in = attributes if page.title else ""
     if page.is_unopened:
         text = texts["page_unseen_one" if count == 1 else "page_unseen"]

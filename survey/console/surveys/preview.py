@@ -164,8 +164,9 @@ def show_complete(request: HttpRequest, preview: Preview) -> HttpResponseBase:
         definition = preview.published.definition
         names = request.GET.getlist("missing")[:MAX_MISSING]
         missing = {name: "required" for name in names if name in definition["items"]}
+        numbers = range(1, len(definition["pages"]) + 1)
         frame |= {
-            "missing": find_gaps(definition, missing, preview.language, {}),
+            "missing": find_gaps(definition, missing, preview.language, {}, numbers),
             "finished_at": timezone.now() if "finished" in request.GET else None,
             "pages": _number(request.GET["pages"]),
             "stored_pages": _number(request.GET["pages"]),
