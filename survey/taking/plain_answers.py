@@ -180,6 +180,24 @@ class PageAnswers:
             return text.split(" ")
         return text
 
+    def offered(self) -> dict[str, list[str]]:
+        """Return the values that the page's choice filters let through, by item."""
+        return {
+            name: [option["value"] for option in self.state.offered(name)]
+            for name, item in self.items.items()
+            if "choice_filter" in item
+        }
+
+    def newly_offered(self, before: Mapping[str, list[str]]) -> set[str]:
+        """Return blank items with options that were not offered `before`.
+
+        With them those that still have none: they may get some by the next answer.
+        """
+        offered = self.offered().items()
+        blank = {name: set(v) for name, v in offered if not self.state.values[name]}
+        new = {name for name, values in blank.items() if values - set(before[name])}
+        return new and new | {name for name, values in blank.items() if not values}
+
     def unseen(self, form_items: Collection[str]) -> bool:
         """Return whether an answer of this form has made a question relevant."""
         return not set(self.visible_items()) <= set(form_items)
@@ -192,9 +210,20 @@ class PageAnswers:
     def before(self) -> int | None:
         return max((m for m in self.state.visible_pages() if m < self.n), default=None)
 
-    def first_unreached(self) -> int | None:
-        """Return the first page with a question that has no row."""
+    def place(self) -> tuple[int, int]:
+        """Return the page's place among those that this person sees, and their number."""
+        visible = self.state.visible_pages()
+        return sum(page <= self.n for page in visible), len(visible)
+
+    def start_page(self) -> int | None:
+        """Return the first page with a question that has no row.
+
+        Until something is stored it is the first page, which may have only notes.
+        """
+        is_first_visit = not self.stored and not self.earlier
         for number in sorted(self.state.visible_pages()):
+            if is_first_visit:
+                return number
             for name in self.published.answerable[number - 1]:
                 is_known = name in self.stored or name in self.earlier
                 if self.state.relevant[name] and not is_known:

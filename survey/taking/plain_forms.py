@@ -7,7 +7,7 @@ each page, or is in the form (`plain_tab`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -66,6 +66,8 @@ from survey.taking.unavailable import (
 
 # Before the code of a language, on the buttons that change it.
 LANGUAGE = "in-"
+# What a page says that is shown again because of its own answers.
+NEW = {"questions": "new_questions", "options": "new_options"}
 
 
 class Elsewhere(Exception):
@@ -109,7 +111,7 @@ Action = Callable[[Visit, PageAnswers], HttpResponse]
 @require_safe
 @uses_forced_read_router(PublishedSurvey)
 def survey_plain_start(request: HttpRequest) -> HttpResponse:
-    """Open the first page with an open question, else the review. 1 read."""
+    """Open the page where this person begins or goes on, else the review. 1 read."""
     return _answer(request, 1, _start)
 
 
@@ -205,7 +207,7 @@ def _answers_of(visit: Visit, n: int) -> PageAnswers:
 
 
 def _start(visit: Visit, answers: PageAnswers) -> HttpResponse:
-    page = answers.first_unreached()
+    page = answers.start_page()
     if page is not None:
         return redirect(visit.page(page))
     # Otherwise the way back from the review would lead to the review.
@@ -217,9 +219,8 @@ def _start(visit: Visit, answers: PageAnswers) -> HttpResponse:
 def _show_page(visit: Visit, answers: PageAnswers) -> HttpResponse:
     if answers.n not in answers.state.visible_pages():
         return redirect(visit.address("survey_plain_start"))
-    return _render(
-        visit, answers, notice=visit.request.GET.get("new") and "new_questions"
-    )
+    notice = NEW.get(visit.request.GET.get("new", ""))
+    return _render(visit, answers, notice=notice)
 
 
 def _save(visit: Visit, answers: PageAnswers) -> HttpResponse:
@@ -228,9 +229,10 @@ def _save(visit: Visit, answers: PageAnswers) -> HttpResponse:
     if form is None:
         return redirect(visit.page(answers.n))
     go = posted.get("go", "next")
-    names = form.before.keys()
-    answers.take_posted(posted, names)
-    # A question that only these answers have made relevant was not seen yet.
+    offered = answers.offered()
+    answers.take_posted(posted, form.before.keys())
+    # Questions and options that only these answers brought up were not seen yet.
+    names = form.before.keys() - answers.newly_offered(offered)
     problems = {name: key for name, key in answers.problems().items() if name in names}
     save = PageSave(
         revision=form.revision,
@@ -246,7 +248,7 @@ def _save(visit: Visit, answers: PageAnswers) -> HttpResponse:
     if is_stopping:
         response = survey_stop(visit.request)
     else:
-        response = _after_save(visit, answers, form, go, problems, reply)
+        response = _after_save(visit, answers, form, names, problems, reply)
     set_outcome(response, reply.outcome)
     if is_stopping:
         # The session has ended, and is not extended.
@@ -258,12 +260,15 @@ def _after_save(
     visit: Visit,
     answers: PageAnswers,
     form: PlainForm,
-    go: str,
+    names: Collection[str],
     problems: Mapping[str, str],
     reply: PageReply,
 ) -> HttpResponse:
-    """Show what the person asked for, or why the page could not be left."""
-    names = form.before.keys()
+    """Show what the person asked for, or why the page could not be left.
+
+    `names` are the items that the form showed with all their options.
+    """
+    go = visit.request.POST.get("go", "next")
     if reply.content.get("error") == "superseded":
         return _merge(visit, answers, form)
     if reply.status == 422:
@@ -279,7 +284,8 @@ def _after_save(
         newer = replace(form, revision=revision)
         return _render(visit, answers, form=newer, problems=problems, status=422)
     if go == "next" and answers.unseen(names):
-        return redirect(visit.page(answers.n, new="1"))
+        new = "questions" if answers.unseen(form.before) else "options"
+        return redirect(visit.page(answers.n, new=new))
     return redirect(_address_after(visit, answers, go))
 
 
@@ -353,11 +359,13 @@ def _render(
         made = replace(form, before=before)
     listed = problem_list(answers, problems or {}, words, language)
     title = definition["pages"][n - 1].get("title")
+    place, pages = answers.place()
     seed = seed_for(visit.session.administration_id, visit.session.respondent_id)
     context = {
         **frame,
         "n": n,
-        "pages": len(published.answerable),
+        "place_of_page": place,
+        "pages": pages,
         "languages": definition["languages"],
         "language_prefix": LANGUAGE,
         "page_title": localizer.text(title),

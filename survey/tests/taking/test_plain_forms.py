@@ -101,6 +101,90 @@ def test_a_whole_survey_is_answered_without_javascript(browser, maya):
     assert maya.completed_at is not None
 
 
+CHOICE = {"kind": "select_one", "option_set": "agree"}
+
+
+def equal_to(name: str) -> dict[str, Any]:
+    """Describe a choice whose only option is the answer of another item."""
+    return CHOICE | {"choice_filter": ["=", ["col", "name"], ["$", name]]}
+
+
+@pytest.fixture
+def cascade(db, lincoln) -> Respondent:
+    items = {
+        "state": CHOICE,
+        "county": equal_to("state"),
+        "city": equal_to("county") | {"required": True},
+    }
+    administration = open_now(publish_items([items, {"last": {"kind": "text"}}]))
+    return enrol(administration, lincoln, language="en")
+
+
+def test_options_that_an_answer_of_the_same_page_brings_up_are_shown(browser, cascade):
+    page = start(browser.log_in(cascade))
+    assert "depend on another question on this page" in page.html
+    # Neither skipped, nor missed as required: nothing could be chosen.
+    page = page.send(state="2")
+    assert page.address == "/take/plain/1/"
+    assert page.response.status_code == 200
+    assert "There are answers to choose from" in page.html
+    assert 'name="item-county" value="2"' in page.html
+    assert rows(cascade) == {"state": ("answered", "2")}
+    page = page.send(state="2", county="2")
+    assert page.address == "/take/plain/1/"
+    page = page.send(state="2", county="2", city="2")
+    assert page.address == "/take/plain/2/"
+    assert [value for _, value in rows(cascade).values()] == ["2", "2", "2"]
+    # Another state leaves no county of the old one.
+    page = page.send("back").send(state="3", county="2", city="2")
+    assert page.address == "/take/plain/1/"
+    assert 'name="item-county" value="3"' in page.html
+    page = page.send(state="3", county="3").send(state="3", county="3", city="3")
+    assert [value for _, value in rows(cascade).values()] == ["3", "3", "3"]
+
+
+def test_options_that_were_shown_are_skipped_like_any(browser, lincoln):
+    items = {"state": CHOICE, "county": equal_to("state")}
+    administration = open_now(publish_items([items, {"last": {"kind": "text"}}]))
+    person = enrol(administration, lincoln, language="en")
+    page = start(browser.log_in(person)).send(state="2").send(state="2")
+    assert page.address == "/take/plain/2/"
+    assert rows(person)["county"] == ("skipped", None)
+
+
+NOTES = [
+    {"hello": {"kind": "note"}},
+    {"safe": CHOICE},
+    {"detail": {"kind": "text", "relevant": ["=", ["$", "safe"], "1"]}},
+    {"halfway": {"kind": "note"}},
+    {"last": {"kind": "text"}},
+    {"thanks": {"kind": "note"}},
+]
+
+
+def test_an_introduction_is_shown_until_something_is_stored(browser, lincoln):
+    person = enrol(open_now(publish_items(NOTES)), lincoln, language="en")
+    page = start(browser.log_in(person))
+    assert page.address == "/take/plain/1/"
+    assert page.send().address == "/take/plain/2/"
+    assert start(browser).address == "/take/plain/1/"
+    page = start(browser).send().send(safe="3")
+    assert page.address == "/take/plain/4/"
+    assert "Page 3 of 5" in page.html and 'max="5" value="3"' in page.html
+    assert start(browser).address == "/take/plain/5/"
+    page = page.send().send(last="Bye")
+    assert "Page 5 of 5" in page.html
+    assert page.send().address == "/take/complete/"
+    assert start(browser).address == "/take/complete/"
+
+
+def test_a_first_page_that_is_not_relevant_is_not_the_first(browser, lincoln):
+    hidden = {"hello": {"kind": "note", "relevant": ["=", ["$", "safe"], "1"]}}
+    pages = [hidden, {"teens": {"kind": "note"}}, {"safe": CHOICE}]
+    person = enrol(open_now(publish_items(pages)), lincoln, language="en")
+    assert start(browser.log_in(person)).address == "/take/plain/2/"
+
+
 def test_problems_are_shown_at_their_items_and_the_rest_is_saved(browser, noor):
     page = start(browser.log_in(noor))
     page = page.send(subjects=["sport"], age="1x", comment="<b>")
