@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import hmac
 import unicodedata
+from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
 
@@ -46,14 +48,24 @@ _USABLE = 256 - 256 % len(ALPHABET)
 _SYMBOL_OF_BYTE = bytes(ord(ALPHABET[byte % len(ALPHABET)]) for byte in range(256))
 _UNUSABLE_BYTES = bytes(range(_USABLE, 256))
 
-# Characters that keyboards produce for a dash and that Unicode does not class
-# as one: minus, hyphen bullet, box drawing, the Japanese long vowel.
-_MORE_DASHES = frozenset("\u2212\u2043\u2500\u30fc\uff70")
-_DROPPED_CATEGORIES = frozenset({"Zs", "Zl", "Zp", "Pd", "Cf"})
+# Between the symbols, everything is dropped that is no letter and no digit: spaces,
+# dashes, dots, quotes, marks; and the Japanese long vowel, which is typed for a dash.
+_DROPPED_CATEGORIES = frozenset("ZPSCM")
+_LONG_VOWELS = frozenset("\u30fc\uff70")
 
 # A small L looks like these two. A zero is not corrected: it could be a D or
 # a Q.
 _CORRECTIONS = str.maketrans({"I": "L", "1": "L"})
+
+
+@dataclass(frozen=True, slots=True)
+class ImpossibleSymbol:
+    """A letter or digit that no code has."""
+
+    symbol: str
+    # Its index in the typed text, and its number among the symbols, from 1.
+    at: int
+    number: int
 
 
 class CodeKeyMissing(ImproperlyConfigured):
@@ -105,20 +117,40 @@ def format_code(code: str) -> str:
 def normalise(typed: str) -> str | None:
     """Return the code that was typed, or None if it cannot be a code.
 
-    Ignores case, spaces, dashes of every kind and full-width characters, and
+    Ignores case, separators of every kind, accents and full-width characters, and
     reads I or 1 as L.
     """
     if len(typed) > LONGEST_TYPED:
         return None
-    kept = (
-        symbol
-        for symbol in unicodedata.normalize("NFKC", typed)
-        if not symbol.isspace()
-        and symbol not in _MORE_DASHES
-        and unicodedata.category(symbol) not in _DROPPED_CATEGORIES
-    )
-    code = "".join(kept).upper().translate(_CORRECTIONS)
+    code = "".join(symbol for _, symbol in _typed_symbols(typed))
     return code if len(code) == LENGTH and set(code) <= _SYMBOLS else None
+
+
+def find_impossible_symbol(typed: str) -> ImpossibleSymbol | None:
+    """Return the first letter or digit of a typed text that no code has."""
+    symbols = _typed_symbols(typed[:LONGEST_TYPED])
+    for number, (at, symbol) in enumerate(symbols, start=1):
+        if symbol not in _SYMBOLS:
+            return ImpossibleSymbol(symbol, at, number)
+    return None
+
+
+def count_symbols(typed: str) -> int:
+    """Count the letters and digits of a typed text, up to `LONGEST_TYPED`."""
+    return sum(1 for _ in _typed_symbols(typed[:LONGEST_TYPED]))
+
+
+def _typed_symbols(typed: str) -> Iterator[tuple[int, str]]:
+    """List the letters and digits as they are on cards, with their indices."""
+    for at, character in enumerate(typed):
+        for symbol in unicodedata.normalize("NFKD", character).upper():
+            if symbol in _LONG_VOWELS:
+                continue
+            if unicodedata.category(symbol)[0] in _DROPPED_CATEGORIES:
+                continue
+            digit = unicodedata.decimal(symbol, None)
+            symbol = symbol if digit is None else str(digit)
+            yield at, symbol.translate(_CORRECTIONS)
 
 
 def digest_for(code: str, version: int) -> bytes:

@@ -28,6 +28,13 @@ function isCodeLike(typed) {
   return isPlain && typed.replace(/[\s-]/g, "").length <= CODE_SYMBOLS;
 }
 
+// Selects the character at an index that counts code points, as the server does.
+export function selectCharacter(field, at) {
+  const characters = [...field.value];
+  const start = characters.slice(0, at).join("").length;
+  field.setSelectionRange(start, start + (characters[at] ?? "").length);
+}
+
 // Links on cards and posters have the code in the fragment, which no server logs.
 // It is removed from the address, so that it is not in the history either.
 export function takeCodeFromAddress() {

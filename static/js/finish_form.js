@@ -3,7 +3,7 @@
 
 import { fullJitter } from "./clock.js";
 import { searchFor } from "./page_history.js";
-import { askServer, logInAgain, renewBootstrap } from "./server_requests.js";
+import { askServer, codeRefusal, logInAgain, renewBootstrap } from "./server_requests.js";
 
 const PENDING = "groundswell finishing";
 const LONGEST_PENDING = 24 * 60 * 60 * 1000;
@@ -101,10 +101,11 @@ export class FinishForm {
     });
   }
 
-  // Resolves to a message that says what went wrong, or null.
+  // Resolves to what is wrong with the code, or null.
   async logIn(code) {
     const { language, fetcher, clock, messages } = this;
-    const { status, reply } = await logInAgain({ url: "/", code, language, fetcher, clock });
+    const answer = await logInAgain({ url: "/", code, language, fetcher, clock });
+    const { status, reply } = answer;
     if (status === 200 && typeof reply.tag === "string") {
       // Another person's code: the server shows their own survey.
       if (reply.tag !== this.tag) location.replace(this.form.dataset.renew);
@@ -114,8 +115,7 @@ export class FinishForm {
       if (reply.tag === this.tag) this.send();
       return null;
     }
-    if (status === 503 || status === 429) return messages.text("overloaded");
-    return typeof reply.message === "string" ? reply.message : messages.text("load_failed");
+    return codeRefusal(answer, messages);
   }
 
   showStatus(key) {

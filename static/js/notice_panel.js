@@ -1,6 +1,6 @@
 // The notice above a page: why nothing is saved, and what to do.
 
-import { groupWhileTyping } from "./access_codes.js";
+import { groupWhileTyping, selectCharacter } from "./access_codes.js";
 
 const TYPED_INTO = "textarea, input:not([type=radio], [type=checkbox], [type=range])";
 
@@ -14,7 +14,7 @@ export class NoticePanel {
   }
 
   // notice: {name, state, title, text, takesFocus, teacherCode, askForCode,
-  // buttons}. `askForCode(code)` resolves to an error message or null; each
+  // buttons}. `askForCode(code)` resolves to {message, at} or null; each
   // button is {label, run}.
   show(notice) {
     const isNew = this.shown?.name !== notice.name;
@@ -85,13 +85,14 @@ export class NoticePanel {
       event.preventDefault();
       if (submit.disabled) return;
       submit.disabled = true;
-      const message = await askForCode(field.value);
+      const refusal = await askForCode(field.value);
       submit.disabled = false;
-      error.textContent = message ?? "";
-      error.hidden = !message;
-      if (!message) return;
+      error.textContent = refusal?.message ?? "";
+      error.hidden = !refusal;
+      if (!refusal) return;
       field.setAttribute("aria-invalid", "true");
       field.focus();
+      if (refusal.at !== undefined) selectCharacter(field, refusal.at);
     });
     return form;
   }

@@ -2,7 +2,7 @@
 // device, or leave the tab to another person.
 
 import { fullJitter, pause } from "./clock.js";
-import { logInAgain } from "./server_requests.js";
+import { codeRefusal, logInAgain } from "./server_requests.js";
 import { contentsByPage } from "./survey_state.js";
 
 // A whole state's tabs must not compare in the minute after a promotion.
@@ -14,12 +14,13 @@ export class Recovery {
     this.comparison = null;
   }
 
-  // Resolves to a message that says what went wrong, or null.
+  // Resolves to what is wrong with the code, or null.
   async logIn(code) {
     const { bootstrap, messages, fetcher, clock, language } = this.tab;
     const { queue, display, navigation, stopping } = this.tab;
     const url = bootstrap.urls.login;
-    const { status, reply } = await logInAgain({ url, code, language, fetcher, clock });
+    const answer = await logInAgain({ url, code, language, fetcher, clock });
+    const { status, reply } = answer;
     if (status === 200 && typeof reply.tag === "string") {
       if (reply.tag !== bootstrap.tag) {
         this.leaveFor(bootstrap.urls.renew);
@@ -33,9 +34,7 @@ export class Recovery {
       else display.show(display.current, { stay: true });
       return null;
     }
-    if (status === 503 || status === 429) return messages.text("overloaded");
-    if (typeof reply.message === "string") return reply.message;
-    return messages.text("load_failed");
+    return codeRefusal(answer, messages);
   }
 
   // The session is another person's: nothing of this person stays in the tab.

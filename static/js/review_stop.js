@@ -2,7 +2,7 @@
 
 import { endSession, showStopped, waitForOtherTabs } from "./end_session.js";
 import { isMarkedStopping, markStopping, whenStoppingElsewhere } from "./forget_device.js";
-import { logInAgain } from "./server_requests.js";
+import { codeRefusal, logInAgain } from "./server_requests.js";
 
 export class ReviewStop {
   constructor({ form, tag, finishForm, panel, messages, fetcher, clock, random }) {
@@ -56,18 +56,18 @@ export class ReviewStop {
     });
   }
 
-  // Resolves to a message that says what went wrong, or null.
+  // Resolves to what is wrong with the code, or null.
   async logIn(code) {
     const { messages, fetcher, clock } = this;
     const { language } = messages;
-    const { status, reply } = await logInAgain({ url: "/", code, language, fetcher, clock });
+    const answer = await logInAgain({ url: "/", code, language, fetcher, clock });
+    const { status, reply } = answer;
     if (status === 200 && typeof reply.tag === "string") {
       this.isStopping = false;
       if (reply.tag === this.tag) location.reload();
       else location.replace(this.finishForm.form.dataset.renew);
       return null;
     }
-    if (status === 503 || status === 429) return messages.text("overloaded");
-    return typeof reply.message === "string" ? reply.message : messages.text("load_failed");
+    return codeRefusal(answer, messages);
   }
 }

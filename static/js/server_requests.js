@@ -39,6 +39,14 @@ export async function logInAgain({ url, code, language, fetcher, clock }) {
   return answer;
 }
 
+// What to say of a code that was refused: {message, at}. `at` is the index of a
+// character that no code has.
+export function codeRefusal({ status, reply }, messages) {
+  if (status === 503 || status === 429) return { message: messages.text("overloaded") };
+  if (typeof reply.message !== "string") return { message: messages.text("load_failed") };
+  return { message: reply.message, at: reply.character };
+}
+
 export function renewBootstrap({ url, tag, language, fetcher, clock }) {
   const address = `${url}?renew&language=${encodeURIComponent(language)}`;
   const options = { headers: { "X-Groundswell-Respondent": tag } };

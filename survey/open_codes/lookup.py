@@ -17,14 +17,14 @@ from datetime import datetime
 from django.core.cache import cache
 from django.db import DEFAULT_DB_ALIAS, router
 
-from survey.access_codes import digests, normalise
+from survey.access_codes import digests
 from survey.models import OpenCode
 from survey.open_codes.limits import (
     most_per_address,
     most_per_hour,
     students_of_school,
 )
-from survey.taking.login import LoginRefused
+from survey.taking.login import LoginRefused, read_code
 
 SECONDS_IN_MEMORY = 2
 SECONDS_IN_CACHE = 5
@@ -90,10 +90,7 @@ def find_open_code(typed: str) -> tuple[KnownCode, Sequence[bytes]]:
 
     Raises LoginRefused.
     """
-    code = normalise(typed)
-    if code is None:
-        raise LoginRefused("code_incomplete")
-    candidates = digests(code)
+    candidates = digests(read_code(typed))
     key = f"open_code.{candidates[0].hex()}"
     until, found = _in_memory.get(key, (0.0, None))
     if found is not None and time.monotonic() < until:

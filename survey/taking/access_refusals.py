@@ -7,6 +7,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone, translation
 from django.utils.formats import date_format
 
+from survey.access_codes import LONGEST_TYPED
 from survey.taking import messages
 from survey.taking.login import LoginRefused
 from survey.taking.page_save import RESPONDENT_HEADER
@@ -17,12 +18,33 @@ from survey.taking.unavailable import wants_json
 
 def refusal_message(refused: LoginRefused, language: str) -> str:
     message = messages.messages_in(language)[refused.key]
+    if refused.impossible is not None:
+        symbol, number = refused.impossible.symbol, refused.impossible.number
+        return message.format(symbol=symbol, n=number)
     if refused.at is None:
         return message
     with translation.override(language):
         at = timezone.localtime(refused.at)
         written = f"{date_format(at, 'DATE_FORMAT')}, {date_format(at, 'TIME_FORMAT')}"
     return message.format(date=f"{written} ({at:%Z})")
+
+
+def refused_code(
+    request: HttpRequest, refused: LoginRefused, language: str
+) -> dict[str, object]:
+    """Return what the field of a code shows of a refused one."""
+    code = request.POST.get("code", "")[:LONGEST_TYPED]
+    marked = None
+    if refused.impossible is not None:
+        at = refused.impossible.at
+        marked = {
+            "at": at,
+            "before": code[:at],
+            "character": code[at],
+            "after": code[at + 1 :],
+        }
+    error = refusal_message(refused, language)
+    return {"error": error, "code": code, "marked": marked}
 
 
 def chosen_language(request: HttpRequest) -> str:

@@ -11,7 +11,15 @@ from django.core.cache import caches
 from django.db import connection
 from django.utils import timezone
 
-from survey.access_codes import digests, normalise
+from survey.access_codes import (
+    LENGTH,
+    LONGEST_TYPED,
+    ImpossibleSymbol,
+    count_symbols,
+    digests,
+    find_impossible_symbol,
+    normalise,
+)
 from survey.database import code_routes
 from survey.taking.devices import ONLY_DEVICE, store_device_login
 from survey.taking.storage import GRACE, as_datetime
@@ -32,12 +40,21 @@ class Login:
 
 
 class LoginRefused(Exception):
-    """`key` names the message; `at` is when the survey opens or closed."""
+    """`key` names the message; `at` is when the survey opens or closed.
 
-    def __init__(self, key: str, at: datetime | None = None) -> None:
+    `impossible` is a symbol of the typed code that no code has.
+    """
+
+    def __init__(
+        self,
+        key: str,
+        at: datetime | None = None,
+        impossible: ImpossibleSymbol | None = None,
+    ) -> None:
         super().__init__(key)
         self.key = key
         self.at = at
+        self.impossible = impossible
 
 
 # A person types a code a few times a day. Beyond this, somebody fills the session
@@ -79,10 +96,7 @@ def log_in_respondent(typed: str, device: str = "") -> Login:
     Raises LoginRefused. Saying that a person was withdrawn gives nothing away:
     only people who hold the code can learn it.
     """
-    code = normalise(typed)
-    if code is None:
-        raise LoginRefused("code_incomplete")
-    candidates = digests(code)
+    candidates = digests(read_code(typed))
     places = ", ".join(["%s"] * len(candidates))
     with connection.cursor() as cursor:
         query = RESPONDENT
@@ -145,6 +159,18 @@ def log_in_respondent(typed: str, device: str = "") -> Login:
         language=language,
         completed=completed,
     )
+
+
+def read_code(typed: str) -> str:
+    """Return the code that was typed. Raises LoginRefused, which says what is wrong."""
+    code = normalise(typed)
+    if code is not None:
+        return code
+    impossible = find_impossible_symbol(typed)
+    if impossible is not None:
+        raise LoginRefused("code_impossible", impossible=impossible)
+    is_longer = len(typed) > LONGEST_TYPED or count_symbols(typed) > LENGTH
+    raise LoginRefused("code_too_long" if is_longer else "code_incomplete")
 
 
 def _count_login(respondent_id: int, issue: int, now: datetime) -> int:

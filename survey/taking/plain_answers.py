@@ -211,7 +211,7 @@ class PageAnswers:
         return max((m for m in self.state.visible_pages() if m < self.n), default=None)
 
     def place(self) -> tuple[int, int]:
-        """Return the page's place among those that this person sees, and their number."""
+        """Return the place among the pages that this person sees, and their number."""
         visible = self.state.visible_pages()
         return sum(page <= self.n for page in visible), len(visible)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from accounts.audit import address_of
 from survey.taking import messages, resume_cookie
-from survey.taking.access_refusals import end_session, login_language, refusal_message
+from survey.taking.access_refusals import end_session, login_language, refused_code
 from survey.taking.login import LoginRefused
 from survey.taking.plain_answers import FIELD
 from survey.taking.unavailable import seconds_until_retry
@@ -32,8 +34,8 @@ def cannot_go_on(request: HttpRequest, reason: str = "session") -> HttpResponse:
 def refuse_code(request: HttpRequest, refused: LoginRefused) -> HttpResponse:
     if refused.key == "code_wrong":
         count_wrong_code(address_of(request))
-    error = refusal_message(refused, login_language(request))
-    response = _notice(request, "session_over", error=error, status=401)
+    field = refused_code(request, refused, login_language(request))
+    response = _notice(request, "session_over", field, status=401)
     resume_cookie.delete_login_cookies(response)
     return response
 
@@ -45,7 +47,11 @@ def send_again(request: HttpRequest) -> HttpResponse:
 
 
 def _notice(
-    request: HttpRequest, title: str, *, error: str = "", status: int
+    request: HttpRequest,
+    title: str,
+    field: Mapping[str, object] | None = None,
+    *,
+    status: int,
 ) -> HttpResponse:
     """Show a message and its help. The answers come with it, to be sent again."""
     language = login_language(request)
@@ -65,7 +71,7 @@ def _notice(
         "notice": words[f"{title}_help"],
         "posted": [] if status == 409 else posted,
         "asks_code": status == 401,
-        "error": error,
+        **(field or {}),
         "action": request.path,
     }
     return render(request, "survey/plain_notice.html", context, status=status)

@@ -28,6 +28,7 @@ from survey.taking.access_refusals import (
     is_another_persons_tab,
     login_language,
     refusal_message,
+    refused_code,
     refuse_other_person,
 )
 from survey.taking.bootstrap import bootstrap_data, frame_context, language_of
@@ -84,7 +85,10 @@ def survey_login(request: HttpRequest) -> HttpResponse:
     1 session write.
     """
     if request.method != "POST":
-        return _show_login(request)
+        if wants_json(request):
+            return JsonResponse({"csrf": get_token(request)})
+        language, chosen = login_language(request), chosen_language(request)
+        return HttpResponse(login_page(request, language, chosen))
     try:
         login, session, device_id = log_in(request)
     except LoginRefused as refused:
@@ -350,25 +354,15 @@ def _was_finished(
 
 
 def _refuse_login(request: HttpRequest, refused: LoginRefused) -> HttpResponse:
-    message = refusal_message(refused, login_language(request))
-    if wants_json(request):
-        return JsonResponse(refusal(refused.key, message=message), status=422)
-    return _show_login(request, error=message, code=request.POST.get("code", ""))
-
-
-def _show_login(
-    request: HttpRequest, *, error: str = "", code: str = ""
-) -> HttpResponse:
     language = login_language(request)
-    if wants_json(request) and not error:
-        return JsonResponse({"csrf": get_token(request)})
-    chosen = chosen_language(request)
-    if not error:
-        return HttpResponse(login_page(request, language, chosen))
+    if wants_json(request):
+        more: dict[str, object] = {"message": refusal_message(refused, language)}
+        if refused.impossible is not None:
+            more["character"] = refused.impossible.at
+        return JsonResponse(refusal(refused.key, **more), status=422)
     context = {
-        **login_context(language, chosen),
+        **login_context(language, chosen_language(request)),
+        **refused_code(request, refused, language),
         "place": place_of_state(),
-        "error": error,
-        "code": code[:64],
     }
     return render(request, "survey/survey_login.html", context, status=422)

@@ -19,8 +19,10 @@ from survey.access_codes import (
     check_access_code_keys,
     code_for,
     code_of,
+    count_symbols,
     digest_for,
     digests,
+    find_impossible_symbol,
     format_code,
     normalise,
     reissue,
@@ -46,7 +48,9 @@ def test_a_printed_code_is_recognised_when_typed(maya, browser):
 def test_separators_case_and_wide_letters_are_ignored(id_, issue, data):
     code = code_for(id_, issue)
     noise = st.text(
-        "  \t\u00a0\u2009-\u2010\u2013\u2014\u2212\u30fc\u200b\u00ad", max_size=2
+        "  \t\u00a0\u2009-\u2010\u2013\u2014\u2212\u30fc\u200b\u00ad\u3000"
+        "_.,:;/'\"`´‘’“”«»·•\uff0d\uff3f\uff0e|~+\u0301",
+        max_size=2,
     )
     wide = st.sampled_from([str, str.lower, lambda s: chr(ord(s) + 0xFEE0)])
     mistaken = {"L": ["L", "I", "1", "l", "i"]}
@@ -57,6 +61,30 @@ def test_separators_case_and_wide_letters_are_ignored(id_, issue, data):
         typed += data.draw(wide)(one) + data.draw(noise)
 
     assert normalise(typed) == code
+
+
+@pytest.mark.parametrize(
+    ("typed", "impossible"),
+    [
+        ("ABCD-EFGH-KLM0", ("0", 13, 12)),
+        ("oBCD-EFGH-KLMN", ("O", 0, 1)),
+        ("«AB–J", ("J", 4, 3)),
+        ("ABCD-EFGH-KLMЖ", ("Ж", 13, 12)),
+        ("AB\u00a0\uff2f", ("O", 3, 3)),
+        ("ABCD-EFGH-K1I2", None),
+        ("ABCD_ÉFGH.KLM\u0662", None),
+        ("", None),
+    ],
+)
+def test_the_first_symbol_that_no_code_has_is_named(typed, impossible):
+    mistake = find_impossible_symbol(typed)
+    assert (mistake and (mistake.symbol, mistake.at, mistake.number)) == impossible
+
+
+@given(st.text(max_size=100))
+def test_a_text_of_twelve_possible_symbols_is_a_code(typed):
+    is_code = count_symbols(typed) == 12 and find_impossible_symbol(typed) is None
+    assert (normalise(typed) is not None) == (is_code and len(typed) <= 64)
 
 
 @given(st.text(max_size=100))

@@ -12,6 +12,7 @@ from playwright.sync_api import expect
 from survey.definitions.publishing import publish_survey
 from survey.models import PublishedSurvey, Respondent
 from survey.tests.browser.accessibility import (
+    check,
     quick_axe,
     scrolls_sideways,
     violations,
@@ -172,6 +173,24 @@ def test_pages_are_accessible_and_fit_the_screen(
         page.set_viewport_size(ENLARGED)
         assert (sight, scrolls_sideways(page)) == (sight, False)
         assert (sight, violations_on(page, screens)) == (sight, [])
+
+
+SELECTED = """() => {
+  const { id, value, selectionStart, selectionEnd } = document.activeElement;
+  return [id, value.slice(selectionStart, selectionEnd)];
+}"""
+
+
+def test_a_character_that_no_code_has_is_selected(device: Callable):
+    page = device().new_page()
+    page.goto("/")
+    page.fill("#code", "“ABCD EFGJ KLMN”")
+    page.click("button[type=submit]")
+    expect(page.locator("#code-error")).to_contain_text("Check character 8")
+    check(page, "code")
+    assert page.evaluate(SELECTED) == ["code", "J"]
+    page.keyboard.type("K")
+    expect(page.locator("#code")).to_have_value("“ABCD EFGK KLMN”")
 
 
 # Colours that axe reads, mixes and compares in different ways.

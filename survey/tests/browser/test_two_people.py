@@ -113,6 +113,10 @@ def test_answers_that_a_device_cannot_keep_are_saved_from_the_tab(
     choose(page, "safe", "3")
     press_next(page)
     stopped(page)
+    page.fill("#notice-access-code", "ABC0")
+    page.keyboard.press("Enter")
+    expect(page.locator("#notice-error")).to_contain_text("Check character 4")
+    assert page.evaluate("() => getSelection().toString()") == "0"
     page.fill("#notice-access-code", code_of(maya))
     page.locator("#notice").get_by_role("button").click()
     has_status(page, "saved")

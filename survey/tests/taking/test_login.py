@@ -57,6 +57,32 @@ def test_a_wrong_code_shows_a_message_and_keeps_the_typed_text(browser, maya, ty
     assert "taking" not in browser.session
 
 
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        ("ABCD-EFGH-KLM", "A code has 12 letters and numbers. Type all of them."),
+        ("ABCD-EFGH-KLMNP", "You typed more than 12."),
+        ("A" * 100, "You typed more than 12."),
+        ("ABC0-EFGH-KLMN", "Check character 4: a code never contains 0."),
+        ("ABCD-EFGH-KLMNO", "Check character 13: a code never contains O."),
+    ],
+)
+def test_what_is_wrong_with_a_code_is_named(browser, maya, typed, message):
+    assert message in browser.post("/", {"code": typed}).content.decode()
+
+
+def test_a_character_that_no_code_has_is_marked(browser, maya):
+    response = browser.post("/", {"code": "ABCD.eFOH<KLMN"})
+    text = response.content.decode()
+    assert 'data-character="7"' in text and 'aria-invalid="true"' in text
+    assert "ABCD.eF<mark>O</mark>H&lt;KLMN" in text
+    response = browser.post(
+        "/", {"code": "ABCD.eFOH"}, headers={"Accept": "application/json"}
+    )
+    assert response.json()["character"] == 7
+    assert "never contains O" in response.json()["message"]
+
+
 def test_a_login_without_csrf_token_is_refused(maya):
     strict = Client(enforce_csrf_checks=True)
     assert strict.post("/", {"code": code_of(maya)}).status_code == 403
