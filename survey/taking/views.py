@@ -28,8 +28,8 @@ from survey.taking.access_refusals import (
     is_another_persons_tab,
     login_language,
     refusal_message,
-    refused_code,
     refuse_other_person,
+    refused_code,
 )
 from survey.taking.bootstrap import bootstrap_data, frame_context, language_of
 from survey.taking.completion import (
