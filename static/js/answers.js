@@ -3,9 +3,11 @@
 // Elsewhere in the browser an answer is text, '' when blank; several options are
 // joined by one space in the order of their option set.
 
+import { readTyped } from "./typed_values.js";
+
 const NOT_ANSWERABLE = ["note", "calculate", "hidden"];
-// Half of the world's keyboards have a comma as the decimal point.
-const SIGNED_NUMBER = /^([+-]?)(\d*)(?:[.,](\d*))?$/;
+// Typed as text, where the browser has no control for them or a poor one.
+const READ_KINDS = ["integer", "decimal", "date", "time", "datetime"];
 const FORMS = {
   integer: /^-?\d{1,15}$/,
   decimal: /^-?\d{1,15}(\.\d{1,10})?$/,
@@ -35,28 +37,15 @@ export function wireFromText(item, text) {
 
 // Converts typed text to the form in which it is stored. Text that does not fit
 // is returned unchanged.
-export function canonical(kind, typed) {
+export function canonical(kind, typed, language = "en") {
   if (kind === "text") return cleanText(typed);
-  if (kind === "integer" || kind === "decimal") return cleanNumber(typed.trim());
-  // Some browsers add seconds and their fractions.
-  return typed.replace(/(:\d{2})\.\d+$/, "$1");
+  return READ_KINDS.includes(kind) ? (readTyped(kind, typed, language).text ?? typed) : typed;
 }
 
 // PostgreSQL stores no NUL, and UTF-8 has no lone surrogates.
 function cleanText(typed) {
   const clean = typed.replace(/\0/g, "").replace(/\p{Surrogate}/gu, "\ufffd");
   return clean.trim() === "" ? "" : clean;
-}
-
-function cleanNumber(typed) {
-  const digits = typed
-    .replace(/[\u0660-\u0669]/g, (digit) => String(digit.charCodeAt(0) - 0x660))
-    .replace(/[\u06f0-\u06f9]/g, (digit) => String(digit.charCodeAt(0) - 0x6f0))
-    .replace(/\u066b/g, ".")
-    .replace(/\u2212/g, "-");
-  const [, sign, whole, part] = SIGNED_NUMBER.exec(digits) ?? [];
-  if (whole === undefined || (whole === "" && !part)) return digits;
-  return `${sign === "-" ? "-" : ""}${whole || "0"}${part ? `.${part}` : ""}`;
 }
 
 // The message key of an answer that does not have the form of its kind, or null.
@@ -66,7 +55,11 @@ export function formProblem(item, text) {
   if (kind === "text") return [...text].length > LONGEST_TEXT ? "too_long" : null;
   if (kind === "acknowledge") return text === "OK" ? null : "not_an_option";
   if (!FORMS[kind]) return null;
-  if (FORMS[kind].test(text)) return kind === "range" ? rangeProblem(item, text) : null;
+  if (FORMS[kind].test(text)) {
+    // A control for dates takes "15" for a year.
+    if (text.startsWith("0") && kind.startsWith("date")) return "year_incomplete";
+    return kind === "range" ? rangeProblem(item, text) : null;
+  }
   if (kind === "integer" && FORMS.decimal.test(text)) return "not_whole";
   return ["integer", "decimal", "range"].includes(kind) ? "not_a_number" : "not_a_date";
 }
@@ -86,19 +79,23 @@ export function controlsOf(element) {
   return [...element.querySelectorAll("input, select, textarea")];
 }
 
-// Returns {text, typed, problem}. `values` are the item's option values in order.
-export function readItem(element, item, values) {
+// Returns {text, typed, problem, values}; `values` fill the message of the problem.
+// `options` are the values of the item's options in order.
+export function readItem(element, item, options, language = "en") {
   const controls = controlsOf(element);
-  if (isChoice(controls)) return valid(readChoice(controls, item, values));
+  if (isChoice(controls)) return valid(readChoice(controls, item, options));
   const [control] = controls;
   if (item.kind === "select_one") return valid(control.value);
   if (item.kind === "range") {
     return valid(control.classList.contains("untouched") ? "" : control.value);
   }
-  const text = canonical(item.kind, control.value);
+  const typed = control.value;
+  const text = canonical(item.kind, typed, language);
   // A half-filled date has no value; only its validity tells it from a blank.
-  const problem = control.validity.badInput ? "not_a_date" : formProblem(item, text);
-  return { text: problem ? "" : text, typed: control.value, problem };
+  if (control.validity.badInput) return { text: "", typed, problem: "not_a_date" };
+  const asked = READ_KINDS.includes(item.kind) ? readTyped(item.kind, typed, language) : {};
+  const problem = asked.problem ?? formProblem(item, text);
+  return { text: problem ? "" : text, typed, problem, values: asked.values };
 }
 
 function valid(text) {
@@ -110,11 +107,11 @@ function isChoice(controls) {
 }
 
 // Randomised options are shown in another order than they are stored in.
-function readChoice(controls, item, values) {
+function readChoice(controls, item, options) {
   const checked = controls.filter((control) => control.checked);
   const chosen = checked.map((control) => control.value);
   if (item.kind !== "select_multiple") return chosen[0] ?? "";
-  return values.filter((value) => chosen.includes(value)).join(" ");
+  return options.filter((value) => chosen.includes(value)).join(" ");
 }
 
 // `unanswered` is what a screen reader says of a scale without an answer.

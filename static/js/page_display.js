@@ -148,15 +148,15 @@ export class PageDisplay {
     this.container.append(...elements);
   }
 
-  // problems: [{name, key}]
+  // problems: [{name, key, values}]
   showProblems(problems) {
     const { survey, messages } = this.tab;
     const { section } = this.form;
     const { values } = survey.state;
     const pipe = (text = "") => text.replace(PIPE, (_, name) => values[name] ?? "");
-    const listed = problems.map(({ name, key }) => ({
+    const listed = problems.map(({ name, key, values: filled }) => ({
       name,
-      message: problemMessage(key, survey.item(name), messages, pipe),
+      message: problemMessage(key, survey.item(name), messages, pipe, filled),
     }));
     const goTo = (name) => focusItem(section, name);
     const summary = showProblems(section, listed, messages, goTo);

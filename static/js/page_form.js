@@ -1,6 +1,6 @@
 // The form of a page: connects its controls with the answers of the survey.
 
-import { LONGEST_TEXT, canonical, controlsOf, isAnswerable, readItem, writeItem } from "./answers.js";
+import { LONGEST_TEXT, controlsOf, isAnswerable, readItem, writeItem } from "./answers.js";
 import { isComputed, isRequired, offeredOptions } from "./rules.js";
 import { shuffled } from "./shuffle.js";
 import { clearProblem, itemElement } from "./problems.js";
@@ -111,7 +111,8 @@ export class PageForm {
     const item = name && this.survey.item(name);
     if (!item || !isAnswerable(item) || isComputed(item)) return;
     if (target.type === "range") target.classList.remove("untouched");
-    this.survey.set(name, readItem(element, item, this.survey.valuesOf(name)));
+    const { language } = this.survey.moment();
+    this.survey.set(name, readItem(element, item, this.survey.valuesOf(name), language));
     if (item.kind === "text") this.showLength(element, target);
     clearProblem(this.section, name);
     this.refresh();
@@ -155,7 +156,7 @@ export class PageForm {
     const name = target.closest("[data-item]")?.dataset.item;
     const kind = name && this.survey.item(name)?.kind;
     if (!["integer", "decimal"].includes(kind) || this.survey.mistyped.has(name)) return;
-    target.value = canonical(kind, target.value);
+    target.value = this.survey.answers[name];
   }
 
   element(name) {

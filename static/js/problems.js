@@ -99,7 +99,8 @@ export function focusItem(section, name) {
 }
 
 // The message for a problem, whose key comes from the server or from the rules.
-export function problemMessage(key, item, messages, pipe) {
+// `values` are of what was typed.
+export function problemMessage(key, item, messages, pipe, values = {}) {
   if (key === "required") return pipe(item.required_message) || messages.text("required");
   if (key === "constraint") {
     return pipe(item.constraint_message) || messages.text("constraint_default");
@@ -109,5 +110,5 @@ export function problemMessage(key, item, messages, pipe) {
     return messages.text(key, { min: item.range.start, max: item.range.end });
   }
   if (key === "too_long") return messages.text(key, { max: LONGEST_TEXT });
-  return messages.text(messages.has(key) ? key : "constraint_default");
+  return messages.text(messages.has(key) ? key : "constraint_default", values);
 }

@@ -19,7 +19,7 @@ export class SurveyState {
     // What the server has, or is being sent, by name. An item that is absent
     // was not answered yet, and its page was not passed with Next.
     this.stored = new Map();
-    // Typed texts that are no valid answer: {typed, problem} by name.
+    // Typed texts that are no valid answer: {typed, problem, values} by name.
     this.mistyped = new Map();
     this.defaulted = new Set();
     // Items filled with their default that the person has not touched.
@@ -42,10 +42,10 @@ export class SurveyState {
     return isOwn(this.outline.items, name) ? this.outline.items[name] : undefined;
   }
 
-  set(name, { text, typed, problem }) {
+  set(name, { text, typed, problem, values }) {
     this.answers[name] = text;
     this.untouched.delete(name);
-    if (problem) this.mistyped.set(name, { typed, problem });
+    if (problem) this.mistyped.set(name, { typed, problem, values });
     else this.mistyped.delete(name);
     this.recompute();
   }
@@ -105,7 +105,9 @@ export class SurveyState {
       const isStored = this.stored.has(name);
       if (this.isWithheld(name)) {
         // What is no answer yet never replaces one.
-        if (isStored) values.push([name, this.stored.get(name)]);
+        const stored = this.stored.get(name);
+        const isValid = !formProblem(this.item(name), textFromWire(stored));
+        if (isStored && isValid) values.push([name, stored]);
         continue;
       }
       const value = wireFromText(this.item(name), this.state.values[name]);
@@ -156,7 +158,7 @@ export class SurveyState {
     }
   }
 
-  // [{name, key}] in the order of the page.
+  // [{name, key, values}] in the order of the page; `values` fill the message.
   problems(n, { required = true } = {}) {
     const found = [];
     for (const name of this.outline.pages[n - 1].items) {
@@ -166,7 +168,8 @@ export class SurveyState {
       const mistyped = this.mistyped.get(name);
       const key = mistyped?.problem ?? formProblem(item, values[name]) ?? problems[name];
       const isMissing = key === "required";
-      if (key && !(isMissing && (!required || this.isKept(name)))) found.push({ name, key });
+      if (!key || (isMissing && (!required || this.isKept(name)))) continue;
+      found.push({ name, key, ...(mistyped?.values && { values: mistyped.values }) });
     }
     return found;
   }

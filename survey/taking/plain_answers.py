@@ -6,8 +6,8 @@ Does on the server what `static/js/survey_state.js` does in a tab.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from django.http import QueryDict
 
@@ -20,17 +20,11 @@ from survey.definitions.rules import (
 )
 from survey.definitions.schema import ItemDefinition
 from survey.taking.published import Published
-from survey.taking.validation import TIMES, BadAnswer, stored_text
+from survey.taking.typed_values import READ_KINDS, Typed, read_typed
+from survey.taking.validation import BadAnswer, stored_text
 
 # Before the name of an item in a form: an item may be called "go".
 FIELD = "item-"
-DIGITS = str.maketrans(
-    "٠١٢٣٤٥٦٧٨٩۰۱۲۳۴۵۶۷۸۹٫\u2212",
-    "01234567890123456789.-",  # noqa: RUF001
-)
-# Half of the world's keyboards have a comma as the decimal point.
-NUMBER = re.compile(r"([+-]?)([0-9]*)(?:[.,]([0-9]*))?")
-FRACTION_OF_SECOND = re.compile(r"(:[0-9]{2})\.[0-9]+$")
 
 
 class PageAnswers:
@@ -60,7 +54,7 @@ class PageAnswers:
         self.clock = {"today": today, "now": now, "language": language}
         self.given = {name: text for name, text in stored.items() if text is not None}
         # Typed texts that are no valid answer, and why.
-        self.mistyped: dict[str, tuple[str, str]] = {}
+        self.mistyped: dict[str, Typed] = {}
         # Items filled with their default that the person has not changed.
         self.untouched: set[str] = set()
         self.recompute()
@@ -109,12 +103,15 @@ class PageAnswers:
             item = self.items.get(name)
             if item is None or item.get("read_only"):
                 continue
-            text, typed, problem = read_field(self.published, name, posted)
+            read = read_field(
+                self.published, name, posted, language=self.clock["language"]
+            )
+            text = "" if read.problem else read.text
             if text != self.given.get(name, ""):
                 self.untouched.discard(name)
             self.given[name] = text
-            if problem:
-                self.mistyped[name] = (typed, problem)
+            if read.problem:
+                self.mistyped[name] = read
         self.recompute()
 
     def take(self, name: str, text: str) -> None:
@@ -128,7 +125,7 @@ class PageAnswers:
         found = {}
         for name in self.visible_items():
             typed = self.mistyped.get(name)
-            key = typed[1] if typed else self.state.problems.get(name)
+            key = typed.problem if typed else self.state.problems.get(name)
             if key and not (key == "required" and self.is_kept(name)):
                 found[name] = key
         return found
@@ -164,11 +161,10 @@ class PageAnswers:
                 continue
             text: str | None = self.state.values[name] or None
             if name in withheld:
-                # What is no answer yet never replaces one.
-                if name not in self.stored:
-                    continue
-                text = self.stored[name]
-            elif text is None and self.is_kept(name):
+                # What is no answer yet never replaces one: an absent item keeps
+                # its row.
+                continue
+            if text is None and self.is_kept(name):
                 continue
             is_open = text is None or name in self.untouched
             if passed or name in self.stored or not is_open:
@@ -249,9 +245,9 @@ def default_of(state: RuleState, name: str) -> str:
 
 
 def read_field(
-    published: Published, name: str, posted: QueryDict
-) -> tuple[str, str, str]:
-    """Return an answer, what was typed, and the key of its problem or ""."""
+    published: Published, name: str, posted: QueryDict, *, language: str
+) -> Typed:
+    """Return an answer, or what was typed and the key of its problem."""
     item = published.definition["items"][name]
     values = posted.getlist(FIELD + name)
     if item["kind"] == "select_multiple":
@@ -259,28 +255,15 @@ def read_field(
         value: object = [value for value in values if value]
     else:
         typed = values[0] if values else ""
-        value = canonical(item["kind"], typed)
+        value = typed
+        if item["kind"] == "text":
+            value = typed.replace("\r\n", "\n").replace("\0", "")
+        elif item["kind"] in READ_KINDS:
+            read = read_typed(item["kind"], typed, language)
+            if read.problem:
+                return replace(read, text=typed)
+            value = read.text
     try:
-        return stored_text(item, value, published.definition) or "", typed, ""
+        return Typed(stored_text(item, value, published.definition) or "")
     except BadAnswer as bad:
-        return "", typed, str(bad)
-
-
-def canonical(kind: str, typed: str) -> str:
-    """Convert typed text to the form in which it is stored, or leave it."""
-    if kind == "text":
-        return typed.replace("\r\n", "\n").replace("\0", "")
-    if kind in ("integer", "decimal", "range"):
-        return _number(typed.strip().translate(DIGITS))
-    if kind in TIMES:
-        text = FRACTION_OF_SECOND.sub(r"\1", typed.strip().translate(DIGITS))
-        return text.replace(" ", "T") if kind == "datetime" else text
-    return typed
-
-
-def _number(text: str) -> str:
-    found = NUMBER.fullmatch(text)
-    if not found or not (found[2] or found[3]):
-        return text
-    sign = "-" if found[1] == "-" else ""
-    return f"{sign}{found[2] or '0'}{'.' + found[3] if found[3] else ''}"
+        return Typed(typed, str(bad))

@@ -95,7 +95,8 @@ def item_fields(
     kind = item["kind"]
     if kind == "note":
         return context
-    typed, _ = answers.mistyped.get(name, (answers.text(name), ""))
+    mistyped = answers.mistyped.get(name)
+    typed = mistyped.text if mistyped else answers.text(name)
     chosen = set(typed.split(" ")) if kind == "select_multiple" else {typed}
     return context | {
         "field": FIELD + name,
@@ -158,9 +159,10 @@ def problem_message(
         return words[key].format(min=scale["start"], max=scale["end"])
     if key == "too_long":
         return words[key].format(max=LONGEST_TEXT)
-    return words.get(
-        {"option": "not_an_option"}.get(key, key), words["constraint_default"]
-    )
+    key = {"option": "not_an_option"}.get(key, key)
+    text = words.get(key, words["constraint_default"])
+    mistyped = answers.mistyped.get(name)
+    return text.format(**mistyped.values) if mistyped and mistyped.values else text
 
 
 def answers_elsewhere(

@@ -139,6 +139,9 @@ def stored_text(
             parse(value)
         except ValueError:
             raise BadAnswer("not_a_date") from None
+        # A browser's control for dates takes "15" for a year.
+        if kind != "time" and value < "1000":
+            raise BadAnswer("year_incomplete")
     else:
         _check_number(item, value)
     return value

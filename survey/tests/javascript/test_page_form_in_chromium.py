@@ -100,8 +100,8 @@ SHOW = """async ({ html, outline, words, answers, seed }) => {
   globalThis.survey = survey;
   globalThis.check = () => {
     const piped = (text) => (text ?? "").replace("${name}", survey.state.values.name);
-    const listed = survey.problems(1).map(({ name, key }) => ({
-      name, message: problemMessage(key, survey.item(name), spoken, piped),
+    const listed = survey.problems(1).map(({ name, key, values }) => ({
+      name, message: problemMessage(key, survey.item(name), spoken, piped, values),
     }));
     showProblems(section, listed, spoken, (name) => focusItem(section, name)).focus();
     return listed;
@@ -277,6 +277,12 @@ def test_saved_answers_are_shown(show):
         ("height", ".5", "0.5", None),
         ("height", "-2.", "-2", None),
         ("height", "1.2.3", None, "not_a_number"),
+        ("height", "1,200.5", "1200.5", None),
+        ("height", "1,200", None, "ambiguous_number"),
+        ("height", "１，２００", None, "ambiguous_number"),
+        ("age", "1,200", None, "ambiguous_whole"),
+        ("born", "0015-05-01", None, "year_incomplete"),
+        ("met", "0015-05-01T10:42", None, "year_incomplete"),
         ("name", "   ", None, None),
         ("name", " Maya ", " Maya ", None),
         ("name", "🍕" * 5, "🍕" * 5, None),
@@ -287,6 +293,26 @@ def test_typed_text_becomes_an_answer_or_a_problem(show, name, typed, sent, prob
     shown.type(name, typed)
     assert shown.wire().get(name) == sent
     assert shown.problems().get(name) == problem
+
+
+def test_a_text_with_two_meanings_is_asked_and_stays(show):
+    shown = show({"height": "1.1", "likes": "fig"})
+    shown.type("height", "1,200")
+    shown.page.evaluate("check()")
+    error = "“1,200” can mean two numbers. Please type 1200 or 1.2."
+    expect(shown.page.locator("#height-error")).to_have_text(error)
+    expect(shown.item("height").locator("input")).to_have_value("1,200")
+    assert shown.wire()["height"] == "1.1"
+    shown.type("height", "1200")
+    assert shown.wire()["height"] == "1200"
+
+
+def test_a_stored_year_that_would_be_refused_is_not_sent_again(show):
+    shown = show({"born": "0015-05-01", "likes": "fig"})
+    assert shown.problems() == {"born": "year_incomplete"}
+    assert "born" not in shown.wire()
+    shown.type("born", "2015-05-01")
+    assert shown.wire()["born"] == "2015-05-01"
 
 
 def test_invalid_text_stays_on_the_screen(show):

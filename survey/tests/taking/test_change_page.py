@@ -130,6 +130,7 @@ def test_dates_ranges_and_acknowledgements_are_checked(at_page_one):
         ("born", "2015-02-29", "not_a_date"),
         ("born", "20150228", "not_a_date"),
         ("born", "2015-02-28T10:00", "not_a_date"),
+        ("born", "0015-02-28", "year_incomplete"),
         ("bus", "61", "out_of_range"),
         ("bus", "-5", "out_of_range"),
         ("bus", "7", "out_of_range"),
