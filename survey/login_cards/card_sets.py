@@ -11,7 +11,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop
+from django.utils.translation import gettext_noop, ngettext
 
 from accounts import audit
 from accounts.models import District, School, User
@@ -51,6 +51,10 @@ WITHHELD = gettext_noop(
     "Who has finished is confidential in this administration, so codes can't"
     " be listed next to names. Send them by e-mail, or print cards to draw"
     " from."
+)
+MISSING_FONTS = gettext_noop(
+    "Ask the person who runs the server to install the packages fonts-noto-core and"
+    " fonts-noto-cjk, and make the cards again."
 )
 TOO_FEW = gettext_noop(
     "Cards to draw from need at least %(fewest)s people. Print them for all classes."
@@ -193,6 +197,15 @@ def write_pdf(
     sheet = sheet_of(card_set)
     cards = cards_of(card_set, people, sheet)
     file.write(draw_cards(cards, sheet, progress.advance))
+    named_by_id = sum(card.is_named_by_id for card in cards)
+    if named_by_id:
+        progress.message = ngettext(
+            "%(count)s card shows the ID in place of a name, because this server has no"
+            " font with the letters of that name. %(fonts)s",
+            "%(count)s cards show the ID in place of a name, because this server has no"
+            " font with the letters of those names. %(fonts)s",
+            named_by_id,
+        ) % {"count": f"{named_by_id:,}", "fonts": _(MISSING_FONTS)}
 
 
 def write_csv(

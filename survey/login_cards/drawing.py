@@ -8,20 +8,19 @@ from __future__ import annotations
 import logging
 import unicodedata
 from itertools import groupby
-from pathlib import Path
 from typing import Literal
 
 import qrcode
-from django.conf import settings
 from fpdf import FPDF
 from fpdf.enums import Align, RenderStyle
 from fpdf.prefs import ViewerPreferences
+
+from survey.login_cards.fonts import FONT_FOLDER, fallback_font
 
 # Their warnings quote the characters of a name that a font lacks.
 logging.getLogger("fpdf").setLevel(logging.ERROR)
 logging.getLogger("fontTools").setLevel(logging.ERROR)
 
-FONT_FOLDER = Path(settings.BASE_DIR) / "static" / "fonts"
 FONTS = {
     ("sans", ""): "DejaVuSans.ttf",
     ("sans", "B"): "DejaVuSans-Bold.ttf",
@@ -52,6 +51,17 @@ class Drawing:
         pdf.viewer_preferences = ViewerPreferences(display_doc_title=True)
         for (family, style), file in FONTS.items():
             pdf.add_font(family, style, FONT_FOLDER / file)
+        self.fallbacks: list[str] = []
+
+    def add_fallbacks(self, text: str) -> None:
+        """Add the fonts of the system for letters of a text that these fonts lack."""
+        for character in text:
+            # Nearly all letters are Latin.
+            path = fallback_font(character) if character > "\u02ff" else None
+            if path is not None and path.stem not in self.fallbacks:
+                self.fallbacks.append(path.stem)
+                self.pdf.add_font(path.stem, "", path)
+                self.pdf.set_fallback_fonts(self.fallbacks, exact_match=False)
 
     def text(
         self,
@@ -69,6 +79,7 @@ class Drawing:
         min_scale: float = MIN_SCALE,
     ) -> None:
         """Draw one line; shrink it, and in the end cut it, where it is too long."""
+        self.add_fallbacks(text)
         # Shaping takes fifteen times as long, and Latin letters do not need it.
         needed = _needs_shaping(text)
         self.pdf.set_text_shaping(needed, direction=direction)
@@ -124,6 +135,7 @@ class Drawing:
     def _lines(
         self, text: str, width: float, size: float, style: str, direction: Direction
     ) -> list[str]:
+        self.add_fallbacks(text)
         # In the order in which they are read: each line is turned by itself.
         self.pdf.set_text_shaping(_needs_shaping(text), direction=direction)
         self.font("sans", style, size)
@@ -168,6 +180,7 @@ def _needs_shaping(text: str) -> bool:
     """Return whether letters are joined, run from right to left or carry marks."""
     return any(
         unicodedata.bidirectional(sign) in ("R", "AL", "NSM")
+        or unicodedata.category(sign) == "Mc"
         for sign in text
         if sign > "\u02ff"
     )

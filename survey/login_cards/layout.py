@@ -16,6 +16,7 @@ from survey.login_cards.card_text import (
     first_card_language,
     window_in_words,
 )
+from survey.login_cards.fonts import printable
 from survey.login_cards.pdf import CardSheet, LoginCard
 from survey.models import CardSet, Respondent, Role
 
@@ -96,11 +97,17 @@ def card_of(respondent: Respondent, card_set: CardSet, group: str) -> LoginCard:
     place = group
     if identity and card_set.with_ids:
         place += f" · {identity.external_id}"
+    given = printable(identity.given_name) if identity else ""
+    family = printable(identity.family_name) if identity else ""
+    is_named_by_id = given is None or family is None
+    if identity and is_named_by_id:
+        given, family = identity.external_id, ""
     return LoginCard(
         group=group,
         place=place,
-        given_name=identity.given_name if identity else "",
-        family_name=identity.family_name if identity else "",
+        given_name=given or "",
+        family_name=family or "",
+        is_named_by_id=is_named_by_id,
         code=access_codes.format_code(access_codes.code_of(respondent)),
         language=card_language(card_set.language or own),
     )

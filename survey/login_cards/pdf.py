@@ -39,6 +39,8 @@ class LoginCard:
     code: str
     # The second language, or "".
     language: str
+    # No font has the letters of the name: the ID stands in its place.
+    is_named_by_id: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +136,7 @@ class _CardDocument(Drawing):
             self.text(x, y, width, self.sheet.note, size=8, style="B")
             return
         whole = f"{card.given_name} {card.family_name}".strip()
+        self.add_fallbacks(whole)
         self.font("sans", "B", 12)
         if self.pdf.get_string_width(whole) * 0.75 <= width:
             self.text(x, y, width, whole, size=12, style="B")
