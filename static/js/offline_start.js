@@ -9,9 +9,9 @@ import { forgetOffline } from "./offline.js";
 export function fillFrame(tab) {
   const { bootstrap, language, messages } = tab;
   const select = document.getElementById("language");
-  for (const { code, name } of bootstrap.languages) {
+  for (const { code, name, direction } of bootstrap.languages) {
     const option = new Option(name, code, code === language, code === language);
-    option.lang = code;
+    Object.assign(option, { lang: code, dir: direction });
     select.append(option);
   }
   select.parentElement.hidden = bootstrap.languages.length < 2;

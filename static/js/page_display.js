@@ -41,6 +41,7 @@ export class PageDisplay {
     this.form = null;
     tab.finishing.isReviewing = false;
     if (!stay) this.shownAt = performance.now();
+    if (!first) document.getElementById("language-missing")?.remove();
     const { tag } = tab.bootstrap;
     if (!stay) rememberPlace({ page: n, tag, language: tab.language, replace });
     const stopLoading = tab.pages.has(n) ? () => {} : this.showLoading();

@@ -55,11 +55,16 @@ def card_language(*wanted: str) -> str:
     return ""
 
 
-def first_card_language(administration: Administration) -> str:
-    """Return the survey's own language, or English if it has no card words."""
+def card_languages(administration: Administration) -> list[str]:
+    """Return the survey's languages that have words, its first one first.
+
+    Cards and e-mails in another language would invite to what their readers can't
+    read. English if the survey has none that has words.
+    """
     definition = load_definition(administration.published.definition)
     codes = [language["code"] for language in definition["languages"]]
-    return card_language(*codes) or "en"
+    known = dict.fromkeys(card_language(code) for code in codes)
+    return [code for code in known if code] or ["en"]
 
 
 def window_in_words(language: str, opens_at: datetime, closes_at: datetime) -> str:

@@ -13,7 +13,7 @@ from survey import access_codes
 from survey.login_cards.card_text import (
     CARD_WORDS,
     card_language,
-    first_card_language,
+    card_languages,
     window_in_words,
 )
 from survey.models import CardSet, Respondent
@@ -69,7 +69,9 @@ def write_code(letter: Letter) -> Facts | None:
     if respondent is None:
         return None
     administration = respondent.administration
-    language = card_language(respondent.language) or first_card_language(administration)
+    languages = card_languages(administration)
+    own = card_language(respondent.language)
+    language = own if own in languages else languages[0]
     return {
         "title": administration.published.survey.default_title,
         "words": CARD_WORDS[language],

@@ -13,7 +13,7 @@ from survey.login_cards.card_text import (
     CARD_WORDS,
     CardWords,
     card_language,
-    first_card_language,
+    card_languages,
     window_in_words,
 )
 from survey.login_cards.fonts import printable
@@ -25,14 +25,15 @@ def sheet_of(card_set: CardSet) -> CardSheet:
     """Return what all cards of a set have in common."""
     administration = card_set.administration
     opens_at, closes_at = administration.opens_at, administration.closes_at
-    first = first_card_language(administration)
+    languages = card_languages(administration)
+    first = languages[0]
     return CardSheet(
         title=f"Login cards: {card_set.scope}",
         address=settings.PUBLIC_ADDRESS,
         first_language=first,
         windows={
             language: window_in_words(language, opens_at, closes_at)
-            for language in CARD_WORDS
+            for language in languages
         },
         note=CARD_WORDS[first].drawn if card_set.anonymous else "",
     )
@@ -46,14 +47,14 @@ def cards_of(
     in_order = class_by_class(people, role)
     if not card_set.anonymous:
         return [
-            card_of(person, card_set, group_of(person, card_set, words))
+            card_of(person, card_set, group_of(person, card_set, words), sheet)
             for person in in_order
         ]
     groups: dict[str, list[Respondent]] = {}
     for person in in_order:
         groups.setdefault(group_of(person, card_set, words), []).append(person)
     return [
-        card_of(person, card_set, group)
+        card_of(person, card_set, group, sheet)
         for group, members in merge_small(groups, str(card_set.school)).items()
         # In the order of their names, the cards would be known by counting.
         for person in SystemRandom().sample(members, len(members))
@@ -87,10 +88,13 @@ def group_of(respondent: Respondent, card_set: CardSet, words: CardWords) -> str
     return " · ".join(parts)
 
 
-def card_of(respondent: Respondent, card_set: CardSet, group: str) -> LoginCard:
+def card_of(
+    respondent: Respondent, card_set: CardSet, group: str, sheet: CardSheet
+) -> LoginCard:
     """Return one person's card."""
     # A language that only one person speaks would tell whose card it is.
     own = "" if card_set.anonymous else respondent.language
+    language = card_language(card_set.language or own)
     identity = None
     if not card_set.anonymous:
         identity = getattr(respondent, "identity", None)
@@ -109,7 +113,7 @@ def card_of(respondent: Respondent, card_set: CardSet, group: str) -> LoginCard:
         family_name=family or "",
         is_named_by_id=is_named_by_id,
         code=access_codes.format_code(access_codes.code_of(respondent)),
-        language=card_language(card_set.language or own),
+        language=language if language in sheet.windows else "",
     )
 
 

@@ -51,7 +51,7 @@ class CardSheet:
     # The survey's address, without a slash at its end.
     address: str
     first_language: str
-    # Language -> a sentence with the dates.
+    # Language of the survey -> a sentence with the dates.
     windows: dict[str, str]
     # In place of the name, on cards to draw from.
     note: str = ""

@@ -25,7 +25,7 @@ from survey.files import delete_orphans, delete_with_drafts, new_name, writing_w
 from survey.job_turns import refuse_many
 from survey.jobs import JobRefused, Progress, job, start
 from survey.login_cards.card_sets import KEPT
-from survey.login_cards.card_text import card_language, first_card_language
+from survey.login_cards.card_text import card_language, card_languages
 from survey.models import Administration, Job, OpenCode, OpenCodeFile
 from survey.open_codes.codes import code_of, link_of
 from survey.taking.published import published_survey
@@ -138,13 +138,15 @@ def write_pdf(
     administration = file.administration
     published = published_survey(administration.published_id)
     address = settings.PUBLIC_ADDRESS.partition("://")[2]
-    first = first_card_language(administration)
+    offered = card_languages(administration)
+    first = offered[0]
 
     def pages() -> Iterator[CodePage]:
         for code in codes:
             # A school may have chosen another first language.
             own = card_language(code.language) or first
-            languages = dict.fromkeys((own, file.language or own))
+            second = file.language if file.language in offered else own
+            languages = dict.fromkeys((own, second))
             opens_at, closes_at = code.window
             yield CodePage(
                 school=code.school.name,

@@ -26,6 +26,7 @@ from survey.taking.access_refusals import (
     login_language,
     refusal_message,
 )
+from survey.taking.language_names import languages_of
 from survey.taking.login import LoginRefused
 from survey.taking.login_session import begin_session, set_login_cookies
 from survey.taking.published import published_survey
@@ -170,7 +171,7 @@ def _offer(
         "school": code.school,
         "survey": published.title_in(language),
         "languages": [
-            (one["code"], one["name"]) for one in published.definition["languages"]
+            (one["code"], one["name"]) for one in languages_of(published.definition)
         ],
         "code": request.POST.get("code", "")[:64],
         "form": start_forms.new_form(

@@ -15,6 +15,7 @@ from accounts import audit
 from accounts.models import User
 from accounts.permissions import Permissions
 from survey.administrations import invited_people, may_manage
+from survey.definitions.schema import load_definition
 from survey.models import Administration, EmailSchedule, EmailStep, EmailTemplate
 from survey.models.email_schedule import MAX_RATE
 from survey.reminders.templates import add_default_templates, check_template
@@ -62,10 +63,11 @@ def plan_emails(
                 % {"step": steps[key].label}
             )
         steps[key].delete()
+    definition = load_definition(administration.published.definition)
+    languages = [language["code"] for language in definition["languages"]]
     for kind, days in sorted(wanted - steps.keys()):
-        add_default_templates(
-            EmailStep.objects.create(schedule=schedule, kind=kind, days=days)
-        )
+        step = EmailStep.objects.create(schedule=schedule, kind=kind, days=days)
+        add_default_templates(step, languages)
     _record("plan e-mails", schedule, by, request, before, describe(schedule))
     return schedule
 

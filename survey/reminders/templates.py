@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
@@ -104,15 +104,19 @@ def fill_in_subject(subject: str, values: Mapping[str, str]) -> str:
     return " ".join(fill_in(subject, values).split())
 
 
-def add_default_templates(step: EmailStep) -> None:
+def add_default_templates(step: EmailStep, languages: Collection[str]) -> None:
+    """Write the texts to begin with, in those of a survey's languages that have any."""
+    offered = {language.replace("_", "-").lower() for language in languages}
+    offered |= {language.split("-")[0] for language in offered}
+    chosen = [language for language in DEFAULT_TEXTS if language in offered] or ["en"]
     EmailTemplate.objects.bulk_create(
         EmailTemplate(
             step=step,
             language=language,
-            subject=texts[step.kind].subject,
-            body=texts[step.kind].body,
+            subject=DEFAULT_TEXTS[language][step.kind].subject,
+            body=DEFAULT_TEXTS[language][step.kind].body,
         )
-        for language, texts in DEFAULT_TEXTS.items()
+        for language in chosen
     )
 
 

@@ -17,6 +17,7 @@ from django.utils.html import format_html
 
 from survey.models import Role
 from survey.taking import messages, rendering
+from survey.taking.language_names import languages_of
 from survey.taking.published import Published
 from survey.taking.saved_answers import SavedAnswers
 from survey.taking.session import RespondentSession, queue_key_for, seed_for
@@ -93,7 +94,7 @@ def bootstrap_data(
         "renderer": rendering.RENDERER,
         "language": language,
         "title": published.title_in(language),
-        "languages": published.definition["languages"],
+        "languages": languages_of(published.definition),
         "pages": len(published.answerable),
         "answers": {
             name: text.split(" ")

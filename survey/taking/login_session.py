@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from django.http import HttpRequest, HttpResponse
@@ -50,13 +51,26 @@ def begin_session(
         respondent_id=login.respondent_id,
         issue=login.issue,
         digest=login.digest,
-        language=next((code for code in wanted if code in offered), offered[0]),
+        language=choose_language(wanted, offered),
         tag=tag_for(login.respondent_id),
         open_code=open_code,
         personal_code=personal_code,
     )
     start_session(request, session, is_new=login.is_new)
     return session
+
+
+def choose_language(wanted: Iterable[str], offered: Sequence[str]) -> str:
+    """Return the first wanted language that is offered, else the first offered one.
+
+    A person who wants Spanish reads that of Mexico, and the other way round.
+    """
+    by_base = {messages.base_of(code): code for code in reversed(offered)}
+    for code in wanted:
+        found = code if code in offered else by_base.get(messages.base_of(code))
+        if found:
+            return found
+    return offered[0]
 
 
 def set_login_cookies(

@@ -23,6 +23,11 @@ from survey.models import PublishedSurvey
 from survey.taking import devices, resume_cookie
 from survey.taking.access_refusals import is_another_persons_tab, refuse_other_person
 from survey.taking.bootstrap import frame_context, language_of
+from survey.taking.language_names import (
+    languages_of,
+    missing_language,
+    missing_language_notice,
+)
 from survey.taking.login import LoginRefused
 from survey.taking.login_session import log_in, set_login_cookies
 from survey.taking.page_save import PageReply, PageSave, process_page
@@ -90,6 +95,8 @@ class Visit:
     language: str
     # The person looks at some questions again, and returns to the review.
     from_review: bool
+    # The language chosen at login, if the survey lacks it.
+    missing: str
 
     def address(self, route: str, *args: int, **query: str) -> str:
         common = {"tag": self.session.tag, "language": self.language}
@@ -185,6 +192,7 @@ def _open_visit(request: HttpRequest) -> Visit:
         tab=read_tab(request, session) or open_tab(session, saved),
         language=language_of(request, session, published),
         from_review="review" in fields,
+        missing=missing_language(request.GET.get("missing", ""), published.definition),
     )
 
 
@@ -209,7 +217,8 @@ def _answers_of(visit: Visit, n: int) -> PageAnswers:
 def _start(visit: Visit, answers: PageAnswers) -> HttpResponse:
     page = answers.start_page()
     if page is not None:
-        return redirect(visit.page(page))
+        query = {"missing": visit.missing} if visit.missing else {}
+        return redirect(visit.page(page, **query))
     # Otherwise the way back from the review would lead to the review.
     if visit.from_review:
         return redirect(visit.page(max(answers.state.visible_pages(), default=1)))
@@ -366,7 +375,8 @@ def _render(
         "n": n,
         "place_of_page": place,
         "pages": pages,
-        "languages": definition["languages"],
+        "languages": languages_of(definition),
+        "language_notice": missing_language_notice(visit.missing, definition, language),
         "language_prefix": LANGUAGE,
         "page_title": localizer.text(title),
         "page_direction": localizer.direction,

@@ -20,13 +20,15 @@ from django.utils.safestring import SafeString
 
 from survey.taking import messages
 from survey.taking.bootstrap import frame_context
+from survey.taking.language_names import languages_of, missing_language_notice
 from survey.taking.places import NOWHERE, PlaceOnPage, place_of_state
 from survey.taking.published import published_survey
 
 # Random, so that no text of a survey can contain a placeholder.
 MARK = secrets.token_hex(8)
-NOW, TOKEN, TAG, DATA, LOGO, HELP = (
-    f"{MARK}-{key}" for key in ("now", "token", "tag", "data", "logo", "help")
+NOW, TOKEN, TAG, DATA, LOGO, HELP, MISSING, NOTICE = (
+    f"{MARK}-{key}"
+    for key in ("now", "token", "tag", "data", "logo", "help", "missing", "notice")
 )
 
 
@@ -41,8 +43,12 @@ def survey_page(
     role: str,
     data: Mapping[str, object],
     place: PlaceOnPage = NOWHERE,
+    missing: str = "",
 ) -> str:
-    """Return the survey's page. `data` are `bootstrap_data` of the request."""
+    """Return the survey's page. `data` are `bootstrap_data` of the request.
+
+    `missing` is the language chosen at login, if the survey lacks it.
+    """
     make = prepared_survey if settings.COMPRESS_OFFLINE else render_survey
     language = str(data["language"])
     mark, help = render_place(place, language, role)
@@ -53,6 +59,10 @@ def survey_page(
             DATA: json_script(data, "take"),
             LOGO: mark,
             HELP: help,
+            MISSING: missing,
+            NOTICE: missing_language_notice(
+                missing, published_survey(digest).definition, language
+            ),
         },
     )
 
@@ -91,7 +101,7 @@ def render_survey(digest: str, language: str, role: str) -> str:
     published = published_survey(digest)
     take = {
         "language": language,
-        "languages": published.definition["languages"],
+        "languages": languages_of(published.definition),
         "pages": len(published.answerable),
         "tag": TAG,
     }
@@ -104,6 +114,8 @@ def render_survey(digest: str, language: str, role: str) -> str:
             "now": NOW,
             "mark": LOGO,
             "help": HELP,
+            "missing": MISSING,
+            "language_notice": NOTICE,
         },
     )
 

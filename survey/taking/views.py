@@ -38,6 +38,7 @@ from survey.taking.completion import (
     review,
     reviewed_fingerprint,
 )
+from survey.taking.language_names import languages_of, missing_language
 from survey.taking.login import LoginRefused
 from survey.taking.login_session import log_in, set_login_cookies
 from survey.taking.page_save import (
@@ -101,6 +102,10 @@ def survey_login(request: HttpRequest) -> HttpResponse:
         response = JsonResponse({"tag": session.tag, "csrf": get_token(request)})
     else:
         response = redirect("survey_complete" if login.completed else "survey_display")
+        definition = published_survey(login.digest).definition
+        missing = missing_language(chosen_language(request), definition)
+        if missing and not login.completed:
+            response["Location"] += f"?missing={missing}"
     set_login_cookies(response, request, login, session, device_id)
     return response
 
@@ -134,7 +139,9 @@ def survey_display(request: HttpRequest) -> HttpResponse:
         return JsonResponse(data)
     if saved.completed_at:
         return redirect("survey_complete")
-    response = HttpResponse(survey_page(session.digest, saved.role, data, saved.place))
+    missing = missing_language(request.GET.get("missing", ""), published.definition)
+    page = survey_page(session.digest, saved.role, data, saved.place, missing)
+    response = HttpResponse(page)
     if session.needs_extension():
         extend_session(request)
         resume_cookie.set_resume_cookie(response, resume_token_for(session))
@@ -227,7 +234,7 @@ def survey_complete(request: HttpRequest) -> HttpResponse:
         finished = _finish(request, session, published, language)
         if finished is not None:
             return finished
-    context: dict[str, object] = {"languages": published.definition["languages"]}
+    context: dict[str, object] = {"languages": languages_of(published.definition)}
     tab = plain_tab.read_tab(request, session)
     if tab is not None:
         addresses = plain_tab.review_addresses(tab, session, language)

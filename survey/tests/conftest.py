@@ -48,6 +48,7 @@ LANGUAGES = [
     {"code": "en", "name": "English", "direction": "ltr"},
     {"code": "es", "name": "Español", "direction": "ltr"},
 ]
+THREE_LANGUAGES = [*LANGUAGES, {"code": "ar", "name": "العربية", "direction": "rtl"}]
 AGREE = [
     {"value": str(n), "label": {"en": text, "es": text}, "attributes": {}}
     for n, text in enumerate(("disagree", "unsure", "agree"), start=1)

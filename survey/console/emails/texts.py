@@ -95,12 +95,12 @@ def emails_text(
 def languages_of(step: EmailStep, administration: Administration) -> dict[str, str]:
     """Return the languages that a text has or may get, with their names."""
     definition = load_definition(administration.published.definition)
-    names = {code: str(name) for code, name in LANGUAGES.items()}
+    names: dict[str, str] = {}
     for language in definition["languages"]:
         code = language["code"].replace("_", "-").lower()
-        names.setdefault(code, language["name"])
+        names[code] = str(LANGUAGES.get(code, language["name"]))
     for code in step.templates.values_list("language", flat=True):
-        names.setdefault(code, code)
+        names.setdefault(code, str(LANGUAGES.get(code, code)))
     return names
 
 

@@ -11,7 +11,6 @@ from django.utils.translation import gettext_lazy
 
 from accounts.models import School
 from survey.console.people.scope import set_choices, set_group_choices
-from survey.login_cards.card_text import CARD_WORDS
 from survey.models import CardSet
 from survey.taking.messages import languages
 
@@ -100,7 +99,7 @@ class CardsForm(CodesForm):
         data: QueryDict | None,
         *,
         groups: Sequence[tuple[str, str]],
-        first_language: str,
+        languages: Sequence[str],
         confidential: bool,
     ) -> None:
         super().__init__(data, confidential=confidential)
@@ -111,11 +110,11 @@ class CardsForm(CodesForm):
         self.initial["format"] = CardSet.Format.PDF
         self.groups = set(groups)
         set_group_choices(self, groups)
-        others = [
-            (language, LANGUAGE_NAMES[language])
-            for language in CARD_WORDS
-            if language != first_language
-        ]
+        first_language, *more = languages
+        if not more:
+            del self.fields["language"]
+            return
+        others = [(language, LANGUAGE_NAMES[language]) for language in more]
         own = ("", _("Each person's own language on the roster"))
         none = (first_language, _("None"))
         # On a card without a name, one's own language could tell whose it is.

@@ -44,7 +44,7 @@ from survey.login_cards.card_sets import (
     people_in,
     start_making,
 )
-from survey.login_cards.card_text import first_card_language
+from survey.login_cards.card_text import card_languages
 from survey.login_cards.code_emails import with_email
 from survey.models import Administration, CardSet, Respondent
 
@@ -83,7 +83,7 @@ def cards_list(request: StaffRequest, pk: int) -> HttpResponse:
     form = CardsForm(
         request.POST if request.method == "POST" else None,
         groups=groups_of(administration, school),
-        first_language=first_card_language(administration),
+        languages=card_languages(administration),
         confidential=administration.is_completion_confidential,
     )
     if request.method == "POST" and form.is_valid():
@@ -94,7 +94,7 @@ def cards_list(request: StaffRequest, pk: int) -> HttpResponse:
             school=school,
             grade=cleaned.get("grade", ""),
             classroom=cleaned.get("classroom", ""),
-            language=cleaned["language"],
+            language=cleaned.get("language", ""),
             with_ids=cleaned.get("shown") == "id",
             unfinished=cleaned.get("unfinished", False),
             **_format_options(cleaned["format"]),

@@ -30,7 +30,7 @@ from survey.console.open_codes.scope import (
 from survey.console.rosters.forms import UploadPlace, upload_places
 from survey.files import download, path_of
 from survey.job_turns import TooManyJobs
-from survey.login_cards.card_text import first_card_language
+from survey.login_cards.card_text import card_languages
 from survey.models import Administration, OpenCode, OpenCodeFile
 from survey.open_codes.code_files import files_for, order_file, start_making
 
@@ -48,7 +48,7 @@ def open_code_files(request: StaffRequest, pk: int) -> HttpResponse:
         code = open_code_or_404(request, administration, parse_key(key))
     form = CodeFileForm(
         request.POST or None,
-        first_language=first_card_language(administration),
+        languages=card_languages(administration),
         places={} if code else _places(request, administration),
     )
     if form.is_bound and form.is_valid():
@@ -103,7 +103,7 @@ def _order(
             open_code=code,
             school=school,
             district=district,
-            language=cleaned["language"],
+            language=cleaned.get("language", ""),
             marked=is_excel,
         )
         _record("make a file with open codes", request, file)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from django import forms
@@ -15,7 +15,6 @@ from survey.console.administrations.fields import LocalDateTimeField
 from survey.console.login_cards.forms import EXCEL, LANGUAGE_NAMES
 from survey.console.people.scope import set_choices
 from survey.console.rosters.forms import UploadPlace, place_name
-from survey.login_cards.card_text import CARD_WORDS
 from survey.models import Administration, OpenCodeFile
 from survey.models.open_code import MAX_PER_HOUR, MAX_SEATS, validate_label
 from survey.open_codes.codes import CodeOptions
@@ -149,7 +148,7 @@ class CodeFileForm(forms.Form):
         self,
         data: QueryDict | None,
         *,
-        first_language: str,
+        languages: Sequence[str],
         places: Mapping[str, UploadPlace],
     ) -> None:
         super().__init__(data)
@@ -159,11 +158,10 @@ class CodeFileForm(forms.Form):
             set_choices(self, "place", choices)
         else:
             del self.fields["place"]
-        others = [
-            (language, LANGUAGE_NAMES[language])
-            for language in CARD_WORDS
-            if language != first_language
-        ]
+        if not languages[1:]:
+            del self.fields["language"]
+            return
+        others = [(language, LANGUAGE_NAMES[language]) for language in languages[1:]]
         set_choices(self, "language", [("", _("None")), *others])
 
     def chosen_place(self) -> UploadPlace:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
+import json
 import os
 import re
 import stat
@@ -25,7 +27,8 @@ from survey import access_codes, files, job_turns, jobs
 from survey.access_codes import code_of, format_code
 from survey.files import path_of
 from survey.login_cards import card_sets
-from survey.models import CardSet, Identity, Job, Respondent
+from survey.login_cards.card_text import CARD_WORDS
+from survey.models import CardSet, Identity, Job, PublishedSurvey, Respondent
 from survey.taking.login import LoginRefused, log_in_respondent
 from survey.tasks import delete_old_cards
 from survey.tests.card_readers import read_pages
@@ -98,6 +101,10 @@ def url_of(card_set, action=""):
         f"/console/administrations/{card_set.administration_id}"
         f"/cards/{card_set.pk}/{action}"
     )
+
+
+def url_of_cards(administration, school):
+    return f"/console/administrations/{administration.pk}/cards/?school={school.pk}"
 
 
 def download(client, card_set) -> bytes:
@@ -188,6 +195,34 @@ def test_second_language_of_the_cards(client, staff, order, maya):
     [page] = read_pages(download(client, order(staff.lincoln, language="en")))
     assert "Type your code" in page.text
     assert "Escribir" not in page.text
+
+
+@pytest.mark.parametrize(
+    ("codes", "offered"),
+    [(["en", "es"], ["", "es", "en"]), (["es", "so"], None), (["so"], None)],
+)
+def test_cards_are_offered_in_languages_of_the_survey(
+    client, staff, administration, order, layla, codes, offered
+):
+    published = administration.published
+    definition = json.loads(published.definition)
+    definition["languages"] = [
+        {"code": code, "name": code, "direction": "ltr"} for code in codes
+    ]
+    text = json.dumps(definition)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    administration.published = PublishedSurvey.objects.create(
+        digest=digest, survey=published.survey, definition=text
+    )
+    administration.save()
+    log_in(client, staff.chen)
+    form = client.get(url_of_cards(administration, staff.lincoln)).context["form"]
+    field = form.fields.get("language")
+    assert (field and [value for value, _ in field.choices]) == offered
+    # Layla's own language is Arabic, which the survey is not in.
+    [page] = read_pages(download(client, order(staff.lincoln)))
+    assert "اكتب" not in page.text
+    assert CARD_WORDS["es" if codes[0] == "es" else "en"].code in page.text
 
 
 def test_ids_are_printed_only_when_chosen(client, staff, order, maya):

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
 from settings.tests.patience import patience
 from survey import jobs
-from survey.models import Job, Respondent
+from survey.models import Job, PublishedSurvey, Respondent
 from survey.reminders import schedules, sending
+from survey.tests.conftest import THREE_LANGUAGES, publish_items
 from survey.tests.people import invite
 from survey.tests.reminders.smtp_server import SmtpServer
+
+
+@pytest.fixture
+def publish(db: None) -> Callable[..., PublishedSurvey]:
+    return partial(publish_items, languages=THREE_LANGUAGES)
 
 
 @pytest.fixture

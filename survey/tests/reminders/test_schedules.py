@@ -15,6 +15,7 @@ from survey.models import (
     SuppressedAddress,
 )
 from survey.reminders import schedules, suppression
+from survey.tests.conftest import open_now, publish_items
 from survey.tests.people import invite
 
 pytestmark = pytest.mark.django_db
@@ -42,6 +43,22 @@ def test_a_schedule_is_planned_changed_and_confirmed(plan, people, staff):
     assert schedule.is_active and schedule.rate_per_minute == 30
     actions = list(AuditEntry.objects.order_by("pk").values_list("action", flat=True))
     assert actions == ["plan e-mails", "plan e-mails", "confirm e-mails"]
+
+
+@pytest.mark.parametrize(
+    ("codes", "written"),
+    [(["en"], {"en"}), (["es-MX", "so"], {"es"}), (["so"], {"en"})],
+)
+def test_texts_are_offered_in_languages_of_the_survey(db, staff, codes, written):
+    languages = [{"code": code, "name": code, "direction": "ltr"} for code in codes]
+    schedules.plan_emails(
+        administration=open_now(publish_items(languages=languages)),
+        by=staff.state,
+        reminder_days=[],
+        thanks=False,
+        rate_per_minute=600,
+    )
+    assert set(EmailTemplate.objects.values_list("language", flat=True)) == written
 
 
 @pytest.mark.parametrize(
