@@ -9,7 +9,7 @@ from django.utils import timezone, translation
 from django.utils.formats import date_format
 
 from survey.definitions.schema import load_definition
-from survey.models import Administration
+from survey.models import Administration, Respondent, Role
 from survey.taking import messages
 
 
@@ -28,6 +28,9 @@ class CardWords:
     drawn: str
     # In e-mails, above the link.
     link: str
+    # Whose code it is, with {name}; and where several people have one address.
+    for_person: str
+    counted: str
     # With {opens} and {closes}; a window of one day has {day}.
     window: str
     one_day: str
@@ -65,6 +68,20 @@ def card_languages(administration: Administration) -> list[str]:
     codes = [language["code"] for language in definition["languages"]]
     known = dict.fromkeys(card_language(code) for code in codes)
     return [code for code in known if code] or ["en"]
+
+
+def group_of(
+    respondent: Respondent, *, school: str, role: str, words: CardWords
+) -> str:
+    """Return the heading under which a person's card is printed and handed out."""
+    parts = [school]
+    if role == Role.TEACHER:
+        parts.append(words.teachers)
+    elif role == Role.STUDENT and respondent.classroom:
+        parts.append(words.room.format(name=respondent.classroom))
+    elif role == Role.STUDENT and respondent.grade:
+        parts.append(words.grade.format(name=respondent.grade))
+    return " · ".join(parts)
 
 
 def window_in_words(language: str, opens_at: datetime, closes_at: datetime) -> str:

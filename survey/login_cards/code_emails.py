@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
+
 from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -12,8 +15,10 @@ from accounts.models import Letter
 from survey import access_codes
 from survey.login_cards.card_text import (
     CARD_WORDS,
+    CardWords,
     card_language,
     card_languages,
+    group_of,
     window_in_words,
 )
 from survey.models import CardSet, Respondent
@@ -41,11 +46,16 @@ def send_codes(card_set: CardSet, people: QuerySet[Respondent]) -> str:
     unwanted: set[str] = set()
     if card_set.respondent_id is None:
         unwanted = suppressed_among(addresses.values())
-    letters = [
-        Letter(kind=KIND, to=address, facts={"respondent": pk})
-        for pk, address in addresses.items()
-        if address not in unwanted
-    ]
+    wanted = {pk: to for pk, to in addresses.items() if to not in unwanted}
+    # Siblings may have one address: their e-mails are numbered.
+    totals = Counter(address.casefold() for address in wanted.values())
+    numbers: Counter[str] = Counter()
+    letters = []
+    for pk, address in wanted.items():
+        key = address.casefold()
+        numbers[key] += 1
+        facts = {"respondent": pk, "number": numbers[key], "total": totals[key]}
+        letters.append(Letter(kind=KIND, to=address, facts=facts))
     if unsent.update(made_at=timezone.now(), people=len(letters)):
         Letter.objects.bulk_create(letters, batch_size=BATCH)
     left_out = len(addresses) - len(letters)
@@ -58,13 +68,37 @@ def send_codes(card_set: CardSet, people: QuerySet[Respondent]) -> str:
     return words
 
 
+def _for_whom(
+    respondent: Respondent, facts: Mapping[str, int], words: CardWords
+) -> list[str]:
+    """Say whose code it is: by name, where cards may have names."""
+    administration = respondent.administration
+    identity = getattr(respondent, "identity", None)
+    if identity and not administration.is_completion_confidential:
+        name = f"{identity.given_name} {identity.family_name}".strip()
+        if name:
+            return [words.for_person.format(name=name)]
+    group = group_of(
+        respondent,
+        school=str(respondent.school),
+        role=administration.role,
+        words=words,
+    )
+    # Letters of the release before have no numbers.
+    number, total = facts.get("number", 1), facts.get("total", 1)
+    counted = words.counted.format(n=number, total=total)
+    return [group, counted] if total > 1 else [group]
+
+
 @writes(KIND)
 def write_code(letter: Letter) -> Facts | None:
     """Return the words of an e-mail in the person's language. 1 statement.
 
     The code is derived on sending, so that none is ever stored.
     """
-    people = Respondent.objects.select_related("administration__published__survey")
+    people = Respondent.objects.select_related(
+        "administration__published__survey", "identity", "school"
+    )
     respondent = people.filter(pk=letter.facts["respondent"], withdrawn_at=None).first()
     if respondent is None:
         return None
@@ -72,9 +106,11 @@ def write_code(letter: Letter) -> Facts | None:
     languages = card_languages(administration)
     own = card_language(respondent.language)
     language = own if own in languages else languages[0]
+    words = CARD_WORDS[language]
     return {
+        "for_whom": _for_whom(respondent, letter.facts, words),
         "title": administration.published.survey.default_title,
-        "words": CARD_WORDS[language],
+        "words": words,
         "code": access_codes.format_code(access_codes.code_of(respondent)),
         "window": window_in_words(
             language, administration.opens_at, administration.closes_at

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from random import SystemRandom
 
 from django.conf import settings
@@ -11,9 +12,9 @@ from django.db.models import QuerySet
 from survey import access_codes
 from survey.login_cards.card_text import (
     CARD_WORDS,
-    CardWords,
     card_language,
     card_languages,
+    group_of,
     window_in_words,
 )
 from survey.login_cards.fonts import printable
@@ -43,16 +44,21 @@ def cards_of(
     card_set: CardSet, people: QuerySet[Respondent], sheet: CardSheet
 ) -> list[LoginCard]:
     """Return all cards of a set, group by group."""
-    role, words = card_set.administration.role, CARD_WORDS[sheet.first_language]
+    role = card_set.administration.role
+    heading_of = partial(
+        group_of,
+        school=str(card_set.school),
+        role=role,
+        words=CARD_WORDS[sheet.first_language],
+    )
     in_order = class_by_class(people, role)
     if not card_set.anonymous:
         return [
-            card_of(person, card_set, group_of(person, card_set, words), sheet)
-            for person in in_order
+            card_of(person, card_set, heading_of(person), sheet) for person in in_order
         ]
     groups: dict[str, list[Respondent]] = {}
     for person in in_order:
-        groups.setdefault(group_of(person, card_set, words), []).append(person)
+        groups.setdefault(heading_of(person), []).append(person)
     return [
         card_of(person, card_set, group, sheet)
         for group, members in merge_small(groups, str(card_set.school)).items()
@@ -74,18 +80,6 @@ def merge_small(
             large[group] = members
     in_order = {group: large[group] for group in groups if group in large}
     return {**in_order, label: merged} if merged else in_order
-
-
-def group_of(respondent: Respondent, card_set: CardSet, words: CardWords) -> str:
-    """Return the heading under which a person's card is printed and handed out."""
-    role, parts = card_set.administration.role, [str(card_set.school)]
-    if role == Role.TEACHER:
-        parts.append(words.teachers)
-    elif role == Role.STUDENT and respondent.classroom:
-        parts.append(words.room.format(name=respondent.classroom))
-    elif role == Role.STUDENT and respondent.grade:
-        parts.append(words.grade.format(name=respondent.grade))
-    return " · ".join(parts)
 
 
 def card_of(

@@ -198,6 +198,57 @@ def test_codes_of_a_district_are_sent_to_everyone_with_an_address(
     assert CardSet.objects.get().people == 1
 
 
+@pytest.fixture
+def siblings(administration, staff) -> list[Respondent]:
+    """Three people with one address, two of them in the same class."""
+    return [
+        invite(administration, staff.lincoln, pk, name, email, classroom=room)
+        for pk, name, email, room in (
+            ("21", "Ana Ruiz", "home@example.org", "7A"),
+            ("22", "Leo Ruiz", "Home@example.org", "7A"),
+            ("23", "Eva Ruiz", "home@example.org", "9B"),
+        )
+    ]
+
+
+def texts_to_home() -> list[str]:
+    email_outbox.send_waiting()
+    return [m.body for m in mail.outbox if m.to[0].lower() == "home@example.org"]
+
+
+def test_siblings_with_one_address_can_tell_their_codes_apart(
+    client, staff, administration, post, siblings
+):
+    log_in(client, staff.chen)
+    post("cards/", format="email")
+    texts = texts_to_home()
+    for n, (text, room) in enumerate(zip(texts, ("7A", "7A", "9B"), strict=True), 1):
+        assert f"Class {room}" in text and f"Code {n} of 3 for this address" in text
+        assert format_code(code_of(siblings[n - 1])) in text
+    # No name: who has finished is confidential here.
+    assert "Ruiz" not in "".join(texts)
+
+
+def test_siblings_are_named_where_cards_have_names(
+    client, staff, administration, post, siblings
+):
+    show_completion(administration)
+    log_in(client, staff.chen)
+    post("cards/", format="email")
+    for text, name in zip(texts_to_home(), ("Ana", "Leo", "Eva"), strict=True):
+        assert f"For {name} Ruiz" in text
+
+
+def test_a_letter_of_the_release_before_is_sent(siblings):
+    Letter.objects.create(
+        kind="access code",
+        to="home@example.org",
+        facts={"respondent": siblings[0].pk},
+    )
+    [text] = texts_to_home()
+    assert "Class 7A" in text and "Code 1" not in text
+
+
 def test_a_repeated_job_sends_each_code_once(staff, administration, people):
     card_set = CardSet.objects.create(
         administration=administration,
