@@ -82,7 +82,7 @@ def reviewed_pages(
     labels, options = published.texts_in(language)
     values = state.values
     visible = state.visible_pages()
-    pages = []
+    pages: list[ReviewedPage] = []
     for number, page in enumerate(definition["pages"], start=1):
         if number not in visible:
             continue
