@@ -152,7 +152,7 @@ class SurveyTab {
     if (status === 200) {
       const { closesAt, acceptedUntil } = reply;
       Object.assign(this.bootstrap, { closesAt, acceptedUntil });
-      this.startClock(reply);
+      if (this.isOffline) this.startClock(reply);
     }
     return renewed;
   }
