@@ -7,6 +7,7 @@ cached for ever, so this belongs to the page around them.
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from dataclasses import dataclass
@@ -20,19 +21,24 @@ log = logging.getLogger(__name__)
 
 # Seconds for which a process shows what the state had set.
 STATE_LIFETIME = 30
-# Stands in no text.
-SEPARATOR = "\x1f"
-CONTACT = """SELECT {0}.contact_name || '\x1f' || {0}.contact_email || '\x1f'
-        || {0}.contact_phone
-    WHERE {0}.contact_name || {0}.contact_email || {0}.contact_phone <> ''"""
+# As JSON: no character is absent from every text, so none can separate them. The
+# contact is a text within: `|| ''` stops SQLite from nesting it as an array.
+ARRAY = {"postgresql": "json_build_array", "sqlite": "json_array"}
+CONTACT = """SELECT CAST({array}({place}.contact_name, {place}.contact_email,
+        {place}.contact_phone) AS text) || ''
+    WHERE {place}.contact_name || {place}.contact_email || {place}.contact_phone
+        <> ''"""
+LEVELS = ("listing", "of_district", "of_state")
 # Of a respondent `r`: the contact person of the nearest place that has one, the name
 # and the logo. With the joins below; no statement of its own.
-COLUMN = (
-    f"coalesce(({CONTACT.format('listing')}), ({CONTACT.format('of_district')}),"
-    f" ({CONTACT.format('of_state')}), '\x1f\x1f')"
-    " || '\x1f' || coalesce(nullif(of_district.name, ''), of_state.name, '')"
-    " || '\x1f' || coalesce(of_district.logo_id, of_state.logo_id, '')"
-)
+COLUMN = {
+    vendor: f"CAST({array}(coalesce("
+    + ", ".join(f"({CONTACT.format(array=array, place=place)})" for place in LEVELS)
+    + ', \'["", "", ""]\'),'
+    " coalesce(nullif(of_district.name, ''), of_state.name, ''),"
+    " coalesce(of_district.logo_id, of_state.logo_id, '')) AS text)"
+    for vendor, array in ARRAY.items()
+}
 JOINS = """
 LEFT JOIN accounts_school school ON school.id = r.school_id
 LEFT JOIN accounts_schoollisting listing ON listing.school_id = r.school_id
@@ -43,7 +49,8 @@ LEFT JOIN accounts_placesettings of_state
     ON coalesce(of_state.district_id, 0) = 0 AND coalesce(of_state.school_id, 0) = 0
 """
 # On a cluster, where these tables are not on the respondents' nodes.
-OF_SCHOOL = f"SELECT {COLUMN} FROM (SELECT %s::bigint AS school_id) r {JOINS}"  # noqa: S608
+OF_SCHOOL = f"""SELECT {COLUMN["postgresql"]}
+    FROM (SELECT %s::bigint AS school_id) r {JOINS}"""  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +75,8 @@ NOWHERE = PlaceOnPage()
 
 def parse_place(text: str) -> PlaceOnPage:
     """Return what COLUMN has found."""
-    return PlaceOnPage(*text.split(SEPARATOR))
+    contact, name, logo = json.loads(text)
+    return PlaceOnPage(*json.loads(contact), name, logo)
 
 
 _of_state: tuple[PlaceOnPage, float] = NOWHERE, 0.0

@@ -94,7 +94,9 @@ def read_saved_answers(
             SAVED_ANSWERS.format(
                 clock=CLOCK[connection.vendor],
                 only_device=ONLY_DEVICE,
-                place="r.school_id::text" if is_distributed else places.COLUMN,
+                place="r.school_id::text"
+                if is_distributed
+                else places.COLUMN[connection.vendor],
                 place_joins="" if is_distributed else places.JOINS,
             ),
             [respondent, administration, administration, respondent],

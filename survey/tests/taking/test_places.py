@@ -44,6 +44,24 @@ def test_the_nearest_contact_person_is_shown(browser, maya, school):
         assert "Front &lt;office&gt;" in help_on(browser.get(path, follow=True))
 
 
+BROKEN = "".join(map(chr, range(1, 32))) + '\x7f\x85\u2028\u202e"\\[,%{}'
+
+
+@pytest.mark.parametrize("broken", ['"a\x1fb"@example.org', BROKEN])
+def test_a_broken_contact_breaks_no_page(browser, maya, school, broken):
+    """Forms refuse such texts, but they may be stored from before."""
+    SchoolListing.objects.filter(school=school).update(
+        contact_name=broken, contact_email=broken, contact_phone=broken[:40]
+    )
+    PlaceSettings.objects.create(name=broken[:60], contact_name=broken)
+    browser.log_in(maya)
+    for path in ("/take/", "/take/complete/", "/take/plain/"):
+        page = browser.get(path, follow=True)
+        assert page.status_code == 200
+        assert page.context["place"].contact_email == broken
+        assert page.context["place"].name == broken[:60]
+
+
 def test_another_schools_contact_is_not_shown(browser, maya, school):
     other = school.district.schools.create(code="other", name="Other")
     SchoolListing.objects.filter(school=other).update(contact_name="Other office")
