@@ -31,7 +31,7 @@ from survey.taking.language_names import (
 from survey.taking.login import LoginRefused
 from survey.taking.login_session import log_in, set_login_cookies
 from survey.taking.page_save import PageReply, PageSave, process_page
-from survey.taking.plain_answers import PageAnswers
+from survey.taking.plain_answers import FIELD, PageAnswers
 from survey.taking.plain_notices import cannot_go_on, refuse_code, send_again
 from survey.taking.plain_rendering import (
     answers_elsewhere,
@@ -46,6 +46,7 @@ from survey.taking.plain_tab import (
     own_items,
     read_form,
     read_tab,
+    short_digest,
 )
 from survey.taking.published import Published, published_survey
 from survey.taking.refusals import set_outcome
@@ -234,8 +235,10 @@ def _show_page(visit: Visit, answers: PageAnswers) -> HttpResponse:
 
 def _save(visit: Visit, answers: PageAnswers) -> HttpResponse:
     posted = visit.request.POST
-    form = read_form(posted.get("form", ""), visit.session, answers.n)
+    form = read_form(posted.get("form", ""))
     if form is None:
+        return _show_typed(visit, answers)
+    if not form.is_of(visit.session, answers.n):
         return redirect(visit.page(answers.n))
     go = posted.get("go", "next")
     offered = answers.offered()
@@ -311,7 +314,33 @@ def _address_after(visit: Visit, answers: PageAnswers, go: str) -> str:
     return visit.review() if to is None else visit.page(to, saved="1")
 
 
-def _merge(visit: Visit, answers: PageAnswers, form: PlainForm) -> HttpResponse:
+def _show_typed(visit: Visit, answers: PageAnswers) -> HttpResponse:
+    """Show the page again with what was typed into a form that can't be read.
+
+    It is unknown what that form had shown, so nothing is saved before the person has
+    seen what it would replace. 1 read.
+    """
+    names = [name for name in answers.items if FIELD + name in visit.request.POST]
+    made = make_form(visit.tab, visit.published, answers.n, visit.saved, {})
+    answers.take_posted(visit.request.POST, names)
+    form = replace(made, before=dict.fromkeys(names, short_digest("")))
+    return _merge(
+        visit,
+        answers,
+        form,
+        notice="shown_again_plain",
+        elsewhere_message="saved_before",
+    )
+
+
+def _merge(
+    visit: Visit,
+    answers: PageAnswers,
+    form: PlainForm,
+    *,
+    notice: str = "superseded_plain",
+    elsewhere_message: str = "saved_elsewhere",
+) -> HttpResponse:
     """Show the page with both sides' answers, for the person to choose. 1 read.
 
     What was changed in this form stays in it; what another tab or device saved
@@ -340,7 +369,8 @@ def _merge(visit: Visit, answers: PageAnswers, form: PlainForm) -> HttpResponse:
         merged,
         form=newer,
         elsewhere=conflicts,
-        notice="superseded_plain",
+        elsewhere_message=elsewhere_message,
+        notice=notice,
         status=409,
     )
 
@@ -352,6 +382,7 @@ def _render(
     form: PlainForm | None = None,
     problems: Mapping[str, str] | None = None,
     elsewhere: Mapping[str, str] | None = None,
+    elsewhere_message: str = "saved_elsewhere",
     notice: str | None = None,
     status: int = 200,
 ) -> HttpResponse:
@@ -390,6 +421,7 @@ def _render(
         ),
         "problems": listed,
         "notice": words.get(notice or ""),
+        "elsewhere_message": words[elsewhere_message],
         "is_saved": "saved" in visit.request.GET and not problems,
         "has_kept": any(answers.is_kept(name) for name in answers.items),
         "action": reverse("survey_plain_page", args=[n]),

@@ -77,10 +77,11 @@ def read_tab(request: HttpRequest, session: RespondentSession) -> PlainTab | Non
     fields = request.POST if request.method == "POST" else request.GET
     signed = fields.get("plain", "")
     try:
-        base = _signer(session.respondent_id).unsign(signed)
-    except BadSignature:
+        base = int(_signer(session.respondent_id).unsign(signed))
+    # Signed by another release, it may be no number.
+    except (BadSignature, ValueError):
         return None
-    return PlainTab(int(base), session.respondent_id)
+    return PlainTab(base, session.respondent_id)
 
 
 def _signer(respondent_id: int) -> Signer:
@@ -101,6 +102,9 @@ class PlainForm:
 
     def signed(self) -> str:
         return signing.dumps(asdict(self), salt=FORM_SALT, compress=True)
+
+    def is_of(self, session: RespondentSession, n: int) -> bool:
+        return (self.respondent_id, self.page) == (session.respondent_id, n)
 
     def is_changed(self, name: str, text: str) -> bool:
         return self.before.get(name) != short_digest(text)
@@ -124,14 +128,27 @@ def make_form(
     )
 
 
-def read_form(signed: str, session: RespondentSession, n: int) -> PlainForm | None:
-    """Return what the form of page `n` was made of, None unless it was ours."""
+def read_form(signed: str) -> PlainForm | None:
+    """Return what a form was made of, None if this release can't read it.
+
+    During a deploy, forms come from the release before and from the next one.
+    """
     try:
-        form = PlainForm(**signing.loads(signed, salt=FORM_SALT))
+        fields = signing.loads(signed, salt=FORM_SALT)
     except BadSignature:
         return None
-    is_same = (form.respondent_id, form.page) == (session.respondent_id, n)
-    return form if is_same else None
+    match fields:
+        case {
+            "respondent_id": int(),
+            "page": int(),
+            "revision": int(),
+            "seen": int(),
+            "shown": list(),
+            "before": dict(),
+            **unknown,
+        } if not unknown:
+            return PlainForm(**fields)
+    return None
 
 
 def short_digest(text: str) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from django.core import signing
 from django.test import Client
 
 from survey.models import Administration, Response
@@ -79,6 +82,95 @@ def test_a_form_needs_its_token(noor):
     del hidden["csrfmiddlewaretoken"]
     assert browser.post("/take/plain/1/", hidden | {"go": "next"}).status_code == 403
     assert page.post(**FIRST).status_code == 302
+
+
+def of_another_release(shown: PlainPage, /, **changes: object) -> str:
+    """Return the token of a page with other fields; None takes one away."""
+    fields = signing.loads(shown.hidden["form"], salt=plain_tab.FORM_SALT) | changes
+    fields = {name: value for name, value in fields.items() if value is not None}
+    return signing.dumps(fields, salt=plain_tab.FORM_SALT)
+
+
+def send_fields(page: PlainPage, fields: dict[str, Any]) -> PlainPage:
+    """Send a page with changed hidden fields; None takes one away."""
+    names = page.hidden
+    answers = {
+        name if name in names else f"item-{name}": value
+        for name, value in fields.items()
+    }
+    data = names | answers | {"go": "next"}
+    data = {name: value for name, value in data.items() if value is not None}
+    return PlainPage(page.browser, page.browser.post(page.address, data))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"colour": "unknown"},
+        {"seen": None},
+        {"before": None, "digests": {}},
+        {"before": ["safe"]},
+        {"shown": "1"},
+    ],
+)
+def test_a_form_of_another_release_comes_back_with_what_was_typed(
+    browser, noor, changes
+):
+    page = start(browser.log_in(noor))
+    typed = FIRST | {"form": of_another_release(page, **changes), "comment": "<b>"}
+    shown = send_fields(page, typed | {"age": "1x"})
+    assert shown.response.status_code == 409
+    assert "Your answers on this page are not saved yet" in shown.html
+    assert 'value="1x"' in shown.html and "&lt;b&gt;" in shown.html
+    assert shown.html.count(" checked") == 3
+    assert "Saved before" not in shown.html
+    assert rows(noor) == {}
+    shown.send(**FIRST, comment="<b>", why_art="colours")
+    assert rows(noor)["comment"] == ("answered", "<b>")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"form": None}, {"form": ""}, {"form": "x:y:z"}, {"form": None, "plain": None}],
+)
+def test_without_a_token_nothing_is_saved_or_lost(browser, noor, fields):
+    start(browser.log_in(noor)).send(**FIRST).send(**FIRST, why_art="colours")
+    page = open_page(browser, 1)
+    shown = send_fields(page, FIRST | {"age": "14", "why_art": ""} | fields)
+    assert rows(noor)["age"] == ("answered", "12")
+    assert 'value="14"' in shown.html and "Saved before: 12" in shown.html
+    shown.send(**FIRST | {"age": "14"}, why_art="colours")
+    assert rows(noor)["age"] == ("answered", "14")
+
+
+def test_a_form_of_another_release_replaces_no_newer_answer(browser, noor):
+    start(browser.log_in(noor)).send(**FIRST).send(**FIRST, why_art="colours")
+    stale = open_page(browser, 1)
+    open_page(browser, 1).send(**FIRST | {"age": "13"}, why_art="lines")
+    token = of_another_release(stale, colour="unknown")
+    shown = send_fields(stale, FIRST | {"age": "14", "form": token})
+    assert rows(noor)["age"] == ("answered", "13")
+    assert "Saved before: 13" in shown.html
+    # Answered once more elsewhere, before the person goes on.
+    open_page(browser, 1).send(**FIRST | {"age": "15"}, why_art="lines")
+    assert shown.send(**FIRST | {"age": "14"}).response.status_code == 409
+    assert rows(noor)["age"] == ("answered", "15")
+
+
+def test_a_form_of_another_page_shows_its_answers_nowhere(browser, noor):
+    page = start(browser.log_in(noor))
+    shown = send_fields(
+        page, FIRST | {"form": of_another_release(page, page=2), "comment": "other"}
+    )
+    assert shown.response.status_code == 302
+    assert rows(noor) == {}
+
+
+def test_a_tab_of_another_release_is_opened_anew(browser, noor):
+    page = start(browser.log_in(noor))
+    tab = plain_tab._signer(noor.pk).sign("v2-17")
+    send_fields(page, FIRST | {"plain": tab})
+    assert rows(noor)["age"] == ("answered", "12")
 
 
 def test_a_new_device_shows_only_what_was_answered_on_it(browser, noor):
