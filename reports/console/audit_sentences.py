@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from django.utils.translation import gettext_noop
+from django.utils.translation import gettext_lazy, gettext_noop
 
-from accounts.console.audit_sentences import add_sentences
+from accounts.console.audit_sentences import add_sentences, add_words
 
 
 def register() -> None:
@@ -45,6 +45,9 @@ def register() -> None:
             "request new results": gettext_noop(
                 "{who} had the results counted again: {subject}"
             ),
+            "remove sentences from audit": gettext_noop(
+                "{who} removed the texts of released sentences from the audit log"
+            ),
             "stop sharing results": gettext_noop(
                 "{who} stopped sharing results with schools: {subject}"
             ),
@@ -65,5 +68,12 @@ def register() -> None:
                 "{who} started calculating scores again: {subject}"
             ),
             "delete export": gettext_noop("{who} deleted an export: {subject}"),
+        }
+    )
+    add_words(
+        {
+            "question": gettext_lazy("question"),
+            "released_sentence": gettext_lazy("number of the sentence"),
+            "sentence_digest": gettext_lazy("digest of the sentence"),
         }
     )

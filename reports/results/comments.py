@@ -6,6 +6,7 @@ are stored without their author, school or group.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from django.db import connection, transaction
 from django.db.models import Q
 from django.http import HttpRequest
+from django.utils.crypto import salted_hmac
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
@@ -31,6 +33,7 @@ COMMENTS_ON_A_PAGE = 100
 PEOPLE_IN_A_BLOCK = 128
 # Greater than the number of any block.
 MOST_BLOCKS = 2**48
+DIGEST_SALT = "reports.released_sentence"
 SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|\s*\n\s*")
 WORD = re.compile(r"\w+", re.UNICODE)
 WORD_OR_ADDRESS = re.compile(r"\S+@\S+|https?:\S+|www\.\S+|\w+", re.UNICODE)
@@ -214,8 +217,9 @@ def release_sentences(
         ],
         ignore_conflicts=True,
     )
-    for text in new:
-        _record("release sentence", administration, name, text, by, request)
+    numbers = administration.released_sentences.filter(item=name, text__in=new)
+    for number, text in numbers.order_by("pk").values_list("pk", "text"):
+        _record("release sentence", administration, name, number, text, by, request)
     return len(new)
 
 
@@ -224,24 +228,41 @@ def withdraw_sentence(
     sentence: ReleasedSentence, *, by: User, request: HttpRequest | None = None
 ) -> None:
     """Show a released sentence no longer."""
-    administration, name, text = sentence.administration, sentence.item, sentence.text
+    administration, number = sentence.administration, sentence.pk
+    name, text = sentence.item, sentence.text
     sentence.delete()
-    _record("withdraw sentence", administration, name, text, by, request)
+    _record("withdraw sentence", administration, name, number, text, by, request)
 
 
 def _record(
     action: str,
     administration: Administration,
     name: str,
+    number: int,
     text: str,
     by: User,
     request: HttpRequest | None,
 ) -> None:
+    """Record which sentence it was, without its text: entries are never deleted."""
     audit.record(
         action,
         by=by,
         request=request,
         subject=administration,
         district=administration.district,
-        after={"question": name, "sentence": text},
+        after={
+            "question": name,
+            "released_sentence": number,
+            "sentence_digest": sentence_digest(administration.pk, name, text),
+        },
     )
+
+
+def sentence_digest(administration_id: int, name: str, text: str) -> str:
+    """Return what the audit log has of a sentence, to compare a text with.
+
+    Keyed, with a key that is not in the database: a sentence such as "No." or "I hate
+    Mr Ortiz." would soon be guessed from a plain hash.
+    """
+    value = json.dumps([administration_id, name, text])
+    return salted_hmac(DIGEST_SALT, value, algorithm="sha256").hexdigest()[:32]

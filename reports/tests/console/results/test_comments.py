@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from importlib import import_module
+from types import SimpleNamespace
 
 import pytest
+from django.apps import apps
+from django.db import DatabaseError, IntegrityError, connection, transaction
 from django.urls import reverse
 from django.utils import timezone
 
+from accounts import audit
 from accounts.models import AuditEntry
 from accounts.permissions import Role
 from accounts.tests.conftest import member
 from accounts.tests.logging_in import log_in
 from reports.models import ReleasedSentence, ResultsRollUp
 from reports.results import comments
-from reports.results.comments import highlight, sentences_of
+from reports.results.comments import highlight, sentence_digest, sentences_of
 from reports.results.hiding import hide_small_groups
 from reports.results.rollup import roll_up_results
 from reports.tests.exports.conftest import answer
@@ -22,6 +27,7 @@ from survey.models import Identity, Respondent
 
 pytestmark = pytest.mark.django_db
 
+migration = import_module("reports.migrations.0023_remove_sentences_from_audit")
 TEXT = "I like it here. Our teacher Daniel Ortiz helps me, room 12!"
 
 
@@ -80,14 +86,101 @@ def test_a_reviewer_releases_one_sentence(
     assert "1 sentence is released" in done.text
     shown = client.get(results).text
     assert "I like it here." in shown and "Ortiz" not in shown
-    entry = AuditEntry.objects.get(action="release sentence")
-    assert entry.after == {"question": "comment", "sentence": "I like it here."}
     # Again: nothing is doubled.
     release(client, closed, "I like it here.")
     released = ReleasedSentence.objects.get()
     client.post(address(closed), {"question": "comment", "withdraw": released.pk})
     assert "I like it here." not in client.get(results).text
-    assert AuditEntry.objects.filter(action="withdraw sentence").count() == 1
+
+
+def test_the_audit_log_has_no_text_of_a_sentence(client, staff, reviewer, closed):
+    log_in(client, reviewer)
+    release(client, closed, "I like it here.")
+    number = ReleasedSentence.objects.get().pk
+    client.post(address(closed), {"question": "comment", "withdraw": number})
+    digest = sentence_digest(closed.pk, "comment", "I like it here.")
+    for action in ("release sentence", "withdraw sentence"):
+        assert AuditEntry.objects.get(action=action).after == {
+            "question": "comment",
+            "released_sentence": number,
+            "sentence_digest": digest,
+        }
+    assert not AuditEntry.objects.filter(after__icontains="I like it").exists()
+    log_in(client, staff.state)
+    page = client.get("/console/audit/").text
+    assert f"number of the sentence: <ins>{number}</ins>" in page
+    assert "I like it" not in page
+
+
+def test_a_digest_needs_the_installations_key(closed, settings):
+    """Somebody who reads the log tries short answers until one fits."""
+    text = "I like it here."
+    digest = sentence_digest(closed.pk, "comment", text)
+    assert digest != sentence_digest(closed.pk, "other", text)
+    settings.SECRET_KEY = "guessed"
+    assert digest != sentence_digest(closed.pk, "comment", text)
+
+
+@pytest.fixture
+def old_entries(reviewer, closed):
+    """Return entries as earlier releases wrote them, and one of another action."""
+    sentence = ReleasedSentence.objects.create(
+        administration=closed, item="comment", text="Still.", released_by=reviewer
+    )
+    after = {"question": "comment", "sentence": "Still."}
+    gone = {"question": "comment", "sentence": "Withdrawn."}
+    words = {"by": reviewer, "subject": closed}
+    return sentence.pk, [
+        audit.record("release sentence", after=after, **words),
+        audit.record("release sentence", after=gone, **words),
+        audit.record("withdraw sentence", after=gone, **words),
+        audit.record("close administration", after={"sentence": "no answer"}, **words),
+    ]
+
+
+@pytest.mark.sqlite
+def test_texts_that_are_in_the_audit_log_are_removed(
+    client, staff, closed, old_entries
+):
+    number, entries = old_entries
+    before = list(AuditEntry.objects.values())
+    migration.remove(apps, SimpleNamespace(connection=connection))
+    migration.remove(apps, SimpleNamespace(connection=connection))
+    still, gone = (
+        sentence_digest(closed.pk, "comment", text) for text in ("Still.", "Withdrawn.")
+    )
+    changed = {"question": "comment", "sentence_digest": gone}
+    released = {"released_sentence": number, "sentence_digest": still}
+    wanted = [{"question": "comment"} | released, changed, changed, entries[3].after]
+    after = list(
+        AuditEntry.objects.filter(pk__in=[row["id"] for row in before]).values()
+    )
+    assert [row.pop("after") for row in reversed(after[: len(entries)])] == wanted
+    # Nothing else has changed.
+    for row in before[: len(entries)]:
+        del row["after"]
+    assert after == before
+    [removal] = AuditEntry.objects.filter(action="remove sentences from audit")
+    assert (removal.by, removal.after) == ("migrate", {"entries": 3})
+    log_in(client, staff.state)
+    assert (
+        "removed the texts of released sentences" in client.get("/console/audit/").text
+    )
+
+
+@pytest.mark.sqlite
+def test_entries_cannot_be_changed_after_the_removal(old_entries):
+    def rewrite():
+        with (
+            pytest.raises((IntegrityError, DatabaseError), match="never changed"),
+            transaction.atomic(),
+        ):
+            AuditEntry.objects.update(by="nobody")
+
+    # Without switching the triggers off, the removal would be refused as well.
+    rewrite()
+    migration.remove(apps, SimpleNamespace(connection=connection))
+    rewrite()
 
 
 def test_only_what_somebody_wrote_is_released(client, reviewer, closed):
