@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from django.db import connection, transaction
-from django.db.models import Q
 from django.http import HttpRequest
 from django.utils.crypto import salted_hmac
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from accounts import audit
+from accounts.folded_text import fold
 from accounts.models import User
 from accounts.permissions import Capability, Permissions
 from reports.models import ReleasedSentence
@@ -34,9 +34,17 @@ PEOPLE_IN_A_BLOCK = 128
 # Greater than the number of any block.
 MOST_BLOCKS = 2**48
 DIGEST_SALT = "reports.released_sentence"
-SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|\s*\n\s*")
-WORD = re.compile(r"\w+", re.UNICODE)
-WORD_OR_ADDRESS = re.compile(r"\S+@\S+|https?:\S+|www\.\S+|\w+", re.UNICODE)
+# Each has a checkbox: the rest of a longer comment is one more. Somebody who types
+# 5,000 characters like "a. a. a." would make a page of 20 MB with 74 others.
+MOST_SENTENCES = 100
+# All take a time that grows with the text, whatever it is: anybody with an open code
+# may write it. So no pattern begins with what it may have to give back.
+SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|\n")
+WORD = re.compile(r"\w+")
+CHUNK = re.compile(r"\S+")
+WEB_ADDRESS_OR_WORD = re.compile(r"https?:\S+|www\.\S+|\w+")
+# Of a name of several words. Shorter ones, as in "de la Cruz", are in all texts.
+SHORTEST_PART = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +159,8 @@ def _read_blocks(
 
 def sentences_of(comment: str) -> list[str]:
     """Split a comment into its sentences."""
-    parts = (" ".join(part.split()) for part in SENTENCE_END.split(comment))
+    parts: Iterable[str] = SENTENCE_END.split(comment, maxsplit=MOST_SENTENCES)
+    parts = (" ".join(part.split()) for part in parts)
     return [part for part in parts if part]
 
 
@@ -163,33 +172,53 @@ def highlight(text: str, names: set[str]) -> SafeString:
     """
     parts: list[str] = []
     end = 0
-    for found in WORD_OR_ADDRESS.finditer(text):
-        word = found[0]
+    for at, word in _words_and_addresses(text):
         is_striking = (
             not word.isalpha()
-            or word.casefold() in names
-            or (found.start() > 0 and word[0].isupper() and word != "I")
+            or _folded(word) in names
+            or (at > 0 and word[0].isupper() and word != "I")
         )
         if is_striking:
-            parts += [text[end : found.start()], format_html("<mark>{}</mark>", word)]
-            end = found.end()
+            parts += [text[end:at], format_html("<mark>{}</mark>", word)]
+            end = at + len(word)
     parts.append(text[end:])
     return format_html_join("", "{}", ((part,) for part in parts))
+
+
+def _words_and_addresses(text: str) -> Iterator[tuple[int, str]]:
+    """Yield words, e-mail and web addresses, each with its place."""
+    for chunk in CHUNK.finditer(text):
+        if 0 < chunk[0].find("@", 1) < len(chunk[0]) - 1:
+            yield chunk.start(), chunk[0]
+            continue
+        for word in WEB_ADDRESS_OR_WORD.finditer(text, chunk.start(), chunk.end()):
+            yield word.start(), word[0]
+
+
+def _folded(name: str) -> str:
+    return str(fold(name)).casefold()
 
 
 def _names_in(
     texts: Iterable[str], administration: Administration, schools: set[int]
 ) -> set[str]:
-    """Return which words are a given or family name in these schools. 1 statement."""
-    words = {word for text in texts for word in WORD.findall(text) if word.isalpha()}
-    forms = words | {word.title() for word in words}
-    found = Identity.objects.filter(
-        Q(given_name__in=forms) | Q(family_name__in=forms),
-        administration=administration,
-        respondent__school__in=schools,
-    ).values_list("given_name", "family_name")
-    folded = {word.casefold() for word in words}
-    return {name.casefold() for pair in found for name in pair} & folded
+    """Return which words are a given or family name in these schools. 1 statement.
+
+    Each different name is read once and looked up among the words. So the work grows
+    with the rosters, and not with what somebody has written: a statement with all
+    words would need more than SQLite accepts.
+    """
+    words = {_folded(word) for text in texts for word in WORD.findall(text)}
+    people = Identity.objects.filter(
+        administration=administration, respondent__school__in=schools
+    ).order_by()
+    given = people.values_list("given_name", flat=True)
+    names = given.union(people.values_list("family_name", flat=True))
+    found = set()
+    for name in names.iterator():
+        parts = [part for part in WORD.findall(name) if len(part) >= SHORTEST_PART]
+        found |= words.intersection(map(_folded, (name, *parts)))
+    return found
 
 
 @transaction.atomic

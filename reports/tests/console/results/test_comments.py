@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+import time
 from datetime import timedelta
 from importlib import import_module
+from itertools import product
 from types import SimpleNamespace
 
 import pytest
 from django.apps import apps
 from django.db import DatabaseError, IntegrityError, connection, transaction
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
@@ -256,6 +260,92 @@ def test_comments_come_in_parts_of_whole_blocks_of_people(
 
     for start in (far // 128 + 1, int("9" * 19)):
         assert read(start).context["page"].comments == []
+
+
+@pytest.mark.sqlite
+def test_long_comments_with_many_words_are_readable(
+    client, reviewer, closed, staff, enrol
+):
+    """Anybody may write them with an open code. SQLite takes 250,000 parameters."""
+    first = (Respondent.objects.latest("pk").pk // 128 + 2) * 128
+    letters = product("abcdefghijklmnopqrstuvwxyz", repeat=4)
+    for n in range(75):
+        words = " ".join("".join(next(letters)) for _ in range(990))
+        text = {"comment": f"{words} trees and ortiz"}
+        answer(enrol(closed, staff.lincoln, pk=first + n), text)
+    log_in(client, reviewer)
+    query = {"question": "comment", "start": str(first // 128)}
+    with CaptureQueriesContext(connection) as queries:
+        page = client.get(address(closed), query)
+    assert len(page.context["page"].comments) == 75
+    assert page.text.count("<mark>") == 150, "no name is missed in them"
+    assert page.text.count("<mark>trees</mark> and <mark>ortiz</mark>") == 75
+    # No statement grows with what was written.
+    assert max(len(one["sql"]) for one in queries) < 5_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" + " " * 100_000 + "b",
+        "a" + "\n " * 50_000 + "b",
+        "a." * 50_000,
+        "a. " * 33_000,
+        "@" * 100_000,
+        "a@" + " a@" * 33_000,
+        "http:" * 20_000,
+        "www." * 25_000,
+    ],
+)
+def test_no_comment_takes_longer_than_its_length(text):
+    """With a pattern that goes back, they took ten seconds to minutes."""
+    began = time.perf_counter()
+    for sentence in sentences_of(text):
+        highlight(sentence, set())
+    assert time.perf_counter() - began < 2
+
+
+def test_a_pattern_that_goes_back_takes_longer():
+    """The other half of the test above: earlier releases split comments like this."""
+    began = time.perf_counter()
+    re.split(r"(?<=[.!?…])\s+|\s*\n\s*", "a" + " " * 40_000 + "b")
+    assert time.perf_counter() - began > 20 * fastest_split(" " * 40_000)
+
+
+def fastest_split(text: str) -> float:
+    began = time.perf_counter()
+    sentences_of(text)
+    return time.perf_counter() - began
+
+
+def test_a_comment_of_countless_sentences_has_few_checkboxes():
+    sentences = sentences_of("a. " * 1_600 + "The end.")
+    assert len(sentences) == comments.MOST_SENTENCES + 1
+    assert sentences[-1].endswith("The end.")
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("José", "jose"),
+        ("JOSE", "josé"),
+        ("McDonald", "mcdonald"),
+        ("O'Brien", "o’brien"),
+        ("O'Brien", "obrien"),
+        ("Smith-Jones", "jones"),
+        ("de la Cruz", "cruz"),
+        ("Maria José", "maria"),
+        ("Li", "li"),
+    ],
+)
+def test_names_are_marked_however_they_are_written(closed, name, written):
+    Identity.objects.filter(external_id="x0").update(family_name=name)
+    school = Respondent.objects.get(identity__external_id="x0").school_id
+    names = comments._names_in([f"my {written} says"], closed, {school})
+    html = highlight(f"my {written} says", names)
+    assert html.count("<mark>") == 1
+    assert not comments._names_in([f"my {written} says"], closed, {school + 9999})
 
 
 @pytest.mark.parametrize(
