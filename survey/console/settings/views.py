@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from accounts.access import needs
 from accounts.console.listing import Listing
 from accounts.http import StaffRequest
-from accounts.logo_upload import store_logo
+from accounts.logo_upload import draw_logo, store_logo
 from accounts.logos import shown_size
 from accounts.models import District, Logo, PlaceSettings, School
 from accounts.permissions import Capability as C
@@ -189,7 +189,9 @@ def settings_name(request: StaffRequest, place: str) -> HttpResponse:
     )
     if request.method == "POST" and form.is_valid():
         try:
-            return _save_name(request, found, form, own["logo"])
+            file = form.cleaned_data["logo"]
+            png = draw_logo(file.read()) if file else None
+            return _save_name(request, found, form, own["logo"], png)
         except ValidationError as error:
             form.add_error("logo", error)
     context = {**about_place(request, found), "form": form}
@@ -198,11 +200,15 @@ def settings_name(request: StaffRequest, place: str) -> HttpResponse:
 
 @transaction.atomic
 def _save_name(
-    request: StaffRequest, place: Place, form: NameForm, current: object
+    request: StaffRequest,
+    place: Place,
+    form: NameForm,
+    current: object,
+    png: bytes | None,
 ) -> HttpResponse:
     logo = None if form.cleaned_data.get("remove_logo") else current
-    if file := form.cleaned_data["logo"]:
-        logo = store_logo(file.read())
+    if png:
+        logo = store_logo(png)
     response = _change(
         request,
         place,

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import io
+import struct
+import subprocess
+import sys
+import time
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+from random import Random
 
 import pytest
+from django.core.exceptions import ValidationError
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from PIL import Image
 
+from accounts import logo_drawing, logo_upload
+from accounts.logo_upload import LARGEST_UPLOAD, draw_logo
 from accounts.models import AuditEntry, Logo, PlaceSettings, SchoolListing
 from accounts.place_settings import Thresholds
 from accounts.tests.logging_in import log_in
@@ -242,6 +252,96 @@ def test_other_files_are_no_logos(staff, file, reason):
     reply = client.post(f"{address()}name/", {"name": "Ohio", "logo": file})
     assert reply.status_code == 200 and reason in reply.content.decode()
     assert not Logo.objects.exists() and not PlaceSettings.objects.exists()
+
+
+def png_with(kind: bytes, content: bytes, *, at_end: bool = False) -> bytes:
+    """Return a PNG with one more chunk, behind its first or its last but one."""
+    png = picture().file.getvalue()
+    chunk = struct.pack(">I", len(content)) + kind + content
+    chunk += struct.pack(">I", zlib.crc32(chunk[4:]))
+    at = len(png) - 12 if at_end else 33
+    return png[:at] + chunk + png[at:]
+
+
+@pytest.mark.parametrize("at_end", [False, True])
+def test_a_logo_with_an_empty_color_profile_is_refused(staff, at_end):
+    client = log_in(Client(), staff.state)
+    content = png_with(b"iCCP", b"", at_end=at_end)
+    file = SimpleUploadedFile("a.png", content)
+    reply = client.post(f"{address()}name/", {"name": "Ohio", "logo": file})
+    assert "be read as a PNG or JPEG" in reply.content.decode()
+    assert not Logo.objects.exists()
+
+
+def test_no_part_of_the_file_is_in_the_logo():
+    profile = b"x\0\0" + zlib.compress(b"a house in Ohio")
+    notes = b"Comment\0a house in Ohio"
+    for content in (png_with(b"iCCP", profile), png_with(b"tEXt", notes)):
+        png = draw_logo(content)
+        assert b"iCCP" not in png and b"tEXt" not in png and b"eXIf" not in png
+
+
+def test_broken_pictures_are_refused_or_drawn():
+    """Any exception of a decoder means that the picture can't be read."""
+    random = Random(35)
+    pictures = [
+        picture(kind).file.getvalue() for kind in ("PNG", "JPEG", "GIF", "WEBP")
+    ]
+    broken = [png[: len(png) // 2] for png in pictures]
+    chunks = (b"gAMA", b"pHYs", b"fcTL")
+    broken += [png_with(kind, b"", at_end=True) for kind in chunks]
+    broken += [b"", b"\x89PNG", b"\xff\xd8\xff", b"RIFF", b"<svg/>", b"GIF89a"]
+    for content in pictures[:2] * 6:
+        changed = bytearray(content)
+        for _ in range(3):
+            changed[random.randrange(60)] ^= 1 << random.randrange(8)
+        broken.append(bytes(changed))
+
+    def drawn(content: bytes) -> str:
+        try:
+            return draw_logo(content)[:4].decode("latin-1")
+        except ValidationError as error:
+            return str(error.messages[0])[:13]
+
+    with ThreadPoolExecutor(2) as threads:
+        outcomes = set(threads.map(drawn, broken))
+    assert outcomes <= {"\x89PNG", "This file can", "The picture i"}
+    assert len(outcomes) > 1
+
+
+def test_a_picture_that_takes_hours_is_refused(monkeypatch):
+    """2 MB of a progressive JPEG hold 70,000 passes over a picture of any size."""
+    jpeg = io.BytesIO()
+    Image.new("L", (3000, 3000)).save(jpeg, "JPEG", progressive=True)
+    content = jpeg.getvalue()
+    scan = content[content.rindex(b"\xff\xda") : -2]
+    bomb = content[:-2] + scan * ((LARGEST_UPLOAD - len(content)) // len(scan))
+    monkeypatch.setattr(logo_upload, "LONGEST_SECONDS", 1)
+    began = time.monotonic()
+    with pytest.raises(ValidationError, match="be read as"):
+        draw_logo(bomb + b"\xff\xd9")
+    assert time.monotonic() - began < 5
+    # The twin: a hundred passes already take longer than the picture alone.
+    took = []
+    for passes in (0, 100):
+        began = time.process_time()
+        with Image.open(io.BytesIO(content[:-2] + scan * passes + b"\xff\xd9")) as many:
+            many.load()
+        took.append(time.process_time() - began)
+    assert took[1] > 2 * took[0]
+
+
+def test_the_process_that_draws_has_little_memory_and_time():
+    code = f"""
+import runpy, sys
+try:
+    runpy.run_path({logo_drawing.__file__!r}, run_name="__main__")
+except Exception:
+    pass
+bytearray(1_000_000_000)
+"""
+    done = subprocess.run([sys.executable, "-c", code], input=b"", capture_output=True)
+    assert b"MemoryError" in done.stderr
 
 
 @pytest.mark.parametrize("rows", [1, 3])
