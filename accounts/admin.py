@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
@@ -19,6 +19,7 @@ from django.urls import URLPattern
 from django.views.generic import RedirectView
 
 from accounts import audit
+from accounts.forms import RefusesControlCharacters
 from accounts.models import (
     AuditEntry,
     District,
@@ -45,7 +46,17 @@ admin.site.site_header = admin.site.site_title = "Groundswell for engineers"
 
 
 class AuditedAdmin(admin.ModelAdmin):
-    """Record each change in the audit log."""
+    """Record each change in the audit log; refuse control characters."""
+
+    def get_form(
+        self,
+        request: HttpRequest,
+        obj: Model | None = None,
+        change: bool = False,
+        **kwargs: Any,
+    ) -> type[ModelForm]:
+        form = super().get_form(request, obj, change=change, **kwargs)
+        return type(form.__name__, (RefusesControlCharacters, form), {})
 
     def save_model(
         self, request: HttpRequest, obj: Model, form: ModelForm, change: bool

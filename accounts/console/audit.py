@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from datetime import MAXYEAR, MINYEAR, date, datetime, time, timedelta
 from operator import itemgetter
 
-from django import forms
 from django.contrib import messages
 from django.db import connection
 from django.db.models import QuerySet
@@ -22,7 +21,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_safe
 
-from accounts import audit
+from accounts import audit, forms
 from accounts.access import needs
 from accounts.console.audit_sentences import SAW_NAMES, action_label, lines_of
 from accounts.console.listing import LONGEST_SEARCH, Listing

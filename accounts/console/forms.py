@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 from allauth.account import forms as account
 from allauth.core import context
 from allauth.mfa.base import forms as mfa
-from django import forms
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from accounts import login_throttle, passwords, second_factor
+from accounts import forms, login_throttle, passwords, second_factor
 from accounts.adapter import check_own_password
 from accounts.models import User
 
@@ -65,8 +64,8 @@ def email_field() -> forms.EmailField:
     )
 
 
-class LoginForm(account.LoginForm):
-    def __init__(self, *args: object, **kwargs: object) -> None:
+class LoginForm(forms.RefusesControlCharacters, account.LoginForm):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["login"] = email_field()
         self.fields["password"] = password_field(_("Password"), "current-password")
@@ -75,7 +74,7 @@ class LoginForm(account.LoginForm):
         return self.cleaned_data["login"].strip().lower()
 
 
-class ForgottenPasswordForm(account.ResetPasswordForm):
+class ForgottenPasswordForm(forms.RefusesControlCharacters, account.ResetPasswordForm):
     email = email_field()
 
     def clean_email(self) -> str:
@@ -151,11 +150,11 @@ class ChangePasswordForm(NewPasswordForm):
         )
 
 
-class PasswordAgainForm(account.ReauthenticateForm):
+class PasswordAgainForm(forms.RefusesControlCharacters, account.ReauthenticateForm):
     password = password_field(_("Password"), "current-password")
 
 
-class CodeForm(mfa.AuthenticateForm):
+class CodeForm(forms.RefusesControlCharacters, mfa.AuthenticateForm):
     code = code_field(APP_OR_RECOVERY_CODE)
 
     def clean_code(self) -> str:
@@ -164,7 +163,7 @@ class CodeForm(mfa.AuthenticateForm):
         return code
 
 
-class CodeAgainForm(mfa.ReauthenticateForm):
+class CodeAgainForm(forms.RefusesControlCharacters, mfa.ReauthenticateForm):
     code = code_field(APP_OR_RECOVERY_CODE)
     clean_code = CodeForm.clean_code
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypedDict, cast
 
-from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.http import Http404, HttpResponse, QueryDict
@@ -18,7 +17,7 @@ from django.views.decorators.http import (
     require_safe,
 )
 
-from accounts import invitations, second_factor
+from accounts import forms, invitations, second_factor
 from accounts.access import needs
 from accounts.console.listing import Listing
 from accounts.http import StaffRequest

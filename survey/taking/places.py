@@ -76,7 +76,8 @@ NOWHERE = PlaceOnPage()
 def parse_place(text: str) -> PlaceOnPage:
     """Return what COLUMN has found."""
     contact, name, logo = json.loads(text)
-    return PlaceOnPage(*json.loads(contact), name, logo)
+    contact_name, email, phone = json.loads(contact)
+    return PlaceOnPage(contact_name, email, phone, name, logo)
 
 
 _of_state: tuple[PlaceOnPage, float] = NOWHERE, 0.0

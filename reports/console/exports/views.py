@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from django import forms
 from django.contrib import messages
 from django.db import DEFAULT_DB_ALIAS, transaction
 from django.db.models import Prefetch, QuerySet
@@ -22,7 +21,7 @@ from django.views.decorators.http import (
     require_safe,
 )
 
-from accounts import audit
+from accounts import audit, forms
 from accounts.access import needs
 from accounts.console.listing import Listing
 from accounts.http import CSV, StaffRequest

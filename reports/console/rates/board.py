@@ -9,11 +9,11 @@ from itertools import groupby
 from operator import attrgetter
 from typing import cast
 
-from django import forms
 from django.http import Http404
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from accounts import forms
 from accounts.console.listing import Listing
 from accounts.http import StaffRequest
 from accounts.models import District, School

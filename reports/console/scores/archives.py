@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from django import forms
 from django.contrib import messages
 from django.db import DEFAULT_DB_ALIAS, transaction
 from django.db.models import QuerySet
@@ -20,7 +19,7 @@ from django.views.decorators.http import (
     require_POST,
 )
 
-from accounts import audit
+from accounts import audit, forms
 from accounts.access import needs
 from accounts.http import StaffRequest
 from accounts.language import language_to_read

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self, cast
 
-from django import forms
 from django.http import QueryDict
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from accounts import forms
 from accounts.http import StaffRequest
 from reports.console.scores.access import ScoresScope
 from reports.console.scores.table import ScoreColumn

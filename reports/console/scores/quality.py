@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django import forms
 from django.db import DEFAULT_DB_ALIAS
 from django.http import Http404
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from accounts import forms
 from accounts.http import Cell, StaffRequest
 from accounts.language import language_to_read
 from reports.console.scores.access import ScoresScope

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from django import forms
 from django.db.models import Case, F, QuerySet, Value, When
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from accounts import forms
 from accounts.console.listing import Listing
 from accounts.http import Cell, StaffRequest
 from accounts.language import language_to_read

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, cast
 
-from django import forms
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_slug
 from django.db.models import Q, QuerySet
@@ -18,6 +17,7 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from accounts import forms
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions
 from survey.administrations import (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import cast
 
-from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.http import Http404, HttpResponse, QueryDict
@@ -19,6 +18,7 @@ from django.views.decorators.http import (
     require_safe,
 )
 
+from accounts import forms
 from accounts.access import needs
 from accounts.console.listing import Listing
 from accounts.http import StaffRequest

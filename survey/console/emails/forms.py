@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from django import forms
 from django.http import QueryDict
 from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from accounts import forms
 from survey.models.email_schedule import MAX_RATE
 from survey.reminders.schedules import MAX_DAYS, MAX_REMINDERS
 from survey.reminders.templates import LONGEST_BODY, LONGEST_SUBJECT

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from django import forms
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, gettext_noop
 
+from accounts import forms
 from accounts.models import District, School
 from survey.models import PlaceMerge
 

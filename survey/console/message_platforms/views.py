@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import cast
 
-from django import forms
 from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import ValidationError
@@ -22,7 +21,7 @@ from django.views.decorators.http import (
     require_safe,
 )
 
-from accounts import audit
+from accounts import audit, forms
 from accounts.access import needs
 from accounts.console.listing import Listing
 from accounts.http import CSV, StaffRequest

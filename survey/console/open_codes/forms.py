@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from django import forms
 from django.http import QueryDict
 from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from accounts import forms
 from survey.console.administrations.fields import LocalDateTimeField
 from survey.console.login_cards.forms import EXCEL, LANGUAGE_NAMES
 from survey.console.people.scope import set_choices

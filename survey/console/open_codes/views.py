@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django import forms
 from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.db.models import Q
@@ -20,6 +19,7 @@ from django.views.decorators.http import (
     require_safe,
 )
 
+from accounts import forms
 from accounts.access import needs
 from accounts.console.listing import Listing
 from accounts.http import StaffRequest

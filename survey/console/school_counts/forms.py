@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from django import forms
 from django.core.files.uploadedfile import UploadedFile
 from django.utils.functional import lazy
 from django.utils.translation import gettext, gettext_lazy, gettext_noop
 
+from accounts import forms
 from survey.console.table_files import check_table_file
 from survey.models import SchoolCount
 from survey.models.school_count import LARGEST_COUNT

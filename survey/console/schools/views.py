@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec, cast
 
-from django import forms
 from django.core.exceptions import ValidationError
 from django.core.files.uploadedfile import UploadedFile
 from django.http import Http404, HttpResponse
@@ -19,6 +18,7 @@ from django.views.decorators.http import (
     require_safe,
 )
 
+from accounts import forms
 from accounts.access import needs
 from accounts.console.listing import Listing
 from accounts.http import StaffRequest, csv_response

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from django import forms
 from django.core.exceptions import ValidationError
 from django.core.files.uploadedfile import UploadedFile
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from accounts import forms
 from accounts.logo_upload import LARGEST_UPLOAD, TOO_LARGE
 from accounts.place_settings import DEFAULT_THRESHOLDS
 

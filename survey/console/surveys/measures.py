@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from io import BytesIO
 
-from django import forms
 from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.http import Http404, HttpResponse, QueryDict
@@ -17,6 +16,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from openpyxl import Workbook
 from openpyxl.cell import WriteOnlyCell
 
+from accounts import forms
 from accounts.access import needs
 from accounts.http import StaffRequest, attachment
 from accounts.permissions import Capability

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from django import forms
 from django.contrib import messages
 from django.core.files.uploadedfile import UploadedFile
 from django.db.models import Q, QuerySet
@@ -17,6 +16,7 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
+from accounts import forms
 from accounts.access import needs
 from accounts.http import StaffRequest, csv_response
 from accounts.models import District

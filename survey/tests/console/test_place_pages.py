@@ -48,7 +48,8 @@ def test_a_school_is_renamed_and_keeps_its_code(staff):
         ("", "Enter the new name"),
         ("washington", "There is another place named washington"),
         ("x" * 201, "at most 200 characters"),
-        ("Bell\x07", "Use a name of at most"),
+        ("Bell\x07", "Character 5 is invisible (U+0007)"),
+        ("Zero\u200bwidth", "Use a name of at most"),
     ],
 )
 def test_wrong_names_are_refused(staff, name, reason):

@@ -111,7 +111,8 @@ def test_wrong_texts_are_refused_and_stay_in_the_form(client, running):
         ("", "Enter a text"),
         ("Hello ${nobody}", "There is no question ${nobody}"),
         ("Hello ${age", "never closed"),
-        ("Bell\x07", "cannot be seen"),
+        ("Bell\x07", "Character 5 is invisible (U+0007)"),
+        ("Zero\u200bwidth", "cannot be seen"),
         ("x" * 32_768, "at most 32767 characters"),
     ]
     draft = begin(client, running[0].survey)
