@@ -28,10 +28,13 @@ IN_A_LINE = re.compile(f"[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029{_OTHERS}]")
 IN_A_TEXT = re.compile(f"[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f{_OTHERS}]")
 
 
+def has_control_character(text: str) -> bool:
+    """Return whether a cell of a file, or another text of one line, has one."""
+    return not text.isprintable() and bool(IN_A_LINE.search(text))
+
+
 def refuse_control_characters(text: str, *, lines: bool = False) -> None:
     """Raise ValidationError if a text has one. `lines`: it may have line breaks."""
-    if text.isprintable():
-        return
     if found := (IN_A_TEXT if lines else IN_A_LINE).search(text):
         raise ValidationError(
             _(

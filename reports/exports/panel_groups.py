@@ -154,7 +154,7 @@ class PanelPaths:
         if not all(paths):
             return (pattern,)
         steps = zip(*paths, strict=True)
-        return pattern, *("\x1f".join(step) for step in steps)
+        return pattern, *map(json.dumps, steps)
 
     def _path_of_row(self, key: int, fields: Sequence[bytes]) -> GroupPath:
         school, started, completed, withdrawn = map(bytes.decode, fields[3:7])

@@ -83,9 +83,9 @@ SAVED_TIMES = "array_agg(floor(extract(epoch FROM o.saved_at))::bigint)"
 
 # On the roster, and when the person finished: one cell of a path, because both tell
 # about the same.
-LANGUAGES = """r.language || {separator} || CASE WHEN r.completed_at IS NULL THEN ''
-            ELSE r.response_language END"""
-SEPARATORS = {"postgresql": "chr(31)", "sqlite": "char(31)"}
+LANGUAGES = """CAST({array}(r.language, CASE WHEN r.completed_at IS NULL THEN ''
+            ELSE r.response_language END) AS text)"""
+ARRAYS = {"postgresql": "json_build_array", "sqlite": "json_array"}
 ABOUT = "json_build_array(r.grade, {languages}, r.attributes)"
 ABOUT_COUNTED = f"""CASE r.cohort WHEN 0 THEN {ABOUT}
             ELSE json_build_array(r.grade, {{languages}}, r.attributes, r.cohort) END"""
@@ -120,7 +120,7 @@ TIMES = ("r.started_at", "r.completed_at", "r.withdrawn_at")
 COUNT_PEOPLE = "SELECT count(*) FROM {respondents} r WHERE {people}"
 
 LineSink = Callable[[bytes], object]
-# Grade, languages (see LANGUAGES), attributes and cohort.
+# Grade, languages (see LANGUAGES; a JSON array as text), attributes and cohort.
 About = tuple[str, str, Mapping[str, object], int]
 # District, cohort, school, grade, language, attributes, days of `TIMES`, number of
 # the version offered at the start, and of the people who have all of them in common.
@@ -130,7 +130,7 @@ GroupCount = tuple[
 
 
 def languages_sql(vendor: str) -> str:
-    return LANGUAGES.format(separator=SEPARATORS[vendor])
+    return LANGUAGES.format(array=ARRAYS[vendor])
 
 
 class Snapshot:

@@ -192,7 +192,7 @@ class WideRowBuilder(RowBuilder):
 
 def both_languages(languages: str) -> Sequence[str]:
     """Return the language on the roster, and the one in which the person finished."""
-    on_roster, _, finished_in = languages.partition("\x1f")
+    on_roster, finished_in = json.loads(languages)
     return on_roster, finished_in
 
 

@@ -13,6 +13,7 @@ from django.core.validators import validate_email
 from django.db import connection, transaction
 from django.utils.translation import gettext as _
 
+from accounts.control_characters import has_control_character
 from accounts.models import District, School, SchoolListing
 from accounts.school_directory import refresh_words, search_text
 from survey.database import advisory_locks
@@ -149,18 +150,21 @@ def _parse(
                 _("is longer than %(most_letters)s letters")
                 % {"most_letters": MOST_LETTERS[name]},
             )
-        elif "\x00" in text:
-            reject(name, _("has a NUL character"))
+        elif has_control_character(text):
+            reject(name, _("has an invisible control character"))
     email = texts["contact_email"]
     try:
         validate_email(email or "a@example.org")
     except ValidationError:
         reject("contact_email", _("is not an e-mail address"))
     code, district = cell("code"), cell("district")
-    if len(code) > LONGEST_CODE or "\x00" in code + district:
+    if len(code) > LONGEST_CODE or has_control_character(code + district):
         reject(
             "code",
-            _("is longer than %(longest_code)s letters, or has a NUL character")
+            _(
+                "is longer than %(longest_code)s letters, or has an invisible control"
+                " character"
+            )
             % {"longest_code": LONGEST_CODE},
         )
     elif not code and not texts["name"]:

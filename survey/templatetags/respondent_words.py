@@ -118,9 +118,14 @@ def _reviewed_page(
 
 def escape_all(items: Iterable[ReviewedItem]) -> Iterator[tuple[str, str, str]]:
     """Escape the texts of a page in one call, in a third of the time of many."""
-    # No text has a NUL: neither PostgreSQL nor a workbook can store one.
-    texts = iter(escape("\0".join(chain.from_iterable(items))).split("\0"))
-    return zip(texts, texts, texts, strict=True)
+    texts = list(chain.from_iterable(items))
+    escaped = escape("\0".join(texts)).split("\0")
+    # No text has a NUL: neither PostgreSQL nor a workbook can store one. One by one,
+    # should there be one all the same: it would move all texts behind it.
+    if len(escaped) != len(texts):
+        escaped = [escape(text) for text in texts]
+    pieces = iter(escaped)
+    return zip(pieces, pieces, pieces, strict=True)
 
 
 @register.filter

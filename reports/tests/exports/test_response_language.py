@@ -26,6 +26,14 @@ def test_the_response_language_follows_the_language_of_the_roster(staff, fall, e
 
 
 @pytest.mark.sqlite
+def test_a_language_with_any_character_moves_no_cell(staff, fall, enrol):
+    odd = "e\x1fs"
+    enrol(fall, staff.lincoln, language=odd, response_language="en", **DONE)
+    [row] = rows_of(made(staff.state, fall))
+    assert row["response_language"] == "en"
+
+
+@pytest.mark.sqlite
 @pytest.mark.parametrize(("rare", "shown"), [("en", "en"), ("so", "*")])
 def test_a_rare_response_language_is_left_out(staff, enrol, rare, shown):
     found = opened(published(FIRST, "3"), "protected", minimum_group=5)

@@ -118,6 +118,17 @@ def test_a_wrong_cell_is_reported_by_row_and_column(staff, run, cells, column, r
     assert not AuditEntry.objects.filter(action="import schools").exists()
 
 
+@pytest.mark.parametrize("code", [0x01, 0x07, 0x1B, 0x7F, 0x80, 0x202E, 0xFFFF])
+@pytest.mark.parametrize("column", ["ncessch", "name", "street", "city"])
+def test_a_control_character_in_a_cell_is_reported(staff, run, column, code):
+    before = list(SchoolListing.objects.values())
+    report = run(row(**{column: f"lin{chr(code)}coln"}))
+    [(number, name, reason)] = rejections(report)
+    assert (number, name) == (2, column.upper())
+    assert "an invisible control character" in reason
+    assert list(SchoolListing.objects.values()) == before
+
+
 def test_schools_that_cannot_be_told_apart_are_rejected(staff, run):
     School.objects.create(district=staff.lakeside, code="other", name="LINCOLN")
     report = run(

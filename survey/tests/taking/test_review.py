@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from survey.taking.review import ReviewedItem
+from survey.templatetags.respondent_words import escape_all
 from survey.tests.conftest import (
     FIRST_PAGE,
     PAGES,
@@ -130,3 +132,13 @@ def test_answers_are_shown_as_text(browser, lincoln):
     assert "<b>Noor" not in text
     # Among what is missing, and among the answers.
     assert text.count("Why, &lt;b&gt;Noor&lt;/b&gt;?") == 2
+
+
+@pytest.mark.parametrize("name", ["x", "x\0y", "\0"])
+def test_texts_with_any_character_stay_apart(name):
+    """They are escaped in one call, joined by a character that no text should have."""
+    items = [ReviewedItem(name, "<label>", "&"), ReviewedItem("b", "c", "d")]
+    assert list(escape_all(items)) == [
+        (name, "&lt;label&gt;", "&amp;"),
+        ("b", "c", "d"),
+    ]
