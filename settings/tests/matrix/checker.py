@@ -385,9 +385,9 @@ class RouteChecker:
             ):
                 self.shows_own_objects = True
         request = f"{self.route}: {attempt}"
-        if reply.status == 405 and method == "GET" and "/console/" in address.path:
-            if 'href="/console/' not in reply.text:
-                return [f"{request} is 405 without a link to a page"]
+        is_console = method == "GET" and address.path.startswith("/console/")
+        if reply.status == 405 and is_console and 'href="/console/' not in reply.text:
+            return [f"{request} is 405 without a link to a page"]
         return [
             *self.find_leaks(request, requester, reply, {}),
             *self.find_wrong_refusal(request, requester, address, reply),

@@ -31,7 +31,7 @@ from survey.models import Identity, Respondent
 
 pytestmark = pytest.mark.django_db
 
-migration = import_module("reports.migrations.0023_remove_sentences_from_audit")
+migration = import_module("reports.migrations.0024_remove_sentences_from_audit")
 TEXT = "I like it here. Our teacher Daniel Ortiz helps me, room 12!"
 
 

@@ -10,7 +10,7 @@ this transaction, in which nobody else can write the log. On PostgreSQL, VACUUM 
 the rows of before; backups and copies of the log have the texts until they expire.
 
 Processes of the release before write such texts until they are restarted. To remove
-these as well: migrate back to 0022, which changes nothing, and forward again.
+these as well: migrate back to 0023, which changes nothing, and forward again.
 """
 
 import json
@@ -78,7 +78,7 @@ def remove(apps, schema_editor):
 class Migration(migrations.Migration):
     dependencies = [
         ("accounts", "0019_minimum_group_of_places"),
-        ("reports", "0022_schools_in_undivided_results"),
+        ("reports", "0023_release_results"),
     ]
 
     operations = [migrations.RunPython(remove, migrations.RunPython.noop)]
