@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
@@ -19,23 +20,31 @@ from django.utils.translation import gettext_noop
 _HEADERS = {
     "district": (
         "districtcode districtid districtnumber districtno leacode leaid leanumber"
-        " districtsourcedid corporationid district lea corporation"
+        " districtsourcedid corporationid districtcd distcode distid district lea"
+        " corporation distrito"
     ),
-    "district_name": "districtname leaname corporationname",
+    "district_name": "districtname leaname corporationname distname",
     "school": (
         "schoolcode schoolid schoolnumber schoolno buildingcode buildingid campuscode"
-        " campusid sitecode siteid schoolsourcedid school building campus site"
+        " campusid sitecode siteid schoolsourcedid schoolcd schoolnum schcode schid"
+        " schoolsisid buildingnumber school building campus site currentschool"
+        " homeschool attendingschool enrolledschool escuela"
     ),
-    "school_name": "schoolname buildingname campusname sitename",
+    "school_name": (
+        "schoolname buildingname campusname sitename schname currentschoolname"
+        " homeschoolname schooldescription"
+    ),
     "role": "role usertype persontype roletype",
     "grade": (
         "grade gradelevel grades yearlevel currentgrade studentgrade gradelvl gradecode"
+        " gradelevelcode currentgradelevel enrolledgrade yeargroup grd gr grado"
     ),
     "external_id": (
         "studentid staffid studentstaffid studentorstaffid teacherid parentid personid"
         " externalid localid localstudentid studentnumber studentno staffnumber"
         " employeeid employeenumber id identifier sourcedid userid stateid"
-        " statestudentid ssid"
+        " statestudentid ssid sisid studentidnumber idnumber idno permid permnumber"
+        " lasid sasid studentkey"
     ),
     "previous_id": (
         "previousid previousstudentid previousstaffid previousparentid formerid"
@@ -43,33 +52,50 @@ _HEADERS = {
     ),
     "given_name": (
         "givenname firstname given first forename studentfirstname studentgivenname"
-        " stafffirstname teacherfirstname fname legalfirstname"
+        " stafffirstname teacherfirstname fname legalfirstname namefirst givennames"
+        " forenames firstnm studentfirst preferredfirstname nombre"
     ),
     "family_name": (
         "familyname lastname surname family last studentlastname studentfamilyname"
-        " stafflastname teacherlastname lname legallastname"
+        " stafflastname teacherlastname lname legallastname namelast familynames"
+        " surnames lastnm studentlast preferredlastname apellido apellidos"
     ),
-    "name": "name fullname studentname staffname teachername displayname",
+    "name": (
+        "name fullname studentname staffname teachername displayname lastfirst"
+        " lastnamefirstname lastnamefirst lastfirstmiddle lastfirstmi lastfirstname"
+        " lastnamefirstnamemi"
+        " lastnamefirstnamemiddlename firstlast firstnamelastname namelastfirst"
+        " namefirstlast studentlastfirst nombrecompleto"
+    ),
     "email": (
         "email emailaddress mail studentemail staffemail teacheremail schoolemail"
-        " workemail studentemailaddress"
+        " workemail studentemailaddress primaryemail districtemail"
+        " schoolemailaddress correoelectronico"
     ),
     "birth_date": (
-        "birthdate dateofbirth dob birthday bdate studentbirthdate studentdob"
+        "birthdate dateofbirth dob birthday bdate studentbirthdate studentdob birthdt"
+        " fechadenacimiento"
     ),
-    "language": "language surveylanguage preferredlanguage lang languagecode",
+    "language": (
+        "language surveylanguage preferredlanguage lang languagecode homelanguage"
+        " homelang homelanguagecode primarylanguage nativelanguage"
+        " correspondencelanguage languagespokenathome idioma"
+    ),
     "classroom": (
         "class classroom homeroom homeroomcode section sectioncode sectionid classcode"
         " classname classid classsection homeroomid roomnumber room teachersclass"
-        " advisory homeroomname"
+        " advisory homeroomname homerm hr"
     ),
     "status": (
         "status enrollstatus enrollmentstatus enrolmentstatus studentstatus"
-        " staffstatus recordstatus active isactive activeflag inactive"
+        " staffstatus recordstatus active isactive activeflag inactive enrolled"
+        " isenrolled currentlyenrolled currentstatus schoolstatus employmentstatus"
+        " entrystatus activeinactive"
     ),
     "exit_date": (
         "exitdate withdrawaldate withdrawdate withdrawndate leavedate leavingdate"
-        " dateleft schoolexitdate enrollmentexitdate exitedon"
+        " dateleft schoolexitdate enrollmentexitdate exitedon enrollmentenddate enddate"
+        " datewithdrawn dateexited dropdate"
     ),
 }
 ALIASES = {name: headers.split() for name, headers in _HEADERS.items()}
@@ -81,6 +107,24 @@ REQUIRED = {
     "school": gettext_noop("school"),
     "external_id": gettext_noop("student or staff ID"),
 }
+# Field -> what sentences call it.
+FIELD_NAMES = {
+    **REQUIRED,
+    "district_name": gettext_noop("district name"),
+    "school_name": gettext_noop("school name"),
+    "role": gettext_noop("role"),
+    "grade": gettext_noop("grade"),
+    "previous_id": gettext_noop("previous ID"),
+    "given_name": gettext_noop("given name"),
+    "family_name": gettext_noop("family name"),
+    "name": gettext_noop("full name"),
+    "email": gettext_noop("e-mail address"),
+    "birth_date": gettext_noop("birth date"),
+    "language": gettext_noop("language"),
+    "classroom": gettext_noop("class"),
+    "status": gettext_noop("status"),
+    "exit_date": gettext_noop("exit date"),
+}
 # Headers under which files have a code or a name. Next to a column of codes they
 # are the name; alone they can be either.
 _CODE_OR_NAME = frozenset(
@@ -88,6 +132,19 @@ _CODE_OR_NAME = frozenset(
 )
 # Fields that a misspelt header never means: each decides who is invited.
 _SPELT_EXACTLY = frozenset({"status", "exit_date", "previous_id"})
+
+# A remark of the system that wrote the file, such as "[Required]", "(MM/DD/YYYY)", or
+# the number of a repeated header.
+_REMARK = re.compile(r"\[[^\[\]]*\]|\([^()]*\)|<[^<>]*>|\{[^{}]*\}")
+# Of a repeated header, by `clean_headers`.
+_NUMBER = re.compile(r" \(\d+\)$")
+# In brackets or not, these headers are about somebody else.
+_OF_OTHERS = re.compile(
+    r"parent|guardian|mother|father|contact|teacher|counsel|emergency|sibling|spouse",
+    re.IGNORECASE,
+)
+# "Stu Home Lang", "Pupil: Forename": before a header that means a field.
+_OF_PERSON = re.compile(r"^(?:students?|stu|pupils?|learner|staff|employee)(?=.)")
 
 # Columns that cannot be declared as a subgroup, since subgroups are stored and
 # exported next to answers.
@@ -159,11 +216,16 @@ class RosterColumns:
 
     def with_subgroups(self, declared: Iterable[str]) -> RosterColumns:
         """Keep declared attributes, by their declared names; ignore the others."""
-        names = {squeeze(name): name for name in declared}
-        attributes: dict[str, int] = {}
+        names = {key(name): name for key in (bare_key, squeeze) for name in declared}
+        # A declared column can be a field as well, such as "home language".
+        attributes = {
+            names[squeeze(text)]: index
+            for index, text in enumerate(self.header)
+            if index in self.fields.values() and squeeze(text) in names
+        }
         ignored = dict(self.ignored)
         for text, index in self.attributes.items():
-            name = names.get(squeeze(text))
+            name = names.get(squeeze(text)) or names.get(bare_key(text))
             if name is None:
                 ignored[text] = _(NOT_DECLARED)
             elif name in attributes:
@@ -186,7 +248,7 @@ def columns_of(
     Without `fields` the ID is left out if several columns could be it. Other
     columns become attributes or are ignored.
     """
-    header = [clean_header(cell) for cell in cells]
+    header = clean_headers(cells)
     columns = RosterColumns(header, row)
     found = headers_by_field(header, columns.guessed)
     if fields is None:
@@ -245,21 +307,19 @@ def headers_by_field(
     misspelt: dict[str, str] = {} if guessed is None else guessed
     for index, text in enumerate(header):
         if name := _match_field(text, misspelt):
-            aliases, squeezed = ALIASES[name], squeeze(text)
-            known = squeezed in aliases
-            rank = aliases.index(squeezed) if known else len(aliases)
+            aliases, key = ALIASES[name], field_key(text)
+            rank = aliases.index(key) if key in aliases else len(aliases)
             ranked.setdefault(name, []).append((rank, index, text))
     found = {
         name: list(dict.fromkeys(text for _, _, text in sorted(some)))
         for name, some in ranked.items()
     }
     for name, texts in found.items():
-        right = [text for text in texts if text not in misspelt]
-        if name == "external_id" and right:
+        if right := [text for text in texts if text not in misspelt]:
             found[name] = right
     for code, name in (("district", "district_name"), ("school", "school_name")):
         codes = found.get(code, [])
-        bare = [text for text in codes if squeeze(text) in _CODE_OR_NAME]
+        bare = [text for text in codes if field_key(text) in _CODE_OR_NAME]
         if bare and len(bare) < len(codes):
             found[code] = [text for text in codes if text not in bare]
             found.setdefault(name, []).extend(bare)
@@ -297,9 +357,9 @@ def best_header(
     for number, cells in rows:
         # Exact spellings only: looking for misspellings in rows of people
         # would cost more than importing them.
-        squeezed = {squeeze(clean_header(cell)) for cell in cells} - {""}
-        known = {FIELD_OF_HEADER.get(text) for text in squeezed} - {None}
-        score = max(len(known), len(squeezed & also_known))
+        headers = {clean_header(cell) for cell in cells} - {""}
+        known = {FIELD_OF_HEADER.get(field_key(text)) for text in headers} - {None}
+        score = max(len(known), len({*map(bare_key, headers)} & also_known))
         if score > most:
             best, most = (cells, number), score
     return columns_of(*best) if best else None
@@ -323,6 +383,20 @@ def likely_header(rows: Iterable[tuple[int, Sequence[str]]]) -> RosterColumns | 
     return best
 
 
+def clean_headers(cells: Iterable[str]) -> list[str]:
+    """Clean a header row, and number headers that it repeats: "Name", "Name (2)"."""
+    header: list[str] = []
+    used, numbers = {""}, Counter[str]()
+    for text in map(clean_header, cells):
+        numbered = text
+        while numbered in used and text:
+            numbers[text] += 1
+            numbered = f"{text} ({numbers[text] + 1})"
+        used.add(numbered)
+        header.append(numbered)
+    return header
+
+
 def clean_header(header: str) -> str:
     return _clean_cut_header(header[:MOST_READ_OF_A_HEADER])
 
@@ -341,9 +415,38 @@ def squeeze(header: str) -> str:
     return "".join(symbol for symbol in header.casefold() if symbol.isalnum())
 
 
+@lru_cache(maxsize=10_000)
+def bare_key(header: str) -> str:
+    """Return a squeezed header without accents and what stands in brackets."""
+    if len(header) > LONGEST_HEADER:
+        return squeeze(header)
+    decomposed = unicodedata.normalize("NFD", without_remarks(header))
+    return squeeze(decomposed) or squeeze(header)
+
+
+def without_remarks(header: str) -> str:
+    """Return a header without what stands in brackets.
+
+    "E-mail (parent)" keeps it, since it is the address of somebody else.
+    """
+    return " ".join(
+        _REMARK.sub(
+            lambda remark: remark[0] if _OF_OTHERS.search(remark[0]) else " ", header
+        ).split()
+    )
+
+
+@lru_cache(maxsize=10_000)
+def field_key(header: str) -> str:
+    """Return the form of a header that may be in `FIELD_OF_HEADER`."""
+    squeezed, bare = squeeze(header), bare_key(header)
+    keys = (squeezed, bare, _OF_PERSON.sub("", squeezed), _OF_PERSON.sub("", bare))
+    return next((key for key in keys if key in FIELD_OF_HEADER), bare)
+
+
 def _match_field(header: str, guessed: dict[str, str]) -> str | None:
     """Return the field that a header means; note misspellings in `guessed`."""
-    squeezed = squeeze(header)
+    squeezed = field_key(header)
     if not squeezed or len(squeezed) > LONGEST_HEADER:
         return None
     if squeezed in FIELD_OF_HEADER:
@@ -365,7 +468,7 @@ def _reason_to_ignore(columns: RosterColumns, text: str) -> str:
         return _("the reason of an earlier rejection")
     if text in columns.guessed:
         return _("another column holds the same")
-    if text in columns.attributes:
+    if _NUMBER.sub("", text) in columns.attributes:
         return _("another column has the same header")
     if len(text) > LONGEST_HEADER:
         return _("its header is longer than %(longest_header)s characters") % {

@@ -21,7 +21,7 @@ from survey.rosters.columns import (
     REQUIRED,
     RosterColumns,
     best_header,
-    clean_header,
+    clean_headers,
     columns_of,
     likely_header,
 )
@@ -204,7 +204,7 @@ def find_layout_header(
     """Return the row that has all headers of a layout."""
     wanted = set(layout.fields.values()) - {""}
     for number, cells in rows:
-        header = [clean_header(cell) for cell in cells]
+        header = clean_headers(cells)
         if wanted <= set(header):
             return RosterColumns(header, number, dict.fromkeys(wanted, 0))
     return None

@@ -12,12 +12,14 @@ from survey.models import Role
 from survey.rosters import field_parsers
 from survey.rosters.column_samples import SampleTable, dates_are_unclear
 from survey.rosters.columns import (
+    FIELD_NAMES,
     REQUIRED,
-    clean_header,
+    bare_key,
+    clean_headers,
     columns_of,
+    field_key,
     headers_by_field,
     ids_of_role,
-    squeeze,
 )
 from survey.rosters.field_parsers import InvalidCell, value_key
 from survey.rosters.presets import (
@@ -124,7 +126,7 @@ def suggest_layout(
     A preset is used if it is named or recognised. Columns that only look like a
     field are suggested where a person has to decide anyway.
     """
-    header = [clean_header(cell) for cell in header]
+    header = clean_headers(header)
     table = SampleTable(header, samples)
     used = all_presets().get(preset) or recognise_preset(header, role)
     fields, options = _fields_of(header, used, role)
@@ -134,10 +136,11 @@ def suggest_layout(
     layout = RosterLayout(used.name if used else "", fields, values)
 
     questions = missing_fields(fields, known)
+    options |= _contradicting_columns(table, layout, role)
     options |= _unknown_values(table, layout, role)
     options |= _other_places(table, fields, known)
     if not (used and used.month_first) and dates_are_unclear(table, fields):
-        options["birth_date"] = []
+        options.setdefault("birth_date", [])
     questions += [name for name in options if name not in questions]
     if questions:
         layout = replace(layout, fields={**table.look_like_fields(fields), **fields})
@@ -166,7 +169,12 @@ def _fields_of(
     """
     found = headers_by_field(header)
     by_header = columns_of(header).fields
-    fields = {name: header[index] for name, index in by_header.items()}
+    # A name that is used as a code is only the name.
+    fields = {
+        name: header[index]
+        for name, index in by_header.items()
+        if index != by_header.get(f"{name}_name")
+    }
     options: dict[str, list[str]] = {}
     named: dict[str, str] = {}
     if preset:
@@ -183,9 +191,6 @@ def _fields_of(
             if named.keys() & group:
                 rest = {name: text for name, text in rest.items() if name not in group}
         fields = rest | named
-        for code in ("district", "school"):
-            if code not in fields and f"{code}_name" in fields:
-                fields[code] = fields[f"{code}_name"]
     else:
         ids = ids_of_role(found.get("external_id", []), role)
         if len(ids) == 1:
@@ -198,13 +203,71 @@ def _fields_of(
     return fields, options
 
 
+# Each decides who is invited, who gets the code, or in which grade answers count.
+_NEVER_CONTRADICTED = ("status", "exit_date", "email", "birth_date", "grade")
+
+
+def _contradicting_columns(
+    table: SampleTable, layout: RosterLayout, role: str
+) -> dict[str, list[str]]:
+    """Return columns between which to decide, by field.
+
+    These are several of one header that differ, and for some fields any that could
+    be meant. Equal columns are one.
+    """
+    asked: dict[str, list[str]] = {}
+    candidates = headers_by_field(table.header)
+    for name, chosen in layout.fields.items():
+        texts = [chosen]
+        for text in candidates.get(name, ()):
+            is_same_header = bare_key(text) == bare_key(chosen)
+            if text != chosen and (is_same_header or name in _NEVER_CONTRADICTED):
+                texts.append(text)
+        texts += [
+            text
+            for text in table.header
+            if text not in texts and bare_key(text) == bare_key(chosen)
+        ]
+        if name == "grade" and role not in ("", Role.STUDENT):
+            continue
+        columns = [_meanings(table, layout, name, text) for text in texts]
+        if any(column != columns[0] for column in columns):
+            asked[name] = texts
+    return asked
+
+
+def _meanings(
+    table: SampleTable, layout: RosterLayout, name: str, text: str
+) -> list[object]:
+    """Return what the cells of a column mean if it holds a field."""
+    ours = layout.values.get(name, {}) if text == layout.fields[name] else {}
+    if name == "status" and not ours:
+        ours = status_flags(text).get(name, {})
+    parse = _PARSERS.get(name, value_key)
+    index = table.header.index(text)
+    meanings: list[object] = []
+    for cells in table.rows:
+        cell = cells[index] if index < len(cells) else ""
+        try:
+            meanings.append(parse(ours.get(value_key(cell), cell)))
+        except InvalidCell:
+            meanings.append(value_key(cell))
+    return meanings
+
+
+_FLAGS = frozenset(
+    ["active", "isactive", "activeflag", "inactive"]
+    + ["enrolled", "isenrolled", "currentlyenrolled"]
+)
+
+
 def status_flags(header: str) -> dict[str, dict[str, str]]:
     """Return what yes and no mean in a column such as "Active" or "Inactive"."""
-    squeezed = squeeze(header)
+    squeezed = field_key(header)
     if squeezed == "enrollstatus":
         # PowerSchool's own field, in a file that is otherwise no PowerSchool export.
         return {"status": dict(all_presets()["powerschool-students"].values["status"])}
-    if squeezed not in ("active", "isactive", "activeflag", "inactive"):
+    if squeezed not in _FLAGS:
         return {}
     yes, no = ("left", "active") if squeezed == "inactive" else ("active", "left")
     return {
@@ -319,6 +382,11 @@ def questions_text(found: Suggestion) -> str:
 
 def _question_text(question: str, found: Suggestion) -> str:
     options = ", ".join(f"'{text}'" for text in found.options.get(question, ()))
+    if question == "external_id" and len(found.options.get(question, ())) == 1:
+        return _(
+            "No column is known to be the %(required)s. Its values look like"
+            " IDs: %(options)s."
+        ) % {"required": _(REQUIRED[question]), "options": options}
     if question == "external_id":
         return _("Several columns could be the %(required)s: %(options)s.") % {
             "required": _(REQUIRED[question]),
@@ -335,7 +403,7 @@ def _question_text(question: str, found: Suggestion) -> str:
             "options": options,
         }
     return _("It is unclear which column is the %(required)s: %(options)s.") % {
-        "required": _(REQUIRED[question]),
+        "required": _(FIELD_NAMES[question]),
         "options": options,
     }
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from survey.rosters.columns import squeeze
+from survey.rosters.columns import bare_key, squeeze, without_remarks
 
 FOLDER = Path(__file__).parent
 
@@ -38,18 +38,20 @@ class Preset:
 
     def fields_in(self, header: Iterable[str]) -> dict[str, str]:
         """Return field -> header for the columns that a file has."""
-        found = {squeeze(text): text for text in reversed(list(header)) if text}
+        texts = [text for text in reversed(list(header)) if text]
+        found = {key(text): text for key in (bare_key, squeeze) for text in texts}
         chosen = {}
-        for name, texts in self.fields.items():
-            for text in texts:
+        for name, known in self.fields.items():
+            for text in known:
                 if squeeze(text) in found:
                     chosen[name] = found[squeeze(text)]
                     break
         return chosen
 
-    def recognises(self, header: Iterable[str]) -> bool:
+    def recognises(self, header: Collection[str]) -> bool:
         """Tell whether a header has the system's own spelling, in any case."""
-        present = {text.casefold() for text in header}
+        present = {without_remarks(text).casefold() for text in header}
+        present |= {text.casefold() for text in header}
         return any(
             {text.casefold() for text in some} <= present for some in self.recognised_by
         )

@@ -76,8 +76,55 @@ def test_headers_of_real_systems_are_recognised():
     assert columns.ignored["password"] == "passwords are never kept"
     assert set(columns.ignored) == {
         "password", "metadata.x", "Home Phone", "Parent Email",
-        "Brith Date", "Lunch Status",
+        "Brith Date", "Lunch Status (2)",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("header", "field"),
+    [("First Name [Required]", "given_name"), ("Grade*", "grade"),
+     ("Date of Birth (MM/DD/YYYY)", "birth_date"), ("* Last Name:", "family_name"),
+     ("Stu Home Lang", "language"), ("Home Language", "language"),
+     ("Last, First", "name"), ("Last Name, First Name MI", "name"),
+     ("Student Name (Last, First)", "name"), ("Pupil: Forename", "given_name"),
+     ("STUDENT.GRADE LEVEL", "grade"), ("Enrolled?", "status"),
+     ("Fecha de nacimiento", "birth_date"), ("Correo electrónico", "email"),
+     ("School (Name)", "school_name"), ("Student ID #", "external_id"),
+     ("Grade <numeric>", "grade"), ("E-mail (school)", "email"),
+     ("Exit Date [READ ONLY]", "exit_date"), ("Student's Last Name", "family_name"),
+     ("Status (2)", "status"), ("Birth Dt.", "birth_date")],
+)  # fmt: skip
+def test_a_header_is_recognised_without_remarks_and_prefixes(header, field):
+    columns = columns_of([header])
+    assert columns.fields[field] == 0
+    assert not columns.guessed
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["E-mail (parent)", "First Name [Guardian]", "Phone (status)", "[Required]",
+     "Emergency contact", "Home Room Teacher (name)", "Graduation Year", "(status"],
+)  # fmt: skip
+def test_a_remark_about_somebody_else_stays(header):
+    """Without it, a parent would get the code of the child."""
+    assert not {"email", "given_name", "grade"} & columns_of([header]).fields.keys()
+
+
+def test_headers_that_repeat_are_numbered():
+    header = columns_of(["Name", "", "Name", "Name (2)", "Name", ""]).header
+    assert header == ["Name", "", "Name (2)", "Name (2) (2)", "Name (3)", ""]
+
+
+def test_very_many_equal_headers_are_numbered_at_once():
+    header = columns_of(["x"] * 20_000).header
+    assert header[-1] == "x (20000)"
+    assert len({*header}) == 20_000
+
+
+def test_a_declared_subgroup_is_kept_if_its_column_is_also_a_field():
+    columns = columns_of(["student id", "Home Language"])
+    kept = columns.with_subgroups(["home language"])
+    assert kept.fields["language"] == kept.attributes["home language"] == 1
 
 
 @pytest.mark.parametrize(

@@ -203,6 +203,125 @@ def test_a_school_code_that_is_not_the_uploads_is_a_question():
     assert read(content, known=KnownPlace("riverside"))
 
 
+@pytest.mark.parametrize(
+    ("content", "field", "options"),
+    [
+        (
+            "student id,Status,Enrollment Status\n1,Active,Withdrawn\n2,Active,Active",
+            "status",
+            ["Status", "Enrollment Status"],
+        ),
+        # The later rows of one column have left, those of the other are blank.
+        (
+            "student id,Exit Date,Withdrawal Date\n1,,\n2,,2020-01-31",
+            "exit_date",
+            ["Exit Date", "Withdrawal Date"],
+        ),
+        (
+            "student id,First Name,Student Email,E-mail\n1,Ann,a@x.org,b@x.org",
+            "email",
+            ["E-mail", "Student Email"],
+        ),
+        (
+            "First Name,student id,First Name\nPat,1,Kit",
+            "given_name",
+            ["First Name", "First Name (2)"],
+        ),
+        (
+            "student id,Name (Preferred),Name (Legal)\n1,Ann Lee,Anne Lee",
+            "name",
+            ["Name (Preferred)", "Name (Legal)"],
+        ),
+        # Also in a file of a known system, and in a template.
+        (
+            "District,School,Student ID,Grade,Student ID\nriverside,lincoln,1,7,2",
+            "external_id",
+            ["Student ID", "Student ID (2)"],
+        ),
+        (
+            "District,School,Student ID,Status,Enrollment Status\n"
+            "riverside,lincoln,1,Active,Withdrawn",
+            "status",
+            ["Status", "Enrollment Status"],
+        ),
+        (
+            "Student_Number,SchoolID,Enroll_Status,Student_Number\n1,lincoln,0,2",
+            "external_id",
+            ["Student_Number", "Student_Number (2)"],
+        ),
+        (
+            "student id,Birth Date,DOB\n1,2013-01-31,2014-01-31",
+            "birth_date",
+            ["Birth Date", "DOB"],
+        ),
+        (
+            "student id,Grade,Grade Level\n1,A,7\n2,B,8",
+            "grade",
+            ["Grade", "Grade Level"],
+        ),
+    ],
+)
+def test_columns_that_contradict_each_other_are_a_question(content, field, options):
+    found = questions(content + "\n")
+    assert field in found.questions
+    assert found.options[field] == options
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "student id,Status,Enrollment Status\n1,Active,A\n2,W,Withdrawn\n",
+        "student id,Active,Inactive\n1,Y,N\n2,N,Y\n",
+        "student id,grade,grade\n1,7,07\n",
+        "student id,E-mail,Parent E-mail\n1,a@x.org,b@x.org\n",
+        "Student_Number,SchoolID,Enroll_Status,Status\n1,lincoln,0,A\n",
+    ],
+)
+def test_columns_that_mean_the_same_are_no_question(content):
+    assert read(content)
+
+
+@pytest.mark.django_db
+def test_the_first_of_two_columns_would_be_somebody_else(
+    administration, lincoln, monkeypatch
+):
+    monkeypatch.setattr(layouts, "_contradicting_columns", lambda *args: {})
+    run_import(
+        administration,
+        "First Name,Student ID,First Name",
+        "Guardian,1,Child",
+        known=KnownPlace.of(None, lincoln),
+    )
+    assert Identity.objects.get().given_name == "Guardian"
+
+
+def test_a_google_export_of_accounts_asks_what_suspended_means():
+    found = questions(
+        "First Name [Required],Last Name [Required],Email Address [Required],"
+        "Employee ID,Status [READ ONLY]\n"
+        "Ann,Lee,ann@x.org,1,Active\nBob,Ray,bob@x.org,2,Suspended\n"
+    )
+    assert found.questions == ["values:status"]
+    assert found.options["values:status"] == ["Suspended"]
+    assert found.layout.fields["given_name"] == "First Name [Required]"
+
+
+def test_users_of_school_data_sync_are_read_for_one_school():
+    table = read(
+        "sourcedId,username,givenName,familyName,activeDirectoryMatchId,email\n"
+        "1,mlopez,Maya,Lopez,mlopez@x.org,maya@x.org\n"
+    )
+    assert table.layout.preset == "sds-users"
+    assert table.columns.heading("external_id") == "sourcedId"
+
+
+def test_teachers_of_school_data_sync_are_no_students():
+    content = "SIS ID,School SIS ID,First Name,Teacher Number\n1,lincoln,Luis,9\n"
+    assert read(content, role="teacher").layout.preset == "sds-teachers"
+    with pytest.raises(WrongRole):
+        read(content)
+
+
 def test_dates_that_could_be_read_in_two_ways_are_a_question():
     content = f"{HEADER}\n1,Maya,Lopez,3/4/2014\n"
     assert questions(content).questions == ["birth_date"]

@@ -16,7 +16,7 @@ from survey.tests.rosters.roster_imports import run_import
 
 pytestmark = pytest.mark.django_db
 
-HEADER = "district,school,student ID,grade,lunch,Pupil,Nombre,Teléfono,Seat"
+HEADER = "district,school,student ID,grade,lunch,Pupil,Apodo,Teléfono,Seat"
 MAYA = "Riverside,Lincoln,1,7,Free,Maya Lopez,Maya,555-0100,A-17"
 
 
@@ -30,7 +30,7 @@ def test_columns_with_names_are_left_out_and_listed(administration):
     assert report.imported
     assert Respondent.objects.get().attributes == {"lunch": "free"}
     assert report.columns.ignored == dict.fromkeys(
-        ["Pupil", "Nombre", "Teléfono", "Seat"], NOT_DECLARED
+        ["Pupil", "Apodo", "Teléfono", "Seat"], NOT_DECLARED
     )
 
 
