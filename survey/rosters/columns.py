@@ -397,6 +397,11 @@ def clean_headers(cells: Iterable[str]) -> list[str]:
     return header
 
 
+def without_number(header: str) -> str:
+    """Return a header of `clean_headers` as the file has it."""
+    return _NUMBER.sub("", header)
+
+
 def clean_header(header: str) -> str:
     return _clean_cut_header(header[:MOST_READ_OF_A_HEADER])
 
@@ -468,7 +473,7 @@ def _reason_to_ignore(columns: RosterColumns, text: str) -> str:
         return _("the reason of an earlier rejection")
     if text in columns.guessed:
         return _("another column holds the same")
-    if _NUMBER.sub("", text) in columns.attributes:
+    if without_number(text) in columns.attributes:
         return _("another column has the same header")
     if len(text) > LONGEST_HEADER:
         return _("its header is longer than %(longest_header)s characters") % {

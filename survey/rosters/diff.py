@@ -31,6 +31,7 @@ from survey.rosters.row_parser import (
     CellRejection,
     LeftPerson,
     OtherRole,
+    RepeatedHeader,
     RosterPerson,
     RowParser,
     UninvitedPerson,
@@ -222,8 +223,10 @@ def load_rows(
 
     def valid_rows() -> Iterator[RosterPerson]:
         for number, cells in table.rows:
-            report.rows += 1
             person = parser.parse(number, cells)
+            if isinstance(person, RepeatedHeader):
+                continue
+            report.rows += 1
             if isinstance(person, RosterPerson):
                 yield person
                 continue

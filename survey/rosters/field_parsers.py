@@ -29,8 +29,12 @@ EXAMPLE_ID = "EXAMPLE"
 BLANK_WORDS = frozenset(
     {"", "n/a", "na", "none", "null", "nil", "-", "--", "#n/a", "unknown"}
 )
+# Of required cells, which are rejected. NA may be the code of a school, and the
+# school of people who have left may be unknown.
+_NO_CODE = BLANK_WORDS - {"na", "nil", "unknown"}
 _EXCEL_ERRORS = frozenset(
     {"#N/A", "#REF!", "#VALUE!", "#NAME?", "#DIV/0!", "#NUM!", "#NULL!"}
+    | {"#SPILL!", "#CALC!", "#FIELD!", "#BLOCKED!", "#GETTING_DATA"}
 )
 # Zero-width space, byte order mark, direction marks and overrides. The
 # joiners stay, which Persian and Indian names need.
@@ -99,6 +103,11 @@ def plain_text(cell: str) -> str:
     )
 
 
+def has_letter_or_digit(text: str) -> bool:
+    """Test for more than the dashes that stand for nothing, or below a header."""
+    return any(map(str.isalnum, text))
+
+
 _WHOLE_AS_DECIMAL = re.compile(r"(\d+)\.0+")
 _SHORTENED = re.compile(r"\d(?:[.,]\d+)?E\+?\d+", re.IGNORECASE)
 # ="00123" and '00123 keep Excel from dropping the zeros.
@@ -112,15 +121,29 @@ def _parse_code(cell: str, longest: int) -> str:
         text = (guarded[1] or guarded[2] or "").strip()
     whole = _WHOLE_AS_DECIMAL.fullmatch(text)
     text = whole[1] if whole else text
-    if not text:
+    if text.casefold() in _NO_CODE:
         raise InvalidCell(_("is missing"))
+    if not has_letter_or_digit(text):
+        raise InvalidCell(_("has no letter or digit"))
     return text
+
+
+# Lines at the end of a report or a page of it.
+_NO_PERSON = re.compile(
+    r"(?:grand |sub-?|report )?(?:totals?|count)\b.*|page:? \d+.*"
+    r"|\(?\d[\d,]* (?:rows?|records?|students?|people)\b.*|end of (?:report|file)\b.*",
+    re.IGNORECASE,
+)
 
 
 def parse_external_id(cell: str) -> str:
     text = _parse_code(cell, LONGEST_ID)
     if text == EXAMPLE_ID:
         raise InvalidCell(_("is the template's example: delete this row"))
+    if text.casefold() in BLANK_WORDS:
+        raise InvalidCell(_("is no ID"))
+    if _NO_PERSON.fullmatch(text):
+        raise InvalidCell(_("is a line of a report, not a person: delete this row"))
     if _SHORTENED.fullmatch(text):
         raise InvalidCell(_("was shortened by Excel; format the column as text"))
     return refuse_changed_by_excel(text)
@@ -208,13 +231,26 @@ def parse_role(cell: str) -> str:
 
 
 ACTIVE, LEFT, LATER = "active", "left", "later"
+# As student information systems write them, without spaces and punctuation. A word
+# that could mean either, such as "suspended" or "on leave", is asked for.
 _STATUS_WORDS = {
-    ACTIVE: "active a enrolled currentlyenrolled current",
-    LEFT: (
-        "left tobedeleted deleted inactive i withdrawn w withdrew exited graduated"
-        " transferred transferredout dropped noshow deceased terminated former"
+    ACTIVE: (
+        "active a act enrolled currentlyenrolled current currentstudent activestudent"
+        " activeenrolled enrolledactive present attending registered readmitted"
+        " reenrolled employed activeemployee activo activa"
     ),
-    LATER: "later preregistered preenrolled",
+    LEFT: (
+        "left tobedeleted deleted inactive i inact inactivestudent withdrawn withdrawal"
+        " withdrew wd w exited exit exitedschool graduated graduate grad alumni alumnus"
+        " transferred transferredout transferout droppedout dropout dropped"
+        " noshow didnotenter dne deceased expelled terminated resigned retired former"
+        " formerstudent moved movedaway unenrolled disenrolled notenrolled"
+        " nolongerenrolled archived departed separated inactivo inactiva retirado"
+    ),
+    LATER: (
+        "later preregistered preenrolled preregistration preenrollment future"
+        " futureenrollment futurestudent futureenrolled"
+    ),
 }
 _STATUS_OF = {
     word: status for status, words in _STATUS_WORDS.items() for word in words.split()
@@ -302,13 +338,25 @@ def parse_email(cell: str) -> str:
     return text
 
 
+_NAME_SUFFIX = re.compile(r"(?:jr|sr|ii|iii|iv|2nd|3rd|4th|esq|md|phd)\.?", re.I)
+
+
 def split_name(text: str) -> tuple[str, str]:
-    """Return given and family name of "Ortiz, Ana Maria" or "Ana Maria Ortiz"."""
-    family, comma, given = text.partition(",")
-    if comma:
-        return given.strip(), family.strip()
-    given, _, family = text.rpartition(" ")
-    return (given, family) if given else (family, "")
+    """Return given and family name of "Ortiz, Ana Maria" or "Ana Maria Ortiz".
+
+    "Jr." belongs to the family name wherever it stands.
+    """
+    family, *rest = (part.strip() for part in text.split(","))
+    suffix = ""
+    if rest and _NAME_SUFFIX.fullmatch(rest[0]):
+        suffix = f" {rest.pop(0)}"
+    if rest:
+        return ", ".join(rest).strip(), f"{family}{suffix}"
+    given, _, family = family.rpartition(" ")
+    if given and _NAME_SUFFIX.fullmatch(family):
+        suffix = f" {family}{suffix}"
+        given, _, family = given.rpartition(" ")
+    return (given, f"{family}{suffix}") if given else (f"{family}{suffix}", "")
 
 
 # Student systems export these besides the two letters of ISO 639-1.

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import date
+from functools import partial
 from typing import NamedTuple
 
 from django.utils.translation import gettext as _
@@ -15,7 +16,11 @@ from django.utils.translation import gettext_noop
 from accounts.csv_injection import unescape_formula
 from survey.models import Role
 from survey.rosters import date_parsers, field_parsers
-from survey.rosters.columns import RosterColumns
+from survey.rosters.columns import (
+    MOST_READ_OF_A_HEADER,
+    RosterColumns,
+    without_number,
+)
 from survey.rosters.field_parsers import InvalidCell, value_key
 from survey.rosters.file_reader import NearlyUniqueSubgroup, TooLarge
 from survey.rosters.layouts import KnownPlace, RosterLayout
@@ -98,7 +103,27 @@ class OtherRole(NamedTuple):
     role: str
 
 
-ParsedRow = RosterPerson | RejectedRow | LeftPerson | UninvitedPerson | OtherRole
+class RepeatedHeader(NamedTuple):
+    """The header once more, as at the top of each page of a report."""
+
+    row: int
+
+
+ParsedRow = (
+    RosterPerson
+    | RejectedRow
+    | LeftPerson
+    | UninvitedPerson
+    | OtherRole
+    | RepeatedHeader
+)
+
+
+LINE_OF_TEXT = gettext_noop(
+    "is a line of text, not a person: the other cells are blank"
+)
+HEADER_REPEATED = gettext_noop("Row that repeats the header: left out")
+NO_NAME = gettext_noop("%(heading)s without a letter or digit: left blank")
 
 
 NOT_ONE_GRADE = gettext_noop(
@@ -116,6 +141,11 @@ class RosterPlace(NamedTuple):
     district_name: str
     school: str
     school_name: str
+
+
+def _parse_place_name(cell: str) -> str:
+    text = field_parsers.parse_text(cell)
+    return text if field_parsers.has_letter_or_digit(text) else ""
 
 
 class RowParser:
@@ -156,20 +186,19 @@ class RowParser:
         self.notes: Counter[str] = Counter()
         self._languages = field_parsers.language_names(languages)
         self._place_index: dict[tuple[str | None, ...], int] = {}
-        text = field_parsers.parse_text
         parsers: dict[str, Callable[[str], str]] = {
             "district": field_parsers.parse_place_code,
-            "district_name": text,
+            "district_name": _parse_place_name,
             "school": field_parsers.parse_place_code,
-            "school_name": text,
+            "school_name": _parse_place_name,
             "external_id": field_parsers.parse_external_id,
             "previous_id": field_parsers.parse_previous_id,
             "grade": self._parse_grade,
             "classroom": field_parsers.parse_classroom,
             "language": self._parse_language,
-            "given_name": text,
-            "family_name": text,
-            "name": text,
+            "given_name": partial(self._parse_name, "given_name"),
+            "family_name": partial(self._parse_name, "family_name"),
+            "name": partial(self._parse_name, "name"),
             "email": field_parsers.parse_email,
         }
         self._parsers = [
@@ -187,10 +216,13 @@ class RowParser:
             name: Counter() for name in columns.attributes
         }
         self._subgroups = [
-            (name, index, {value.casefold(): value for value in subgroups[name]})
+            (name, index, {value_key(value): value for value in subgroups[name]})
             for name, index in sorted(columns.attributes.items())
         ]
-        self._is_correction = columns.is_correction
+        self._header_spellings = [
+            {value_key(text), value_key(without_number(text))}
+            for text in columns.header
+        ]
 
     def parse(self, row: int, cells: list[str]) -> ParsedRow:
         header = self.columns.header
@@ -206,8 +238,11 @@ class RowParser:
             reason = _("the row has more cells than the header: is a comma not quoted?")
             reject("", reason, " | ".join(surplus))
             return RejectedRow(rejections)
-        if self._is_correction:
-            cells = [unescape_formula(cell) for cell in cells]
+        if self._repeats_header(cells):
+            self.notes[_(HEADER_REPEATED)] += 1
+            return RepeatedHeader(row)
+        # Files that this product has written: rosters and rejected rows.
+        cells = [unescape_formula(cell) for cell in cells]
 
         status = field_parsers.ACTIVE
         try:
@@ -232,6 +267,9 @@ class RowParser:
                 values[name] = parser(cell)
             except InvalidCell as error:
                 reject(header[index], str(error), cells[index])
+        external_id = values.get("external_id", "")
+        if " " in external_id and sum(map(bool, map(str.strip, cells))) == 1:
+            reject(self.columns.heading("external_id"), _(LINE_OF_TEXT), external_id)
         if not is_active and not rejections:
             district, external_id = values["district"], values["external_id"]
             if status == field_parsers.LATER:
@@ -270,10 +308,21 @@ class RowParser:
             get("previous_id", ""),
         )
 
+    def _repeats_header(self, cells: Sequence[str]) -> bool:
+        """Test for a row whose cells are those of the header, or blank."""
+        named = 0
+        for cell, spellings in zip(cells, self._header_spellings, strict=False):
+            # Of nearly all rows, only the first cell is looked at.
+            if cell and (key := value_key(cell[:MOST_READ_OF_A_HEADER])):
+                if key not in spellings:
+                    return False
+                named += 1
+        return named > 1
+
     def _parse_subgroups(self, cells: list[str]) -> dict[str, str]:
         attributes: dict[str, str] = {}
         for name, index, declared in self._subgroups:
-            value = declared.get(" ".join(cells[index].split()).casefold())
+            value = declared.get(value_key(cells[index]))
             if value is not None:
                 attributes[name] = value
                 self.subgroup_counts[name][value] += 1
@@ -370,6 +419,14 @@ class RowParser:
         return field_parsers.parse_text(
             cell.partition(",")[0] if name in self._lists else cell
         )
+
+    def _parse_name(self, name: str, cell: str) -> str:
+        text = field_parsers.parse_text(cell)
+        if text and not field_parsers.has_letter_or_digit(text):
+            note = _(NO_NAME) % {"heading": self.columns.heading(name)}
+            self.notes[note] += 1
+            return ""
+        return text
 
     def _parse_grade(self, cell: str) -> str:
         try:

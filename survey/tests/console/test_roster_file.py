@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from datetime import date
+from pathlib import Path
 
 import pytest
 from django.utils import timezone
@@ -13,10 +14,13 @@ from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
 from survey.console.people import roster_file
 from survey.models import Identity, Respondent
+from survey.rosters import row_parser
 from survey.tests.people import invite
 from survey.tests.rosters.roster_imports import run_import
 
 pytestmark = pytest.mark.django_db
+
+SAMPLE_FILES = Path(__file__).parents[1] / "rosters" / "sample_files"
 
 
 @pytest.fixture
@@ -70,13 +74,39 @@ def test_ms_chen_downloads_her_roster(client, staff, administration, people):
 def test_uploading_the_file_again_changes_nothing(
     client, staff, administration, people
 ):
-    # Rosters do not undo what keeps a cell from running as a formula.
-    Identity.objects.filter(given_name="=1+1").update(given_name="Ali")
     log_in(client, staff.chen)
     lines = lines_of(get_roster(client, administration))
     report = run_import(administration, *lines, complete_for="schools")
     figures = (report.unchanged, report.changed, report.added, report.withdrawn)
     assert (report.rejected, *figures) == (0, 2, 0, 0, 0)
+
+
+def upload_twice(client, staff, administration):
+    """Import odd names and IDs, and the roster that is downloaded of them."""
+    content = (SAMPLE_FILES / "own_roster_first.csv").read_text()
+    first = run_import(administration, content, partial=True)
+    assert first.added == 12
+    log_in(client, staff.chen)
+    response = get_roster(client, administration)
+    content = response.content.decode("utf-8-sig")
+    assert "'=V8" in content and "'-Ana" in content
+    return run_import(administration, content, complete_for="schools", partial=True)
+
+
+def test_names_and_ids_that_look_like_formulas_come_back_equal(
+    client, staff, administration
+):
+    report = upload_twice(client, staff, administration)
+    figures = (report.unchanged, report.changed, report.added, report.withdrawn)
+    assert (report.rejected, *figures) == (0, 12, 0, 0, 0)
+
+
+def test_people_would_be_made_anew_under_an_id_with_an_apostrophe(
+    client, staff, administration, monkeypatch
+):
+    monkeypatch.setattr(row_parser, "unescape_formula", lambda cell: cell)
+    report = upload_twice(client, staff, administration)
+    assert (report.added, report.withdrawn) == (2, 2)
 
 
 def test_only_the_users_own_schools_are_in_it(client, staff, administration, people):

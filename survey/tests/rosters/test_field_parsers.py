@@ -33,6 +33,8 @@ TODAY = date(2026, 11, 21)
         ("29/2/2012", ("", "2012-02-29")),
         ("3/4/50", ("1950-03-04", "1950-04-03")),
         ("N/A", ("", "")),
+        ("２０１４-０３-０４", ("2014-03-04", "2014-03-04")),
+        ("٤/٣/٢٠١٤", ("2014-04-03", "2014-03-04")),
     ],
 )
 def test_birth_date_is_read_in_all_usual_forms(cell, readings):
@@ -51,7 +53,8 @@ def test_impossible_birth_date_is_refused(cell):
     ("cell", "grade"),
     [("4", "04"), ("4th", "04"), ("Grade 4", "04"), ("gr. 4", "04"), ("4.0", "04"),
      ("12TH GRADE", "12"), ("k", "KG"), ("Pre-K", "PK"), ("pk", "PK"), ("TK", "TK"),
-     ("Freshman", "09"), ("13", "13"), ("ug", "UG"), ("other", "Other"), ("", "")],
+     ("Freshman", "09"), ("13", "13"), ("ug", "UG"), ("other", "Other"), ("", ""),
+     ("７", "07"), ("٧", "07"), ("Ｋ", "KG"), ("8\u3000", "08")],
 )  # fmt: skip
 def test_grade_becomes_its_standard_code(cell, grade):
     assert field_parsers.parse_grade(cell) == grade
@@ -66,18 +69,68 @@ def test_unknown_grade_is_refused(cell):
 @pytest.mark.parametrize(
     ("cell", "id_"),
     [("12345.0", "12345"), (" 00123 ", "00123"), ("'00123", "00123"),
-     ('="00123"', "00123"), ("１２３", "123"), ("A-1.0", "A-1.0"), ("12E", "12E")],
+     ('="00123"', "00123"), ("１２３", "123"), ("A-1.0", "A-1.0"), ("12E", "12E"),
+     ("Ｊ１２３", "J123"), ("-V1", "-V1"), ("0", "0"), ("T-7A", "T-7A")],
 )  # fmt: skip
 def test_id_is_read_as_it_was_before_excel(cell, id_):
     assert field_parsers.parse_external_id(cell) == id_
 
 
 @pytest.mark.parametrize(
-    "cell", ["", "  ", "1.23E+11", "#N/A", "#REF!", "x" * 129, "a\x07b"]
+    "cell",
+    ["", "  ", "1.23E+11", "#N/A", "#REF!", "x" * 129, "a\x07b", "#SPILL!"]
+    + ["-", "----------", "***", "N/A", "none", "NULL", "unknown", "＿＿"]
+    + [
+        "Total: 245",
+        "Grand total",
+        "Page 1 of 3",
+        "(2 rows affected)",
+        "End of report",
+    ],
 )
 def test_id_that_excel_destroyed_is_refused(cell):
     with pytest.raises(InvalidCell):
         field_parsers.parse_external_id(cell)
+
+
+@pytest.mark.parametrize("cell", ["", "------", "--", "N/A", "none", "NULL", "…"])
+def test_dashes_and_words_for_nothing_are_no_place(cell):
+    with pytest.raises(InvalidCell):
+        field_parsers.parse_place_code(cell)
+
+
+def test_codes_that_are_also_words_stay():
+    assert field_parsers.parse_place_code("NA") == "na"
+    assert field_parsers.parse_place_code("４２") == "42"
+
+
+@pytest.mark.parametrize(
+    ("cell", "parser", "value"),
+    [
+        ("７A", field_parsers.parse_classroom, "7A"),
+        ("maya＠x.org", field_parsers.parse_email, "maya@x.org"),
+        ("ｓｔｕｄｅｎｔ", field_parsers.parse_role, "student"),
+        ("Ｗ", field_parsers.parse_status, "left"),
+        ("Ｙ", field_parsers.value_key, "y"),
+    ],
+)
+def test_full_width_signs_are_read_in_all_fields(cell, parser, value):
+    assert parser(cell) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [("Ortiz, Ana Maria", ("Ana Maria", "Ortiz")), ("Ana Ortiz", ("Ana", "Ortiz")),
+     ("Ortiz Jr., Luis", ("Luis", "Ortiz Jr.")),
+     ("Luis Ortiz Jr.", ("Luis", "Ortiz Jr.")),
+     ("Ortiz, Jr., Luis", ("Luis", "Ortiz Jr.")),
+     ("Luis Ortiz, III", ("Luis", "Ortiz III")),
+     ("Ana", ("Ana", "")), ("Li, X", ("X", "Li")), ("A B", ("A", "B")),
+     ("Lee, Ann, Marie", ("Ann, Marie", "Lee")), ("Ortiz,", ("", "Ortiz")),
+     ("Sr", ("Sr", "")), ("Ana Sr", ("Ana Sr", ""))],
+)  # fmt: skip
+def test_a_full_name_is_split(text, names):
+    assert field_parsers.split_name(text) == names
 
 
 def test_invisible_characters_are_removed_and_joiners_kept():

@@ -413,14 +413,29 @@ def test_a_layout_translates_values(administration, lincoln):
 @pytest.mark.parametrize(
     ("cell", "status"),
     [("", "active"), ("A", "active"), ("tobedeleted", "left"), ("INACTIVE", "left"),
-     ("To be deleted", "left"), ("Withdrawn", "left"), ("Pre-registered", "later")],
+     ("To be deleted", "left"), ("Withdrawn", "left"), ("Pre-registered", "later"),
+     ("Active - Enrolled", "active"), ("No Show", "left"), ("Dropped Out", "left"),
+     ("Exited", "left"), ("Not enrolled", "left"), ("Future Student", "later"),
+     ("Graduate", "left"), ("WD", "left"), ("Expelled", "left")],
 )  # fmt: skip
 def test_words_for_a_status(cell, status):
     assert parse_status(cell) == status
 
 
+@pytest.mark.parametrize(
+    "cell", ["Suspended", "on leave", "Transfer", "Pending", "Completed", "2", "Yes"]
+)
+def test_a_status_that_could_mean_either_is_never_taken_for_active(cell):
+    with pytest.raises(InvalidCell, match="unknown status"):
+        parse_status(cell)
+
+
 def test_the_header_says_what_yes_means():
-    for header, values in (("active", ("Y", "N")), ("Inactive", ("N", "Y"))):
+    for header, values in (
+        ("active", ("Y", "N")),
+        ("Inactive", ("N", "Y")),
+        ("Currently Enrolled?", ("Yes", "No")),
+    ):
         found = suggest_layout(
             ["student id", header], [["1", "Y"]], known=PLACE, role="student"
         )

@@ -8,6 +8,8 @@ from accounts.models import School
 from survey.models import Identity, Respondent
 from survey.rosters import diff, row_checks, row_parser
 from survey.rosters.file_reader import RosterUnreadable
+from survey.rosters.layouts import KnownPlace
+from survey.rosters.row_parser import RowParser
 from survey.tests.rosters.roster_imports import (
     ALI,
     HEADER,
@@ -49,6 +51,59 @@ def test_an_invalid_cell_rejects_its_row_with_a_reason(
     assert (rejection.row, rejection.column) == (3, column)
     assert reason in rejection.reason
     assert all_rows() == before
+
+
+@pytest.mark.parametrize(
+    "header", [HEADER, HEADER.upper(), HEADER.replace(",e-mail,", ",,")]
+)
+def test_a_header_that_is_repeated_is_no_person(administration, header):
+    """Reports have it at the top of each page."""
+    report = run_import(administration, HEADER, ALI, header, MAYA, header)
+    assert counts(report) == (2, 0, 0, 0)
+    assert report.notes == {row_parser.HEADER_REPEATED: 2}
+    assert report.rows == 2
+
+
+def test_a_repeated_header_would_be_a_person(administration, monkeypatch):
+    monkeypatch.setattr(RowParser, "_repeats_header", lambda self, cells: False)
+    header = "district,school,student ID,given name"
+    run_import(administration, header, "riverside,lincoln,1,Maya", header)
+    assert Identity.objects.filter(given_name="given name").exists()
+
+
+def test_a_person_who_is_called_like_a_column_stays(administration):
+    report = run_import(
+        administration,
+        "district,school,student ID,given name",
+        "district,school,7,given name",
+    )
+    assert counts(report) == (1, 0, 0, 0)
+
+
+def test_lines_below_a_header_and_at_the_end_are_rejected_by_row(
+    administration, lincoln
+):
+    report = run_import(
+        administration,
+        "student ID,given name,family name",
+        "----------,----------,-----------",
+        "1,Maya,Lopez",
+        "Printed on 11/28/2026 by A. Clerk,,",
+        "Total: 1,,",
+        known=KnownPlace.of(None, lincoln),
+        partial=True,
+    )
+    assert counts(report) == (1, 0, 0, 3)
+    assert [(cell.row, cell.column) for cell in report.rejections] == [
+        (number, "student ID") for number in (2, 4, 5)
+    ]
+
+
+def test_a_name_without_a_letter_is_left_blank_with_a_note(administration):
+    report = run_import(administration, HEADER, MAYA.replace("Lopez", "-"))
+    assert counts(report) == (1, 0, 0, 0)
+    assert Identity.objects.get().family_name == ""
+    assert report.notes == {"family name without a letter or digit: left blank": 1}
 
 
 def test_all_errors_are_reported_at_once(administration):
