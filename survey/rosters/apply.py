@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TextIO
 
@@ -82,9 +82,12 @@ def import_roster(
     complete_for: str = CompleteFor.CHANGES,
     scope: RosterScope | None = None,
     rejects: TextIO | None = None,
+    check_figures: Callable[[RosterReport], None] | None = None,
     on_progress: ProgressCallback = ignore_progress,
 ) -> RosterReport:
     """Import a roster into an administration without a confirmation.
+
+    `check_figures` may raise before anything is imported.
 
     A person is identified by district and ID, and keeps respondent, access code
     and answers whatever else changes. If rows are rejected, nothing is imported,
@@ -118,6 +121,8 @@ def import_roster(
         if rejects:
             write_rejected_rows(rejects, table.columns, table.rows, diff.rejections())
         if partial or not report.rejected:
+            if check_figures:
+                check_figures(report)
             forget_changes_of(administration)
             write_changes(diff, on_progress)
             report.imported = True

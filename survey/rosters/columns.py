@@ -291,8 +291,10 @@ def columns_of(
             columns.ignored[text] = reason
         else:
             columns.attributes[text] = index
-    for text in columns.ignored:
-        columns.guessed.pop(text, None)
+    # What a misspelling might mean is no news where the column holds something else.
+    for text, name in [*columns.guessed.items()]:
+        if columns.fields.get(name) != header.index(text):
+            del columns.guessed[text]
     return columns
 
 

@@ -7,7 +7,6 @@ were shown: see `rosters.apply_job`.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -24,15 +23,14 @@ from accounts.permissions import Permissions
 from survey.files import new_name, path_of, share
 from survey.jobs import Cancelled, Interrupted, JobRefused, Progress, TakenOver, job
 from survey.models import Job, RosterRejection, RosterSchool, RosterUpload
-from survey.models.roster import is_more_than_a_tenth
 from survey.rosters.column_choices import ColumnReading, read_columns
 from survey.rosters.diff import RosterDiff, compare_roster
 from survey.rosters.file_reader import RosterTable, RosterUnreadable, open_table
 from survey.rosters.identity_changes import name_of_id
 from survey.rosters.layouts import KnownPlace, RosterLayout
-from survey.rosters.missing_people import store_missing_people
+from survey.rosters.missing_people import store_missing_people, withdraws_many
 from survey.rosters.private_files import private_file
-from survey.rosters.report import RosterReport, SchoolCounts, write_rejected_rows
+from survey.rosters.report import RosterReport, write_rejected_rows
 from survey.rosters.retention import FOLDER, delete_files
 from survey.rosters.scope import (
     RosterRefused,
@@ -317,17 +315,3 @@ def _store_report(
     current.confirmed_by = current.confirmed_at = None
     current.typed = ""
     current.save()
-
-
-def withdraws_many(schools: list[SchoolCounts]) -> bool:
-    """Tell whether more than a tenth of any school or district is withdrawn."""
-    people: Counter[int] = Counter()
-    withdrawn: Counter[int] = Counter()
-    for school in schools:
-        if is_more_than_a_tenth(school.withdrawn, school.people):
-            return True
-        people[school.district_id] += school.people
-        withdrawn[school.district_id] += school.withdrawn
-    return any(
-        is_more_than_a_tenth(number, people[pk]) for pk, number in withdrawn.items()
-    )

@@ -382,17 +382,9 @@ def questions_text(found: Suggestion) -> str:
 
 def _question_text(question: str, found: Suggestion) -> str:
     options = ", ".join(f"'{text}'" for text in found.options.get(question, ()))
-    if question == "external_id" and len(found.options.get(question, ())) == 1:
-        return _(
-            "No column is known to be the %(required)s. Its values look like"
-            " IDs: %(options)s."
-        ) % {"required": _(REQUIRED[question]), "options": options}
     if question == "external_id":
-        return _("Several columns could be the %(required)s: %(options)s.") % {
-            "required": _(REQUIRED[question]),
-            "options": options,
-        }
-    if question == "birth_date":
+        return _id_question(found, options)
+    if question == "birth_date" and not options:
         return _("Dates such as 3/4/2015 could have the day or the month first.")
     if question.startswith("values:"):
         name = question.removeprefix("values:")
@@ -406,6 +398,20 @@ def _question_text(question: str, found: Suggestion) -> str:
         "required": _(FIELD_NAMES[question]),
         "options": options,
     }
+
+
+def _id_question(found: Suggestion, options: str) -> str:
+    required = _(REQUIRED["external_id"])
+    text = _("Several columns could be the %(required)s: %(options)s.")
+    if len(found.options["external_id"]) == 1:
+        text = _("It is not certain that %(options)s is the %(required)s.")
+    text = text % {"required": required, "options": options}
+    preset = all_presets().get(found.layout.preset)
+    if preset and "external_id" not in preset.fields_in(found.samples):
+        expected = ", ".join(f"'{header}'" for header in preset.fields["external_id"])
+        missing = _("The file has no column %(expected)s, as a %(title)s has.")
+        text = f"{missing % {'expected': expected, 'title': preset.title}} {text}"
+    return text
 
 
 def different_values(

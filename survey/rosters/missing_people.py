@@ -1,12 +1,20 @@
-"""Keep the list of people whom a roster would withdraw, until it is decided on."""
+"""Keep the list of people whom a roster would withdraw, until it is decided on.
+
+Also tell when they are so many that a person has to type their number.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 
+from django.utils.translation import ngettext
+
 from survey.models import RosterMissing, RosterUpload
+from survey.models.roster import is_more_than_a_tenth
 from survey.rosters.batch_writes import write_batch
 from survey.rosters.diff import RosterDiff
+from survey.rosters.report import SchoolCounts
 from survey.rosters.staging import ExportedRows, Staging
 
 AT_ONCE = 50_000
@@ -59,3 +67,28 @@ def number_not_shown(upload: RosterUpload, diff: RosterDiff) -> int:
         [upload.pk],
     )
     return int(number)
+
+
+def withdraws_many(schools: list[SchoolCounts]) -> bool:
+    """Tell whether more than a tenth of any school or district is withdrawn."""
+    people: Counter[int] = Counter()
+    withdrawn: Counter[int] = Counter()
+    for school in schools:
+        if is_more_than_a_tenth(school.withdrawn, school.people):
+            return True
+        people[school.district_id] += school.people
+        withdrawn[school.district_id] += school.withdrawn
+    return any(
+        is_more_than_a_tenth(number, people[pk]) for pk, number in withdrawn.items()
+    )
+
+
+def many_withdrawn(withdrawn: int) -> str:
+    """Say why a roster waits for a confirmation."""
+    return ngettext(
+        "%(withdrawn)s person would be withdrawn, more than a tenth of a"
+        " school or of the district.",
+        "%(withdrawn)s people would be withdrawn, more than a tenth of a"
+        " school or of the district.",
+        withdrawn,
+    ) % {"withdrawn": f"{withdrawn:,}"}

@@ -6,10 +6,12 @@ import time
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TypedDict, Unpack
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils.translation import gettext as _
 
 from accounts.audit import record
 from accounts.models import District, School
@@ -17,7 +19,7 @@ from survey.access_codes import CodeKeyMissing
 from survey.administrations import AdministrationNotFound, get_administration
 from survey.models import Administration, RosterUpload
 from survey.rosters.apply import import_roster
-from survey.rosters.columns import ALIASES, SUBGROUP
+from survey.rosters.columns import ALIASES, FIELD_NAMES, SUBGROUP
 from survey.rosters.file_reader import (
     ColumnsUnclear,
     RosterTable,
@@ -33,6 +35,7 @@ from survey.rosters.layouts import (
     missing_fields,
     questions_text,
 )
+from survey.rosters.missing_people import many_withdrawn, withdraws_many
 from survey.rosters.presets import all_presets
 from survey.rosters.private_files import private_file
 from survey.rosters.report import RosterReport
@@ -57,6 +60,7 @@ class Options(TypedDict):
     dates: str
     partial: bool
     complete_for: str
+    confirm_withdrawn: int | None
     rejects: Path | None
     json: bool
 
@@ -113,6 +117,13 @@ class Command(BaseCommand):
             " default)",
         )
         parser.add_argument(
+            "--confirm-withdrawn",
+            type=int,
+            metavar="NUMBER",
+            help="the number of people who will be withdrawn, where these are more"
+            " than a tenth of a school or district: without it nothing is imported",
+        )
+        parser.add_argument(
             "--rejects",
             type=Path,
             help="write all rejected rows to this new CSV file, to be corrected",
@@ -156,11 +167,14 @@ class Command(BaseCommand):
                     partial=options["partial"],
                     complete_for=options["complete_for"],
                     rejects=rejects_file,
+                    check_figures=partial(
+                        refuse_many_withdrawn, options["confirm_withdrawn"]
+                    ),
                 )
         except ColumnsUnclear as error:
+            preset = "" if options["preset"] else ", or choose a --preset"
             raise CommandError(
-                f"{error} Answer with --column FIELD=HEADER or --dates, or choose a"
-                " --preset."
+                f"{error} Answer with --column FIELD=HEADER or --dates{preset}."
             ) from error
         except SheetsUnclear as error:
             raise CommandError(f"{error} Answer with --sheet NAME.") from error
@@ -231,6 +245,16 @@ class Command(BaseCommand):
                 " Correct them, or import the other rows with --partial."
             )
         self.stdout.write("\n".join(lines))
+
+
+def refuse_many_withdrawn(confirmed: int | None, report: RosterReport) -> None:
+    """Raise CommandError unless a person has typed how many will be withdrawn."""
+    if withdraws_many(report.schools) and confirmed != report.withdrawn:
+        raise CommandError(
+            f"{many_withdrawn(report.withdrawn)} Nothing was imported. If the file"
+            " is complete, confirm the number with --confirm-withdrawn"
+            f" {report.withdrawn}."
+        )
 
 
 def known_place(district: str, school: str) -> KnownPlace:

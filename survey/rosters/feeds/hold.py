@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from django.utils.translation import gettext as _
 
 from survey.models import RosterUpload
+from survey.rosters.missing_people import many_withdrawn
 
 # Rejected rows withdraw nobody, but so many mean that something has changed in the
 # source. A few are normal in every school.
@@ -24,11 +25,7 @@ def reason_to_hold(uploads: Sequence[RosterUpload]) -> str:
     """Return why these checked uploads must be confirmed, or an empty string."""
     if any(upload.must_be_typed for upload in uploads):
         # Of all administrations, as the confirmation asks for this number.
-        withdrawn = sum(upload.withdrawn for upload in uploads)
-        return _(
-            "%(withdrawn)s people would be withdrawn, more than a tenth of a"
-            " school or of the district."
-        ) % {"withdrawn": f"{withdrawn:,}"}
+        return many_withdrawn(sum(upload.withdrawn for upload in uploads))
     reasons = (_reason(upload) for upload in uploads)
     return next(filter(None, reasons), "")
 

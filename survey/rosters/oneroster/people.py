@@ -6,8 +6,11 @@ package defines get into the texts of statements.
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
+from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 
 from survey.models import Role
@@ -21,21 +24,33 @@ _AS_JSON = (
 )
 
 
-def user_id(user_ids: str, kind: str) -> str:
-    """Return the ID of a type in "{type:id},{type:id}", blank without one."""
-    wanted = kind.casefold()
-    for found, value in _USER_ID.findall(user_ids):
-        if found.casefold() == wanted:
-            return value
-    return ""
-
-
-def user_id_kinds(user_ids: str) -> list[str]:
-    return [kind for kind, _ in _USER_ID.findall(user_ids) if kind]
-
-
 def user_ids_by_kind(user_ids: str) -> dict[str, str]:
+    """Return the IDs of "{type:id},{type:id}", which some servers write as JSON."""
+    if '"' in user_ids:
+        with suppress(ValueError, RecursionError):
+            return dict(_pairs(json.loads(f"[{user_ids}]")))
     return {kind: value for kind, value in _USER_ID.findall(user_ids) if kind and value}
+
+
+def _pairs(parsed: object) -> Iterator[tuple[str, str]]:
+    """Yield type and ID of {"type": …, "identifier": …} and of {type: ID}."""
+    if isinstance(parsed, list):
+        for part in parsed:
+            yield from _pairs(part)
+    elif isinstance(parsed, dict):
+        fields = {name.strip().casefold(): value for name, value in parsed.items()}
+        if fields.keys() & {"type", "identifier"}:
+            parsed = {fields.get("type"): fields.get("identifier")}
+        for kind, value in parsed.items():
+            if kind and isinstance(value, str | int) and str(value).strip():
+                yield str(kind).strip(), str(value).strip()
+
+
+def user_id(user_ids: str, kind: str) -> str:
+    """Return the ID of a type, blank without one."""
+    wanted = kind.casefold()
+    pairs = user_ids_by_kind(user_ids).items()
+    return next((value for found, value in pairs if found.casefold() == wanted), "")
 
 
 def identity_of(identity: str, sourced_id: str, identifier: str, user_ids: str) -> str:

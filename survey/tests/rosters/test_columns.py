@@ -110,6 +110,12 @@ def test_a_remark_about_somebody_else_stays(header):
     assert not {"email", "given_name", "grade"} & columns_of([header]).fields.keys()
 
 
+def test_a_misspelling_is_reported_only_for_what_the_column_is_read_as():
+    assert columns_of(["Studnt ID"]).guessed == {"Studnt ID": "external_id"}
+    columns = columns_of(["Studnt ID", "Key"], fields={"name": "Studnt ID"})
+    assert (columns.fields, columns.guessed) == ({"name": 0}, {})
+
+
 def test_headers_that_repeat_are_numbered():
     header = columns_of(["Name", "", "Name", "Name (2)", "Name", ""]).header
     assert header == ["Name", "", "Name (2)", "Name (2) (2)", "Name (3)", ""]

@@ -11,8 +11,15 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from accounts.models import AuditEntry
+from survey.management.commands import import_roster
 from survey.models import Respondent
-from survey.tests.rosters.roster_imports import ALI, HEADER, MAYA, run_import
+from survey.tests.rosters.roster_imports import (
+    ALI,
+    HEADER,
+    MAYA,
+    many_rows,
+    run_import,
+)
 
 
 @pytest.fixture
@@ -50,7 +57,31 @@ def test_the_command_withdraws_missing_people_with_complete_for(administration, 
     run_import(administration, HEADER, MAYA, ALI)
     roster.write_text(f"{HEADER}\n{ALI}")
     assert "withdrawn" not in command(roster)
+    complete = "--complete-for", "schools"
+    for wrong in ((), ("--confirm-withdrawn", "2")):
+        with pytest.raises(CommandError, match="1 person would be withdrawn.*wn 1"):
+            command(roster, *complete, *wrong)
+        assert not Respondent.objects.exclude(withdrawn_at=None).exists()
+    assert "1 withdrawn" in command(roster, *complete, "--confirm-withdrawn", "1")
+    assert Respondent.objects.exclude(withdrawn_at=None).count() == 1
+
+
+def test_the_command_withdraws_a_few_people_without_a_confirmation(
+    administration, roster
+):
+    run_import(administration, HEADER, *many_rows(11))
+    roster.write_text("\n".join([HEADER, *many_rows(10)]))
     assert "1 withdrawn" in command(roster, "--complete-for", "schools")
+
+
+def test_people_whose_rows_lie_in_another_cell_would_be_withdrawn(
+    administration, roster, monkeypatch
+):
+    """A file that lacks rows looks like a school that people have left."""
+    run_import(administration, HEADER, MAYA, ALI)
+    roster.write_text(f"{HEADER}\n{ALI}")
+    monkeypatch.setattr(import_roster, "withdraws_many", lambda schools: False)
+    command(roster, "--complete-for", "schools")
     assert Respondent.objects.exclude(withdrawn_at=None).count() == 1
 
 
@@ -143,3 +174,35 @@ def test_the_command_takes_a_preset_by_name(administration, lincoln, tmp_path):
     path = export(tmp_path, "sourcedId,identifier,givenName", "s1,7,Ali")
     command(path, "--school", "lincoln", "--preset", "oneroster-users")
     assert Respondent.objects.get().identity.external_id == "s1"
+
+
+def test_a_named_preset_says_which_column_it_misses(administration, lincoln, tmp_path):
+    path = export(
+        tmp_path, "Student Key,Stu First Name,Entity", "K100,Ali,lincoln", "K101,Bo,l"
+    )
+    place = "--district", "riverside"
+    with pytest.raises(CommandError) as error:
+        command(path, *place, "--preset", "skyward")
+    message = str(error.value)
+    assert "no column 'Other ID', as a Skyward data mining report has" in message
+    assert "It is not certain that 'Student Key' is the student or staff ID" in message
+    assert "Several" not in message and "choose a --preset" not in message
+
+
+def test_the_report_says_what_columns_were_read_as(administration, lincoln, tmp_path):
+    """The ID of a student is not what a column of names is read as."""
+    path = export(tmp_path, "Key,Studnt Nme,Grdae Level", "7,Ali Diaz,8")
+    out = command(
+        path,
+        *("--school", "lincoln", "--column", "external_id=Key"),
+        *("--column", "name=Studnt Nme"),
+    )
+    assert "column 'Grdae Level' was read as grade" in out
+    assert "'Studnt Nme' was read" not in out or "was read as full name" in out
+
+
+def test_a_note_that_counts_is_not_counted_again(administration, lincoln, tmp_path):
+    path = export(tmp_path, "student id,first name", "student id,first name", "7,-")
+    out = command(path, "--school", "lincoln")
+    assert "  Row that repeats the header: left out\n" in out
+    assert "(1)" not in out
