@@ -49,7 +49,9 @@ def run_parse(scan: FeedScan, progress: Progress) -> None:
             store, notes = _load(scan, path_of(store_name))
             refuse_other_district(store, feed.district.code, feed.district.name)
             for administration in feed.administrations.order_by("pk"):
-                uploads.append(_write_roster(scan, store, administration, progress))
+                uploads.append(
+                    _write_roster(scan, store, administration, progress, notes)
+                )
             if not uploads:
                 raise JobRefused(_("The feed has no administrations. Choose some."))
             with transaction.atomic():
@@ -91,8 +93,12 @@ def _write_roster(
     store: OneRosterStore,
     administration: Administration,
     progress: Progress,
+    notes: list[str],
 ) -> RosterUpload:
-    """Write the people of an administration's role as a file of an upload."""
+    """Write the people of an administration's role as a file of an upload.
+
+    Adds to `notes` who was left out.
+    """
     feed, name = scan.feed, new_name(ROSTERS, ".roster")
     options = RowOptions(
         feed.identity,
@@ -104,7 +110,9 @@ def _write_roster(
         with private_file(path_of(name)) as file:
             writer = csv.writer(file)
             writer.writerow(store.header(options))
-            for row in store.rows(roles={administration.role}, options=options):
+            for row in store.rows(
+                roles={administration.role}, options=options, notes=notes
+            ):
                 writer.writerow(row)
                 rows += 1
                 if rows % CHECK_EVERY == 0:

@@ -132,6 +132,9 @@ class PageWriter:
         """
         assert self._member is not None  # noqa: S101
         for found in page:
+            if self._collection == "demographics" and "userSourcedId" in found:
+                # Of version 1.0.
+                found.setdefault("sourcedId", found.pop("userSourcedId"))
             identifier = found.get("sourcedId")
             if identifier is None or str(identifier).strip() == "":
                 raise UnusableAnswer(

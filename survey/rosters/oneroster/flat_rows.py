@@ -8,6 +8,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from operator import itemgetter
 
+from django.utils.translation import ngettext
+
 from survey.models import Role
 from survey.rosters.oneroster.people import (
     choose_schools,
@@ -17,7 +19,7 @@ from survey.rosters.oneroster.people import (
     find_people,
     find_schools_of_children,
     identity_of,
-    user_id_kinds,
+    user_ids_by_kind,
 )
 from survey.rosters.oneroster.places import SchoolPlace, load_places, read_orgs
 from survey.rosters.oneroster.schema import DEMOGRAPHICS
@@ -119,13 +121,19 @@ def _kinds_of_ids(db: sqlite3.Connection) -> Iterator[str]:
     found = db.execute(
         "SELECT userIds FROM users WHERE userIds <> '' LIMIT ?", [_SAMPLE]
     )
-    kinds = {kind for (ids,) in found for kind in user_id_kinds(ids)}
+    kinds = {kind for (ids,) in found for kind in user_ids_by_kind(ids)}
     yield from (f"userIds:{kind}" for kind in sorted(kinds))
 
 
 def rows(
-    db: sqlite3.Connection, options: RowOptions, *, roles: Collection[str], today: str
+    db: sqlite3.Connection,
+    options: RowOptions,
+    *,
+    roles: Collection[str],
+    today: str,
+    notes: list[str] | None = None,
 ) -> Iterator[list[str]]:
+    """Yield the rows; at the end, add to `notes` who was left out."""
     places = load_places(db)
     load_classes(db, today)
     find_people(db, options.identity)
@@ -139,6 +147,7 @@ def rows(
 
     columns = row_format(db, options)
     of_person = itemgetter(*(_PERSON.index(name) for name in columns.person))
+    of_no_school = 0
     for found in _people(db):
         (kind, school, org, is_unknown_org, is_left, grades, *user) = found
         (given, family, email, room, birth, language, *cells) = user
@@ -151,6 +160,7 @@ def rows(
             place = _ANY_SCHOOL
         elif not (school or is_unknown_org) and kind != Role.STUDENT:
             # The staff of a district's office belong to no school.
+            of_no_school += not is_left
             continue
         yield [
             *(columns.district or place[:2] if columns.has_district else ()),
@@ -171,6 +181,17 @@ def rows(
             ),
             *((cell or "" for cell in cells[3:]) if columns.has_demographics else ()),
         ]
+    if of_no_school and notes is not None:
+        notes.append(
+            ngettext(
+                "%(people)s person of a district or department without a school:"
+                " left out",
+                "%(people)s people of districts or departments without a school:"
+                " left out",
+                of_no_school,
+            )
+            % {"people": f"{of_no_school:,}"}
+        )
 
 
 def _people(db: sqlite3.Connection) -> Iterator[tuple[str, ...]]:

@@ -6,10 +6,14 @@ import json
 import re
 import sqlite3
 from collections.abc import Iterable, Sequence
-from datetime import date
+from contextlib import suppress
+from functools import partial
 
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from survey.rosters.date_parsers import parse_date
+from survey.rosters.field_parsers import InvalidCell
 from survey.rosters.oneroster.schema import DATES, FLAGS, ORG_TYPES, Collection
 
 # `inactive` is what version 1.0 called it.
@@ -48,28 +52,40 @@ def name_unstorable(collection: str, sourced_id: str, field: str) -> str:
 
 
 _ISO = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ].*)?")
-_EIGHT_DIGITS = re.compile(r"(\d{4})(\d\d)(\d\d)")
-_MONTH_FIRST = re.compile(r"(\d{1,2})/(\d{1,2})/(\d{4})")
+# 06/15/27 is no date of 1927.
+_FIRST_YEAR = 1950
 
 
-def iso_date(text: str) -> str:
-    """Return a date of a term, role or enrolment; blank if it is not certain."""
+def iso_date(text: str, day_first: bool | None = None) -> str:
+    """Return a date of a term, role or enrolment; blank if it is not certain.
+
+    3/4/2026 is only certain with `day_first`, 15/6/2026 always.
+    """
     if found := _ISO.fullmatch(text):
-        day = found[1]
-    elif found := _EIGHT_DIGITS.fullmatch(text):
-        day = "-".join(found.groups())
-    elif found := _MONTH_FIRST.fullmatch(text):
-        month, number, year = found.groups()
-        # 3/4/2026 is either in March or in April.
-        if int(number) <= 12 and month != number:
-            return ""
-        day = f"{year}-{int(month):02}-{int(number):02}"
-    else:
-        return ""
+        text = found[1]
     try:
-        return date.fromisoformat(day).isoformat()
-    except ValueError:
+        dates = parse_date(text, timezone.localdate())
+    except InvalidCell:
         return ""
+    if all(dates) and day_first is not None:
+        dates = (dates[day_first],) * 2
+    certain = {*dates} - {None}
+    if len(certain) != 1:
+        return ""
+    [day] = certain
+    assert day is not None  # noqa: S101
+    if day.year < _FIRST_YEAR:
+        day = day.replace(year=day.year + 100)
+    return day.isoformat()
+
+
+def date_order(text: str) -> bool | None:
+    """Tell whether a date has the day first; None if it does not show it."""
+    with suppress(InvalidCell):
+        month_first, day_first = parse_date(text, timezone.localdate())
+        if (month_first is None) != (day_first is None):
+            return month_first is None
+    return None
 
 
 def create_table(db: sqlite3.Connection, collection: Collection, table: str) -> None:
@@ -159,11 +175,30 @@ def _check_statuses(db: sqlite3.Connection) -> None:
     )
 
 
+def _day_is_first(
+    db: sqlite3.Connection, columns: Sequence[str], iso: str
+) -> bool | None:
+    """Find out how a collection writes its dates, if all certain ones agree."""
+    db.create_function("date_order", 1, date_order, deterministic=True)
+    orders: set[bool] = set()
+    for column in columns:
+        first = db.execute(
+            f"SELECT min(date_order({column})), max(date_order({column}))"  # noqa: S608
+            f" FROM incoming WHERE {column} <> '' AND {column} NOT GLOB ?",
+            [iso],
+        ).fetchone()
+        orders |= {bool(order) for order in first if order is not None}
+    return orders.pop() if len(orders) == 1 else None
+
+
 def _clean_values(db: sqlite3.Connection, collection: Collection) -> list[str]:
     """Make dates ISO and flags true or false; blank others, and say so."""
     notes = []
-    db.create_function("iso_date", 1, iso_date, deterministic=True)
     digits = "-".join(("[0-9]" * 4, "[0-9]" * 2, "[0-9]" * 2))
+    dates = [column for column in collection.kept if column in DATES]
+    day_first = _day_is_first(db, dates, digits)
+    read_date = partial(iso_date, day_first=day_first)
+    db.create_function("iso_date", 1, read_date, deterministic=True)
     for column in collection.kept:
         if column in DATES:
             wrong = f"{column} <> '' AND {column} NOT GLOB '{digits}'"

@@ -27,9 +27,13 @@ _AS_JSON = (
 def user_ids_by_kind(user_ids: str) -> dict[str, str]:
     """Return the IDs of "{type:id},{type:id}", which some servers write as JSON."""
     if '"' in user_ids:
+        pairs = []
         with suppress(ValueError, RecursionError):
-            return dict(_pairs(json.loads(f"[{user_ids}]")))
-    return {kind: value for kind, value in _USER_ID.findall(user_ids) if kind and value}
+            pairs = [*_pairs(json.loads(f"[{user_ids}]"))]
+    else:
+        pairs = _USER_ID.findall(user_ids)
+    # The first of several IDs of a type.
+    return {kind: value for kind, value in reversed(pairs) if kind and value}
 
 
 def _pairs(parsed: object) -> Iterator[tuple[str, str]]:

@@ -127,6 +127,8 @@ ROLE_OF: Mapping[str, str] = {
 # Spellings seen in real files, without punctuation and case -> column.
 ALIASES: Mapping[str, str] = {
     "sourceid": "sourcedId",
+    # Of demographics.csv in version 1.0.
+    "usersourcedid": "sourcedId",
     "grade": "grades",
     "orgsourcedid": "orgSourcedIds",
     "orgsourceid": "orgSourcedIds",

@@ -167,17 +167,19 @@ class OneRosterStore:
         identity: str = "sourcedId",
         options: RowOptions | None = None,
         today: date | None = None,
+        notes: list[str] | None = None,
     ) -> Iterator[list[str]]:
         """Yield one row per person and role of an administration.
 
         `identity` is the ID of a person: "sourcedId", "identifier" or
         "userIds:TYPE". Several users with one ID are one person. Further
-        `options` must be those of `header`.
+        `options` must be those of `header`. At the end, people who belong to no
+        school are counted in `notes`.
         """
         options = options or RowOptions(identity)
         day = (today or timezone.localdate()).isoformat()
         with self._reading() as db:
-            yield from flat_rows.rows(db, options, roles=roles, today=day)
+            yield from flat_rows.rows(db, options, roles=roles, today=day, notes=notes)
 
     def identifier_samples(self, *, most: int = 3) -> dict[str, list[str]]:
         """Return some IDs of each kind, for the choice of the one that identifies."""

@@ -57,10 +57,14 @@ def open_archive(
 
         # The same rows in each reading, also around midnight.
         today = timezone.localdate()
+        notes = [*report.notes]
 
         def read() -> Iterator[SheetRow]:
+            del notes[len(report.notes) :]
+            rows = store.rows(
+                roles=Role.values, options=options, today=today, notes=notes
+            )
             # The header is row 1.
-            rows = store.rows(roles=Role.values, options=options, today=today)
             yield from enumerate(rows, 2)
 
         content = _("changes only") if report.is_delta else _("complete")
@@ -69,7 +73,7 @@ def open_archive(
             read,
             f"OneRoster {report.version}, {content}",
             is_partial=report.is_delta,
-            notes=report.notes,
+            notes=notes,
         )
 
 

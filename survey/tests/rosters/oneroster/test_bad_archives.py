@@ -11,8 +11,10 @@ from survey.rosters.oneroster.store import OneRosterInvalid, OneRosterStore
 from survey.tests.rosters.oneroster.archives import (
     DEMOGRAPHICS,
     ORGS,
+    ROLES_12,
     USERS,
     VERSION_11,
+    VERSION_12,
     archive,
     people,
     person,
@@ -151,8 +153,43 @@ def test_dates_that_are_not_certain_are_left_blank(store):
     assert iso_date("2026-08-31T00:00:00.000Z") == "2026-08-31"
     assert iso_date("8/31/2026") == "2026-08-31"
     assert iso_date("20260831") == "2026-08-31"
-    for unclear in ("3/4/2026", "31.8.2026", "2026-13-01", "next year"):
+    for certain in ("31/8/2026", "31.8.2026", "31-08-2026", "8/31/26", "31-Aug-2026"):
+        assert iso_date(certain) == "2026-08-31"
+    for unclear in ("3/4/2026", "2026-13-01", "13/13/2026", "next year", "n/a"):
         assert iso_date(unclear) == ""
+    assert iso_date("3/4/2026", day_first=True) == "2026-04-03"
+    assert iso_date("3/4/2026", day_first=False) == "2026-03-04"
+    assert iso_date("6/15/27") == "2027-06-15"
+
+
+@pytest.mark.parametrize(
+    ("certain", "is_there"), [("15/06/2027", True), ("06/15/2027", False)]
+)
+def test_a_date_that_is_certain_decides_for_the_others(store, certain, is_there):
+    """4/10/2026 was in April or is in October, and TODAY is in November."""
+    users = "sourcedId,givenName,familyName\nu1,Zia,One\nu2,Zed,Two\n"
+    roles = (
+        "sourcedId,userSourcedId,role,beginDate,endDate,orgSourcedId\n"
+        f"r1,u1,student,,{certain},o-lincoln\n"
+        "r2,u2,student,,4/12/2026,o-lincoln\n"
+    )
+    store.load_zip(
+        archive({"orgs": ORGS, "users": users, "roles": roles}, version="1.2")
+    )
+    assert person(store, "u1")["Status"] == "active"
+    status = person(store, "u2")["Status"]
+    assert status == ("active" if is_there else "left")
+
+
+def test_dates_of_both_orders_decide_nothing(store):
+    roles = replaced(
+        ROLES_12,
+        ("student,,", "student,15/08/2026,06/15/2026"),
+        ("guardian,,", "guardian,3/4/2026,"),
+    )
+    report = store.load_zip(archive(VERSION_12 | {"roles": roles}, version="1.2"))
+    assert person(store, "u-maya")["Status"] == "left"
+    assert "roles.csv: beginDate" in " ".join(report.notes)
 
 
 def test_by_hand_a_missing_manifest_is_accepted_and_reported(store):

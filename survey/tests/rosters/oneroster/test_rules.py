@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from survey.rosters.oneroster.people import user_ids_by_kind
 from survey.rosters.oneroster.store import OneRosterInvalid
 from survey.tests.rosters.oneroster.archives import (
     CLASS_FILES,
@@ -318,6 +319,9 @@ def test_staff_of_the_district_office_are_left_out(store):
     store.load_zip(archive(VERSION_11 | {"users": USERS + office + principal + it}))
     ids = {pk for pk, _ in people(store)}
     assert ids == {"u-maya", "u-ana", "u-ortiz", "u-head"}
+    notes: list[str] = []
+    assert list(store.rows(roles=["teacher"], notes=notes))
+    assert notes == ["1 person of a district or department without a school: left out"]
 
 
 def test_departments_belong_to_the_school_above_them(store):
@@ -350,3 +354,35 @@ def test_a_known_district_replaces_the_only_one_of_the_file(store):
     assert person(store, "u-maya").get("District code") is None
     found = people(store, district=known)["u-maya", "student"]
     assert (found["District code"], found["School code"]) == ("riverside", "L1")
+
+
+@pytest.mark.parametrize(
+    "user_ids",
+    [
+        '{"type":"stateID","identifier":"9001"}',
+        '[{"type": "stateID", "identifier": 9001}]',
+        '{"identifier":"9001","type":"stateID"},{"type":"LDAP","identifier":"x,y"}',
+        '[{"type":"LDAP","identifier":"x"},{"type":"stateID","identifier":"9001"}]',
+        '{"stateID":"9001"}',
+        "{LDAP:12},{stateID:9001},{stateID:9002}",
+    ],
+)
+def test_ids_are_read_in_json_too(store, user_ids):
+    quoted = '"{}"'.format(user_ids.replace('"', '""'))
+    users = replaced(USERS, ("{SIS:900}", quoted))
+    store.load_zip(archive(VERSION_11 | {"users": users}))
+    assert ("9001", "student") in people(store, "userIds:stateID")
+    assert store.identifier_samples()["userIds:stateID"] == ["9001"]
+
+
+@pytest.mark.parametrize(
+    "user_ids", ['{"type":', '"', "[[" * 400, '{"a":null}', "null"]
+)
+def test_ids_that_are_no_json_are_nobodys(user_ids):
+    assert user_ids_by_kind(user_ids + '"') == {}
+
+
+def test_demographics_of_version_1_0_name_the_user(store):
+    demographics = replaced(DEMOGRAPHICS, ("sourcedId,birth", "userSourcedId,birth"))
+    store.load_zip(archive(VERSION_11 | {"demographics": demographics}))
+    assert person(store, "u-maya")["Birth date"] == "2014-03-04"
