@@ -54,6 +54,12 @@ class Faults:
     refuses_filter: bool = False
     only_per_school: bool = False
     has_next_link: bool = False
+    # Pages are asked for by a cursor of the server's own, in a link without offset.
+    has_cursors: bool = False
+    repeats_cursor: bool = False
+    # What stands for an empty page: a status, or null instead of a list.
+    status_beyond_end: int = 0
+    has_null_pages: bool = False
     token_seconds: float = 3600
     # After so many requests, a token has ended before its time.
     token_uses: int = 0
@@ -252,6 +258,8 @@ class Handler(BaseHTTPRequestHandler):
         endpoint = path.removeprefix(version or "")
         found = self._objects(district, endpoint)
         limit, offset = int(query.get("limit", 100)), int(query.get("offset", 0))
+        if faults.has_cursors:
+            offset = int(query.get("cursor", "0"))
         if version is None or found is None:
             self._send(404)
             return
@@ -287,7 +295,17 @@ class Handler(BaseHTTPRequestHandler):
             headers["Link"] = (
                 f'<https://x.example/>; rel="{"last" if last else "next"}"'
             )
+        if faults.has_cursors and offset + len(page) < len(found):
+            after = 0 if faults.repeats_cursor else offset + len(page)
+            address = f"https://x.example/v?cursor={after}&limit={limit}"
+            headers["Link"] = f'<{address}>; rel="next"'
+        if faults.status_beyond_end and offset and not page:
+            self._send_json(faults.status_beyond_end, {}, {}, faults)
+            return
         key = endpoint.rpartition("/")[2]
+        if faults.has_null_pages and not page:
+            self._send_json(200, None, headers, faults)
+            return
         key = "users" if key in ("students", "teachers") else key
         self._send_json(200, {key: page}, headers, faults)
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from urllib.parse import quote, urlencode
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
@@ -144,8 +144,8 @@ class Page:
     objects: list[Json]
     # None if the server does not say.
     total: int | None
-    # Of a Link header; None without one.
-    has_next: bool | None
+    # Of a Link header: blank at its end, None without one.
+    next_link: str | None
 
 
 class RestServer:
@@ -160,6 +160,7 @@ class RestServer:
         self._client = client
         self._authorization = authorization_of(source, client)
         self._page_size = int(str(source.options.get("page_size") or PAGE_SIZE))
+        self._has_seen_cursor = False
         self.host = ""
         self.ignored = IgnoredNames()
 
@@ -170,14 +171,25 @@ class RestServer:
 
         Raises DownloadFailed, FilterRefused.
         """
-        received, total = 0, None
+        received, total, size = 0, None, self._page_size
         first: list[str] = []
+        # Of servers that page by a cursor instead of an offset.
+        cursor, cursors = "", set[str]()
         for number in range(MOST_PAGES):
             # Some servers send the size of a page as the total. In a full
             # download, whatever they leave out would seem to have left.
             is_complete = number > 0 and received == total
+            # A page that is shorter than the one before is probably the last.
+            is_short = total is None and size < min(
+                self._page_size, len(first) if number > 1 else self._page_size
+            )
             page = self._page(
-                collection, endpoint, received, since, is_complete=is_complete
+                collection,
+                endpoint,
+                received,
+                since,
+                may_end=is_complete or (number > 0 and is_short),
+                cursor=cursor,
             )
             if page is None:
                 return
@@ -194,11 +206,14 @@ class RestServer:
                     }
                 )
             listed = [str(found.get("sourcedId")) for found in page.objects]
-            if is_complete and listed == first:
+            if listed == first and (
+                is_complete
+                or (number == 1 and is_short and self._has_cursors(endpoint))
+            ):
                 # The server ignores the offset and sent everything at once.
                 return
-            first, total = first or listed, page.total
-            received += len(page.objects)
+            first, total, size = first or listed, page.total, len(listed)
+            received += size
             if total is not None and received > total:
                 raise UnusableAnswer(
                     _("%(endpoint)s lists more objects than its total of %(total)s.")
@@ -223,8 +238,17 @@ class RestServer:
                 return
             # Without a total, only an empty page or a Link header is the end:
             # servers may send less than was asked for.
-            if total is None and page.has_next is False:
+            has_links = page.next_link is not None or cursor
+            if total is None and has_links and not page.next_link:
                 return
+            cursor = _cursor(page.next_link)
+            if cursor in cursors:
+                raise UnusableAnswer(
+                    _("%(endpoint)s has no end.") % {"endpoint": endpoint}
+                )
+            if cursor:
+                cursors.add(cursor)
+                self._has_seen_cursor = True
         raise UnusableAnswer(_("%(endpoint)s has no end.") % {"endpoint": endpoint})
 
     def _page(
@@ -234,14 +258,17 @@ class RestServer:
         offset: int,
         since: datetime | None,
         *,
-        is_complete: bool = False,
+        may_end: bool = False,
+        cursor: str = "",
     ) -> Page | None:
         """Fetch a page; None if the server need not offer this collection."""
         query = {"limit": str(self._page_size), "offset": str(offset)}
         if since is not None:
             when = since.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
             query["filter"] = f"dateLastModified>'{when}'"
-        reply = self._get(f"{self._base}/{endpoint}?{urlencode(query)}")
+        # A link can name another server, which must not get the token: only its
+        # query is used.
+        reply = self._get(f"{self._base}/{endpoint}?{cursor or urlencode(query)}")
         if offset == 0 and reply.status in OPTIONAL.get(collection, ()):
             self.ignored.add_missing(collection)
             return None
@@ -251,15 +278,27 @@ class RestServer:
                 return self._page(collection, endpoint, offset, since)
             if since is not None:
                 raise FilterRefused
-        if is_complete and reply.status in (400, 404, 416):
+        if may_end and reply.status in (204, 400, 404, 416):
             # Beyond the end, some servers have no page.
             return Page([], None, None)
         reply.check()
-        return Page(
-            _objects(reply.content, endpoint, collection),
-            _total(reply.headers.get("x-total-count"), endpoint),
-            _has_next(reply.headers.get("link")),
+        # Some servers have no empty list. The first page is never taken for one.
+        is_null = (offset or cursor) and re.fullmatch(
+            rb'\s*(\{\s*"\w+"\s*:\s*)?null\s*\}?\s*', reply.content[:200]
         )
+        return Page(
+            [] if is_null else _objects(reply.content, endpoint, collection),
+            _total(reply.headers.get("x-total-count"), endpoint),
+            _next_link(reply.headers.get("link")),
+        )
+
+    def _has_cursors(self, endpoint: str) -> bool:
+        """Find out whether a page without a link is the last, by the smallest page."""
+        if self._has_seen_cursor:
+            return True
+        reply = self._get(f"{self._base}/{endpoint}?limit=1&offset=0")
+        reply.check()
+        return bool(_cursor(_next_link(reply.headers.get("link"))))
 
     def _get(self, url: str) -> Reply:
         """Send a request, and again after errors that may pass."""
@@ -355,8 +394,19 @@ def _total(text: str | None, endpoint: str) -> int | None:
     return int(found[1])
 
 
-def _has_next(link: str | None) -> bool | None:
-    return None if link is None else bool(re.search(r'rel="?next\b', link, re.I))
+def _next_link(link: str | None) -> str | None:
+    """Return the address with rel=next of a Link header, blank if it has none."""
+    if link is None:
+        return None
+    found = re.search(r"<([^<>]*)>[^<>]*;\s*rel=[\"']?next\b", link, re.I)
+    return found[1].strip() if found else ""
+
+
+def _cursor(link: str | None) -> str:
+    """Return the query of a link that leads further by anything but an offset."""
+    query = urlsplit(link or "").query
+    names = {name.casefold() for name in parse_qs(query, keep_blank_values=True)}
+    return "" if "offset" in names or not names - {"limit"} else query
 
 
 def _retry_after(text: str) -> float:

@@ -227,6 +227,55 @@ def test_servers_that_page_in_other_ways_are_read(source, folder, north, faults)
     assert len(names) == len(people_by_zip("1.1", folder)) - 1
 
 
+@pytest.mark.parametrize("has_total", [True, False])
+def test_a_server_with_cursors_is_read(source, folder, north, has_total):
+    north.faults.has_cursors, north.faults.has_total = True, has_total
+    assert people_by_rest(source, folder) == people_by_zip("1.1", folder)
+    path = "/ims/oneroster/v1p1/users"
+    asked = [request for request in north.requests if path in request]
+    assert asked[:2] == [f"GET {path}?limit=2&offset=0", f"GET {path}?cursor=2&limit=2"]
+
+
+def test_a_cursor_that_leads_back_fails(source, folder, north):
+    north.faults.has_cursors = north.faults.repeats_cursor = True
+    with pytest.raises(DownloadFailed, match="repeats|has no end|lists more"):
+        fetch(source, folder)
+
+
+def test_a_server_with_cursors_would_be_read_in_part(
+    source, folder, north, monkeypatch
+):
+    """Each page would be the first one."""
+    monkeypatch.setattr(rest, "_cursor", lambda link: "")
+    north.faults.has_cursors, north.faults.has_total = True, False
+    with pytest.raises(DownloadFailed, match="repeats"):
+        fetch(source, folder)
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        {"status_beyond_end": 404},
+        {"status_beyond_end": 416},
+        {"has_null_pages": True},
+        {"has_null_pages": True, "has_total": True},
+    ],
+)
+def test_an_end_without_an_empty_page_is_an_end(source, folder, north, faults):
+    for name, value in ({"has_total": False} | faults).items():
+        setattr(north.faults, name, value)
+    assert people_by_rest(source, folder) == people_by_zip("1.1", folder)
+
+
+def test_a_page_that_is_gone_in_the_middle_fails_the_download(source, folder, north):
+    """Without a total and after a full page, it could be any page."""
+    north.faults.has_total, north.faults.status_beyond_end = False, 404
+    north.faults.ends_early_after = 2
+    with pytest.raises(DownloadFailed, match="nothing at this address"):
+        fetch(source, folder)
+    assert list(folder.iterdir()) == []
+
+
 def test_a_server_that_sends_everything_at_once_is_read(source, folder, north):
     north.faults.ignores_offset = True
     whole = with_options(source, page_size=1000)
@@ -256,6 +305,12 @@ def test_some_endpoints_need_not_be_offered(source, folder, north, collection):
     north.faults.not_offered = ("enrollments",)
     with pytest.raises(DownloadFailed, match="nothing at this address"):
         fetch(source, folder)
+
+
+def test_demographics_may_name_the_user(source, folder, north):
+    for one in north.collections["demographics"]:
+        one["userSourcedId"] = one.pop("sourcedId")
+    assert people_by_rest(source, folder) == people_by_zip("1.1", folder)
 
 
 # Errors that pass
