@@ -35,6 +35,8 @@ class School(models.Model):
     code = models.CharField(max_length=64)
     name = models.CharField(max_length=200)
     closed_at = models.DateTimeField(null=True, blank=True)
+    # By a roster. It does not belong to administrations that had opened before.
+    added_at = models.DateTimeField(null=True, blank=True, editable=False)
 
     class Meta:
         ordering = ("name",)

@@ -27,7 +27,7 @@ from reports.counting_groups import CountingGroups, let_changes_count
 from reports.models import Curve, GradeRate, RollUp, SchoolRate
 from reports.rollup_query import AdministrationCounts, SchoolRateCounts
 from reports.thresholds import needed
-from survey.administrations import schools_offered
+from survey.administrations import schools_listed
 from survey.database import advisory_locks
 from survey.models import Administration, Denominator, Job, Role, SchoolCount
 
@@ -216,15 +216,15 @@ def _store_administration(
     supplied: Mapping[tuple[int, int], tuple[str, int]],
     percent_of: Callable[[int, int], int | None],
 ) -> int:
-    # Schools with people, and those that could still invite some.
-    offered = schools_offered(
-        administration.district,
-        administration.districts.all(),
-        administration.schools.all(),
-    )
-    districts = dict(offered.values_list("pk", "district"))
+    # Schools with people or a count, and those that could still invite some.
+    listed = schools_listed(administration, timezone.now())
+    districts = dict(listed.values_list("pk", "district"))
+    counted = {school for key, school in supplied if key == administration.pk}
     elsewhere = (
-        counts.schools.keys() | counts.opted_out.keys() | counts.awaiting_consent.keys()
+        counts.schools.keys()
+        | counts.opted_out.keys()
+        | counts.awaiting_consent.keys()
+        | counted
     ) - districts.keys()
     others = School.objects.filter(pk__in=elsewhere)
     districts |= dict(others.values_list("pk", "district"))

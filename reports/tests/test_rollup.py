@@ -19,6 +19,7 @@ from reports.rollup import due, roll_up
 from reports.tests.conftest import invite
 from survey.database import advisory_locks
 from survey.models import Job, Respondent, Role, Wave
+from survey.tests.rosters.roster_imports import run_import
 from survey.tests.two_servers import wait_until
 
 pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
@@ -187,6 +188,56 @@ def test_schools_of_the_offer_are_listed_without_people(staff, administer):
     assert set(figures(of_district)) == {"Lincoln", "Washington"}
     assert figures(by_school) == {"Roosevelt": (0, 0, 0), "Lincoln": (2, 0, 0)}
     assert set(figures(by_district)) == {"Roosevelt"}
+
+
+def add_schools_by_roster(administration):
+    header = "district,school,student ID,given name"
+    rows = (f"riverside,{code},{code},Ann" for code in ("new 1", "new 2"))
+    report = run_import(administration, header, *rows)
+    assert len(report.schools_created) == 2
+
+
+def test_schools_that_a_roster_adds_are_not_listed_elsewhere(staff, administer):
+    adding, open_one, chosen = administer("a"), administer("b"), administer("c")
+    closed = administer("d", closes_at=timezone.now() - timedelta(hours=1))
+    later = administer(
+        "e",
+        opens_at=timezone.now() + timedelta(days=1),
+        closes_at=timezone.now() + timedelta(days=2),
+    )
+    before = {"Lincoln", "Washington", "Roosevelt"}
+    new = {"new 1", "new 2"}
+    add_schools_by_roster(adding)
+    chosen.schools.add(School.objects.get(code="new 1"))
+    roll_up()
+
+    assert set(figures(adding)) == before | new
+    assert set(figures(open_one)) == set(figures(closed)) == before
+    assert set(figures(chosen)) == {"new 1"}
+    assert set(figures(later)) == before | new
+    invite(open_one, School.objects.get(code="new 2"), 3)
+    roll_up()
+    assert set(figures(open_one)) == before | {"new 2"}
+
+
+def test_schools_of_other_rosters_would_lack_a_roster(staff, administer):
+    """As before the moment was stored."""
+    adding, other = administer("a"), administer("b")
+    add_schools_by_roster(adding)
+    School.objects.update(added_at=None)
+    roll_up()
+    assert figures(other)["new 1"] == (0, 0, 0)
+
+
+def test_a_school_that_closes_stays_in_administrations_that_have_ended(
+    staff, administer
+):
+    ended = administer("a", closes_at=timezone.now() - timedelta(hours=1))
+    running = administer("b")
+    School.objects.filter(pk=staff.washington.pk).update(closed_at=timezone.now())
+    roll_up()
+    assert "Washington" in figures(ended)
+    assert "Washington" not in figures(running)
 
 
 # What is due when

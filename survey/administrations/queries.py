@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.db.models import Count, Q, QuerySet
 from django.utils.text import slugify
@@ -103,6 +104,28 @@ def schools_offered(
     if owner is not None:
         return found.filter(district=owner)
     return found
+
+
+def schools_listed(administration: Administration, now: datetime) -> QuerySet[School]:
+    """Return the schools from which an administration expects people. 2 statements.
+
+    A school that a roster of another administration has added since the opening is
+    none of them, unless it was chosen. Nothing changes after the end: neither that,
+    nor that a school has closed.
+    """
+    chosen = list(administration.schools.all())
+    schools = schools_offered(
+        administration.district,
+        administration.districts.all(),
+        chosen,
+        with_closed=True,
+    )
+    return schools.filter(
+        Q(closed_at=None) | Q(closed_at__gt=min(now, administration.closes_at)),
+        Q(added_at=None)
+        | Q(added_at__lte=administration.opens_at)
+        | Q(pk__in=[school.pk for school in chosen]),
+    )
 
 
 def invited_people(administration: Administration) -> QuerySet[Respondent]:

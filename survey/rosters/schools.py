@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from django.db import connection
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
@@ -256,6 +257,7 @@ class PlaceMatcher:
             matches.new_schools[pk] = School(
                 code=place.code or code_for_name(place.name),
                 name=place.name or place.code,
+                added_at=timezone.now(),
             )
             matches.district_of_new[pk] = district
         return pk
