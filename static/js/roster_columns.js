@@ -9,7 +9,7 @@ function showValues(select) {
   const values = samples[select.value] ?? [];
   const shown = document.getElementById(`${select.id}_samples`);
   shown.textContent = values.length ? `${words.suchAs} ${values.join(" · ")}` : "";
-  if (select.value && !values.length) shown.textContent = words.empty;
+  if (select.value.trim() && !values.length) shown.textContent = words.empty;
 }
 
 function showUses() {

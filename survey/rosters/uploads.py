@@ -35,6 +35,7 @@ from survey.rosters.upload_state import (
 )
 
 State = RosterUpload.State
+CompleteFor = RosterUpload.CompleteFor
 
 # Of the files of one user, which are kept for 30 days: 80 rosters of two million
 # people.
@@ -123,10 +124,12 @@ def choose_columns(
     *,
     by: User,
     request: HttpRequest | None = None,
+    place: tuple[District | None, School | None] | None = None,
 ) -> None:
     """Check the file with these columns, and remember them for its headers.
 
-    Raises UploadConflict.
+    With a `place`, all people of the file belong there: a part of the place that
+    it was uploaded for. Raises UploadConflict.
     """
     if not upload.file:
         raise UploadConflict(_(FILE_DELETED))
@@ -150,11 +153,26 @@ def choose_columns(
             "withdrawn": 0,
             "rejected": 0,
             "must_be_typed": False,
+            **_narrower(upload, *(place or (upload.district, upload.school))),
         },
     )
     # Without the headers: the first row of a file without any has names.
     record_action("choose roster columns", upload, by=by, request=request)
     start(check_roster, subject_id=upload.pk, by=by)
+
+
+def _narrower(
+    upload: RosterUpload, district: District | None, school: School | None
+) -> dict[str, object]:
+    """Return the values of an upload for a place within its own."""
+    complete_for = CompleteFor(upload.complete_for)
+    if school is not None:
+        district = None
+        if complete_for in (CompleteFor.DISTRICTS, CompleteFor.STATE):
+            complete_for = CompleteFor.SCHOOLS
+    elif district is not None and complete_for == CompleteFor.STATE:
+        complete_for = CompleteFor.DISTRICTS
+    return {"district": district, "school": school, "complete_for": complete_for}
 
 
 @transaction.atomic

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from django.db.models import QuerySet
 from django.forms.renderers import BaseRenderer
 from django.forms.utils import flatatt
 from django.http import QueryDict
@@ -15,6 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from accounts import forms
+from accounts.models import District, School
 from survey.administrations import subgroup_label
 from survey.console.rosters.value_questions import (
     BLANK,
@@ -26,7 +28,13 @@ from survey.console.rosters.value_questions import (
 from survey.definitions.schema import load_definition
 from survey.models import Role, RosterUpload
 from survey.rosters.column_choices import ColumnSamples, find_earlier_id
-from survey.rosters.columns import FIELD_OF_HEADER, SUBGROUP, squeeze
+from survey.rosters.columns import (
+    FIELD_OF_HEADER,
+    REQUIRED,
+    SUBGROUP,
+    field_key,
+    squeeze,
+)
 from survey.rosters.field_parsers import value_key
 from survey.rosters.layouts import KnownPlace, RosterLayout, missing_fields
 from survey.rosters.presets import preset_headers
@@ -83,7 +91,21 @@ PLACE_MISSING = {
     "district": gettext_lazy("Choose the column with the district's code or name."),
     "school": gettext_lazy("Choose the column with the school's code or name."),
 }
+PLACE_OF_ALL_MISSING = {
+    "district": gettext_lazy(
+        "Choose the column with the district's code or name, or the district of"
+        " everyone in this file."
+    ),
+    "school": gettext_lazy(
+        "Choose the column with the school's code or name, or the school of"
+        " everyone in this file."
+    ),
+}
 DATES = ("birth_date", "exit_date")
+# Places of everyone in a file that does not name them.
+PLACES = ("everyone_district", "everyone_school")
+# The choice of no column, where a person has to choose. No header begins so.
+NO_COLUMN = " "
 # Shown at once. The other fields are folded until there is something to decide.
 MAIN = (
     *("external_id", "previous_id", "given_name", "family_name", "name"),
@@ -91,6 +113,7 @@ MAIN = (
 )
 _RECOGNISED = preset_headers() | FIELD_OF_HEADER.keys()
 
+PlaceT = TypeVar("PlaceT", District, School)
 ColumnRow = tuple[forms.BoundField, Sequence[str]]
 
 
@@ -143,7 +166,10 @@ class ColumnsForm(forms.Form):
         self.administration = upload.administration
         self.samples = ColumnSamples.of(upload)
         self.layout = RosterLayout.from_dict(upload.layout)
-        self.known = KnownPlace.of(upload.district, upload.school)
+        self.district = upload.district
+        self.school = upload.school
+        self._add_places()
+        self.known = KnownPlace.of(self.district, self.school)
         self.value_questions: list[ValueQuestion] = []
         # Form field -> field of the layout.
         self.columns = dict(self._columns())
@@ -163,6 +189,45 @@ class ColumnsForm(forms.Form):
             if not self["previous_id"].value():
                 del self.fields["previous_id"], self.columns["previous_id"]
         self._describe_fields()
+
+    def _add_places(self) -> None:
+        """Ask where everyone belongs in a file that does not say it."""
+        if not (self.district or self.school) and self._lacks("district"):
+            districts = District.objects.filter(closed_at=None).order_by("name", "pk")
+            if self.administration.district_id is not None:
+                districts = districts.filter(pk=self.administration.district_id)
+            self.district = self._add_place(
+                PLACES[0], _("District of everyone in this file"), districts
+            )
+        if self.district is not None and self._lacks("school"):
+            schools = School.objects.filter(district=self.district, closed_at=None)
+            self.school = self._add_place(
+                PLACES[1],
+                _("School of everyone in this file"),
+                schools.select_related("district").order_by("name", "pk"),
+            )
+
+    def _lacks(self, name: str) -> bool:
+        """Tell whether no column is chosen for a place, or a place for everyone is."""
+        chosen = self.data if self.is_bound else self.layout.fields
+        names = (name, f"{name}_name")
+        return bool(chosen.get(f"everyone_{name}")) or not any(map(chosen.get, names))
+
+    def _add_place(
+        self, name: str, label: str, places: QuerySet[PlaceT]
+    ) -> PlaceT | None:
+        """Add the choice between places, and return the one that was chosen."""
+        by_key = {str(place.pk): place for place in places}
+        self.fields[name] = forms.ChoiceField(
+            label=label,
+            choices=[
+                ("", _("A column of the file names it")),
+                *((key, str(place)) for key, place in by_key.items()),
+            ],
+            required=False,
+            widget=ColumnSelect,
+        )
+        return by_key.get(self[name].value() or "")
 
     def _columns(self) -> Iterator[tuple[str, str]]:
         """Yield the form's name of each field of the layout."""
@@ -193,20 +258,40 @@ class ColumnsForm(forms.Form):
                 "Several columns can identify people: %(candidates)s. Choose"
                 " the one that stays the same when a person changes schools."
             ) % {"candidates": ", ".join(candidates)}
+        is_asked = self._is_asked(column)
+        if is_asked:
+            hint = _("These columns contradict each other: %(candidates)s.") % {
+                "candidates": ", ".join(candidates)
+            }
         headers = [text for text in self.samples.header if text in self.samples.values]
         self.fields[name] = forms.ChoiceField(
             label=label,
             help_text=hint,
-            choices=[("", _("Not in this file")), *((text, text) for text in headers)],
-            required=column == "external_id",
-            initial=self._initial(column),
+            choices=[
+                *([("", _("Choose"))] if is_asked else []),
+                (NO_COLUMN if is_asked else "", _("Not in this file")),
+                *((text, text) for text in headers),
+            ],
+            required=is_asked or column == "external_id",
+            initial="" if is_asked else self._initial(column),
             widget=ColumnSelect(attrs={"data-column": ""}),
             error_messages={
-                "required": _("Choose the column that identifies each person."),
+                "required": _("Choose the column that identifies each person.")
+                if column == "external_id"
+                else _("Choose one of these columns."),
                 "invalid_choice": _(
                     "This column is not in the file. Choose another one."
                 ),
             },
+        )
+
+    def _is_asked(self, column: str) -> bool:
+        """Tell whether nobody has decided yet between columns that differ."""
+        return (
+            column in self.samples.questions
+            and column not in REQUIRED
+            and len(self.samples.options.get(column, ())) > 1
+            and self.upload.layout_choice_id is None
         )
 
     def _initial(self, column: str) -> str:
@@ -217,9 +302,8 @@ class ColumnsForm(forms.Form):
                 (one for one in self.samples.header if squeeze(one) == name), ""
             )
         header = fields.get(column, "")
-        code = column.removesuffix("_name")
-        # A bare "School" is suggested for both.
-        return "" if code != column and fields.get(code) == header else header
+        # Of a name that is also used as the code, only the name is shown.
+        return "" if fields.get(f"{column}_name") == header else header
 
     def _add_values(self) -> None:
         """Ask for the unknown values of the columns that are chosen at the moment."""
@@ -253,7 +337,8 @@ class ColumnsForm(forms.Form):
                 )
 
     def _add_dates(self) -> None:
-        if any(name in self.samples.questions for name in DATES):
+        unclear = {name for name in DATES if not self.samples.options.get(name)}
+        if unclear & set(self.samples.questions):
             headers = [self.layout.fields.get(name, "") for name in DATES]
             dates = [
                 date
@@ -276,8 +361,12 @@ class ColumnsForm(forms.Form):
 
     def _describe_fields(self) -> None:
         """Connect each select with the samples of its column."""
+        missing = missing_fields({}, self.known)
         for name in self.columns:
             field = self[name]
+            # One of code, name and the place of everyone is required.
+            code = name.removesuffix("_name")
+            field.field.is_conditional = code in missing  # type: ignore[attr-defined]
             described = [f"{field.auto_id}_samples"]
             if field.help_text:
                 described.insert(0, f"{field.auto_id}_helptext")
@@ -286,13 +375,12 @@ class ColumnsForm(forms.Form):
             field.field.widget.attrs["aria-describedby"] = " ".join(described)
 
     def _earlier_id(self, header: str) -> str:
-        upload = self.upload
         return find_earlier_id(
             header,
             self.samples,
             administration=self.administration,
-            district=upload.district,
-            school=upload.school,
+            district=self.district,
+            school=self.school,
         )
 
     def clean(self) -> dict[str, object]:
@@ -314,9 +402,17 @@ class ColumnsForm(forms.Form):
             self.add_error(
                 "name", _("Choose either the full name, or given and family name.")
             )
+        for name, place in zip(("district", "school"), PLACES, strict=True):
+            if cleaned.get(place) and {name, f"{name}_name"} & fields.keys():
+                self.add_error(
+                    place,
+                    _("Choose either a column of the file, or one place for everyone."),
+                )
         for name in missing_fields({}, self.known):
             if name != "external_id" and not {name, f"{name}_name"} & fields.keys():
-                self.add_error(name, PLACE_MISSING[name])
+                place = f"everyone_{name}" in self.fields
+                messages = PLACE_OF_ALL_MISSING if place else PLACE_MISSING
+                self.add_error(name, messages[name])
         if (
             self.earlier_id
             and "previous_id" not in fields
@@ -344,7 +440,7 @@ class ColumnsForm(forms.Form):
 
     def _chosen(self, cleaned: Mapping[str, object]) -> dict[str, str]:
         chosen = {
-            column: str(cleaned.get(name) or "")
+            column: str(cleaned.get(name) or "").removeprefix(NO_COLUMN)
             for name, column in self.columns.items()
         }
         return {column: header for column, header in chosen.items() if header}
@@ -381,6 +477,9 @@ class ColumnsForm(forms.Form):
         """Yield the fields that are always shown, with values of the chosen column."""
         yield from (self._row(name) for name in self.columns if name in MAIN)
 
+    def places(self) -> Iterator[forms.BoundField]:
+        yield from (self[name] for name in PLACES if name in self.fields)
+
     def folded(self) -> Iterator[FoldedFields]:
         others = [name for name in self.columns if name not in MAIN]
         subgroups = [name for name in others if name.startswith("subgroup")]
@@ -402,7 +501,7 @@ class ColumnsForm(forms.Form):
             return True
         if names[0].startswith("subgroup"):
             return False
-        return not chosen or any(squeeze(one) not in _RECOGNISED for one in chosen)
+        return not chosen or any(field_key(one) not in _RECOGNISED for one in chosen)
 
     def _row(self, name: str) -> ColumnRow:
         field = self[name]
@@ -411,7 +510,7 @@ class ColumnsForm(forms.Form):
     def questions(self) -> Iterator[forms.BoundField]:
         """Yield the fields that are not columns."""
         for name in self.fields:
-            if name not in self.columns and name != "same_people":
+            if name not in (*self.columns, *PLACES, "same_people"):
                 yield self[name]
 
     def file_columns(self) -> Iterator[tuple[str, Sequence[str], str]]:

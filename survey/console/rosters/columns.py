@@ -36,7 +36,11 @@ def roster_columns(request: StaffRequest, pk: int) -> HttpResponse:
         try:
             refuse_many(request.user)
             uploads.choose_columns(
-                upload, form.chosen_layout(), by=request.user, request=request
+                upload,
+                form.chosen_layout(),
+                place=(form.district, form.school),
+                by=request.user,
+                request=request,
             )
         except TooManyJobs as refused:
             form.add_error(None, str(refused))

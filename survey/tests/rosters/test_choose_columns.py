@@ -372,3 +372,157 @@ def test_the_upload_page_takes_the_same_queries_for_many_districts(
         type(staff.riverside).objects.create(code=f"d{number}", name=f"D {number}")
     with django_assert_num_queries(5):
         assert b"D 29" in state.get(address).content
+
+
+WITHOUT_PLACE = "Student ID,First Name,Grade"
+PEOPLE = "00123,Maya,7", "00124,Ali,8"
+
+
+def fields_of(page):
+    return page.context["form"].fields
+
+
+def test_the_state_chooses_one_district_and_school_for_everyone(
+    staff, administration, console_of
+):
+    sam = console_of(staff.state)
+    upload = sam.upload(
+        administration, WITHOUT_PLACE, *PEOPLE, complete_for="state", place="state"
+    )
+    assert upload.samples["questions"] == ["district", "school"]
+    page = sam.get(columns_page(upload)).content.decode()
+    optional = ' <span class="optional">(optional)</span>'
+    assert f"Given name{optional}" in page
+    assert f"District name{optional}" not in page and "District name<" in page
+    columns = {"external_id": "Student ID", "given_name": "First Name"}
+    response = sam.post(columns_page(upload), **columns)
+    errors = response.context["form"].errors
+    assert "district of everyone in this file" in str(errors["district"])
+
+    district = {"everyone_district": staff.riverside.pk}
+    response = sam.post(columns_page(upload), **columns, **district)
+    assert set(errors_of(response)) == {"school"}
+    offered = dict(fields_of(response)["everyone_school"].choices)
+    assert str(staff.lincoln.pk) in offered
+    assert str(staff.roosevelt.pk) not in offered
+
+    response = sam.post(
+        columns_page(upload), **columns, **district, everyone_school=staff.lincoln.pk
+    )
+    assert state_of(upload) == "checked", errors_of(response)
+    assert (upload.school, upload.district) == (staff.lincoln, None)
+    # From nobody elsewhere is anybody missing.
+    assert upload.complete_for == "schools"
+    sam.confirm(upload)
+    assert set(Respondent.objects.values_list("school", flat=True)) == {
+        staff.lincoln.pk
+    }
+    # The columns are remembered, and the place is asked for with each file.
+    second = sam.upload(administration, WITHOUT_PLACE, *PEOPLE, place="state")
+    assert second.samples["questions"] == ["district", "school"]
+    assert second.layout["fields"]["given_name"] == "First Name"
+
+
+def test_everyone_in_a_district_still_has_schools_of_their_own(
+    staff, administration, console_of
+):
+    sam = console_of(staff.state)
+    header = f"{WITHOUT_PLACE},School Name"
+    upload = sam.upload(
+        administration, header, "1,Maya,7,Lincoln", complete_for="state", place="state"
+    )
+    form = sam.get(columns_page(upload)).context["form"]
+    # A column of names is no column of codes.
+    assert form["school_name"].value() == "School Name"
+    assert not form["school"].value()
+    assert "everyone_school" not in form.fields
+    sam.post(
+        columns_page(upload),
+        external_id="Student ID",
+        school_name="School Name",
+        everyone_district=staff.riverside.pk,
+    )
+    assert (state_of(upload), counts(upload)) == ("checked", {"added": 1})
+    assert (upload.district, upload.complete_for) == (staff.riverside, "districts")
+
+
+@pytest.mark.parametrize("place", ["99999", "x"])
+def test_a_place_that_does_not_exist_is_refused(
+    staff, administration, console_of, place
+):
+    sam = console_of(staff.state)
+    upload = sam.upload(administration, WITHOUT_PLACE, *PEOPLE, place="state")
+    response = sam.post(
+        columns_page(upload), external_id="Student ID", everyone_district=place
+    )
+    assert "everyone_district" in errors_of(response)
+    assert state_of(upload) == "mapping"
+
+
+def test_a_district_chooses_only_its_own_schools(staff, administration, console_of):
+    dana = console_of(staff.dana)
+    upload = dana.upload(administration, WITHOUT_PLACE, *PEOPLE)
+    response = dana.post(
+        columns_page(upload),
+        external_id="Student ID",
+        everyone_school=staff.roosevelt.pk,
+    )
+    assert "everyone_school" in errors_of(response)
+    dana.post(
+        columns_page(upload),
+        external_id="Student ID",
+        everyone_school=staff.lincoln.pk,
+    )
+    assert state_of(upload) == "checked"
+    assert upload.school == staff.lincoln
+
+
+def test_a_column_and_a_place_for_everyone_contradict_each_other(
+    staff, administration, console_of
+):
+    dana = console_of(staff.dana)
+    upload = dana.upload(administration, f"{WITHOUT_PLACE},Haus", "1,Maya,7,lincoln")
+    response = dana.post(
+        columns_page(upload),
+        external_id="Student ID",
+        school="Haus",
+        everyone_school=staff.lincoln.pk,
+    )
+    assert "either a column" in str(errors_of(response)["everyone_school"])
+
+
+TWO = "Student ID,School,Status,Enrollment Status"
+
+
+def test_a_person_decides_between_columns_that_contradict_each_other(
+    staff, administration, console_of
+):
+    dana = console_of(staff.dana)
+    rows = "1,lincoln,Active,Withdrawn", "2,lincoln,Active,Active"
+    upload = dana.upload(administration, TWO, *rows)
+    assert upload.samples["questions"] == ["status"]
+    form = dana.get(columns_page(upload)).context["form"]
+    assert form["status"].value() == ""
+    assert "Status, Enrollment Status" in form["status"].help_text
+    columns = {"external_id": "Student ID", "school": "School"}
+    response = dana.post(columns_page(upload), **columns)
+    assert "Choose one of these columns" in str(errors_of(response)["status"])
+    dana.post(columns_page(upload), **columns, status="Enrollment Status")
+    assert (state_of(upload), counts(upload)) == ("checked", {"added": 1})
+    # Later, the choice is shown, and can be taken back.
+    form = dana.get(columns_page(upload)).context["form"]
+    assert form["status"].value() == "Enrollment Status"
+    dana.post(columns_page(upload), **columns)
+    assert (state_of(upload), counts(upload)) == ("checked", {"added": 2})
+
+
+def test_no_column_can_be_chosen_where_two_contradict_each_other(
+    staff, administration, console_of
+):
+    dana = console_of(staff.dana)
+    upload = dana.upload(administration, TWO, "1,lincoln,Active,Withdrawn")
+    dana.post(
+        columns_page(upload), external_id="Student ID", school="School", status=" "
+    )
+    assert (state_of(upload), counts(upload)) == ("checked", {"added": 1})
+    assert "status" not in upload.layout["fields"]
