@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 
@@ -109,15 +110,26 @@ def _are_ids(cells: list[str]) -> bool:
 
 def dates_are_unclear(table: SampleTable, fields: Mapping[str, str]) -> bool:
     """Tell whether dates are ambiguous, and none shows whether the day is first."""
-    ambiguous = False
+    readings = list(_readings(table, fields))
+    return not any(None in dates for dates in readings) and any(
+        month_first != day_first for month_first, day_first in readings
+    )
+
+
+def day_is_first(table: SampleTable, fields: Mapping[str, str]) -> bool | None:
+    """Tell how all dates are written that can be read in one way only."""
+    orders = {dates[0] is None for dates in _readings(table, fields) if None in dates}
+    return orders.pop() if len(orders) == 1 else None
+
+
+def _readings(
+    table: SampleTable, fields: Mapping[str, str]
+) -> Iterator[tuple[date | None, date | None]]:
+    """Yield the dates of sample rows as read month first, and day first."""
     today: date = timezone.localdate()
     for name in ("birth_date", "exit_date"):
         for cell in table.cells(fields.get(name, "")):
-            try:
-                month_first, day_first = date_parsers.parse_date(cell, today)
-            except InvalidCell:
-                continue
-            if (month_first is None) != (day_first is None):
-                return False
-            ambiguous = ambiguous or month_first != day_first
-    return ambiguous
+            with suppress(InvalidCell):
+                dates = date_parsers.parse_date(cell, today)
+                if any(dates):
+                    yield dates

@@ -28,7 +28,8 @@ _HEADERS = {
         "schoolcode schoolid schoolnumber schoolno buildingcode buildingid campuscode"
         " campusid sitecode siteid schoolsourcedid schoolcd schoolnum schcode schid"
         " schoolsisid buildingnumber school building campus site currentschool"
-        " homeschool attendingschool enrolledschool escuela"
+        " homeschool attendingschool enrolledschool schoolofattendance"
+        " schoolofenrollment escuela"
     ),
     "school_name": (
         "schoolname buildingname campusname sitename schname currentschoolname"
@@ -44,7 +45,7 @@ _HEADERS = {
         " externalid localid localstudentid studentnumber studentno staffnumber"
         " employeeid employeenumber id identifier sourcedid userid stateid"
         " statestudentid ssid sisid studentidnumber idnumber idno permid permnumber"
-        " lasid sasid studentkey"
+        " lasid sasid studentkey iddelestudiante idestudiante numerodeestudiante"
     ),
     "previous_id": (
         "previousid previousstudentid previousstaffid previousparentid formerid"

@@ -32,6 +32,7 @@ BLANK_WORDS = frozenset(
 # Of required cells, which are rejected. NA may be the code of a school, and the
 # school of people who have left may be unknown.
 _NO_CODE = BLANK_WORDS - {"na", "nil", "unknown"}
+_NO_ID = BLANK_WORDS | {"tbd", "tba", "pending"}
 _EXCEL_ERRORS = frozenset(
     {"#N/A", "#REF!", "#VALUE!", "#NAME?", "#DIV/0!", "#NUM!", "#NULL!"}
     | {"#SPILL!", "#CALC!", "#FIELD!", "#BLOCKED!", "#GETTING_DATA"}
@@ -140,7 +141,7 @@ def parse_external_id(cell: str) -> str:
     text = _parse_code(cell, LONGEST_ID)
     if text == EXAMPLE_ID:
         raise InvalidCell(_("is the template's example: delete this row"))
-    if text.casefold() in BLANK_WORDS:
+    if text.casefold() in _NO_ID:
         raise InvalidCell(_("is no ID"))
     if _NO_PERSON.fullmatch(text):
         raise InvalidCell(_("is a line of a report, not a person: delete this row"))
@@ -287,12 +288,14 @@ _GRADES = {
     "UG": "ug ungraded",
     "Other": "other",
 } | {f"{n:02}": f"{n} {n:02} {n}st {n}nd {n}rd {n}th {n}.0" for n in range(1, 14)}
-_GRADES["09"] += " freshman"
-_GRADES["10"] += " sophomore"
-_GRADES["11"] += " junior"
-_GRADES["12"] += " senior"
+for _grade, _words in {
+    "01": "first", "02": "second", "03": "third", "04": "fourth", "05": "fifth",
+    "06": "sixth", "07": "seventh", "08": "eighth", "09": "ninth freshman",
+    "10": "tenth sophomore", "11": "eleventh junior", "12": "twelfth senior",
+}.items():  # fmt: skip
+    _GRADES[_grade] += f" {_words}"
 _GRADE_OF = {word: grade for grade, words in _GRADES.items() for word in words.split()}
-_GRADE_NOISE = re.compile(r"\b(?:grade|gr|year)\b\.?|[\s_]|(?<=pre)-")
+_GRADE_NOISE = re.compile(r"\b(?:grade|gr|year)\b[.:]?|[\s_]|(?<=pre)-")
 
 
 @cached_parser(4096)

@@ -10,7 +10,11 @@ from django.utils.translation import gettext as _
 from accounts.models import District, School
 from survey.models import Role
 from survey.rosters import field_parsers
-from survey.rosters.column_samples import SampleTable, dates_are_unclear
+from survey.rosters.column_samples import (
+    SampleTable,
+    dates_are_unclear,
+    day_is_first,
+)
 from survey.rosters.columns import (
     FIELD_NAMES,
     REQUIRED,
@@ -133,7 +137,11 @@ def suggest_layout(
     values = {name: dict(ours) for name, ours in used.values.items()} if used else {}
     if "status" in fields and "status" not in values:
         values |= status_flags(fields["status"])
-    layout = RosterLayout(used.name if used else "", fields, values)
+    # The rows of an exit date are read one by one; birth dates decide together.
+    day_first = day_is_first(table, fields) if "exit_date" in fields else None
+    if used and used.month_first:
+        day_first = None
+    layout = RosterLayout(used.name if used else "", fields, values, day_first)
 
     questions = missing_fields(fields, known)
     options |= _contradicting_columns(table, layout, role)

@@ -260,9 +260,10 @@ class ColumnsForm(forms.Form):
             ) % {"candidates": ", ".join(candidates)}
         is_asked = self._is_asked(column)
         if is_asked:
-            hint = _("These columns contradict each other: %(candidates)s.") % {
-                "candidates": ", ".join(candidates)
-            }
+            hint = _(
+                "These columns contradict each other: %(candidates)s. Choose the one"
+                " that is right."
+            ) % {"candidates": ", ".join(candidates)}
         headers = [text for text in self.samples.header if text in self.samples.values]
         self.fields[name] = forms.ChoiceField(
             label=label,

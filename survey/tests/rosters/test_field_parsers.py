@@ -54,7 +54,8 @@ def test_impossible_birth_date_is_refused(cell):
     [("4", "04"), ("4th", "04"), ("Grade 4", "04"), ("gr. 4", "04"), ("4.0", "04"),
      ("12TH GRADE", "12"), ("k", "KG"), ("Pre-K", "PK"), ("pk", "PK"), ("TK", "TK"),
      ("Freshman", "09"), ("13", "13"), ("ug", "UG"), ("other", "Other"), ("", ""),
-     ("７", "07"), ("٧", "07"), ("Ｋ", "KG"), ("8\u3000", "08")],
+     ("７", "07"), ("Seventh", "07"), ("Grade: 7", "07"), ("٧", "07"),
+     ("Ｋ", "KG"), ("8\u3000", "08")],
 )  # fmt: skip
 def test_grade_becomes_its_standard_code(cell, grade):
     assert field_parsers.parse_grade(cell) == grade
@@ -79,7 +80,7 @@ def test_id_is_read_as_it_was_before_excel(cell, id_):
 @pytest.mark.parametrize(
     "cell",
     ["", "  ", "1.23E+11", "#N/A", "#REF!", "x" * 129, "a\x07b", "#SPILL!"]
-    + ["-", "----------", "***", "N/A", "none", "NULL", "unknown", "＿＿"]
+    + ["-", "----------", "***", "N/A", "none", "NULL", "unknown", "TBD", "＿＿"]
     + [
         "Total: 245",
         "Grand total",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from datetime import date
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -343,6 +344,28 @@ def test_an_answer_about_dates_wins(administration, lincoln, day_first, born):
     )
     assert counts(report) == ((1, 0, 0, 1) if day_first else (2, 0, 0, 0))
     assert str(Identity.objects.get(external_id="1").birth_date) == born
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("certain", "left"), [("15/06/2020", 1), ("06/15/2020", 2)])
+def test_exit_dates_that_are_certain_decide_for_the_others(
+    administration, lincoln, certain, left, monkeypatch
+):
+    """The other one is in January or in December."""
+    today = SimpleNamespace(localdate=lambda: date(2026, 11, 28))
+    monkeypatch.setattr("survey.rosters.diff.timezone", today)
+    report = run_import(
+        administration,
+        "student id,exit date",
+        *(f"1,{certain}", "2,01/12/2026", "3,"),
+        known=KnownPlace.of(None, lincoln),
+    )
+    assert (report.rejected, report.left) == (0, left)
+
+
+def test_exit_dates_of_both_orders_decide_nothing():
+    content = "student id,exit date\n1,15/06/2020\n2,06/15/2020\n"
+    assert read(content).layout.day_first is None
 
 
 def test_an_unknown_status_is_a_question():
