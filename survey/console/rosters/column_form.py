@@ -217,7 +217,7 @@ class ColumnsForm(forms.Form):
         self, name: str, label: str, places: QuerySet[PlaceT]
     ) -> PlaceT | None:
         """Add the choice between places, and return the one that was chosen."""
-        by_key = {str(place.pk): place for place in places}
+        by_key: dict[str, PlaceT] = {str(place.pk): place for place in places}
         self.fields[name] = forms.ChoiceField(
             label=label,
             choices=[
@@ -411,8 +411,8 @@ class ColumnsForm(forms.Form):
                 )
         for name in missing_fields({}, self.known):
             if name != "external_id" and not {name, f"{name}_name"} & fields.keys():
-                place = f"everyone_{name}" in self.fields
-                messages = PLACE_OF_ALL_MISSING if place else PLACE_MISSING
+                may_be_one = f"everyone_{name}" in self.fields
+                messages = PLACE_OF_ALL_MISSING if may_be_one else PLACE_MISSING
                 self.add_error(name, messages[name])
         if (
             self.earlier_id
