@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
@@ -10,8 +10,17 @@ from datetime import date
 from django.utils import timezone
 
 from survey.rosters import date_parsers, field_parsers
-from survey.rosters.columns import reason_not_a_subgroup, squeeze
-from survey.rosters.field_parsers import InvalidCell
+from survey.rosters.columns import (
+    MOST_READ_OF_A_HEADER,
+    reason_not_a_subgroup,
+    squeeze,
+    without_number,
+)
+from survey.rosters.field_parsers import (
+    InvalidCell,
+    has_letter_or_digit,
+    value_key,
+)
 
 # In percent of the cells that are not blank.
 MOST_CELLS = 90
@@ -19,6 +28,38 @@ MOST_CELLS = 90
 _OF_OTHERS = (
     "parent", "guardian", "mother", "father", "contact", "teacher", "counselor",
 )  # fmt: skip
+
+
+class RepeatableHeader:
+    """A header that a report repeats at the top of each page."""
+
+    def __init__(self, header: Sequence[str]) -> None:
+        self._spellings = [
+            {value_key(text), value_key(without_number(text))} for text in header
+        ]
+
+    def is_repeated(self, cells: Sequence[str]) -> bool:
+        """Test for a row whose cells are those of the header, or blank."""
+        named = 0
+        for cell, spellings in zip(cells, self._spellings, strict=False):
+            # Of nearly all rows, only the first cell is looked at.
+            if cell and (key := value_key(cell[:MOST_READ_OF_A_HEADER])):
+                if key not in spellings:
+                    return False
+                named += 1
+        return named > 1
+
+
+def rows_of_people(
+    header: Sequence[str], rows: Iterable[Sequence[str]]
+) -> list[Sequence[str]]:
+    """Leave out repeated headers, and the dashes that some programs print below."""
+    repeatable = RepeatableHeader(header)
+    return [
+        cells
+        for cells in rows
+        if any(map(has_letter_or_digit, cells)) and not repeatable.is_repeated(cells)
+    ]
 
 
 @dataclass(frozen=True)

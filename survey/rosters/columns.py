@@ -119,7 +119,7 @@ FIELD_NAMES = {
     "given_name": gettext_noop("given name"),
     "family_name": gettext_noop("family name"),
     "name": gettext_noop("full name"),
-    "email": gettext_noop("e-mail address"),
+    "email": gettext_noop("e-mail"),
     "birth_date": gettext_noop("birth date"),
     "language": gettext_noop("language"),
     "classroom": gettext_noop("class"),
@@ -448,7 +448,13 @@ def without_remarks(header: str) -> str:
 def field_key(header: str) -> str:
     """Return the form of a header that may be in `FIELD_OF_HEADER`."""
     squeezed, bare = squeeze(header), bare_key(header)
-    keys = (squeezed, bare, _OF_PERSON.sub("", squeezed), _OF_PERSON.sub("", bare))
+    # "Student District ID" is an ID that the district has given.
+    of_person = [
+        key
+        for key in (_OF_PERSON.sub("", squeezed), _OF_PERSON.sub("", bare))
+        if not FIELD_OF_HEADER.get(key, "").startswith(("district", "school"))
+    ]
+    keys = (squeezed, bare, *of_person)
     return next((key for key in keys if key in FIELD_OF_HEADER), bare)
 
 

@@ -14,6 +14,7 @@ from survey.rosters.column_samples import (
     SampleTable,
     dates_are_unclear,
     day_is_first,
+    rows_of_people,
 )
 from survey.rosters.columns import (
     FIELD_NAMES,
@@ -131,6 +132,7 @@ def suggest_layout(
     field are suggested where a person has to decide anyway.
     """
     header = clean_headers(header)
+    samples = rows_of_people(header, samples)
     table = SampleTable(header, samples)
     used = all_presets().get(preset) or recognise_preset(header, role)
     fields, options = _fields_of(header, used, role)

@@ -16,11 +16,8 @@ from django.utils.translation import gettext_noop
 from accounts.csv_injection import unescape_formula
 from survey.models import Role
 from survey.rosters import date_parsers, field_parsers
-from survey.rosters.columns import (
-    MOST_READ_OF_A_HEADER,
-    RosterColumns,
-    without_number,
-)
+from survey.rosters.column_samples import RepeatableHeader
+from survey.rosters.columns import RosterColumns
 from survey.rosters.field_parsers import InvalidCell, value_key
 from survey.rosters.file_reader import NearlyUniqueSubgroup, TooLarge
 from survey.rosters.layouts import KnownPlace, RosterLayout
@@ -219,10 +216,7 @@ class RowParser:
             (name, index, {value_key(value): value for value in subgroups[name]})
             for name, index in sorted(columns.attributes.items())
         ]
-        self._header_spellings = [
-            {value_key(text), value_key(without_number(text))}
-            for text in columns.header
-        ]
+        self._header = RepeatableHeader(columns.header)
 
     def parse(self, row: int, cells: list[str]) -> ParsedRow:
         header = self.columns.header
@@ -238,7 +232,7 @@ class RowParser:
             reason = _("the row has more cells than the header: is a comma not quoted?")
             reject("", reason, " | ".join(surplus))
             return RejectedRow(rejections)
-        if self._repeats_header(cells):
+        if self._header.is_repeated(cells):
             self.notes[_(HEADER_REPEATED)] += 1
             return RepeatedHeader(row)
         # Files that this product has written: rosters and rejected rows.
@@ -307,17 +301,6 @@ class RowParser:
             json.dumps(attributes) if attributes else "{}",
             get("previous_id", ""),
         )
-
-    def _repeats_header(self, cells: Sequence[str]) -> bool:
-        """Test for a row whose cells are those of the header, or blank."""
-        named = 0
-        for cell, spellings in zip(cells, self._header_spellings, strict=False):
-            # Of nearly all rows, only the first cell is looked at.
-            if cell and (key := value_key(cell[:MOST_READ_OF_A_HEADER])):
-                if key not in spellings:
-                    return False
-                named += 1
-        return named > 1
 
     def _parse_subgroups(self, cells: list[str]) -> dict[str, str]:
         attributes: dict[str, str] = {}

@@ -110,6 +110,11 @@ def test_a_remark_about_somebody_else_stays(header):
     assert not {"email", "given_name", "grade"} & columns_of([header]).fields.keys()
 
 
+@pytest.mark.parametrize("header", ["Student District ID", "Stu School Number"])
+def test_an_id_that_a_district_gave_a_student_is_no_district(header):
+    assert not columns_of([header]).fields
+
+
 def test_a_misspelling_is_reported_only_for_what_the_column_is_read_as():
     assert columns_of(["Studnt ID"]).guessed == {"Studnt ID": "external_id"}
     columns = columns_of(["Studnt ID", "Key"], fields={"name": "Studnt ID"})

@@ -368,6 +368,12 @@ def test_exit_dates_of_both_orders_decide_nothing():
     assert read(content).layout.day_first is None
 
 
+def test_a_repeated_header_and_dashes_are_no_values_to_explain():
+    header = "student id,first name,grade,status"
+    rows = f"{header}\n---,----,---,---\n1,Maya,7,active\n{header}\n2,Ali,8,left\n"
+    assert read(rows)
+
+
 def test_an_unknown_status_is_a_question():
     found = questions("student id,status\n1,active\n2,on leave\n")
     assert found.questions == ["values:status"]

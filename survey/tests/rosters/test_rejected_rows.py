@@ -7,9 +7,9 @@ import pytest
 from accounts.models import School
 from survey.models import Identity, Respondent
 from survey.rosters import diff, row_checks, row_parser
+from survey.rosters.column_samples import RepeatableHeader
 from survey.rosters.file_reader import RosterUnreadable
 from survey.rosters.layouts import KnownPlace
-from survey.rosters.row_parser import RowParser
 from survey.tests.rosters.roster_imports import (
     ALI,
     HEADER,
@@ -65,7 +65,7 @@ def test_a_header_that_is_repeated_is_no_person(administration, header):
 
 
 def test_a_repeated_header_would_be_a_person(administration, monkeypatch):
-    monkeypatch.setattr(RowParser, "_repeats_header", lambda self, cells: False)
+    monkeypatch.setattr(RepeatableHeader, "is_repeated", lambda self, cells: False)
     header = "district,school,student ID,given name"
     run_import(administration, header, "riverside,lincoln,1,Maya", header)
     assert Identity.objects.filter(given_name="given name").exists()
