@@ -472,6 +472,9 @@ def _match_field(header: str, guessed: dict[str, str]) -> str | None:
     similar = get_close_matches(squeezed, FIELD_OF_HEADER, n=1, cutoff=0.87)
     if not similar or FIELD_OF_HEADER[similar[0]] in _SPELT_EXACTLY:
         return None
+    # "New Primary Email" has a word more, and is no misspelling.
+    if abs(len(squeezed) - len(similar[0])) > 2:
+        return None
     guessed[header] = FIELD_OF_HEADER[similar[0]]
     return guessed[header]
 
