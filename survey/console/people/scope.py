@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import Http404
 from django.shortcuts import get_object_or_404
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts import forms
@@ -67,9 +68,18 @@ def may_choose_school(request: StaffRequest) -> bool:
 
 
 def schools_listing(request: StaffRequest, administration: Administration) -> Listing:
+    schools = schools_for(request, administration)
+    if administration.closes_at <= timezone.now():
+        # Schools that later rosters of other administrations have added.
+        people = Respondent.objects.filter(
+            administration=administration, school=OuterRef("pk")
+        )
+        schools = schools.filter(
+            Q(added_at=None) | Q(added_at__lte=administration.opens_at) | Exists(people)
+        )
     return Listing(
         request,
-        schools_for(request, administration).select_related("district"),
+        schools.select_related("district"),
         search=("name", "code", "district__name"),
         sorts={
             "name": ("name", "district__name"),

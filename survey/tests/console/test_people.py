@@ -205,6 +205,22 @@ def test_analysts_cannot_see_people(client, staff, administration, maya):
     assert client.get(person_url(administration, maya)).status_code == 404
 
 
+def test_schools_that_came_later_are_not_listed_in_an_ended_administration(
+    client, administration, staff, noor
+):
+    for school in (staff.roosevelt, staff.washington):
+        school.added_at = administration.opens_at + timedelta(seconds=1)
+        school.save(update_fields=["added_at"])
+    log_in(client, staff.state)
+    assert "Washington" in text_of(get_people(client, administration))
+    administration.closes_at = timezone.now()
+    administration.save(update_fields=["closes_at"])
+    text = text_of(get_people(client, administration))
+    assert "Washington" not in text
+    # Noor is on the roster there.
+    assert "Lincoln" in text and "Roosevelt" in text
+
+
 def test_staff_of_several_schools_choose_one_or_search(
     client, staff, administration, maya, noor
 ):
