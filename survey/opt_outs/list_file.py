@@ -17,7 +17,7 @@ from accounts.models import District, School
 from accounts.permissions import Places
 from survey.models import Administration, Identity, ListedId, RecordJoin, Respondent
 from survey.opt_outs.listed_ids import EarlyId
-from survey.rosters.columns import ALIASES, RosterColumns, clean_header, squeeze
+from survey.rosters.columns import ALIASES, RosterColumns, clean_header, field_key
 from survey.rosters.field_parsers import InvalidCell, parse_external_id
 from survey.rosters.file_reader import RosterTable, TooLarge
 
@@ -100,7 +100,7 @@ def list_header(rows: Iterable[tuple[int, Sequence[str]]]) -> ListColumns | None
         columns = ListColumns([clean_header(cell) for cell in cells], number)
         for index, text in enumerate(columns.header):
             for name, headers in HEADERS.items():
-                if squeeze(text) in headers:
+                if field_key(text) in headers:
                     columns.fields.setdefault(name, index)
         if "external_id" in columns.fields:
             return columns

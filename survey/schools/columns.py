@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from survey.rosters.columns import RosterColumns, clean_header, squeeze
+from survey.rosters.columns import RosterColumns, bare_key, clean_header, squeeze
 
 # Field -> headers that mean it, without punctuation and case. The first one is
 # NCES EDGE's, and names the field in messages.
@@ -52,7 +52,9 @@ def school_header(rows: Iterable[tuple[int, Sequence[str]]]) -> SchoolColumns | 
     for number, cells in rows:
         columns = SchoolColumns([clean_header(cell) for cell in cells], number)
         for index, text in enumerate(columns.header):
-            name = FIELD_OF_HEADER.get(squeeze(text))
+            name = FIELD_OF_HEADER.get(squeeze(text)) or FIELD_OF_HEADER.get(
+                bare_key(text)
+            )
             if name:
                 columns.fields.setdefault(name, index)
         if columns.fields and (not best or len(columns.fields) > len(best.fields)):

@@ -7,6 +7,7 @@ import unicodedata
 import pytest
 
 from survey.administrations import default_subgroups
+from survey.opt_outs.list_file import list_header
 from survey.rosters import columns as roster_columns
 from survey.rosters.columns import (
     MOST_READ_OF_A_HEADER,
@@ -14,6 +15,7 @@ from survey.rosters.columns import (
     best_header,
     columns_of,
 )
+from survey.schools.columns import school_header
 
 
 @pytest.fixture
@@ -179,3 +181,12 @@ def test_only_declared_columns_are_kept_by_their_declared_names():
 def test_standard_subgroup_is_recognised_in_a_header(name):
     header = columns_of(["district", "school", "student id", name])
     assert header.with_subgroups(default_subgroups()).attributes == {name: 3}
+
+
+@pytest.mark.parametrize(
+    ("find_header", "header", "field"),
+    [(list_header, "Student ID [Required]", "external_id"),
+     (school_header, "Name (official)", "name")],
+)  # fmt: skip
+def test_headers_of_other_lists_are_read_without_remarks(find_header, header, field):
+    assert find_header([(1, ["x", header])]).fields == {field: 1}
