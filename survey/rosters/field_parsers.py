@@ -106,7 +106,7 @@ def plain_text(cell: str) -> str:
 
 def has_letter_or_digit(text: str) -> bool:
     """Test for more than the dashes that stand for nothing, or below a header."""
-    return any(map(str.isalnum, text))
+    return text[:1].isalnum() or any(map(str.isalnum, text))
 
 
 _WHOLE_AS_DECIMAL = re.compile(r"(\d+)\.0+")

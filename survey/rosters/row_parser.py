@@ -236,7 +236,7 @@ class RowParser:
             self.notes[_(HEADER_REPEATED)] += 1
             return RepeatedHeader(row)
         # Files that this product has written: rosters and rejected rows.
-        cells = [unescape_formula(cell) for cell in cells]
+        cells = [unescape_formula(cell) if "'" in cell else cell for cell in cells]
 
         status = field_parsers.ACTIVE
         try:
@@ -262,7 +262,8 @@ class RowParser:
             except InvalidCell as error:
                 reject(header[index], str(error), cells[index])
         external_id = values.get("external_id", "")
-        if " " in external_id and sum(map(bool, map(str.strip, cells))) == 1:
+        is_alone = " " in external_id and sum(map(bool, map(str.strip, cells))) == 1
+        if is_alone and len(header) > 1:
             reject(self.columns.heading("external_id"), _(LINE_OF_TEXT), external_id)
         if not is_active and not rejections:
             district, external_id = values["district"], values["external_id"]
