@@ -134,9 +134,9 @@ _CODE_OR_NAME = frozenset(
 # Fields that a misspelt header never means: each decides who is invited.
 _SPELT_EXACTLY = frozenset({"status", "exit_date", "previous_id"})
 
-# A remark of the system that wrote the file, such as "[Required]", "(MM/DD/YYYY)", or
-# the number of a repeated header.
-_REMARK = re.compile(r"\[[^\[\]]*\]|\([^()]*\)|<[^<>]*>|\{[^{}]*\}")
+# A remark of the system that wrote the file, such as "[Required]", "(MM/DD/YYYY)", the
+# number of a repeated header, or "3." before the third one.
+_REMARK = re.compile(r"^\d{1,3}[.)] |\[[^\[\]]*\]|\([^()]*\)|<[^<>]*>|\{[^{}]*\}")
 # Of a repeated header, by `clean_headers`.
 _NUMBER = re.compile(r" \(\d+\)$")
 # In brackets or not, these headers are about somebody else.

@@ -111,15 +111,16 @@ def has_letter_or_digit(text: str) -> bool:
 
 _WHOLE_AS_DECIMAL = re.compile(r"(\d+)\.0+")
 _SHORTENED = re.compile(r"\d(?:[.,]\d+)?E\+?\d+", re.IGNORECASE)
-# ="00123" and '00123 keep Excel from dropping the zeros.
-_GUARDED = re.compile(r"=\"([^\"]*)\"|'(\w.*)")
+# ="00123" and '00123 keep Excel from dropping the zeros. Some programs write
+# '00123' for a text.
+_GUARDED = re.compile(r"=\"([^\"]*)\"|'(\w[^']*)'|'(\w.*)")
 
 
 def _parse_code(cell: str, longest: int) -> str:
     text = parse_text(plain_text(cell), longest)
     guarded = _GUARDED.fullmatch(text)
     if guarded:
-        text = (guarded[1] or guarded[2] or "").strip()
+        text = (guarded[guarded.lastindex or 0]).strip()
     whole = _WHOLE_AS_DECIMAL.fullmatch(text)
     text = whole[1] if whole else text
     if text.casefold() in _NO_CODE:

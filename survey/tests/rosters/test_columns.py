@@ -94,7 +94,8 @@ def test_headers_of_real_systems_are_recognised():
      ("School (Name)", "school_name"), ("Student ID #", "external_id"),
      ("Grade <numeric>", "grade"), ("E-mail (school)", "email"),
      ("Exit Date [READ ONLY]", "exit_date"), ("Student's Last Name", "family_name"),
-     ("Status (2)", "status"), ("Birth Dt.", "birth_date")],
+     ("Status (2)", "status"), ("Birth Dt.", "birth_date"),
+     ("3. Last Name", "family_name"), ("12) School", "school")],
 )  # fmt: skip
 def test_a_header_is_recognised_without_remarks_and_prefixes(header, field):
     columns = columns_of([header])

@@ -71,7 +71,8 @@ def test_unknown_grade_is_refused(cell):
     ("cell", "id_"),
     [("12345.0", "12345"), (" 00123 ", "00123"), ("'00123", "00123"),
      ('="00123"', "00123"), ("１２３", "123"), ("A-1.0", "A-1.0"), ("12E", "12E"),
-     ("Ｊ１２３", "J123"), ("-V1", "-V1"), ("0", "0"), ("T-7A", "T-7A")],
+     ("Ｊ１２３", "J123"), ("-V1", "-V1"), ("0", "0"),
+     ("'00123'", "00123"), ("'O'Neil", "O'Neil"), ("T-7A", "T-7A")],
 )  # fmt: skip
 def test_id_is_read_as_it_was_before_excel(cell, id_):
     assert field_parsers.parse_external_id(cell) == id_

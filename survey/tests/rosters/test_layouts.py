@@ -368,6 +368,10 @@ def test_exit_dates_of_both_orders_decide_nothing():
     assert read(content).layout.day_first is None
 
 
+def test_a_column_without_a_header_is_no_status():
+    assert read("student id,,first name,\n1,zz,Maya,yy\n")
+
+
 def test_a_repeated_header_and_dashes_are_no_values_to_explain():
     header = "student id,first name,grade,status"
     rows = f"{header}\n---,----,---,---\n1,Maya,7,active\n{header}\n2,Ali,8,left\n"
