@@ -294,7 +294,9 @@ def with_answers(
                 f" {', '.join(found.samples)}."
             )
         fields[name] = header
-        answered.add(name)
+        # Where the question is the order of the dates, a column is no answer.
+        if name != "birth_date" or found.options.get(name):
+            answered.add(name)
     if dates:
         answered.add("birth_date")
     fields = {name: header for name, header in fields.items() if header}

@@ -162,10 +162,27 @@ def test_the_command_asks_for_the_id_column_by_name(administration, lincoln, tmp
     assert Respondent.objects.get().identity.external_id == "s1"
 
 
+def test_the_command_takes_the_second_of_two_columns(administration, lincoln, tmp_path):
+    path = export(
+        tmp_path, "First Name,Student ID,First Name,Status,Status", "Pat,1,Kit,A,W"
+    )
+    place = "--school", "lincoln"
+    with pytest.raises(
+        CommandError, match=r"given name: 'First Name', 'First Name \(2\)'.*status"
+    ):
+        command(path, *place)
+    names = "--column", "given_name=First Name (2)"
+    with pytest.raises(CommandError, match=r"the status: 'Status', 'Status \(2\)'"):
+        command(path, *place, *names)
+    command(path, *place, *names, "--column", "status=Status")
+    assert Respondent.objects.get().identity.given_name == "Kit"
+
+
 def test_the_command_asks_how_dates_are_written(administration, lincoln, tmp_path):
     path = export(tmp_path, "student id,dob", "7,3/4/2014")
-    with pytest.raises(CommandError, match=r"Dates such as 3/4/2015"):
-        command(path, "--school", "lincoln")
+    for column in ((), ("--column", "birth_date=dob")):
+        with pytest.raises(CommandError, match=r"Dates such as 3/4/2015"):
+            command(path, "--school", "lincoln", *column)
     command(path, "--school", "lincoln", "--dates", "day-first")
     assert str(Respondent.objects.get().identity.birth_date) == "2014-04-03"
 
