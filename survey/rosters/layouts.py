@@ -228,18 +228,14 @@ def _contradicting_columns(
     asked: dict[str, list[str]] = {}
     candidates = headers_by_field(table.header)
     for name, chosen in layout.fields.items():
-        texts = [chosen]
-        for text in candidates.get(name, ()):
-            is_same_header = bare_key(text) == bare_key(chosen)
-            if text != chosen and (is_same_header or name in _NEVER_CONTRADICTED):
-                texts.append(text)
-        texts += [
-            text
-            for text in table.header
-            if text not in texts and bare_key(text) == bare_key(chosen)
-        ]
         if name == "grade" and role not in ("", Role.STUDENT):
             continue
+        also = candidates.get(name, ()) if name in _NEVER_CONTRADICTED else ()
+        texts = [chosen] + [
+            text
+            for text in table.header
+            if text != chosen and (text in also or bare_key(text) == bare_key(chosen))
+        ]
         columns = [_meanings(table, layout, name, text) for text in texts]
         if any(column != columns[0] for column in columns):
             asked[name] = texts

@@ -172,10 +172,12 @@ class Command(BaseCommand):
                     ),
                 )
         except ColumnsUnclear as error:
-            preset = "" if options["preset"] else ", or choose a --preset"
-            raise CommandError(
-                f"{error} Answer with --column FIELD=HEADER or --dates{preset}."
-            ) from error
+            advice = "Answer with --column FIELD=HEADER or --dates"
+            if not options["preset"]:
+                advice += ", or choose a --preset"
+            if {"district", "school"} & {*error.suggestion.questions}:
+                advice += ", or name the place of everyone with --district or --school"
+            raise CommandError(f"{error} {advice}.") from error
         except SheetsUnclear as error:
             raise CommandError(f"{error} Answer with --sheet NAME.") from error
         except (

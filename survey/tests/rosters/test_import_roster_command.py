@@ -143,7 +143,7 @@ def test_the_command_reads_an_export_with_the_place_named(
     administration, lincoln, tmp_path
 ):
     path = export(tmp_path, "Student_Number,LastFirst,Enroll_Status", '7,"Diaz, Ali",0')
-    with pytest.raises(CommandError, match="No column for: district, school"):
+    with pytest.raises(CommandError, match="No column for: district, school.*--school"):
         command(path)
     with pytest.raises(CommandError, match="No district has the code nowhere"):
         command(path, "--district", "nowhere")
