@@ -5,35 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
+from django.utils.translation import ngettext, pgettext_lazy
+
+from survey.rosters.columns import FIELD_NAMES
 
 if TYPE_CHECKING:
     from survey.rosters.report import RosterReport
 
-FIELD_LABELS = {
-    "district": gettext_lazy("district"),
-    "district_name": gettext_lazy("district name"),
-    "school": gettext_lazy("school"),
-    "school_name": gettext_lazy("school name"),
-    "role": gettext_lazy("role"),
-    "external_id": gettext_lazy("ID"),
-    "previous_id": gettext_lazy("previous ID"),
-    "status": gettext_lazy("status"),
-    "exit_date": gettext_lazy("exit date"),
-    "grade": gettext_lazy("grade"),
-    "classroom": gettext_lazy("class"),
-    "given_name": gettext_lazy("given name"),
-    "family_name": gettext_lazy("family name"),
-    "name": gettext_lazy("full name"),
-    "email": gettext_lazy("e-mail"),
-    "birth_date": gettext_lazy("birth date"),
-    "language": gettext_lazy("language"),
-}
 ROLE_WORDS = {
     "student": pgettext_lazy("role", "student"),
     "teacher": pgettext_lazy("role", "teacher"),
     "parent": pgettext_lazy("role", "parent"),
 }
+
+
+def field_label(name: str) -> str:
+    """Return what sentences call a field; a subgroup has its own name."""
+    return _(FIELD_NAMES[name]) if name in FIELD_NAMES else name
 
 
 def summarise_file(report: RosterReport) -> list[str]:
@@ -49,7 +37,7 @@ def summarise_file(report: RosterReport) -> list[str]:
 def _summarise_columns(report: RosterReport) -> list[str]:
     columns = report.columns
     labels = {
-        columns.header[index]: FIELD_LABELS.get(name, name)
+        columns.header[index]: field_label(name)
         for name, index in columns.fields.items()
     }
     labels |= {columns.header[i]: _("subgroup") for i in columns.attributes.values()}

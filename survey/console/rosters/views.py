@@ -35,7 +35,7 @@ from survey.files import download
 from survey.job_turns import TooManyJobs
 from survey.models import Administration, Denominator, RosterUpload
 from survey.rosters import uploads
-from survey.rosters.file_summary import FIELD_LABELS
+from survey.rosters.file_summary import field_label
 from survey.rosters.presets import all_presets
 from survey.rosters.scope import NO_ROSTER, RosterRefused
 from survey.rosters.template import XLSX, template_rows, xlsx_template
@@ -246,7 +246,7 @@ def _render_detail(
             and upload.scan is None
             and (job is None or job.is_over),
             "mapping": [
-                (report["columns"][name], FIELD_LABELS.get(name, name))
+                (report["columns"][name], field_label(name))
                 for name in report.get("order_of_columns", report.get("columns", ()))
             ],
             "totals": _totals(report),

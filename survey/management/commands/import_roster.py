@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import BinaryIO, TypedDict, Unpack
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.utils.translation import gettext as _
 
 from accounts.audit import record
 from accounts.models import District, School
@@ -19,7 +18,7 @@ from survey.access_codes import CodeKeyMissing
 from survey.administrations import AdministrationNotFound, get_administration
 from survey.models import Administration, RosterUpload
 from survey.rosters.apply import import_roster
-from survey.rosters.columns import ALIASES, FIELD_NAMES, SUBGROUP
+from survey.rosters.columns import ALIASES, SUBGROUP
 from survey.rosters.file_reader import (
     ColumnsUnclear,
     RosterTable,
