@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("accounts", "0019_minimum_group_of_places")]
+    dependencies = [("accounts", "0020_login_attempts_in_progress")]
 
     operations = [
         migrations.AddField(
