@@ -20,8 +20,14 @@ from survey.xlsform.problems import Findings
 LONGEST_EXPRESSION = 4_000
 # As long as the longest answer that may be stored (`survey.taking.validation`).
 LONGEST_DEFAULT = 5_000
-# Office programs curl the quotes of an expression while it is typed.
-STRAIGHT_QUOTES = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")
+# Office programs curl the quotes of an expression while it is typed. An apostrophe
+# between two letters ends no text that began with a curly quote.
+QUOTED_TEXT = re.compile(
+    r"""'[^']*'|"[^"]*"
+    |[\u2018\u2019](?:[^'\u2018\u2019]|(?<=\w)\u2019(?=\w))*['\u2018\u2019]
+    |[\u201c\u201d][^"\u201c\u201d]*["\u201c\u201d]""",
+    re.VERBOSE,
+)
 YES = frozenset(("yes", "true", "true()"))
 NO = frozenset(("no", "false", "false()"))
 
@@ -58,6 +64,16 @@ LOOKS = {
 PLACES = frozenset(("label", "list-nolabel", "field-list", "table-list"))
 
 
+def straight_quotes(text: str) -> str:
+    """Straighten the quotes around texts; those inside are part of a value."""
+
+    def straightened(match: re.Match[str]) -> str:
+        quote = "'" if match[0][0] in "'\u2018\u2019" else '"'
+        return quote + match[0][1:-1] + quote
+
+    return QUOTED_TEXT.sub(straightened, text)
+
+
 def compiled(
     row: SurveyRow,
     key: str,
@@ -67,7 +83,7 @@ def compiled(
     columns: Collection[str] = (),
 ) -> Expr | None:
     """Compile the expression in a column; None if it is blank or wrong."""
-    text = row.get(key).translate(STRAIGHT_QUOTES).strip()
+    text = straight_quotes(row.get(key)).strip()
     if not text:
         return None
     if len(text) > LONGEST_EXPRESSION:

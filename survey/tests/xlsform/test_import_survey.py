@@ -617,3 +617,25 @@ def test_command_prints_problems_as_json(tmp_path):
 def test_command_reports_a_missing_file():
     with pytest.raises(CommandError, match="cannot be read"):
         call_command("import_survey", "/nonexistent/climate.xlsx")
+
+
+@pytest.mark.parametrize(
+    ("rule", "value"),
+    [
+        ("${q} = 'don’t know'", "don’t know"),
+        ("${q} = “don’t know”", "don’t know"),
+        ("${q} = ‘don’t know’", "don’t know"),
+        ("${q} = ’yes’", "yes"),
+        ("${q} = “don't know\"", "don't know"),
+    ],
+)
+def test_quotes_are_straightened_around_values_and_not_inside(rule: str, value: str):
+    rows = [
+        ["type", "name", "label", "relevant"],
+        ["select_one yn", "q", "Q?"],
+        ["text", "why", "Why?", rule],
+    ]
+    choices = [["list_name", "name", "label"], ["yn", value, "A"], ["yn", "z", "Z"]]
+    reading = read(rows, choices)
+    assert draft_items(reading)["why"].rules["relevant"] == ["=", ["$", "q"], value]
+    assert not [warning for warning in reading.warnings if warning.column == "relevant"]
