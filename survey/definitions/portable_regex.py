@@ -349,7 +349,11 @@ class PatternReader:
         self.at += 1
         high = self.member()
         if isinstance(low, str) or isinstance(high, str):
-            raise self.refuse("a range needs a single character on either side", at)
+            # As in JavaScript and Java: the hyphen of [\w-.] is a character.
+            return "".join(
+                side if isinstance(side, str) else _member(side.character)
+                for side in (low, ClassCharacter("-"), high)
+            )
         if high.character < low.character:
             raise self.refuse("the range runs backwards", at)
         return f"{_member(low.character)}-{_member(high.character)}"
