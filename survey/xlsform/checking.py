@@ -115,14 +115,16 @@ class SurveyChecker:
     def check_texts(self, row: SurveyRow, key: str, texts: Texts) -> None:
         for code, text in texts.items():
             for name in quoted_names(text):
-                if reason := self.why_unreadable(name):
+                if reason := self.why_unreadable(name, is_text=True):
                     row.refuse(self.findings, key, reason, text)
             if has_open_reference(text):
                 row.refuse(self.findings, key, _("a ${ is never closed"), text)
             texts[code] = normalised(text)
 
-    def why_unreadable(self, name: str) -> str:
+    def why_unreadable(self, name: str, *, is_text: bool = False) -> str:
         """Explain why a rule or text cannot read this name; empty if it can."""
+        if is_text and name in self.outline.fields.ambiguous:
+            return self.outline.fields.why_ambiguous(name)
         if name in self.items:
             if self.items[name].kind == "note":
                 return _("${%(name)s} is a note, which has no answer") % {"name": name}

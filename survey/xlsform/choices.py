@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from django.utils.translation import gettext as _
 
 from survey.xlsform.columns import SurveyRow
@@ -15,11 +17,22 @@ MAX_OPTIONS = 1_000
 LONGEST_VALUE = 64
 
 
+@dataclass
+class Choices:
+    """`shared` are columns with all values, between spaces, of repeated options."""
+
+    sets: dict[str, list[OptionDraft]] = field(default_factory=dict)
+    shared: dict[str, set[str]] = field(default_factory=dict)
+
+
 def read_choices(
-    rows: list[SurveyRow], findings: Findings
-) -> dict[str, list[OptionDraft]]:
-    sets: dict[str, list[OptionDraft]] = {}
+    rows: list[SurveyRow], findings: Findings, *, may_repeat: bool = False
+) -> Choices:
+    choices = Choices()
+    sets = choices.sets
     first_rows: dict[tuple[str, str], int] = {}
+    first_options: dict[tuple[str, str], OptionDraft] = {}
+    repeated: list[tuple[OptionDraft, SurveyRow]] = []
     for row in rows:
         name, value = row.get("list"), row.get("name")
         if not name:
@@ -41,6 +54,9 @@ def read_choices(
             ) % {"longest_value": LONGEST_VALUE}
             row.refuse(findings, "name", reason)
             continue
+        if first != row.number and may_repeat:
+            repeated.append((first_options[name, value], row))
+            continue
         if first != row.number:
             reason = _("the list %(name)s already has this value in row %(first)s") % {
                 "name": f"{name!r}",
@@ -57,13 +73,54 @@ def read_choices(
                 reason = _("an option's label cannot quote answers")
                 row.refuse(findings, "label", reason, text)
         options = sets.setdefault(name, [])
-        options.append(OptionDraft(value, label, row.free))
+        options.append(OptionDraft(value, label, dict(row.free)))
+        first_options[name, value] = options[-1]
         if len(options) == MAX_OPTIONS + 1:
             reason = _("more than %(max_options)s options in one list") % {
                 "max_options": f"{MAX_OPTIONS:,}"
             }
             row.refuse(findings, "list", reason)
-    return sets
+    merge_repeated(choices, rows, repeated, findings)
+    return choices
+
+
+def merge_repeated(
+    choices: Choices,
+    rows: list[SurveyRow],
+    repeated: list[tuple[OptionDraft, SurveyRow]],
+    findings: Findings,
+) -> None:
+    """Read an option that is there for several values of one column as one option.
+
+    That column then has all its values, and a choice filter compares each.
+    """
+    column_of: dict[int, str] = {}
+    for option, row in repeated:
+        keys = option.attributes.keys() | row.free.keys()
+        differing = {
+            key for key in keys if option.attributes.get(key) != row.free.get(key)
+        }
+        column = column_of.get(id(option)) or min(differing, default="")
+        values = option.attributes.get(column, "").split(), row.free.get(column, "")
+        if option.label != row.text("label"):
+            reason = _("the list has this value with another label")
+        elif differing - {column}:
+            reason = _("the list has this value, with other values in two columns")
+        elif column and not (values[0] and values[1]):
+            reason = _("the list has this value, with a blank column %(column)s")
+        else:
+            if column and values[1] not in values[0]:
+                option.attributes[column] = " ".join((*values[0], values[1]))
+                column_of[id(option)] = column
+                choices.shared.setdefault(row.get("list"), set()).add(column)
+            row.warn(findings, "name", _("repeated: read as one option"))
+            continue
+        row.refuse(findings, "name", reason % {"column": column})
+    for row in rows:
+        for column in sorted(choices.shared.get(row.get("list"), ())):
+            if len(row.free.get(column, "").split()) > 1:
+                reason = _("a space in a column by which repeated options differ")
+                findings.refuse("choices", row.number, column, reason)
 
 
 def check_spaces(

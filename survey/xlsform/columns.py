@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from django.utils.translation import gettext as _
 from openpyxl.utils import get_column_letter
@@ -20,6 +21,9 @@ from survey.xlsform.languages import Language, language_of
 from survey.xlsform.names import RESERVED
 from survey.xlsform.problems import Findings
 from survey.xlsform.workbook import SurveySheet
+
+if TYPE_CHECKING:
+    from survey.xlsform.fields import Fields
 
 SURVEY_COLUMNS: dict[tuple[str, ...], str] = {
     ("type",): "type",
@@ -55,6 +59,7 @@ SETTINGS_COLUMNS: dict[tuple[str, ...], str] = {
     ("version",): "version",
     ("default_language",): "default_language",
     ("style",): "style",
+    ("allow_choice_duplicates",): "allow_choice_duplicates",
 }
 MEASURES_COLUMNS: dict[tuple[str, ...], str] = {
     (name,): name
@@ -239,6 +244,10 @@ class SurveyRow:
     texts: dict[str, dict[str, str]] = field(default_factory=dict)
     free: dict[str, str] = field(default_factory=dict)
     media: str = ""
+    # The groups around a row of the survey sheet and its name there, which is
+    # longer in `values` if other groups use the name, too.
+    path: tuple[str, ...] = ()
+    fields: Fields | None = None
 
     def get(self, key: str) -> str:
         return self.values.get(key, "")

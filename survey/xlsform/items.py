@@ -6,10 +6,14 @@ from dataclasses import replace
 
 from django.utils.translation import gettext as _
 
+from survey.definitions.expressions import reads_clock, references
+from survey.definitions.expressions.inspection import calls_in
 from survey.definitions.schema import Expr
-from survey.xlsform.choices import check_spaces
+from survey.xlsform.choices import Choices, check_spaces
 from survey.xlsform.columns import SurveyRow
 from survey.xlsform.draft import ItemDraft, OptionDraft, Texts
+from survey.xlsform.languages import english_name
+from survey.xlsform.names import quoted_names
 from survey.xlsform.problems import Findings
 from survey.xlsform.rules import (
     SELECTS,
@@ -64,10 +68,9 @@ SPECIFY_OTHER: Texts = {
 class OptionSets:
     """The lists of the choices sheet, and their copies with *Other*."""
 
-    def __init__(
-        self, sets: dict[str, list[OptionDraft]], languages: list[str]
-    ) -> None:
-        self.sets = sets
+    def __init__(self, choices: Choices, languages: list[str]) -> None:
+        self.sets = choices.sets
+        self.shared = choices.shared
         self.languages = languages
 
     def attributes(self, name: str) -> set[str]:
@@ -90,9 +93,23 @@ class OptionSets:
             return name
         # A copy that ends with *Other*: rows that use the bare list keep it.
         extended = f"{name} or_other"
+        if extended not in self.sets:
+            self.warn_of_languages(row, findings)
         other = OptionDraft(OTHER_VALUE, in_languages(OTHER, self.languages))
         self.sets.setdefault(extended, [*map(replace, self.sets[name]), other])
         return extended
+
+    def warn_of_languages(self, row: SurveyRow, findings: Findings) -> None:
+        """Name the languages that have no words for *Other*."""
+        missing = [code for code in self.languages if code.split("-")[0] not in OTHER]
+        if missing:
+            reason = _(
+                "%(languages)s: shown as 'Other' and 'Please specify' in English;"
+                " to translate them, write an option and a text question instead"
+                " of or_other"
+            )
+            names = ", ".join(map(english_name, missing))
+            row.warn(findings, "type", reason % {"languages": names})
 
 
 def in_languages(texts: Texts, languages: list[str]) -> Texts:
@@ -134,13 +151,12 @@ def read_item(
             if row.values.pop(key, "") or row.texts.pop(key, {}):
                 reason = _("ignored: a %(kind)s has no answer") % {"kind": item.kind}
                 row.warn(findings, key, reason, item.name)
-    if row.get("trigger"):
-        reason = _("a calculation cannot wait for another answer: remove the trigger")
-        row.refuse(findings, "trigger", reason)
     if item.kind == "calculate":
         read_calculation(item, findings)
     else:
         read_rules(item, type_, option_sets, findings)
+    if row.get("trigger"):
+        read_trigger(item, findings)
     item.own_relevant = compiled(row, "relevant", findings)
     relevance = both(relevant, item.own_relevant)
     if relevance is not None:
@@ -164,18 +180,7 @@ def read_rules(
 ) -> None:
     row = item.row
     if row.get("calculation"):
-        # Of other kinds a computed value could be refused when the page is
-        # saved, and the respondent could not change it.
-        if item.kind == "text" and yes_or_no(row.get("read_only")):
-            calculation = compiled(row, "calculation", findings)
-            if calculation is not None:
-                item.rules["calculation"] = calculation
-        else:
-            reason = _(
-                "not for %(kind)s rows that people answer: use a calculate"
-                " row and show it in a note, or a text row with read_only yes"
-            ) % {"kind": item.kind}
-            row.refuse(findings, "calculation", reason)
+        read_own_calculation(item, findings)
     read_required(item, findings)
     constraint = compiled(row, "constraint", findings, self_name=item.name)
     if constraint is not None:
@@ -204,6 +209,53 @@ def read_rules(
         item.rules["read_only"] = True
 
 
+def read_own_calculation(item: ItemDraft, findings: Findings) -> None:
+    """Read the calculation of a row that is shown: a computed text, or a default."""
+    row, kind = item.row, item.kind
+    is_computed = kind == "note" or yes_or_no(row.get("read_only"))
+    expression = compiled(row, "calculation", findings)
+    if kind in (*SELECTS, "range", "acknowledge") and is_computed:
+        # A computed value could be no option, and could not be changed.
+        reason = _("not for %(kind)s rows with read_only: use a calculate row")
+        row.refuse(findings, "calculation", reason % {"kind": kind})
+    elif is_computed:
+        if kind != "text":
+            reason = _("the computed value is shown and stored as text")
+            row.warn(findings, "type", reason)
+        item.kind = "text"
+        row.values["read_only"] = "yes"
+        if expression is not None:
+            item.rules["calculation"] = expression
+    elif row.get("default"):
+        reason = _("the row has a default, too: remove one of them")
+        row.refuse(findings, "calculation", reason)
+    elif expression is not None:
+        item.rules["default_expression"] = expression
+        reason = _(
+            "read as a default: it is computed once, when the question is first"
+            " shown, and people can change it"
+        )
+        row.warn(findings, "calculation", reason)
+
+
+def read_trigger(item: ItemDraft, findings: Findings) -> None:
+    """Ignore the trigger of a calculation that changes with nothing else."""
+    row = item.row
+    triggers = quoted_names(row.get("trigger"))
+    calculation = item.rules.get("calculation")
+    is_pure = calculation is not None and not reads_clock(calculation)
+    if not (triggers and is_pure and references(calculation) <= set(triggers)):
+        reason = _("a calculation cannot wait for another answer: remove the trigger")
+        row.refuse(findings, "trigger", reason)
+        return
+    # There is no value before the first answer.
+    answered: list[Expr] = [["!=", ["$", name], ""] for name in triggers]
+    any_answered = answered[0] if len(answered) == 1 else ["or", *answered]
+    item.rules["calculation"] = ["if", any_answered, calculation, ""]
+    reason = _("ignored: the calculation follows %(trigger)s anyway")
+    row.warn(findings, "trigger", reason % {"trigger": row.get("trigger")}, "")
+
+
 def read_filter(
     item: ItemDraft, type_: RowType, option_sets: OptionSets, findings: Findings
 ) -> None:
@@ -224,8 +276,39 @@ def read_filter(
         return
     columns = option_sets.attributes(type_.option_set)
     expression = compiled(row, "choice_filter", findings, columns=columns)
+    shared = option_sets.shared.get(type_.option_set, set())
+    if expression is not None and shared:
+        expression = with_shared(expression, shared, set())
+        if expression is None:
+            reason = _("compare %(columns)s once, with = and an answer: options repeat")
+            columns_shown = ", ".join(sorted(shared))
+            row.refuse(findings, "choice_filter", reason % {"columns": columns_shown})
     if expression is not None:
         item.rules["choice_filter"] = expression
+
+
+def with_shared(expression: Expr, shared: set[str], compared: set[str]) -> Expr | None:
+    """Compare columns that have several values; None if that could differ.
+
+    A filter holds for one of the repeated options exactly if it reads the column
+    once, by `=` and outside of not(). `compared` are the columns read so far.
+    """
+    if isinstance(expression, list) and expression[0] in ("and", "or"):
+        parts = [with_shared(part, shared, compared) for part in expression[1:]]
+        return None if None in parts else [expression[0], *parts]
+    columns = {call[1] for call in calls_in(expression) if call[0] == "col"} & shared
+    if not columns:
+        return expression
+    if not isinstance(expression, list) or expression[0] != "=" or columns & compared:
+        return None
+    compared |= columns
+    for column, answer in (expression[1:], expression[:0:-1]):
+        is_text = isinstance(answer, str) or (
+            isinstance(answer, list) and answer[0] == "$"
+        )
+        if is_text and column in [["col", name] for name in columns]:
+            return ["selected", column, answer]
+    return None
 
 
 def other_item(item: ItemDraft, languages: list[str]) -> ItemDraft:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from django.utils.translation import gettext as _
@@ -10,6 +11,7 @@ from django.utils.translation import gettext_noop
 from survey.definitions.schema import Expr
 from survey.xlsform.columns import SurveyRow
 from survey.xlsform.draft import ItemDraft, Texts
+from survey.xlsform.fields import DEVICE, Fields
 from survey.xlsform.items import OptionSets, other_item, read_item
 from survey.xlsform.names import LONGEST_EXPORTED, why_not_a_name
 from survey.xlsform.problems import Findings
@@ -62,6 +64,7 @@ class Outline:
         self.findings = findings
         self.root = Group()
         self.open = [self.root]
+        self.fields = Fields()
         self.names: dict[str, ItemDraft] = {}
         self.dropped: dict[str, str] = {}
         self.folded: dict[str, str] = {}
@@ -69,7 +72,9 @@ class Outline:
         self.headings: list[SurveyRow] = []
         self.groups: list[Group] = []
 
-    def read(self, rows: list[SurveyRow]) -> None:
+    def read(self, rows: list[SurveyRow], roots: Collection[str] = ()) -> None:
+        """Read all rows; `roots` are what paths may begin with, besides `data`."""
+        self.fields.read(rows, roots)
         for row in rows:
             if yes_or_no(row.get("disabled")):
                 row.warn(self.findings, "disabled", _("the row is disabled: ignored"))
@@ -99,6 +104,8 @@ class Outline:
 
     def read_row(self, row: SurveyRow) -> None:
         type_ = parse_type(row.get("type"))
+        if type_.kind == "calculate" and DEVICE.fullmatch(row.get("calculation")):
+            type_ = RowType("metadata", canonical="metadata")
         row.values["canonical type"] = type_.canonical
         if type_.kind == "begin":
             self.begin_group(row, type_)
@@ -197,6 +204,9 @@ class Outline:
 
     def add_name(self, name: str, item: ItemDraft) -> None:
         row = item.row
+        if len(row.path) > 1 and row.path[-1] in self.fields.ambiguous:
+            reason = _("used in several groups: answers are stored as %(name)s")
+            row.warn(self.findings, "name", reason % {"name": name}, row.path[-1])
         if name in self.names:
             first = self.names[name].row.number
             reason = _("the name is used in row %(first)s already") % {"first": first}

@@ -34,6 +34,7 @@ from survey.xlsform.problems import (
     quoted,
 )
 from survey.xlsform.pyxform_check import check_with_pyxform
+from survey.xlsform.rules import yes_or_no
 from survey.xlsform.workbook import SurveySheet, read_workbook
 
 MAX_LANGUAGES = 50
@@ -96,10 +97,12 @@ def read_draft(sheets: dict[str, SurveySheet], name: str, findings: Findings) ->
     for title in ("survey", "choices", "measures"):
         complete_texts(rows[title], languages, findings)
     codes = [language.code for language in languages]
-    option_sets = OptionSets(read_choices(rows["choices"], findings), codes)
-    outline = Outline(option_sets, findings)
-    outline.read(rows["survey"])
     settings = read_settings(rows["settings"], name, findings)
+    may_repeat = yes_or_no(settings.get("allow_choice_duplicates")) or False
+    choices = read_choices(rows["choices"], findings, may_repeat=may_repeat)
+    option_sets = OptionSets(choices, codes)
+    outline = Outline(option_sets, findings)
+    outline.read(rows["survey"], [settings.get("name")])
     texts = settings.text("title") or {codes[0]: settings.get("name")}
     # Every text has the default language, which fills the gaps of the others.
     texts.setdefault(codes[0], next(iter(texts.values())))
@@ -123,6 +126,7 @@ def read_draft(sheets: dict[str, SurveySheet], name: str, findings: Findings) ->
             "form_id": draft.name,
             "version": draft.version,
             "default_language": f"{languages[0].name} ({languages[0].code})",
+            "allow_choice_duplicates": "yes" if may_repeat else "no",
         }
         check_with_pyxform(rows["survey"], rows["choices"], cells, languages, findings)
     return draft

@@ -20,12 +20,12 @@ from survey.xlsform.problems import Findings
 LONGEST_EXPRESSION = 4_000
 # As long as the longest answer that may be stored (`survey.taking.validation`).
 LONGEST_DEFAULT = 5_000
-# Office programs curl the quotes of an expression while it is typed. An apostrophe
-# between two letters ends no text that began with a curly quote.
+# Office programs curl the quotes of an expression while it is typed, sometimes one
+# of two. A curly quote ends a text if an expression can go on after it.
+AFTER_TEXT = r"(?=\s*(?:[])=!<>+*,/-]|(?:and|or|div|mod)\b|$))"
 QUOTED_TEXT = re.compile(
-    r"""'[^']*'|"[^"]*"
-    |[\u2018\u2019](?:[^'\u2018\u2019]|(?<=\w)\u2019(?=\w))*['\u2018\u2019]
-    |[\u201c\u201d][^"\u201c\u201d]*["\u201c\u201d]""",
+    rf"""['\u2018\u2019][^']*?(?:'|[\u2018\u2019]{AFTER_TEXT})
+    |["\u201c\u201d][^"]*?(?:"|[\u201c\u201d]{AFTER_TEXT})""",
     re.VERBOSE,
 )
 YES = frozenset(("yes", "true", "true()"))
@@ -83,15 +83,23 @@ def compiled(
     columns: Collection[str] = (),
 ) -> Expr | None:
     """Compile the expression in a column; None if it is blank or wrong."""
-    text = straight_quotes(row.get(key)).strip()
+    text = row.get(key).strip()
     if not text:
         return None
+    # A spreadsheet program writes the whole cell so; pyxform reads it as true().
+    if (answer := yes_or_no(text)) is not None and not columns:
+        return answer
     if len(text) > LONGEST_EXPRESSION:
         reason = _(
             "an expression is at most %(longest_expression)s characters long"
         ) % {"longest_expression": f"{LONGEST_EXPRESSION:,}"}
         row.refuse(findings, key, reason)
         return None
+    if row.fields:
+        rewritten = row.fields.rewritten(row, key, findings, columns)
+        if rewritten is None:
+            return None
+        text = rewritten
     try:
         return compile_expression(text, self_name=self_name, columns=columns)
     except ExpressionError as error:
