@@ -19,6 +19,7 @@ from pyxform.survey import Survey
 
 from survey.xlsform.languages import Language, language_of
 from survey.xlsform.names import RESERVED
+from survey.xlsform.number_formats import shown_number
 from survey.xlsform.problems import Findings
 from survey.xlsform.workbook import SurveySheet
 
@@ -272,9 +273,9 @@ class SurveyRow:
 
 
 def read_rows(
-    sheet: SurveySheet, columns: SheetColumns, default: Language
+    sheet: SurveySheet, columns: SheetColumns, default: Language, findings: Findings
 ) -> list[SurveyRow]:
-    """Read the rows below the header.
+    """Read the rows below the header, texts as their cells show them.
 
     Texts without a language are in the default one; a text that names the
     default language wins over one that does not, as in pyxform.
@@ -284,6 +285,8 @@ def read_rows(
         row = SurveyRow(sheet.name, number, columns)
         for position, text in sorted(cells.items()):
             column = columns.known.get(position)
+            if column and (code := sheet.formats.get((number, position))):
+                text = formatted(row, column, text, code, findings)
             if column is None:
                 if position in columns.free:
                     row.free[columns.free[position]] = text
@@ -298,3 +301,23 @@ def read_rows(
                 row.texts.setdefault(column.key, {}).setdefault(default.code, text)
         rows.append(row)
     return rows
+
+
+def formatted(
+    row: SurveyRow, column: SheetColumn, text: str, code: str, findings: Findings
+) -> str:
+    """Return a text as its cell shows it, and other values as they are stored."""
+    shown = shown_number(text, code)
+    if shown == text or code.replace("\\", "").lower() == "yyyy-mm-dd":
+        return text
+    if column.key in TRANSLATED and shown is not None:
+        return shown
+    is_value = row.sheet == "choices" and column.key == "name"
+    if not (column.key in TRANSLATED or is_value):
+        return text
+    reason = _(
+        "read as %(text)s, while the cell shows a number or date in the format"
+        " %(code)s: format the cell as text and type it again"
+    ) % {"text": text, "code": code}
+    findings.warn(row.sheet, row.number, column.header, reason, shown or "")
+    return text

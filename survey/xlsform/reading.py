@@ -89,7 +89,7 @@ def read_draft(sheets: dict[str, SurveySheet], name: str, findings: Findings) ->
     require_columns(sheets, columns, findings)
     languages = list_languages(sheets, columns, findings)
     rows = {
-        title: read_rows(sheets[title], columns[title], languages[0])
+        title: read_rows(sheets[title], columns[title], languages[0], findings)
         if title in sheets
         else []
         for title in columns

@@ -18,6 +18,7 @@ from xml.etree.ElementTree import Element
 
 from django.utils.translation import gettext as _
 from openpyxl import load_workbook
+from openpyxl.styles.numbers import BUILTIN_FORMATS, BUILTIN_FORMATS_MAX_SIZE
 from openpyxl.utils import get_column_letter
 from openpyxl.worksheet._read_only import ReadOnlyWorksheet
 from openpyxl.worksheet._reader import FORMULA_TAG, WorkSheetParser
@@ -49,11 +50,16 @@ ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
 
 @dataclass
 class SurveySheet:
-    """`headers` by column number; `rows` by row number, without blank ones."""
+    """`headers` by column number; `rows` by row number, without blank ones.
+
+    `formats` are the number formats of cells that show a number or date otherwise
+    than `rows` do, by row and column.
+    """
 
     name: str
     headers: dict[int, str] = field(default_factory=dict)
     rows: dict[int, dict[int, str]] = field(default_factory=dict)
+    formats: dict[tuple[int, int], str] = field(default_factory=dict)
     characters: int = 0
 
 
@@ -64,6 +70,7 @@ class ParsedCell(TypedDict):
     column: int
     value: object
     data_type: str
+    style_id: int
 
 
 def read_workbook(content: bytes, findings: Findings) -> dict[str, SurveySheet]:
@@ -143,6 +150,12 @@ def _read_sheet(
 ) -> SurveySheet:
     sheet = SurveySheet(name)
     book = worksheet.parent
+    custom = dict(enumerate(book._number_formats, start=BUILTIN_FORMATS_MAX_SIZE))
+    codes = {**custom, **BUILTIN_FORMATS}
+    formats = {
+        style_id: codes.get(style.numFmtId, "")
+        for style_id, style in enumerate(book._cell_styles)
+    }
     with worksheet._get_source() as source:
         parser = _CellParser(
             source,
@@ -154,7 +167,7 @@ def _read_sheet(
         )
         for _number, cells in parser.parse():
             for cell in cells:
-                _read_cell(sheet, cell, findings)
+                _read_cell(sheet, cell, formats, findings)
     merged = parser.merged_cells
     ranges = [str(cell.ref) for cell in merged.mergeCell] if merged else []
     if ranges:
@@ -168,7 +181,9 @@ def _read_sheet(
     return sheet
 
 
-def _read_cell(sheet: SurveySheet, cell: ParsedCell, findings: Findings) -> None:
+def _read_cell(
+    sheet: SurveySheet, cell: ParsedCell, formats: dict[int, str], findings: Findings
+) -> None:
     row, column, value = int(cell["row"]), int(cell["column"]), cell["value"]
     if value is None and cell["data_type"] != "f":
         return
@@ -215,6 +230,9 @@ def _read_cell(sheet: SurveySheet, cell: ParsedCell, findings: Findings) -> None
         sheet.headers[column] = text
     elif text:
         sheet.rows.setdefault(row, {})[column] = text
+        code = formats.get(cell["style_id"], "") if cell["data_type"] in "nd" else ""
+        if code not in ("", "General", "@"):
+            sheet.formats[row, column] = code
 
 
 def cell_text(value: object) -> str:
