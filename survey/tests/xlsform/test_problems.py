@@ -122,8 +122,6 @@ REFUSED_CELLS = [
     ("audio", "note", "a.mp3", "cannot be shown"),
     ("video::English (en)", "text", "a.mp4", "cannot be shown"),
     ("trigger", "text", "${q}", "wait for another answer"),
-    ("calculation", "integer", "1 + 1", "not for integer rows"),
-    ("calculation", "text", "1 + 1", "not for text rows"),
     ("choice_filter", "text", "name = 'cat'", "has no options"),
     ("choice_filter", "select_one pets or_other", "name='cat'", "cannot be filtered"),
     ("choice_filter", "select_one pets", "colour = 'red'", "no column colour"),
