@@ -60,6 +60,7 @@ SETTINGS_COLUMNS: dict[tuple[str, ...], str] = {
     ("version",): "version",
     ("default_language",): "default_language",
     ("style",): "style",
+    ("name",): "root",
     ("allow_choice_duplicates",): "allow_choice_duplicates",
 }
 MEASURES_COLUMNS: dict[tuple[str, ...], str] = {

@@ -226,9 +226,6 @@ def read_own_calculation(item: ItemDraft, findings: Findings) -> None:
         row.values["read_only"] = "yes"
         if expression is not None:
             item.rules["calculation"] = expression
-    elif row.get("default"):
-        reason = _("the row has a default, too: remove one of them")
-        row.refuse(findings, "calculation", reason)
     elif expression is not None:
         item.rules["default_expression"] = expression
         reason = _(
@@ -236,6 +233,8 @@ def read_own_calculation(item: ItemDraft, findings: Findings) -> None:
             " shown, and people can change it"
         )
         row.warn(findings, "calculation", reason)
+    if expression is not None and row.values.pop("default", ""):
+        row.warn(findings, "default", _("ignored: the item is calculated"))
 
 
 def read_trigger(item: ItemDraft, findings: Findings) -> None:

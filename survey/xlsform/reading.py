@@ -102,7 +102,7 @@ def read_draft(sheets: dict[str, SurveySheet], name: str, findings: Findings) ->
     choices = read_choices(rows["choices"], findings, may_repeat=may_repeat)
     option_sets = OptionSets(choices, codes)
     outline = Outline(option_sets, findings)
-    outline.read(rows["survey"], [settings.get("name")])
+    outline.read(rows["survey"], [settings.get("name"), settings.get("root")])
     texts = settings.text("title") or {codes[0]: settings.get("name")}
     # Every text has the default language, which fills the gaps of the others.
     texts.setdefault(codes[0], next(iter(texts.values())))

@@ -91,6 +91,14 @@ ARGUMENTS: dict[str, tuple[int, int]] = {
     "today": (0, 0),
     "true": (0, 0),
 }
+NO_REPEATS = gettext_noop("%(name)s() is for repeats, which surveys do not have")
+NO_FILES = gettext_noop("%(name)s() reads another file, which surveys do not have")
+NO_CHANCE = gettext_noop("%(name)s() is not supported: its value changes every time")
+UNSUPPORTED = {
+    **dict.fromkeys(("count", "indexed-repeat", "position"), NO_REPEATS),
+    **dict.fromkeys(("instance", "pulldata"), NO_FILES),
+    **dict.fromkeys(("random", "uuid"), NO_CHANCE),
+}
 DATE_CODES = "YymndeHhMS3%"
 
 MISTAKES = {
@@ -331,6 +339,9 @@ class Parser:
 
     def call(self, token: Token) -> Expr:
         name = token.text
+        if name in UNSUPPORTED:
+            message = _(UNSUPPORTED[name])
+            raise ExpressionError(message % {"name": name}, token.at)
         if name not in ARGUMENTS:
             hint = suggestion(name, ARGUMENTS, "{}()")
             message = _("unknown function %(name)s()%(hint)s")

@@ -36,6 +36,12 @@ def test_read_only_calculation_is_a_computed_text(type_: str):
     assert (("survey", 4, "type") in places(reading.warnings)) == (type_ != "text")
 
 
+def test_calculation_comes_before_a_default():
+    reading = read_row("integer", "${a} * 2", None, "3")
+    assert draft_items(reading)["x"].rules == {"default_expression": TWICE}
+    assert ("survey", 4, "default") in places(reading.warnings)
+
+
 def test_note_with_a_calculation_shows_it():
     item = draft_items(read_row("note", "${a} * 2"))["x"]
     assert (item.kind, item.rules["calculation"]) == ("text", TWICE)
@@ -46,7 +52,6 @@ def test_note_with_a_calculation_shows_it():
     [
         ("select_one pets", ["'cat'", "yes"]),
         ("range", ["3", "yes"]),
-        ("integer", ["${a}", None, "3"]),
     ],
 )
 def test_calculation_that_could_not_be_answered_is_refused(
