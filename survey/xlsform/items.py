@@ -242,8 +242,12 @@ def read_trigger(item: ItemDraft, findings: Findings) -> None:
     row = item.row
     triggers = quoted_names(row.get("trigger"))
     calculation = item.rules.get("calculation")
-    is_pure = calculation is not None and not reads_clock(calculation)
-    if not (triggers and is_pure and references(calculation) <= set(triggers)):
+    if (
+        not triggers
+        or calculation is None
+        or reads_clock(calculation)
+        or not references(calculation) <= set(triggers)
+    ):
         reason = _("a calculation cannot wait for another answer: remove the trigger")
         row.refuse(findings, "trigger", reason)
         return
