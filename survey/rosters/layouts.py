@@ -407,7 +407,7 @@ def _question_text(question: str, found: Suggestion) -> str:
 
 
 def _id_question(found: Suggestion, options: str) -> str:
-    required = _(REQUIRED["external_id"])
+    required = _("student or staff ID")
     text = _("Several columns could be the %(required)s: %(options)s.")
     if len(found.options["external_id"]) == 1:
         text = _("It is not certain that %(options)s is the %(required)s.")
