@@ -478,6 +478,10 @@ class ColumnsForm(forms.Form):
         """Yield the fields that are always shown, with values of the chosen column."""
         yield from (self._row(name) for name in self.columns if name in MAIN)
 
+    @property
+    def asks_for_place(self) -> bool:
+        return any(name in self.fields for name in PLACES)
+
     def places(self) -> Iterator[forms.BoundField]:
         yield from (self[name] for name in PLACES if name in self.fields)
 

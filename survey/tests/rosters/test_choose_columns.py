@@ -391,6 +391,8 @@ def test_the_state_chooses_one_district_and_school_for_everyone(
     )
     assert upload.samples["questions"] == ["district", "school"]
     page = sam.get(columns_page(upload)).content.decode()
+    assert "place of everyone is asked for again" in page
+    assert "is read without asking" not in page
     optional = ' <span class="optional">(optional)</span>'
     assert f"Given name{optional}" in page
     assert f"District name{optional}" not in page and "District name<" in page
