@@ -416,16 +416,21 @@ def _groups(
 ) -> tuple[list[GroupChoice], GroupChoice]:
     """Return everyone and the groups with people in this place, and the chosen one.
 
-    1 statement.
+    A subgroup that is not known of anybody here has no groups. 1 statement.
     """
     level, key = place
-    rows = GroupResults.objects.filter(
-        administration=administration, level=level, place_id=key
-    ).exclude(attribute="")
+    rows = (
+        GroupResults.objects.filter(
+            administration=administration, level=level, place_id=key
+        )
+        .exclude(attribute="")
+        .values_list("attribute", "value", "is_hidden")
+    )
+    known = {attribute for attribute, value, _is_hidden in rows if value}
     choices = [GroupChoice("", _("Everyone"))]
     order = {name: number for number, name in enumerate(administration.subgroups, 1)}
     for attribute, value, is_hidden in sorted(
-        rows.values_list("attribute", "value", "is_hidden"),
+        (row for row in rows if row[0] in known),
         key=lambda row: (order.get(row[0], 0), row[1] == "", row[1]),
     ):
         choices.append(

@@ -179,6 +179,27 @@ def test_a_coordinator_sees_shared_results_of_the_own_school(
     assert page(client, staff.sam, closed).context["page"].figures is None
 
 
+def test_subgroups_that_are_known_of_nobody_are_not_offered(client, staff, closed):
+    closed.subgroups = {"gender": ["female", "male"], "lunch": ["free", "paid"]}
+    closed.save()
+    people = Respondent.objects.filter(administration=closed, school=staff.lincoln)
+    grade = people.filter(grade="07")
+    assert grade.update(attributes={"gender": "female"}) == 12
+    roll_up_results(closed)
+    hide_small_groups(closed)
+
+    def offered(**place):
+        found = page(client, staff.state, closed, **place)
+        return [one.label for one in found.context["page"].groups]
+
+    assert offered()[-2:] == ["Gender: female", "Gender: not known"]
+    assert not [one for one in offered() if one.startswith("Lunch")]
+    # Counted all the same, for when a roster brings it.
+    assert GroupResults.objects.filter(attribute="lunch", value="").exists()
+    here = offered(school=staff.washington.pk)
+    assert here and not [one for one in here if one.startswith(("Gender", "Lunch"))]
+
+
 def compared(found):
     """Return the names of the places that a school is compared with."""
     text = found.text.replace('<option value="">All schools</option>', "")
