@@ -19,7 +19,7 @@ from django.utils import timezone
 from django.utils.formats import date_format
 
 from survey.access_codes import code_of, format_code
-from survey.administrations import open_administration
+from survey.administrations import open_administration, parse_subgroups
 from survey.definitions.measures import measures_of
 from survey.definitions.publishing import publish_survey
 from survey.message_platforms.platforms import create_platform
@@ -57,6 +57,19 @@ from survey.xlsform import SurveyIsPublished, import_survey, read_xlsform
 FOLDER = Path(__file__).parent
 # Role -> name of its survey, of its roster, and of its administrations.
 FILES = {Role.STUDENT: "students", Role.TEACHER: "teachers"}
+# Those of its roster. The standard ones would be "not known" for everybody.
+SUBGROUPS = {
+    Role.STUDENT: (
+        "gender: female, male, nonbinary",
+        "race/ethnicity: American Indian or Alaska Native, Asian, Black or African"
+        " American, Hispanic or Latino, White, Two or more races",
+        "English learner: yes, no",
+        "special education: yes, no",
+        "lunch: free, reduced, paid",
+    ),
+    # Fewer than five teachers of a school share a department.
+    Role.TEACHER: (),
+}
 STAFF_EMAIL = ENGINEER
 # IDs of Maya, of a student who reads Spanish, and of Mr Ortiz. They never answer
 # here, so that visitors can use their codes.
@@ -161,6 +174,7 @@ def load_waves(now: datetime) -> None:
                 wave=wave,
                 # It is never shown which teachers have finished.
                 coordinators_see_finished=role == Role.STUDENT,
+                subgroups=parse_subgroups(SUBGROUPS[role]),
                 # So that visitors can try a panel export.
                 joins_waves=True,
                 minimum_group=MINIMUM_GROUP,

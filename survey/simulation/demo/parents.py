@@ -77,6 +77,8 @@ def load_parents(
         closes_at=closes_at,
         wave=wave,
         denominator=Denominator.COUNT,
+        # Nobody is on a roster.
+        subgroups={},
         minimum_group=MINIMUM_GROUP,
     )
     students = Respondent.objects.filter(
