@@ -192,11 +192,11 @@ def _shown(value: object) -> object:
     return value
 
 
-def _actor(entry: AuditEntry) -> str:
-    """Return the address of a user without a name, or the command that ran."""
-    if entry.user_id is None and entry.by.isidentifier():
-        return gettext("System (%(command)s)") % {"command": entry.by}
-    return entry.by
+def actor(by: str) -> str:
+    """Return the address of a user, or the command that ran."""
+    if by.isidentifier():
+        return gettext("System (%(command)s)") % {"command": by}
+    return by
 
 
 def lines_of(
@@ -217,7 +217,7 @@ def lines_of(
     for entry in entries:
         line = Line(
             [entry],
-            names.get(entry.user_id or 0) or _actor(entry),
+            names.get(entry.user_id or 0) or actor(entry.by),
             _label(entry, labels),
             place_of(entry),
         )

@@ -184,6 +184,19 @@ def test_the_page_of_the_administration_leads_to_the_numbers(parents, chen):
     assert address(parents) in page
 
 
+def test_a_number_that_a_command_supplied_is_the_systems(parents, staff, chen):
+    supply_count(
+        administration=parents,
+        school=staff.lincoln,
+        unit=SchoolCount.Unit.STUDENTS,
+        count=40,
+        seen=None,
+        by="load_demo",
+    )
+    for where in (address(parents), address(parents, school=staff.lincoln)):
+        assert "System (load_demo)" in chen.get(where).content.decode()
+
+
 def test_the_database_keeps_one_number_in_the_bounds(parents, staff):
     fields = {"administration": parents, "school": staff.lincoln, "by": "a test"}
     SchoolCount.objects.create(count=5, **fields)
