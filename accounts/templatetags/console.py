@@ -18,6 +18,7 @@ from django.template.loader import select_template
 from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.text import capfirst
 from django.utils.timezone import localdate, localtime
 from django.utils.translation import get_language
 from django.utils.translation import gettext as _
@@ -39,6 +40,29 @@ def language_name(code: str) -> str:
 
     reader = Locale.parse(get_language() or "en", sep="-")
     return str(reader.languages.get(code.replace("-", "_"), code))
+
+
+@register.filter
+def own_language_name(code: str) -> str:
+    """Return the name of a language in this language, where it is known.
+
+    For choices: people look for the name that they know.
+    """
+    from babel import Locale, UnknownLocaleError
+
+    try:
+        name = Locale.parse(code, sep="-").get_display_name()
+    except (UnknownLocaleError, ValueError):
+        name = None
+    return capfirst(name or language_name(code))
+
+
+@register.filter
+def actor(by: str) -> str:
+    """Return the address of a user, or the command that ran."""
+    from accounts.console import audit_sentences
+
+    return audit_sentences.actor(by)
 
 
 @register.simple_tag(takes_context=True)

@@ -12,6 +12,7 @@ from django.utils.formats import get_format
 from accounts import audit, email_outbox
 from accounts.language import LanguageMiddleware
 from accounts.models import User
+from accounts.templatetags.console import language_name, own_language_name
 from accounts.tests.logging_in import log_in
 
 
@@ -20,6 +21,23 @@ def test_numbers_have_a_decimal_point_in_every_language(language, _name):
     """Charts and style attributes need it: see settings/formats/es."""
     with translation.override(language):
         assert get_format("DECIMAL_SEPARATOR") == "."
+
+
+@pytest.mark.parametrize(
+    ("code", "own", "for_readers"),
+    [
+        ("es", "Español", "Spanish"),
+        ("pt-BR", "Português (Brasil)", "Brazilian Portuguese"),
+        ("ar", "العربية", "Arabic"),
+        ("ht", "Kreyòl Ayisyen", "Haitian Creole"),
+        ("hmn", "Hmong", "Hmong"),
+        ("qqq", "Qqq", "qqq"),
+    ],
+)
+def test_choices_of_languages_have_their_own_names(code, own, for_readers):
+    assert own_language_name(code) == own
+    with translation.override("en"):
+        assert language_name(code) == for_readers
 
 
 @pytest.fixture

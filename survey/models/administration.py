@@ -74,7 +74,7 @@ class Administration(models.Model):
 
         PLANNED = "planned", pgettext_lazy("administration", "Planned")
         OPEN = "open", pgettext_lazy("administration", "Open")
-        CLOSES_SOON = "closes soon", pgettext_lazy("administration", "Closes Soon")
+        CLOSES_SOON = "closes soon", pgettext_lazy("administration", "Closes soon")
         CLOSED = "closed", pgettext_lazy("administration", "Closed")
 
     name = models.SlugField(max_length=64, unique=True)

@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from accounts import forms
+from accounts.console.widgets import LanguageSelect
 from accounts.language import language_to_read
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions, Places
@@ -119,7 +120,7 @@ class ExportForm(forms.Form):
         widget=forms.RadioSelect,
     )
     language = forms.ChoiceField(
-        label=gettext_lazy("Language of labels"), required=False
+        label=gettext_lazy("Language of labels"), required=False, widget=LanguageSelect
     )
     bom = forms.BooleanField(
         label=gettext_lazy("Open the CSV file in Excel"),

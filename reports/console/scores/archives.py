@@ -21,11 +21,12 @@ from django.views.decorators.http import (
 
 from accounts import audit, forms
 from accounts.access import needs
+from accounts.console.widgets import LanguageSelect
 from accounts.http import StaffRequest
 from accounts.language import language_to_read
 from accounts.models import District
 from accounts.permissions import Capability, Permissions
-from accounts.templatetags.console import language_name
+from accounts.templatetags.console import own_language_name
 from reports.console.scores.access import districts_with_scores, places_with_scores
 from reports.models import ReportArchive
 from reports.requested_files import QuotaExceeded, delete_file
@@ -52,7 +53,9 @@ class ArchiveForm(forms.Form):
         required=False,
         empty_label=gettext_lazy("All districts"),
     )
-    language = forms.ChoiceField(label=gettext_lazy("Language of the reports"))
+    language = forms.ChoiceField(
+        label=gettext_lazy("Language of the reports"), widget=LanguageSelect
+    )
 
     def __init__(
         self,
@@ -73,7 +76,7 @@ class ArchiveForm(forms.Form):
             district.empty_label = None
         languages = published_survey(administration.published_id).languages
         language = cast(forms.ChoiceField, self.fields["language"])
-        language.choices = [(code, language_name(code)) for code in languages]
+        language.choices = [(code, own_language_name(code)) for code in languages]
         language.initial = language_to_read(languages)
 
     def clean(self) -> dict[str, object]:

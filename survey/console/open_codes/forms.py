@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from accounts import forms
+from accounts.console.widgets import LanguageSelect
 from survey.console.administrations.fields import LocalDateTimeField
 from survey.console.login_cards.forms import EXCEL, LANGUAGE_NAMES
 from survey.console.people.scope import set_choices
@@ -81,6 +82,7 @@ class OpenCodeForm(forms.Form):
             "In which the survey's first page opens. Everyone can choose"
             " another one there."
         ),
+        widget=LanguageSelect,
         error_messages={
             "invalid_choice": gettext_lazy("Choose one of the survey's languages.")
         },

@@ -20,6 +20,7 @@ from django.views.decorators.http import require_http_methods
 from accounts import audit
 from accounts.access import needs
 from accounts.console.listing import Listing
+from accounts.console.widgets import LanguageSelect
 from accounts.http import StaffRequest
 from accounts.models import School
 from accounts.permissions import Capability as C
@@ -71,6 +72,7 @@ class NewPersonForm(RosterFieldsForm):
         label=gettext_lazy("Language"),
         required=False,
         help_text=gettext_lazy("The language in which the survey opens."),
+        widget=LanguageSelect,
     )
 
     field_order = (

@@ -178,7 +178,7 @@ def test_filters_are_folded_on_a_phone_so_that_a_search_shows_what_was_found(
     expect(filters).to_contain_text(", Invited")
     page.get_by_role("button", name="Search").click()
     expect(status).to_be_hidden()
-    expect(page.get_by_text("1 of 1 people")).to_be_in_viewport()
+    expect(page.get_by_text("1 of 1", exact=True)).to_be_in_viewport()
     page.set_viewport_size(LAPTOP)
     expect(filters).to_be_hidden()
     expect(status).to_be_visible()

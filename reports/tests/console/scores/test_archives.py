@@ -8,6 +8,7 @@ import os
 import re
 import zipfile
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 from django.urls import reverse
@@ -433,6 +434,17 @@ def test_a_batch_takes_as_many_statements_as_a_school(
         reader.of(schools[:1])
     with django_assert_num_queries(5):
         assert len(reader.of(schools)) == 3
+
+
+def test_languages_are_offered_under_their_own_names(client, staff, fall, monkeypatch):
+    log_in(client, staff.dana)
+    monkeypatch.setattr(
+        "reports.console.scores.archives.published_survey",
+        lambda pk: SimpleNamespace(languages=["en", "es"]),
+    )
+    page = client.get(address(fall)).content.decode()
+    assert '<option value="es" lang="es">Español</option>' in page
+    assert "Spanish" not in page
 
 
 def test_the_page_takes_as_many_statements(
