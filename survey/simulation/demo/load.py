@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, time, timedelta
 from pathlib import Path
 
 from django.db import transaction
@@ -74,6 +74,7 @@ STAFF_EMAIL = ENGINEER
 # IDs of Maya, of a student who reads Spanish, and of Mr Ortiz. They never answer
 # here, so that visitors can use their codes.
 UNUSED = ("R40313", "72019", "T-1000")
+OPENING_TIME, CLOSING_TIME = time(7), time(16)
 # Even the slowest person has finished after this time.
 LATEST_START = timedelta(hours=1)
 
@@ -157,8 +158,8 @@ def load_demo(*, feed_folder: str = "", feed_address: str = "") -> Demo:
 
 def load_waves(now: datetime) -> None:
     for plan in (*CLOSED, RUNNING):
-        opens_at = now + timedelta(days=plan.opens)
-        closes_at = now + timedelta(days=plan.closes)
+        opens_at = day_at(now, plan.opens, OPENING_TIME)
+        closes_at = day_at(now, plan.closes, CLOSING_TIME)
         month = date_format(timezone.localtime(opens_at), "F Y")
         wave, _ = Wave.objects.get_or_create(
             name=f"Demonstration, {month}", district=None
@@ -187,6 +188,11 @@ def load_waves(now: datetime) -> None:
         make_up_responses(plan, opens_at, min(closes_at, now - LATEST_START))
         administrations = Administration.objects.filter(name__in=plan.names)
         administrations.update(closes_at=closes_at)
+
+
+def day_at(now: datetime, days: int, at: time) -> datetime:
+    day = timezone.localtime(now).date() + timedelta(days=days)
+    return datetime.combine(day, at, tzinfo=timezone.get_current_timezone())
 
 
 def load_parents_of_wave(now: datetime) -> None:

@@ -569,6 +569,12 @@ class TestTheLoadedDemo(TestCase):
             assert {one.closes_at < now for one in wave.administrations.all()} == {True}
         for one in running.administrations.all():
             assert one.opens_at < now < one.closes_at
+        hours = {
+            timezone.localtime(moment).strftime("%H:%M")
+            for one in Administration.objects.filter(wave__isnull=False)
+            for moment in (one.opens_at, one.closes_at)
+        }
+        assert hours == {"07:00", "16:00"}
 
     def test_coordinators_see_which_students_have_finished(self):
         told = Administration.objects.filter(coordinators_see_finished=True)
