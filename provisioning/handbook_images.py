@@ -1,7 +1,8 @@
 """Take the screenshots of the handbook for school coordinators.
 
 From a demonstration of its own, with made-up people; writes them into
-static/img/handbook.
+static/img/handbook. A test fails once the words of these pages have changed: then
+take the images again.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from provisioning.environment import (
 from provisioning.processes import start_process, stop_process
 
 IMAGES = ROOT / "static" / "img" / "handbook"
+WORDS = "reports/tests/console/test_handbook_images.py"
 COORDINATOR = "coordinator@groundswell.example"
 
 
@@ -54,6 +56,12 @@ def main() -> int:
                     failing="The screenshots can't be taken",
                     input_text=(data / "staff.txt").read_text().strip(),
                 )
+    with step("Recording the words of the pages"):
+        output_of(
+            [*(PYTHON, "-m", "pytest"), WORDS],
+            failing="The words can't be recorded",
+            env={**os.environ, "GROUNDSWELL_RECORD_HANDBOOK": options.language},
+        )
     taken = sorted((IMAGES / options.language).glob("*.webp"))
     size = sum(path.stat().st_size for path in taken) / 1024
     place = (IMAGES / options.language).relative_to(ROOT)
