@@ -49,8 +49,8 @@ SKIPPED = 0.04
 COMMENTED = 0.55
 # Standard deviations on a scale from 0 to 1. Half of the differences between
 # people's means on a measure of five items are differences between people in
-# general, so that measures correlate with about 0.6. With less noise, 25 teachers
-# leave out so many answers that some measures can't be scaled and have no scores.
+# general, so that measures correlate with about 0.6. With less noise, so few people
+# use the ends of a scale that some measures can't be scaled and have no scores.
 SCHOOL, SCHOOL_ON_MEASURE, SCHOOL_IN_WAVE = 0.05, 0.04, 0.03
 PERSON, PERSON_ON_MEASURE, PERSON_IN_WAVE = 0.11, 0.09, 0.05
 ITEM, NOISE = 0.05, 0.24

@@ -1,4 +1,4 @@
-"""Load the demo: three surveys, five schools, 200 people on rosters, three waves.
+"""Load the demo: three surveys, five schools, 233 people on rosters, three waves.
 
 Two waves have closed, with three and four of five people finished; in the third,
 which is open, two of five have finished so far, and parents answer by open codes.

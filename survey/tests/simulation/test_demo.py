@@ -159,7 +159,7 @@ def test_loading_again_adds_what_is_missing_and_nothing_else(
     people = Respondent.objects.count()
     schedule = EmailSchedule.objects.get()
     assert schedule.administration.name == "demo-teachers"
-    assert schedule.confirmed_at is None and count_recipients(schedule) == 30
+    assert schedule.confirmed_at is None and count_recipients(schedule) == 63
 
     first = run()
     before = Respondent.objects.count(), Response.objects.count()
@@ -227,7 +227,7 @@ def test_without_a_data_folder_the_password_is_printed_once(nobody, settings):
 
 def test_interrupted_load_leaves_nothing_behind(data, monkeypatch):
     def fail(plan, opens_at, until):
-        assert Respondent.objects.count() == 200, "nothing there to be left behind"
+        assert Respondent.objects.count() == 233, "nothing there to be left behind"
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
@@ -379,9 +379,9 @@ class TestTheLoadedDemo(TestCase):
 
         assert District.objects.count() == 2
         assert School.objects.count() == 5
-        assert shares("demo-first-") == (200, 160, 150)
-        assert shares("demo-last-") == (200, 170, 160)
-        assert shares("demo-") == (200, 100, 80)
+        assert shares("demo-first-") == (233, 187, 175)
+        assert shares("demo-last-") == (233, 198, 186)
+        assert shares("demo-") == (233, 116, 93)
         assert [card["role"] for card in loaded["cards"]] == [
             "student",
             "student",
@@ -636,7 +636,7 @@ def test_every_person_is_in_the_rosters_once():
             for row in csv.DictReader(file):
                 ids[row["district"], row.get("student_id") or row["staff_id"]] += 1
                 names[row["given_name"], row["family_name"]] += 1
-    assert ids.total() == 200
+    assert ids.total() == 233
     assert set(ids.values()) == {1}
     assert set(names.values()) == {1}
     assert set(UNUSED) <= {external for _, external in ids}
