@@ -17,6 +17,8 @@ from playwright.sync_api import Page, ViewportSize, sync_playwright
 
 WINDOW: ViewportSize = {"width": 1024, "height": 680}
 QUALITY = 82
+# Down to the button that prints a card again; its image is reduced.
+WINDOWS: dict[str, ViewportSize] = {"people": {"width": 1265, "height": 840}}
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
 
@@ -33,6 +35,7 @@ def main(address: str, email: str, language: str, folder: Path) -> None:
         folder = folder / language
         folder.mkdir(parents=True, exist_ok=True)
         for name, place in addresses(page).items():
+            page.set_viewport_size(WINDOWS.get(name, WINDOW))
             page.goto(place)
             # Figures that are drawn, or fetched once the page is there.
             page.wait_for_load_state("networkidle")
@@ -57,7 +60,7 @@ def addresses(page: Page) -> dict[str, str]:
         "rates": link(page, r"/rates/schools/\d+/\?"),
         "after": link(page, r"/rates/schools/\d+/\?", within=".home-closed"),
     }
-    page.goto(f"{administration}people/?state=not-finished")
+    page.goto(f"{administration}people/?state=not-started")
     return {**found, "people": link(page, r"/people/\d+/$", within="table")}
 
 
@@ -70,9 +73,9 @@ def link(page: Page, pattern: str, within: str = "main") -> str:
 
 
 def save(screenshot: bytes, path: Path) -> None:
-    Image.open(io.BytesIO(screenshot)).convert("RGB").save(
-        path, quality=QUALITY, method=6
-    )
+    image = Image.open(io.BytesIO(screenshot)).convert("RGB")
+    size = (WINDOW["width"], WINDOW["height"])
+    image.resize(size).save(path, quality=QUALITY, method=6)
 
 
 if __name__ == "__main__":

@@ -116,6 +116,8 @@ def words_of(client, user, addresses, language) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_images_show_the_words_of_today(client, staff, addresses, language):
+    if RECORD and language != RECORD:
+        pytest.skip("The images of another language are recorded")
     found = words_of(client, staff.chen, addresses, language)
     recorded = json.loads(WORDS.read_text()) if WORDS.exists() else {}
     if language == RECORD:
