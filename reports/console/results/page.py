@@ -146,7 +146,8 @@ class ResultsPage:
             compared,
             figures.as_of if figures else None,
             figures,
-            level_and_key in found and figures is None,
+            # Whether a group has nobody or too few is not told.
+            figures is None and (level_and_key in found or bool(group.attribute)),
             charts,
             _compared_people(found, places.values()),
             None if is_reached else threshold,
@@ -414,30 +415,35 @@ def _released(administration: Administration) -> dict[str, list[str]]:
 def _groups(
     administration: Administration, place: Place, request: StaffRequest
 ) -> tuple[list[GroupChoice], GroupChoice]:
-    """Return everyone and the groups with people in this place, and the chosen one.
+    """Return everyone and the groups of the state, and the chosen one. 1 statement.
 
-    A subgroup that is not known of anybody here has no groups. 1 statement.
+    The list is the same for each place: that a group is on that of a school would tell
+    that somebody of it took part there. A group without people is marked as a hidden
+    one. A subgroup that is not known of anybody has no groups.
     """
     level, key = place
     rows = (
         GroupResults.objects.filter(
-            administration=administration, level=level, place_id=key
+            Q(level=LEVELS.STATE) | Q(level=level, place_id=key),
+            administration=administration,
         )
         .exclude(attribute="")
-        .values_list("attribute", "value", "is_hidden")
+        .values_list("attribute", "value", "level", "is_hidden")
     )
-    known = {attribute for attribute, value, _is_hidden in rows if value}
+    shown = {(row[0], row[1]) for row in rows if row[2] == level and not row[3]}
+    groups = {(row[0], row[1]) for row in rows}
+    known = {attribute for attribute, value in groups if value}
     choices = [GroupChoice("", _("Everyone"))]
     order = {name: number for number, name in enumerate(administration.subgroups, 1)}
-    for attribute, value, is_hidden in sorted(
-        (row for row in rows if row[0] in known),
-        key=lambda row: (order.get(row[0], 0), row[1] == "", row[1]),
+    for attribute, value in sorted(
+        (group for group in groups if group[0] in known),
+        key=lambda group: (order.get(group[0], 0), group[1] == "", group[1]),
     ):
         choices.append(
             GroupChoice(
                 f"{attribute}:{value}",
                 _group_label(attribute, value),
-                *(attribute, value, is_hidden),
+                *(attribute, value, (attribute, value) not in shown),
             )
         )
     asked = request.GET.get("group", "")

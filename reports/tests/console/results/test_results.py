@@ -174,7 +174,7 @@ def test_a_coordinator_sees_shared_results_of_the_own_school(
         assert page(client, staff.chen, closed, **query).status_code == 404
     # Another school may have the group, or none: the page does not tell.
     found = page(client, staff.chen, closed, group="grade:99")
-    assert "Nobody in this group has answered" in found.text
+    assert "Hidden: with so few people" in found.text
     assert not found.context["page"].charts
     assert page(client, staff.sam, closed).context["page"].figures is None
 
@@ -196,8 +196,26 @@ def test_subgroups_that_are_known_of_nobody_are_not_offered(client, staff, close
     assert not [one for one in offered() if one.startswith("Lunch")]
     # Counted all the same, for when a roster brings it.
     assert GroupResults.objects.filter(attribute="lunch", value="").exists()
-    here = offered(school=staff.washington.pk)
-    assert here and not [one for one in here if one.startswith(("Gender", "Lunch"))]
+
+
+def test_the_list_of_groups_does_not_tell_who_took_part(client, staff, closed):
+    """Only in Washington somebody of grade 11 has answered, alone."""
+
+    def offered(school):
+        found = page(client, staff.state, closed, school=school.pk)
+        return [(one.label, one.is_hidden) for one in found.context["page"].groups]
+
+    enrol_and_answer(closed, [(staff.washington, "11", {"safe": "1"})])
+    roll_up_results(closed)
+    hide_small_groups(closed)
+    for school in (staff.washington, staff.lincoln):
+        assert ("Grade: 11", True) in offered(school)
+        grade = {"school": school.pk, "group": "grade:11"}
+        text = page(client, staff.state, closed, **grade).text
+        assert "Hidden: with so few people" in text
+        assert "Nobody in this group" not in text
+    shown = {label for label, is_hidden in offered(staff.lincoln) if not is_hidden}
+    assert {"Grade: 07", "Grade: 08"} <= shown
 
 
 def compared(found):
