@@ -25,8 +25,8 @@ SUMMARY = [
     "File: UTF-8, separated by commas (headers in row 3).",
     "Columns used: district (district), school (school), role (role), grade (grade),"
     " student ID (student or staff ID), given name (given name), family name (family"
-    " name), e-mail (e-mail), birth date (birth date), language (language), status (status), lunch"
-    " (subgroup).",
+    " name), e-mail (e-mail), birth date (birth date), language (language), status"
+    " (status), lunch (subgroup).",
     "Columns not used, of which nothing is kept: locker (it is not one of this"
     " administration's subgroups).",
     "5 rows below the headers: 1 read as people to invite, 1 rejected, 1 of people who"
