@@ -72,8 +72,11 @@ def _summarise_rows(report: RosterReport) -> str:
     for role, rows in sorted(report.other_roles.items()):
         words = ROLE_WORDS.get(role, role)
         numbers[_("left out, of the role %(role)s") % {"role": words}] = rows
-    rest = report.rows - sum(numbers.values())
-    numbers[_("left out, as repeated or as the notes say")] = max(rest, 0)
+    rest = max(report.rows - sum(numbers.values()), 0)
+    if report.rejected and not read:
+        numbers[_("not imported, because other rows were rejected")] = rest
+    else:
+        numbers[_("left out, as repeated or as the notes say")] = rest
     fates = ", ".join(f"{rows:,} {fate}" for fate, rows in numbers.items() if rows)
     rows_of_file = ngettext(
         "%(rows)s row below the headers", "%(rows)s rows below the headers", report.rows

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import html
+import io
 import json
 
 import pytest
+from django.core.management import call_command
 
 from survey.models import RosterUpload
 from survey.tests.rosters.roster_imports import ALI, HEADER, MAYA
@@ -73,6 +75,19 @@ def test_every_row_is_counted_once(administration, tmp_path):
     assert summary[-1] == (
         "4 rows below the headers: 1 read as people to invite, 1 of people who have"
         " left, 2 left out, as repeated or as the notes say."
+    )
+
+
+def test_rows_beside_a_rejected_one_are_not_called_repeated(administration, tmp_path):
+    path = tmp_path / "roster.csv"
+    path.write_text("\n".join([HEADER, MAYA, ALI.replace("00124", "-")]))
+    out = io.StringIO()
+    call = ["import_roster", str(path), "--administration", administration.name]
+    with pytest.raises(SystemExit):
+        call_command(*call, stdout=out)
+    assert (
+        "2 rows below the headers: 1 rejected, 1 not imported, because other rows were"
+        " rejected." in out.getvalue()
     )
 
 
