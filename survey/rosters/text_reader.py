@@ -199,7 +199,9 @@ def check_windows_1252(file: IO[bytes], *, is_marked: bool = False) -> None:
             first.setdefault(kind, number)
     if is_marked or lines["utf-8"]:
         if is_marked or lines["single"] <= lines["utf-8"]:
-            number, reason = first["single"], _(NOT_UTF_8)
+            # Bytes beyond the last code point look like UTF-8.
+            number = first.get("single", min(first.values(), default=1))
+            reason = _(NOT_UTF_8)
         else:
             number, reason = first["utf-8"], _(ONLY_UTF_8)
         raise UnknownEncoding(reason % {"line": number})
