@@ -36,6 +36,8 @@ def has_control_character(text: str) -> bool:
 def refuse_control_characters(text: str, *, lines: bool = False) -> None:
     """Raise ValidationError if a text has one. `lines`: it may have line breaks."""
     if found := (IN_A_TEXT if lines else IN_A_LINE).search(text):
+        if found[0] in "\r\n":
+            raise ValidationError(_("Write this in one line."), code="several_lines")
         raise ValidationError(
             _(
                 "Character %(place)s is invisible (%(code)s) and not allowed here."

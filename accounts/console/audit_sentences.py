@@ -192,11 +192,12 @@ def _shown(value: object) -> object:
     return value
 
 
-def actor(by: str) -> str:
+def actor(by: User | str) -> str:
     """Return the address of a user, or the command that ran."""
-    if by.isidentifier():
-        return gettext("System (%(command)s)") % {"command": by}
-    return by
+    name = str(by)
+    if name.isidentifier():
+        return gettext("System (%(command)s)") % {"command": name}
+    return name
 
 
 def lines_of(

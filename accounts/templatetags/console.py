@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from accounts.console.listing import BaseListing
     from accounts.console.navigation import NavigationEntry
     from accounts.http import StaffRequest
+    from accounts.models import User
 
 register = template.Library()
 
@@ -58,7 +59,7 @@ def own_language_name(code: str) -> str:
 
 
 @register.filter
-def actor(by: str) -> str:
+def actor(by: User | str) -> str:
     """Return the address of a user, or the command that ran."""
     from accounts.console import audit_sentences
 

@@ -156,7 +156,8 @@ def test_no_text_field_of_an_admin_page_takes_a_control_character(staff):
 
 @pytest.mark.parametrize("code", [0, *IN_A_LINE, 0xD800, 0xFDD0, 0xFFFE])
 def test_the_rule_names_the_place_and_the_character(code):
-    with pytest.raises(ValidationError, match=f"Character 3 .*U.{code:04X}"):
+    message = "in one line" if chr(code) in "\r\n" else f"Character 3 .*U.{code:04X}"
+    with pytest.raises(ValidationError, match=message):
         refuse_control_characters(f"ab{chr(code)}c")
     if code in BREAKS:
         refuse_control_characters(f"ab{chr(code)}c", lines=True)

@@ -672,7 +672,7 @@ def test_nginx_sends_a_private_file_for_the_application(stack, header_applicatio
 
     # Its own address is not served to any client.
     for address in ("exports/unguessable.csv", "", "../secrets/secret_key"):
-        assert stack.ask("GET", f"/private-files/{address}")[0] == 404
+        assert stack.ask("GET", f"/private-files/{address}")[0] in (400, 404)
     header_application["X-Accel-Redirect"] = "/private-files/../secrets/secret_key"
     assert stack.ask("GET", "/tell/")[0] in (404, 500, 503)
     # A deleted file is gone at once.
@@ -725,7 +725,8 @@ def test_engineers_pages_are_served_on_their_own_port_only(stack):
         *("/engineers", "/engineers/", "/engineers/login/", "//engineers/"),
         *("/%65ngineers/", "/engineers%2F", "/console/../engineers/"),
     ):
-        assert stack.ask("GET", path)[0] == 404, path
+        # Refused where nginx and Django could read it as different pages.
+        assert stack.ask("GET", path)[0] in (400, 404), path
     # The twin: there is something to hide.
     status, headers, _ = stack.ask("GET", "/engineers/", port=stack.port + 5)
     assert status == 302
