@@ -151,6 +151,8 @@ def test_a_survey_reloaded_offline_goes_on_where_it_was(open_tab, server, maya):
 
     server.connect()
     reaches_server(page)
+    # Right after a page is shown, *Next* would be the second of two clicks.
+    page.wait_for_timeout(600)
     page.click("#next")
     page.wait_for_url("**/take/complete/**")
     answers = answers_of(maya)
