@@ -35,6 +35,13 @@ export function selectCharacter(field, at) {
   field.setSelectionRange(start, start + (characters[at] ?? "").length);
 }
 
+// Selects the character that no code has, where the server has marked one.
+export function selectImpossible(field) {
+  if (!field.dataset.character) return;
+  field.focus();
+  selectCharacter(field, Number(field.dataset.character));
+}
+
 // Links on cards and posters have the code in the fragment, which no server logs.
 // It is removed from the address, so that it is not in the history either.
 export function takeCodeFromAddress() {

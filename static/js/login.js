@@ -1,6 +1,6 @@
 // The login page: the code is typed, or comes from the link on a login card.
 
-import { groupWhileTyping, selectCharacter, takeCodeFromAddress } from "./access_codes.js";
+import { groupWhileTyping, selectImpossible, takeCodeFromAddress } from "./access_codes.js";
 import { unmarkStopping } from "./forget_device.js";
 import { forgetOffline } from "./offline.js";
 import { countKept, wipeEnded } from "./store.js";
@@ -21,10 +21,7 @@ async function showUnsent() {
 function startLogin() {
   const field = document.getElementById("code");
   groupWhileTyping(field);
-  if (field.dataset.character) {
-    field.focus();
-    selectCharacter(field, Number(field.dataset.character));
-  }
+  selectImpossible(field);
   moveCodeFromAddress(field);
   addEventListener("hashchange", () => moveCodeFromAddress(field));
   // The back button must not bring back the code of the child before. And opening

@@ -1,6 +1,6 @@
 // The page for typing an open code, which may come from the link on a poster.
 
-import { groupWhileTyping, takeCodeFromAddress } from "./access_codes.js";
+import { groupWhileTyping, selectImpossible, takeCodeFromAddress } from "./access_codes.js";
 
 function showCode(field) {
   const code = takeCodeFromAddress();
@@ -13,6 +13,7 @@ function startOpenPage() {
   const field = document.getElementById("code");
   if (!field) return;
   groupWhileTyping(field);
+  selectImpossible(field);
   showCode(field);
   addEventListener("hashchange", () => showCode(field));
 }

@@ -15,7 +15,12 @@ from django.views.decorators.csrf import ensure_csrf_cookie
 from django.views.decorators.http import require_http_methods
 
 from accounts.audit import address_of
-from survey.access_codes import format_code, normalise, personal_code_for
+from survey.access_codes import (
+    LONGEST_TYPED,
+    format_code,
+    normalise,
+    personal_code_for,
+)
 from survey.database.routers import uses_forced_read_router
 from survey.models import OpenCode, PublishedSurvey, Respondent, Role
 from survey.open_codes import start_forms, starts
@@ -25,8 +30,13 @@ from survey.taking.access_refusals import (
     chosen_language,
     login_language,
     refusal_message,
+    refused_code,
 )
-from survey.taking.language_names import languages_of
+from survey.taking.language_names import (
+    languages_of,
+    missing_language,
+    missing_language_notice,
+)
 from survey.taking.login import LoginRefused
 from survey.taking.login_session import begin_session, set_login_cookies
 from survey.taking.published import published_survey
@@ -50,9 +60,7 @@ def _public(view: Callable[[HttpRequest], HttpResponse]) -> Callable[..., HttpRe
         except LoginRefused as refused:
             if refused.key == "start_code_wrong":
                 count_wrong_code(address_of(request))
-            return _ask_for_code(
-                request, refusal_message(refused, login_language(request))
-            )
+            return _ask_for_code(request, refused)
 
     return wrapper
 
@@ -140,17 +148,19 @@ def open_decline(request: HttpRequest) -> HttpResponse:
     return _render(request, language, code.role, {"declined": True})
 
 
-def _ask_for_code(request: HttpRequest, error: str = "") -> HttpResponse:
-    context = {
+def _ask_for_code(
+    request: HttpRequest, refused: LoginRefused | None = None
+) -> HttpResponse:
+    language = login_language(request)
+    context: dict[str, object] = {
         "chosen": chosen_language(request),
         "languages": messages.languages(),
-        "error": error,
-        "code": request.POST.get("code", "")[:64],
+        "code": request.POST.get("code", "")[:LONGEST_TYPED],
     }
-    status = 422 if error else 200
-    response = _render(
-        request, login_language(request), Role.STUDENT, context, status=status
-    )
+    if refused:
+        context |= refused_code(request, refused, language)
+    status = 422 if refused else 200
+    response = _render(request, language, Role.STUDENT, context, status=status)
     # Before a code is typed: one that is sent many times at once then has one device.
     if not devices.read_device_id(request.COOKIES):
         devices.set_device_cookie(response, devices.new_device_id())
@@ -179,6 +189,11 @@ def _offer(
         ),
         "unfinished": _unfinished_tag(request, code),
         "error": refusal_message(error, language) if error else "",
+        "language_missing": missing_language_notice(
+            missing_language(chosen_language(request), published.definition),
+            published.definition,
+            language,
+        ),
     }
     status = 422 if error else 200
     response = _render(request, language, code.role, context, status=status)

@@ -273,6 +273,22 @@ def test_begin_needs_the_token_of_the_page(code):
     assert strict.post("/open/begin/", {"code": code_of(code)}).status_code == 403
 
 
+def test_a_character_that_no_code_has_is_named_and_marked(browser, code):
+    typed = code_of(code)
+    reply = browser.post("/open/", {"code": f"{typed[:4]}O{typed[5:]}"})
+    text = reply.content.decode()
+    assert reply.status_code == 422
+    assert "Check character 5" in text
+    assert 'data-character="4"' in text and "<mark>O</mark>" in text
+
+
+def test_a_chosen_language_that_the_survey_lacks_is_said(browser, code):
+    typed = code_of(code)
+    for language, is_missing in (("ar", True), ("en", False)):
+        reply = browser.post("/open/", {"code": typed, "language": language})
+        assert ('id="language-missing" lang="ar"' in reply.text) is is_missing
+
+
 def test_a_parent_begins_in_spanish(browser, code):
     page = browser.post("/open/", {"code": code_of(code), "language": "es"})
     assert "Nuestra escuela" in page.content.decode()
