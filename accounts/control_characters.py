@@ -35,8 +35,8 @@ def has_control_character(text: str) -> bool:
 
 def refuse_control_characters(text: str, *, lines: bool = False) -> None:
     """Raise ValidationError if a text has one. `lines`: it may have line breaks."""
-    if found := (IN_A_TEXT if lines else IN_A_LINE).search(text):
-        if found[0] in "\r\n":
+    if match := (IN_A_TEXT if lines else IN_A_LINE).search(text):
+        if match[0] in "\r\n":
             raise ValidationError(_("Write this in one line."), code="several_lines")
         raise ValidationError(
             _(
@@ -44,5 +44,5 @@ def refuse_control_characters(text: str, *, lines: bool = False) -> None:
                 " Delete it, or type the text again."
             ),
             code="control_character",
-            params={"place": found.start() + 1, "code": f"U+{ord(found[0]):04X}"},
+            params={"place": match.start() + 1, "code": f"U+{ord(match[0]):04X}"},
         )

@@ -91,7 +91,7 @@ class CountedSchool(models.Model):
 
 
 class FormerPeople(models.Model):
-    """The people of a school whose figures a later release has replaced.
+    """People of a school in an earlier release, whose figures were replaced.
 
     Their figures have been seen, so every later release is compared with them.
     """

@@ -147,8 +147,8 @@ def read_changes(
             }
             if last.as_of < administration.closes_at + AFTER_CLOSING + LONGEST_SAVE:
                 since = last.as_of - LONGEST_SAVE
-                found = _saved_since(database.alias, administration, since)
-                has_saved = np.isin(people.ids, list(found))
+                savers = _saved_since(database.alias, administration, since)
+                has_saved = np.isin(people.ids, list(savers))
                 schools |= set(people.schools[has_saved].tolist())
             some = people.in_schools(schools)
             is_full = len(some) > LARGE_PART * len(people)
@@ -190,7 +190,7 @@ def _read_as_of(alias: str) -> datetime:
 def _saved_since(
     alias: str, administration: Administration, since: datetime
 ) -> dict[int, datetime]:
-    """Return when people have last saved who did so since a moment."""
+    """Return the last save of each person who has saved since a moment."""
     connection = connections[alias]
     with connection.cursor() as cursor:
         cursor.execute(

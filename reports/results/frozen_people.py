@@ -1,4 +1,4 @@
-"""Keep who counts in a release, and compare it with the people of the next one.
+"""Store the people of a release, and compare them with those of the next one.
 
 Readers have seen the figures of every release. If only a few people of a group differ
 between two of them, the difference of the figures is how these few answered.
@@ -27,7 +27,7 @@ SavedAt = Mapping[int, datetime]
 
 @dataclass(frozen=True)
 class SchoolPeople:
-    """The people of a school who counted, sorted by their keys."""
+    """The people of a school in a release, sorted by their keys."""
 
     ids: Ints
     # Unix times of finishing, or else of starting.
@@ -99,17 +99,17 @@ def by_school(people: People) -> dict[int, SchoolPeople]:
     schools = people.schools
     order = np.argsort(schools, kind="stable")
     keys, starts = np.unique(schools[order], return_index=True)
-    found = {}
+    people_of = {}
     for key, rows in zip(keys.tolist(), np.split(order, starts[1:]), strict=True):
         used, group = np.unique(people.group[rows], return_inverse=True)
-        found[key] = SchoolPeople(
+        people_of[key] = SchoolPeople(
             people.ids[rows],
             people.at[rows],
             people.finished[rows],
             group,
             [people.groups[position] for position in used.tolist()],
         )
-    return found
+    return people_of
 
 
 def released_people(administration: Administration) -> People | None:

@@ -75,10 +75,10 @@ class Server:
         return received
 
     def arrived(self) -> list:
-        found = [each for upstream in self.upstreams for each in upstream.requests]
+        requests = [each for upstream in self.upstreams for each in upstream.requests]
         for upstream in self.upstreams:
             upstream.requests.clear()
-        return found
+        return requests
 
 
 def request(
@@ -155,12 +155,12 @@ def started(home: Path, configuration: Path) -> subprocess.Popen[bytes]:
 
 @pytest.fixture(scope="module")
 def upstreams(rendered):
-    found = [
+    servers = [
         RecordingUpstream(rendered / "run" / f"{name}.sock")
         for name in ("taking", "console")
     ]
-    yield found
-    for upstream in found:
+    yield servers
+    for upstream in servers:
         upstream.close()
 
 
@@ -205,15 +205,15 @@ def balancer(rendered, upstreams, nginx) -> Iterator[Server]:
 
 def locations(configuration: str) -> list[str]:
     """Return a path for each location of the public server."""
-    found = []
+    paths = []
     servers = configuration.split("    server {\n")
     public = next(each for each in servers if "public_nginx.sock" in each)
     for kind, path in re.findall(r"location (=|~|\^~)? ?(\S+) \{", public):
         if kind == "~":
             [path] = [EXAMPLES[part] for part in EXAMPLES if part in path]
-        found.append(path)
-    assert len(found) > 20
-    return found
+        paths.append(path)
+    assert len(paths) > 20
+    return paths
 
 
 @pytest.fixture(scope="module")
@@ -246,7 +246,7 @@ def check(server: Server, raw: bytes) -> tuple[bytes, list]:
 
 
 def is_old(raw: bytes) -> bool:
-    """Test for a request in the protocol of 1991, whose answers have no status."""
+    """Test for a request in HTTP/0.9: its answers have no status line."""
     return not raw.splitlines()[0].rpartition(b" ")[2].startswith(b"HTTP/1")
 
 
@@ -308,7 +308,7 @@ def test_behind_a_load_balancer_a_request_stays_one_too(balancer):
 
 
 def test_what_is_kept_is_what_its_address_says(nginx):
-    for path, kept in (
+    for path, is_cached in (
         ("/content/ab-1/r_2/en/4/", True),
         ("/logo/kept/", True),
         ("/take/worker.js", True),
@@ -326,9 +326,9 @@ def test_what_is_kept_is_what_its_address_says(nginx):
             shown = first.split(b"<")[1].decode()
             assert shown.split(" ")[1].partition("?")[0] == path
             arrived = nginx.arrived()
-            assert len(arrived) <= (1 if kept else 2), (path, query)
+            assert len(arrived) <= (1 if is_cached else 2), (path, query)
             # Where others read the answer, nothing of the request's own is in it.
-            assert not kept or all(
+            assert not is_cached or all(
                 "x=1" not in each.target and "utm" not in each.target
                 for each in arrived
             )
@@ -357,10 +357,10 @@ def test_people_and_programs_reach_their_pages(nginx):
     ):
         answer, arrived = check(nginx, request(target))
         assert status(answer) == 200, target
-        [found] = arrived
-        assert found.upstream == upstream
-        assert found.target.partition("?")[0] == target.partition("?")[0]
-        assert seen is None or seen in found.target
+        [recorded] = arrived
+        assert recorded.upstream == upstream
+        assert recorded.target.partition("?")[0] == target.partition("?")[0]
+        assert seen is None or seen in recorded.target
 
 
 def test_tokens_are_masked_in_the_access_log(nginx, rendered):

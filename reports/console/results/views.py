@@ -120,7 +120,7 @@ def results_share(request: StaffRequest, pk: int) -> HttpResponse:
 @needs(Capability.PUBLISH_RESULTS)
 @require_POST
 def results_release(request: StaffRequest, pk: int) -> HttpResponse:
-    """Make a new release of results whose people or answers have changed since."""
+    """Request a new release, after people or answers have changed."""
     administration = administration_or_404(request.permissions, pk)
     if administration.state != Administration.State.CLOSED:
         text = _("Results are counted once the administration has closed.")
