@@ -214,11 +214,11 @@ def _names_in(
     ).order_by()
     given = people.values_list("given_name", flat=True)
     names = given.union(people.values_list("family_name", flat=True))
-    found = set()
+    words_of_names = set()
     for name in names.iterator():
         parts = [part for part in WORD.findall(name) if len(part) >= SHORTEST_PART]
-        found |= words.intersection(map(_folded, (name, *parts)))
-    return found
+        words_of_names |= words.intersection(map(_folded, (name, *parts)))
+    return words_of_names
 
 
 @transaction.atomic

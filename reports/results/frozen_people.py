@@ -69,7 +69,9 @@ NOBODY = SchoolPeople(NOTHING, NOTHING, NOTHING.astype(np.bool_), NOTHING, [])
 
 
 def packed(people: SchoolPeople) -> bytes:
-    groups = [[one.grade, one.language, one.attributes] for one in people.groups]
+    groups = [
+        [group.grade, group.language, group.attributes] for group in people.groups
+    ]
     header = json.dumps(groups, separators=(",", ":")).encode()
     arrays = (
         np.diff(people.ids, prepend=0).astype("<i8"),
@@ -126,15 +128,17 @@ def released_people(administration: Administration) -> People | None:
         districts[school] = district
     if not schools:
         return None
-    starts = np.cumsum([0, *(len(one.groups) for one in schools[:-1])])
-    ids = np.concatenate([one.ids for one in schools])
+    starts = np.cumsum([0, *(len(frozen.groups) for frozen in schools[:-1])])
+    ids = np.concatenate([frozen.ids for frozen in schools])
     order = np.argsort(ids)
-    groups = [group for one in schools for group in one.groups]
-    group = [one.group + start for one, start in zip(schools, starts, strict=True)]
+    groups = [group for frozen in schools for group in frozen.groups]
+    group = [
+        frozen.group + start for frozen, start in zip(schools, starts, strict=True)
+    ]
     return People(
         ids[order],
-        np.concatenate([one.finished for one in schools])[order],
-        np.concatenate([one.at for one in schools])[order],
+        np.concatenate([frozen.finished for frozen in schools])[order],
+        np.concatenate([frozen.at for frozen in schools])[order],
         np.concatenate(group)[order],
         groups,
         np.zeros(len(groups), dtype=np.uint64),
