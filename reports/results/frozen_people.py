@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reports.models import CountedSchool, FormerPeople
+from reports.results.answers import ANSWERED, ItemCodes
 from reports.results.counting import value_of
 from reports.results.people import Group, Ints, People
 from survey.models import Administration
@@ -36,6 +37,9 @@ class SchoolPeople:
     # Positions in `groups`.
     group: Ints
     groups: Sequence[Group]
+    # Names of items, and who has answered them: a bit for each item.
+    items: Sequence[str] = ()
+    answered: NDArray[np.uint8] | None = None
     counted_at: datetime | None = None
 
     def rows_of(self, ids: Ints) -> Ints:
@@ -72,32 +76,60 @@ def packed(people: SchoolPeople) -> bytes:
     groups = [
         [group.grade, group.language, group.attributes] for group in people.groups
     ]
-    header = json.dumps(groups, separators=(",", ":")).encode()
+    header = json.dumps(
+        {"groups": groups, "items": list(people.items)}, separators=(",", ":")
+    ).encode()
     arrays = (
         np.diff(people.ids, prepend=0).astype("<i8"),
         people.at.astype("<i8"),
         people.group.astype("<i4"),
         people.finished.astype("u1"),
     )
-    return zlib.compress(
-        b"\n".join((header, b"".join(array.tobytes() for array in arrays))), 1
-    )
+    numbers = b"".join(array.tobytes() for array in arrays)
+    if people.answered is not None:
+        numbers += people.answered.tobytes()
+    return zlib.compress(header + b"\n" + numbers, 1)
 
 
 def unpacked(
     stored: bytes | memoryview, school: int, counted_at: datetime | None
 ) -> SchoolPeople:
     header, _, numbers = zlib.decompress(stored).partition(b"\n")
-    groups = [Group(school, *about) for about in json.loads(header)]
-    size = len(numbers) // 21
+    about = json.loads(header)
+    if isinstance(about, list):
+        # Of a release before it was stored who answered which item.
+        about = {"groups": about, "items": []}
+    groups = [Group(school, *group) for group in about["groups"]]
+    width = -(-len(about["items"]) // 8)
+    size = len(numbers) // (21 + width)
     ids, at = np.frombuffer(numbers, "<i8", 2 * size).reshape(2, size)
     group = np.frombuffer(numbers, "<i4", size, 16 * size).astype(np.int64)
     finished = np.frombuffer(numbers, "u1", size, 20 * size).astype(np.bool_)
-    return SchoolPeople(np.cumsum(ids), at, finished, group, groups, counted_at)
+    answered = np.frombuffer(numbers, "u1", width * size, 21 * size)
+    return SchoolPeople(
+        *(np.cumsum(ids), at, finished, group, groups, about["items"]),
+        answered.reshape(size, width),
+        counted_at,
+    )
 
 
-def by_school(people: People) -> dict[int, SchoolPeople]:
-    """Divide people by their schools."""
+def answered_bits(
+    items: Sequence[str], answers: Mapping[str, ItemCodes], people: People
+) -> NDArray[np.uint8]:
+    """Return a bit for each person and item: whether it was answered."""
+    bits = np.zeros((len(people), -(-len(items) // 8)), dtype=np.uint8)
+    for number, name in enumerate(items):
+        byte, bit = divmod(number, 8)
+        bits[:, byte] |= (answers[name].codes >= ANSWERED).astype(np.uint8) << (7 - bit)
+    return bits
+
+
+def by_school(
+    people: People,
+    items: Sequence[str] = (),
+    answered: NDArray[np.uint8] | None = None,
+) -> dict[int, SchoolPeople]:
+    """Divide people by their schools. `answered` is as from `answered_bits`."""
     schools = people.schools
     order = np.argsort(schools, kind="stable")
     keys, starts = np.unique(schools[order], return_index=True)
@@ -110,6 +142,8 @@ def by_school(people: People) -> dict[int, SchoolPeople]:
             people.finished[rows],
             group,
             [people.groups[position] for position in used.tolist()],
+            items,
+            None if answered is None else answered[rows],
         )
     return people_of
 

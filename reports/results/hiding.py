@@ -16,9 +16,12 @@ from reports.models import (
     ResultsRollUp,
     SchoolRate,
 )
-from reports.results.counting import GRADE, Counts, GroupKey, packed
+from reports.results.counting import GRADE, Counts, GroupKey, packed, value_of
+from reports.results.frozen_people import SchoolPeople
+from reports.results.frozen_people import unpacked as unpacked_people
 from reports.results.precedents import GONE, precedent_for
 from reports.results.reading import LEVELS, ResultArrays, result_arrays
+from reports.suppression.dependent_groups import Memberships, dependent_groups
 from reports.suppression.rates import hidden_grades, sizes_for_hiding
 from reports.suppression.results import decide
 from reports.suppression.tables import (
@@ -33,6 +36,7 @@ from reports.suppression.tables import (
 from survey.models import Administration
 
 EVERYONE: GroupKey = ("", "")
+SCHOOL = LEVELS.SCHOOL.value
 DECIDED = (
     *("is_hidden", "hidden_items"),
     *("published_people", "published_finished", "published_counts"),
@@ -70,9 +74,21 @@ class ResultTables:
     # [place, group, category] of each item, and of each option of a multiple choice.
     items: Mapping[str, Counts]
     precedent: Precedent
+    # Who answered each item: [place, group].
+    answered: Mapping[str, Counts]
+    # By place of the schools.
+    memberships: Mapping[int, Memberships]
 
     def decide(self, minimum: int) -> Decision:
-        return decide(self.tree, self.groups, self.items, minimum, self.precedent)
+        dependent = dependent_groups(
+            *(self.tree, self.groups, self.memberships, list(self.answered), minimum),
+            self.precedent,
+        )
+        return decide(
+            *(self.tree, self.groups, self.items, minimum, self.precedent),
+            answered=self.answered,
+            dependent=dependent,
+        )
 
     def undivided_by(self, decision: Decision) -> list[tuple[str, int, str]]:
         """Return level, key and attribute of the places that are undivided."""
@@ -102,11 +118,12 @@ class ResultTables:
 
 def tables_of(administration: Administration) -> ResultTables | None:
     """Return the tables to decide about, or None if nobody has answered."""
-    districts = dict(
+    schools = list(
         CountedSchool.objects.filter(administration=administration).values_list(
-            "school_id", "district_id"
+            "school_id", "district_id", "people"
         )
     )
+    districts = {school: district for school, district, _ in schools}
     arrays = result_arrays(administration, districts)
     if arrays is None or not arrays.places:
         return None
@@ -118,13 +135,67 @@ def tables_of(administration: Administration) -> ResultTables | None:
     )
     arrays = arrays.of_groups(groups)
     counts = _group_counts(administration, arrays)
+    place_of = {place: number for number, place in enumerate(arrays.places)}
     return ResultTables(
         arrays,
         PlaceTree(np.array(arrays.parents)),
         counts,
         categories_of(arrays),
         precedent_for(administration, arrays, counts),
+        {
+            item.name: arrays.counts[:, :, _answered_column(arrays, item.name)]
+            for item in arrays.layout.items
+        },
+        {
+            place_of[SCHOOL, school]: memberships_of(
+                unpacked_people(people, school, None), arrays
+            )
+            for school, _, people in schools
+            if people and (SCHOOL, school) in place_of
+        },
     )
+
+
+def _answered_column(arrays: ResultArrays, item: str) -> int:
+    return next(
+        number
+        for number in arrays.columns_of(item)
+        if arrays.layout.columns[number].kind == "answered"
+    )
+
+
+def memberships_of(people: SchoolPeople, arrays: ResultArrays) -> Memberships:
+    """Return who is in which groups of a school, and who has answered which item."""
+    columns = {group: column for column, group in enumerate(arrays.groups)}
+    attributes = {attribute for attribute, _ in arrays.groups}
+    # The pattern of each of the school's groups.
+    known: dict[tuple[int, ...], int] = {}
+    pattern_of = [
+        known.setdefault(
+            tuple(
+                columns[attribute, value_of(attribute, group)]
+                for attribute in attributes
+            ),
+            len(known),
+        )
+        for group in people.groups
+    ]
+    members = np.zeros((len(known), len(columns)), dtype=bool)
+    for pattern, of_pattern in enumerate(known):
+        members[pattern, list(of_pattern)] = True
+    of_person = np.array(pattern_of, dtype=np.int64)[people.group]
+    number = np.bincount(of_person, minlength=len(known))
+    items = [item.name for item in arrays.layout.items]
+    answered = np.repeat(number[:, None], len(items), axis=1)
+    if people.answered is not None and people.items:
+        bits = np.unpackbits(people.answered, axis=1, count=len(people.items))
+        in_pattern = np.arange(len(known))[:, None] == of_person
+        counts = in_pattern.astype(np.float32) @ bits.astype(np.float32)
+        for position, name in enumerate(items):
+            if name in people.items:
+                column = counts[:, people.items.index(name)]
+                answered[:, position] = column.astype(np.int64)
+    return Memberships(members, number, answered)
 
 
 def categories_of(arrays: ResultArrays) -> dict[str, Counts]:
@@ -261,7 +332,7 @@ def _store(
         column = column_of.get((row.attribute, row.value))
         figures = None
         is_hidden = column is None or bool(decision.groups[place, column])
-        if column and not is_hidden and place < len(published.people):
+        if not is_hidden and place < len(published.people):
             is_hidden = not published.people[place, column]
             figures = _figures_without_left_out(arrays, published, (place, column))
         if is_hidden:

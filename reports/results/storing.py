@@ -16,7 +16,7 @@ from django.utils import timezone
 from reports.models import CountedSchool, FormerPeople, GroupResults, ResultsRollUp
 from reports.results.changes import LastRollUp, Recount
 from reports.results.counting import GroupCounts, GroupKey, packed, unpacked
-from reports.results.frozen_people import NOBODY, by_school
+from reports.results.frozen_people import NOBODY, answered_bits, by_school
 from reports.results.frozen_people import packed as packed_people
 from reports.results.layout import DistinctNumbers, Layout
 from survey.models import Administration
@@ -79,7 +79,7 @@ def store(
         changed = 0
         if recount.schools:
             changed = _write_places(administration, last, recount, figures.schools)
-            _write_states(administration, last, recount, figures.numbers)
+            _write_states(administration, last, recount, figures)
     return changed
 
 
@@ -235,7 +235,7 @@ def _write_states(
     administration: Administration,
     last: LastRollUp | None,
     recount: Recount,
-    numbers: Mapping[int, Mapping[str, DistinctNumbers]],
+    figures: Figures,
 ) -> None:
     rows = CountedSchool.objects.filter(administration=administration)
     if not recount.is_full:
@@ -258,7 +258,9 @@ def _write_states(
             batch_size=BATCH,
         )
     rows.delete()
-    people_of = by_school(recount.people)
+    items = [item.name for item in figures.layout.items]
+    answered = answered_bits(items, recount.answers, recount.people)
+    people_of = by_school(recount.people, items, answered)
     CountedSchool.objects.bulk_create(
         (
             CountedSchool(
@@ -268,7 +270,7 @@ def _write_states(
                 signature=recount.signatures[school],
                 numbers={
                     name: [sorted(found.values), found.are_many]
-                    for name, found in numbers.get(school, {}).items()
+                    for name, found in figures.numbers.get(school, {}).items()
                 },
                 people=packed_people(people_of.get(school, NOBODY)),
                 counted_at=recount.as_of,

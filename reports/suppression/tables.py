@@ -38,8 +38,26 @@ class PlaceTree:
         inner[self.parents[1:]] = True
         return np.flatnonzero(~inner)
 
+    @cached_property
+    def levels(self) -> list[Integers]:
+        """The places of each level, the schools first and the first place last."""
+        depth = np.zeros(len(self), dtype=np.int64)
+        for place in range(1, len(self)):
+            depth[place] = depth[self.parents[place]] + 1
+        return [np.flatnonzero(depth == each) for each in range(depth.max(), -1, -1)]
+
     def children(self, place: int) -> Integers:
         return self._children[place]
+
+    def add_up(self, counts: Integers, level: Integers, counted: Mask) -> None:
+        """Replace the rows of a level's places by the sums of their children's.
+
+        Of those that are `counted`. Places without children stay as they are.
+        """
+        inner = np.setdiff1d(level, self.leaves, assume_unique=True)
+        counts[inner] = 0
+        below = np.flatnonzero(np.isin(self.parents, inner) & counted)
+        np.add.at(counts, self.parents[below], counts[below])
 
     def below(self, place: int) -> Integers:
         """Return all places below this one."""
@@ -149,13 +167,14 @@ class Precedent:
     undivided: Mask
     divided: Mask
     summed: Mapping[tuple[int, int], frozenset[int]] = field(default_factory=dict)
+    is_known: bool = True
 
     @classmethod
     def none(cls, groups: GroupCounts) -> Precedent:
         places = len(groups.people)
         nothing = HiddenCells(np.zeros(groups.people.shape, dtype=bool))
         unknown = np.zeros((places, len(groups.attributes)), dtype=bool)
-        return cls(nothing, nothing, unknown, unknown)
+        return cls(nothing, nothing, unknown, unknown, is_known=False)
 
 
 @dataclass(frozen=True)
@@ -166,7 +185,8 @@ class Decision:
     hidden in a group that is shown.
 
     `counted[place, attribute]` tells whether the people of a place are a part of the
-    next larger place's figures by an attribute, `counted_items` the same for an item.
+    next larger place's figures by an attribute, `counted_items` the same for an item;
+    `counted_all[place]` and `counted_all_items` tell it of the figures of everyone.
     `undivided[place, attribute]` are places below which nothing is shown by this
     attribute, so that fewer people are left out. `summed[place, attribute]` are the
     schools that were in the figures of such a place when they were shown last.
@@ -175,8 +195,10 @@ class Decision:
     groups: Mask
     counted: Mask
     undivided: Mask
+    counted_all: Mask
     items: dict[str, Mask] = field(default_factory=dict)
     counted_items: dict[str, Mask] = field(default_factory=dict)
+    counted_all_items: dict[str, Mask] = field(default_factory=dict)
     summed: dict[tuple[int, int], frozenset[int]] = field(default_factory=dict)
 
     def published(
@@ -191,11 +213,16 @@ class Decision:
         Counts of an item, or of people without one.
         """
         counted = self.counted if item is None else self.counted_items[item]
+        everyone = self.counted_all if item is None else self.counted_all_items[item]
+        columns = [([EVERYONE], everyone)]
+        columns += [
+            (list(attribute), counted[:, number])
+            for number, attribute in enumerate(groups.attributes)
+        ]
         published = counts.copy()
-        for number, attribute in enumerate(map(list, groups.attributes)):
-            for place in range(len(tree) - 1, ROOT, -1):
-                children = tree.children(place)
-                if len(children):
-                    parts = children[counted[children, number]]
-                    published[place, attribute] = published[parts][:, attribute].sum(0)
+        for attribute, is_counted in columns:
+            part = published[:, attribute]
+            for level in tree.levels[1:]:
+                tree.add_up(part, level, is_counted)
+            published[:, attribute] = part
         return published

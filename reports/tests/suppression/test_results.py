@@ -164,7 +164,7 @@ def test_schools_of_a_district_show_grades_if_they_did_before():
 
 def test_a_sum_of_other_schools_than_before_is_not_shown():
     before = [[4, 6], [6, 40], [3, 35], [7, 50]]
-    # One person has left Lincoln, which is hidden now, and Adams with it.
+    # One person has left Lincoln, which is hidden now and left out.
     now = [[4, 5], [6, 40], [3, 35], [7, 50]]
     tree, groups, _ = tables(before)
     first = decide(tree, groups, {})
@@ -180,16 +180,16 @@ def test_a_sum_of_other_schools_than_before_is_not_shown():
     assert decision.groups[DISTRICT].tolist() == [False, True, True]
     # It is not shown in the wave after either.
     assert decision.summed == first.summed
-    # The twin: subtracted, two sums tell how many are in grade 4 of two small schools.
+    # The twin: subtracted, two sums tell how many are in grade 4 of a small school.
     alone = decide(tree, groups, {}, precedent=replace(precedent, summed={}))
     assert not alone.groups[DISTRICT].any()
     less = shown - alone.published(tree, groups, groups.people)[DISTRICT, FOURTH]
-    assert less == 4 + 3
+    assert less == 4
 
 
 def test_a_sum_of_one_school_is_not_shown(monkeypatch):
-    # Lincoln is hidden, and Roosevelt with it, so that only Adams is left.
-    schools = [[4, 3, 0], [16, 4, 0], [60, 15, 30]]
+    # Lincoln and Roosevelt are hidden, so that only Adams is left.
+    schools = [[4, 3, 0], [5, 4, 0], [60, 15, 30]]
     tree, groups, _ = tables(schools)
     without_rate = np.zeros(groups.people.shape, dtype=bool)
     without_rate[ADAMS, FIFTH] = True
@@ -206,18 +206,20 @@ def test_a_sum_of_one_school_is_not_shown(monkeypatch):
 
 
 def test_an_item_is_not_summed_over_other_schools_than_its_people(monkeypatch):
-    # Lincoln is hidden, and Roosevelt with it. Nobody there chose the second answer,
-    # so Adams hides this item as well.
-    schools = [[4, 3], [6, 20], [6, 40], [7, 50], [8, 60]]
-    rare = [
-        [[4, 0], [3, 0]],
-        [[6, 0], [20, 0]],
-        [[3, 3], [30, 10]],
-        [[4, 3], [40, 10]],
-        [[4, 4], [40, 20]],
-    ]
-    tree, groups, items = tables(schools, [rare])
-    decision = decide(tree, groups, items)
+    # Few people of Adams have answered, so it hides this item.
+    schools = [[6, 20], [6, 40], [6, 50], [8, 60]]
+    tree, groups, items = tables(schools, [even(schools, 2)])
+    answered = groups.people.copy()
+    answered[ADAMS] = [7, 3, 4]
+    counts = items["item_0"]
+    # Skipped by the others of Adams.
+    counts = np.concatenate([counts, np.zeros_like(counts[:, :, :1])], axis=2)
+    counts[ADAMS] = [[4, 3, 49], [2, 1, 3], [2, 2, 46]]
+    for place in (DISTRICT, 0):
+        answered[place] = answered[LINCOLN:].sum(axis=0)
+        counts[place] = counts[LINCOLN:].sum(axis=0)
+    items, answers = {"item_0": counts}, {"item_0": answered}
+    decision = decide(tree, groups, items, answered=answers)
     assert decision.undivided[DISTRICT].all()
     assert not decision.groups[DISTRICT].any()
     assert decision.items["item_0"][ADAMS, EVERYONE]
@@ -225,7 +227,7 @@ def test_an_item_is_not_summed_over_other_schools_than_its_people(monkeypatch):
     assert decision.items["item_0"][0].tolist() == [False, True, True]
     # The twin: how many answered the item tells who is in grade 4 of Adams.
     monkeypatch.setattr("reports.suppression.results.tells_items", lambda *_: False)
-    decision = decide(tree, groups, items)
+    decision = decide(tree, groups, items, answered=answers)
     assert not decision.items["item_0"][DISTRICT].any()
     people = decision.published(tree, groups, groups.people)[DISTRICT, FOURTH]
     answered = decision.published(tree, groups, items["item_0"], "item_0")
@@ -255,16 +257,94 @@ def test_hidden_groups_together_are_no_small_group():
     assert hidden[LINCOLN].tolist() == [False, True, True, True]
 
 
-def test_a_small_school_hides_another_one_with_all_of_its_grades():
+def test_a_small_school_is_left_out_of_its_district(monkeypatch):
     schools = [[4, 3, 0], [25, 35, 45], [500, 600, 700]]
     tree, groups, items = tables(schools, [even(schools)])
     decision = decide(tree, groups, items)
-    assert decision.groups[LINCOLN, [EVERYONE, FOURTH, FIFTH]].all()
-    assert decision.groups[ROOSEVELT].all()
-    assert not decision.groups[ADAMS].any()
-    # Their grades are in no number of the district, in which nobody else may be.
+    assert decision.groups[LINCOLN].all()
+    assert not decision.groups[[ROOSEVELT, ADAMS]].any()
     published = decision.published(tree, groups, groups.people)
-    assert published[DISTRICT].tolist() == [1912, 500, 600, 700]
+    assert published[DISTRICT].tolist() == [1905, 525, 635, 745]
+    assert published[0].tolist() == [1905, 525, 635, 745]
+    of_item = decision.published(tree, groups, items["item_0"], "item_0")
+    schools_of_item = items["item_0"][[ROOSEVELT, ADAMS], EVERYONE].sum(axis=0)
+    assert (of_item[DISTRICT, EVERYONE] == schools_of_item).all()
+    # The twin: with its people in it, the district less the others is Lincoln.
+    monkeypatch.setattr(
+        "reports.suppression.tables.Decision.published", lambda *it: it[3]
+    )
+    complete = decision.published(tree, groups, items["item_0"], "item_0")
+    difference = complete[DISTRICT, EVERYONE] - schools_of_item
+    assert (difference == items["item_0"][LINCOLN, EVERYONE]).all()
+
+
+def test_small_schools_together_are_a_part_of_their_district():
+    schools = [[4, 3, 0], [2, 3, 2], [500, 600, 700]]
+    tree, groups, items = tables(schools, [even(schools, 2)])
+    decision = decide(tree, groups, items)
+    assert decision.groups[[LINCOLN, ROOSEVELT]].all()
+    published = decision.published(tree, groups, groups.people)
+    assert published[DISTRICT, EVERYONE] == 1814
+    of_item = decision.published(tree, groups, items["item_0"], "item_0")
+    assert of_item[DISTRICT, EVERYONE].sum() == 1814
+
+
+def test_small_schools_are_not_a_part_that_was_another_one_before():
+    schools = [[4, 3, 0], [2, 3, 2], [500, 600, 700]]
+    tree, groups, items = tables(schools, [even(schools)])
+    hidden = np.zeros(groups.people.shape, dtype=bool)
+    hidden[LINCOLN] = True
+    first = HiddenCells(hidden)
+    precedent = replace(Precedent.none(groups), first=first, is_known=True)
+    decision = decide(tree, groups, items, precedent=precedent)
+    published = decision.published(tree, groups, groups.people)
+    # Roosevelt was shown before, so both together would tell of Lincoln alone.
+    assert published[DISTRICT, EVERYONE] == 1800
+
+
+@pytest.mark.parametrize("level", ["school", "grade"])
+def test_an_item_that_few_have_answered_is_hidden(level, monkeypatch):
+    schools = [[40, 50, 60], [125, 135, 145], [150, 160, 170]]
+    tree, groups, items = tables(schools, [even(schools)])
+    answered = groups.people // 5
+    answered[LINCOLN] = [8, 2, 3, 3] if level == "school" else [42, 8, 14, 20]
+    for place in (DISTRICT, 0):
+        answered[place] = answered[LINCOLN:].sum(axis=0)
+    decision = decide(tree, groups, items, answered={"item_0": answered})
+    assert not decision.groups.any()
+    hidden = decision.items["item_0"]
+    assert not hidden[[0, DISTRICT, ROOSEVELT, ADAMS]].any()
+    if level == "school":
+        assert hidden[LINCOLN].all()
+    else:
+        # One more grade: everyone less the others would be the eight.
+        assert hidden[LINCOLN].tolist() == [False, True, True, False]
+    # Nobody of Lincoln is in the district's figures that would tell it.
+    of_item = decision.published(tree, groups, answered, "item_0")
+    others = answered[ROOSEVELT:].sum(axis=0)
+    assert of_item[DISTRICT, FOURTH:].tolist() == others[FOURTH:].tolist()
+    if level == "school":
+        assert of_item[DISTRICT, EVERYONE] == others[EVERYONE]
+    # The twin: as if everybody had answered.
+    monkeypatch.setattr(
+        "reports.suppression.results.few_answers",
+        lambda answered, _: np.zeros(answered.shape, dtype=bool),
+    )
+    decision = decide(tree, groups, items, answered={"item_0": answered})
+    assert not decision.items["item_0"].any()
+
+
+def test_an_item_that_few_have_answered_in_two_schools_is_shown_of_the_district():
+    schools = [[40, 50, 60], [125, 135, 145], [150, 160, 170]]
+    tree, groups, items = tables(schools, [even(schools)])
+    answered = groups.people // 5
+    answered[LINCOLN] = answered[ROOSEVELT] = [8, 2, 3, 3]
+    answered[[DISTRICT, 0]] = answered[LINCOLN:].sum(axis=0)
+    decision = decide(tree, groups, items, answered={"item_0": answered})
+    assert decision.items["item_0"][[LINCOLN, ROOSEVELT]].all()
+    assert not decision.items["item_0"][[DISTRICT, ADAMS], EVERYONE].any()
+    of_item = decision.published(tree, groups, answered, "item_0")
+    assert of_item[DISTRICT, EVERYONE] == answered[DISTRICT, EVERYONE]
 
 
 def test_an_item_is_hidden_in_one_more_grade_if_only_that_one_chose_a_category():
@@ -282,19 +362,23 @@ def test_an_item_is_hidden_in_one_more_grade_if_only_that_one_chose_a_category()
     assert not decision.items["item_1"][LINCOLN, SIXTH]
 
 
-def test_an_item_is_hidden_in_one_more_school_for_the_same_reason():
-    schools = [[4, 3, 0], [25, 35, 45], [500, 600, 700]]
+def test_an_item_of_small_schools_is_left_out_if_the_others_would_tell_it():
+    schools = [[4, 3, 0], [4, 3, 2], [25, 35, 45], [500, 600, 700]]
     rare = [
         [[4, 0], [3, 0], [0, 0]],
+        [[4, 0], [3, 0], [2, 0]],
         [[25, 0], [35, 0], [45, 0]],
         [[495, 5], [595, 5], [695, 5]],
     ]
-    tree, groups, items = tables(schools, [rare])
+    tree, groups, items = tables(schools, [rare, even(schools)])
     decision = decide(tree, groups, items)
-    assert not decision.groups[ADAMS].any()
-    assert decision.items["item_0"][ADAMS].all()
-    # All schools hide it; the district shows it, for everyone.
-    assert not decision.items["item_0"][DISTRICT, EVERYONE]
+    assert not decision.groups[ADAMS:].any()
+    # Nobody in the small schools chose the second answer.
+    assert not decision.items["item_0"][ADAMS:].any()
+    of_item = decision.published(tree, groups, items["item_0"], "item_0")
+    assert of_item[DISTRICT, EVERYONE].tolist() == [1890, 15]
+    other = decision.published(tree, groups, items["item_1"], "item_1")
+    assert other[DISTRICT, EVERYONE].sum() == 1921
 
 
 @pytest.mark.parametrize(

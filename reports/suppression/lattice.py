@@ -1,0 +1,127 @@
+"""Find sums of shown groups that isolate a few people.
+
+Groups of different attributes overlap: the people with reduced lunch are those who
+are economically disadvantaged, less those with free lunch. Shown groups, added and
+subtracted any number of times, are a lattice; each of its vectors gives every person a
+weight. If all weights but those of a few people are zero, the figures of the groups,
+added and subtracted in the same way, are figures of these few.
+
+People with the same memberships have the same weight, so vectors have an entry for
+each *pattern* of memberships. Those of few people are short: their squared length is
+the number of people if all weights are 1 or -1. Short vectors of a lattice are
+enumerated as by Fincke and Pohst, "Improved methods for calculating vectors of short
+length in a lattice", Mathematics of Computation 44 (1985), after a pairwise reduction.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reports.suppression.tables import Integers, Mask
+
+# Weights up to this are looked for exactly.
+LARGEST_WEIGHT = 2
+# Beyond so many partial sums, the basis itself is returned, which hides more.
+MOST_SUMS = 200_000
+# Lengths below are errors of rounding.
+NOTHING = 1e-6
+Floats = NDArray[np.float64]
+
+
+def isolates(members: Mask, people: Integers, minimum: int) -> bool:
+    """Return whether sums of these groups isolate fewer people than the minimum.
+
+    `members` are [pattern, group], `people` have each pattern.
+    """
+    return len(light_sums(members, people, minimum)) > 0
+
+
+def light_sums(members: Mask, people: Integers, minimum: int) -> Integers:
+    """Return sums of groups that are of 1 to `minimum` - 1 people: [sum, group].
+
+    Each is a row of whole numbers, by which the groups are multiplied.
+    """
+    sums = short_sums(members, people, LARGEST_WEIGHT**2 * (minimum - 1))
+    size = (sums @ members.T.astype(np.int64) != 0) @ people
+    return sums[(size > 0) & (size < minimum)]
+
+
+def short_sums(members: Mask, people: Integers, most: float) -> Integers:
+    """Return sums of groups with at most this sum of squared weights: [sum, group]."""
+    columns = members.astype(np.int64)
+    gram = (columns * people[:, None]).T @ columns
+    basis = reduced_basis(gram)
+    if not len(basis):
+        return basis
+    return short_vectors(basis @ gram @ basis.T, most) @ basis
+
+
+def reduced_basis(gram: Integers | Floats) -> Integers:
+    """Return a basis of short vectors, as whole multiples of the generators.
+
+    `gram` are the scalar products of the generators. Each vector is reduced by others
+    as long as it becomes shorter; what becomes zero depends on the others.
+    """
+    basis = np.eye(len(gram), dtype=np.int64)
+    gram = gram.copy()
+    while True:
+        size = gram.diagonal()
+        used = size > NOTHING
+        basis, gram = basis[used], gram[np.ix_(used, used)]
+        size = size[used]
+        if len(basis) < 2:
+            return basis
+        times = np.rint(gram / size).astype(np.int64)
+        np.fill_diagonal(times, 0)
+        # How much shorter each (row) becomes without so many times another (column).
+        gain = times * (2 * gram - times * size)
+        row, column = divmod(int(gain.argmax()), len(basis))
+        if gain[row, column] <= NOTHING:
+            return independent(basis, gram)
+        basis[row] -= times[row, column] * basis[column]
+        change = times[row, column] * gram[column]
+        gram[row] -= change
+        gram[:, row] -= times[row, column] * gram[:, column]
+
+
+def independent(basis: Integers, gram: Integers | Floats) -> Integers:
+    """Return the vectors that are no combination of those before them."""
+    chosen: list[int] = []
+    left = gram.astype(float)
+    for row in np.argsort(gram.diagonal(), kind="stable").tolist():
+        if left[row, row] > NOTHING * gram[row, row]:
+            chosen.append(row)
+            left = left - np.outer(left[:, row], left[row]) / left[row, row]
+    return basis[chosen]
+
+
+def short_vectors(gram: Integers | Floats, most: float) -> Integers:
+    """Return the coefficients of non-zero vectors with at most this squared length.
+
+    `gram` are the scalar products of a basis. Of a vector and its opposite, one.
+    """
+    number = len(gram)
+    # gram = upper.T @ diag(pivots) @ upper, with ones on the diagonal of `upper`.
+    lower = np.linalg.cholesky(gram.astype(float))
+    pivots = lower.diagonal() ** 2
+    upper = (lower / lower.diagonal()).T
+    sums = np.zeros((1, number), dtype=np.int64)
+    length = np.zeros(1)
+    for row in range(number - 1, -1, -1):
+        center = -(sums[:, row + 1 :] @ upper[row, row + 1 :])
+        radius = np.sqrt(np.maximum(most - length, 0) / pivots[row]) + 1e-9
+        least = np.ceil(center - radius).astype(np.int64)
+        # Of two opposite vectors, the one whose last coefficient is positive.
+        least[~sums.any(axis=1)] = 0
+        number_of = np.floor(center + radius).astype(np.int64) - least + 1
+        np.maximum(number_of, 0, out=number_of)
+        if number_of.sum() > MOST_SUMS:
+            return np.eye(number, dtype=np.int64)
+        parent = np.repeat(np.arange(len(sums)), number_of)
+        first = np.cumsum(number_of) - number_of
+        sums = sums[parent]
+        sums[:, row] = least[parent] + np.arange(len(parent)) - first[parent]
+        offset = sums[:, row] - center[parent]
+        length = length[parent] + pivots[row] * offset**2
+    return sums[sums.any(axis=1)]
