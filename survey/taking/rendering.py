@@ -17,6 +17,8 @@ from django.template.loader import render_to_string
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
+from survey.definitions import piping
+from survey.definitions.piping import PIPE, fill_pipes
 from survey.definitions.schema import (
     BlockDefinition,
     ItemDefinition,
@@ -39,7 +41,6 @@ PAGE_TEMPLATES = (
     "survey/_input.html",
 )
 INVISIBLE = frozenset(("calculate", "hidden"))
-PIPE = re.compile(r"\$\{\s*([^\s{}]+)\s*\}")
 INDENTATION = re.compile(r"\s*\n\s*")
 # More columns than this are unreadable side by side on a laptop.
 WIDEST_GRID = 11
@@ -76,6 +77,7 @@ def renderer_version() -> str:
     here = Path(__file__)
     templates = here.parents[2] / "templates"
     sources = [here, here.with_name("messages.py"), messages.SOURCE]
+    sources.append(Path(piping.__file__))
     sources += messages.compiled_catalogs("*")
     sources += [templates / name for name in PAGE_TEMPLATES]
     digest = hashlib.sha256()
@@ -136,7 +138,8 @@ class Localizer:
         return "", self.language
 
     def plain(self, texts: Texts | None) -> str:
-        return self.find(texts)[0]
+        text, _ = self.find(texts)
+        return text if self.values is None else fill_pipes(text, self.values)
 
     def text(self, texts: Texts | None) -> Text:
         text, code = self.find(texts)
