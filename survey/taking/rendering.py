@@ -166,12 +166,12 @@ def html_of(text: str, values: Mapping[str, str] | None = None) -> SafeString:
 
     With `values`, the element is filled.
     """
-    # Without aria-live="off", screen readers would read the <output> aloud
-    # whenever the answer that it repeats changes.
+    # Not an <output>: Chromium leaves it out of the name of a control that a <label>
+    # around it names, so that screen readers would skip the answer.
     parts = PIPE.split(text.replace("\r\n", "\n"))
     pieces = [
-        f'<output class="pipe" data-pipe="{escape(part)}" aria-live="off">'
-        f"{escape(values.get(part, '')) if values else ''}</output>"
+        f'<span class="pipe" data-pipe="{escape(part)}">'
+        f"{escape(values.get(part, '')) if values else ''}</span>"
         if index % 2
         else escape(part).replace("\n", "<br>")
         for index, part in enumerate(parts)
