@@ -105,6 +105,12 @@ class SurveyChecker:
         for options in self.draft.option_sets.values():
             for option in options:
                 normalise(option.label)
+        piped = piped_in_labels(self.option_sets)
+        for item in self.items.values():
+            is_menu = "minimal" in item.rules.get("appearance", ())
+            if item.kind == "select_one" and is_menu and piped.get(item.option_set):
+                reason = _("a menu cannot quote answers: shown as buttons")
+                item.row.warn(self.findings, "appearance", reason)
 
     def check_rule(
         self, row: SurveyRow, rule: str, expression: Expr, page: int | None

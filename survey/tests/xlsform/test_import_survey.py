@@ -508,10 +508,11 @@ def test_labels_of_options_quote_answers_in_every_language():
         ["people", "later", "${ later }", None],
     ]
     rows = [
-        ["type", "name", english, spanish],
+        ["type", "name", english, spanish, "appearance"],
         ["text", "name", "Name?", "¿Nombre?"],
         ["select_multiple people or_other", "who", "Who?", "¿Quién?"],
         ["text", "later", "Later?", "¿Después?"],
+        ["select_one people", "menu", "Who first?", "¿Quién primero?", "minimal"],
     ]
     reading = read(rows, choices)
     assert reading.draft, reading.problems
@@ -519,6 +520,7 @@ def test_labels_of_options_quote_answers_in_every_language():
         {"en": "${name}’s teacher", "es": "Docente de ${name}"},
         {"en": "${later}"},
     ]
+    assert ("survey", 5, "appearance") in places(reading.warnings)
 
 
 @pytest.mark.parametrize("file", ["students", "teachers"])
