@@ -15,8 +15,9 @@ from datetime import datetime, tzinfo
 
 from reports.exports.columns import ExportVersion
 from reports.exports.snapshot import NOT_APPLICABLE, SKIPPED
-from survey.definitions.expressions import labels_of, reads_clock, references
-from survey.definitions.rule_dependencies import deciding_rules
+from survey.definitions.expressions import labels_of, reads_clock
+from survey.definitions.piping import piped_in_labels
+from survey.definitions.rule_dependencies import deciding_rules, items_read
 from survey.definitions.rules import values_of
 
 MOST_CACHED = 20_000
@@ -34,6 +35,7 @@ class AnswerMask:
         self.concerned = [name for name in version.exported() if self.concerns(name)]
 
         # The concerned items, and all items that their rules read.
+        piped = piped_in_labels(version.definition["option_sets"])
         needed: set[str] = set()
         waiting = list(self.concerned)
         while waiting:
@@ -42,7 +44,7 @@ class AnswerMask:
                 continue
             needed.add(name)
             for rule in deciding_rules(items[name]):
-                waiting.extend(references(rule))
+                waiting.extend(items_read(rule, items, piped))
 
         self._names = [name for name in version.definition["order"] if name in needed]
         rules = [rule for name in self._names for rule in deciding_rules(items[name])]

@@ -5,11 +5,10 @@ import { answerableItems } from "./answers.js";
 import { PageForm } from "./page_form.js";
 import { rememberPlace } from "./page_history.js";
 import { focusItem, problemMessage, showProblems } from "./problems.js";
+import { fillPipes } from "./rules.js";
 
 const LOADING_SHOWS_AFTER = 200;
 const LOADING_WARNS_AFTER = 4000;
-
-const PIPE = /\$\{\s*([^\s{}]+)\s*\}/g;
 
 export class PageDisplay {
   constructor(tab) {
@@ -154,7 +153,7 @@ export class PageDisplay {
     const { survey, messages } = this.tab;
     const { section } = this.form;
     const { values } = survey.state;
-    const pipe = (text = "") => text.replace(PIPE, (_, name) => values[name] ?? "");
+    const pipe = (text = "") => fillPipes(text, values);
     const listed = problems.map(({ name, key, values: filled }) => ({
       name,
       message: problemMessage(key, survey.item(name), messages, pipe, filled),

@@ -8,6 +8,7 @@ const UNANSWERABLE = new Set(["note", "calculate", "hidden"]);
 const UNSEEN = new Set(["calculate", "hidden"]);
 const CHOICES = new Set(["select_one", "select_multiple"]);
 const LONGEST_VALUE = 5000;
+const PIPE = /\$\{\s*([^\s{}]+)\s*\}/g;
 
 // `answers` are text by item: "" or absent is blank, a multiple choice is its
 // values joined by one space. `clock` is {today, now, language}.
@@ -61,6 +62,11 @@ export function defaultOf(outline, state, name) {
   return written(value(outline, state, item.default_expression));
 }
 
+// Fills each ${name} in a text with the item's value.
+export function fillPipes(text, values) {
+  return text.replace(PIPE, (_, name) => values[name] ?? "");
+}
+
 // True if a calculation sets the value, and not the respondent.
 export function isComputed(item) {
   if (item.kind === "calculate") return true;
@@ -77,7 +83,8 @@ function value(outline, state, expr, row = {}) {
     values: state.values,
     today: state.today,
     now: state.now,
-    choiceLabel: (name, chosen) => choiceLabel(outline, state, name, chosen),
+    choiceLabel: (name, chosen) =>
+      fillPipes(choiceLabel(outline, state, name, chosen), state.values),
     row,
   });
 }

@@ -19,6 +19,7 @@ from django.utils.translation import gettext as _
 from accounts import audit
 from accounts.models import User
 from survey.definitions.expressions import labels_of, references
+from survey.definitions.piping import piped_in_labels
 from survey.definitions.rule_costs import MAX_PAGE_COST, RuleCosts
 from survey.definitions.rule_dependencies import (
     CycleError,
@@ -148,7 +149,7 @@ def compile_definition(
     }
     _check_definition(items, option_sets)
     try:
-        order = evaluation_order(items)
+        order = evaluation_order(items, piped_in_labels(option_sets))
     except CycleError as error:
         raise NotPublishable(
             _("Rules wait for each other: %(error)s.") % {"error": error}

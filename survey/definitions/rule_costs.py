@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from survey.definitions import portable_regex
+from survey.definitions.piping import PIPE
 from survey.definitions.rules import MAX_VALUE_LENGTH, filter_row, is_computed
 from survey.definitions.schema import (
     RULES,
@@ -61,13 +62,15 @@ SHORT_KINDS = frozenset(
 class OptionSizes:
     """The number of options in a set, and the most characters in their parts.
 
-    In one value, in all values together, in one label and in one column.
+    In one value, in all values together, in one label and in one column. `pipes`
+    is the most answers that a label quotes; `label` counts the longest ones.
     """
 
     count: int = 0
     longest: int = 0
     values: int = 0
     label: int = 0
+    pipes: int = 0
     columns: int = 0
 
     @classmethod
@@ -79,7 +82,11 @@ class OptionSizes:
             count=len(values),
             longest=max(values, default=0),
             values=sum(values) + len(values),
-            label=max(map(len, labels), default=0),
+            label=max(
+                (len(text) + pipes_in(text) * MAX_VALUE_LENGTH for text in labels),
+                default=0,
+            ),
+            pipes=max(map(pipes_in, labels), default=0),
             columns=max(map(len, columns), default=0),
         )
 
@@ -137,7 +144,9 @@ class RuleCosts:
             sizes = self.sizes_of(item) if item else OptionSizes()
             # A word may occur in the value again and again, and so its label.
             words = length // 2 + 1
-            return cost + 1 + sizes.count + words / 4, words * (sizes.label + 2)
+            longest = words * (sizes.label + 2)
+            cost += 1 + sizes.count + words * (1 + 2 * sizes.pipes) / 4
+            return cost + COST_OF_TEXT * longest / 1000, longest
         parts = [self.cost_and_length(argument, column) for argument in arguments]
         lengths = [length for _, length in parts]
         own = 1 + cost_per_1000(expr) * sum(lengths) / 1000
@@ -155,6 +164,10 @@ class RuleCosts:
             single = item["kind"] == "select_one"
             return sizes.longest if single else sizes.values
         return SHORT_LENGTH if item["kind"] in SHORT_KINDS else MAX_VALUE_LENGTH
+
+
+def pipes_in(text: str) -> int:
+    return len(PIPE.findall(text))
 
 
 def cost_per_1000(call: Call) -> float:

@@ -33,14 +33,21 @@ class CycleError(ValueError):
         self.cycle = cycle
 
 
-def evaluation_order(items: Mapping[str, RuledItem]) -> list[str]:
+def evaluation_order(
+    items: Mapping[str, RuledItem], piped: Mapping[str, Collection[str]] | None = None
+) -> list[str]:
     """Sort the names, each after all that its value depends on.
 
-    Items that do not depend on each other keep their order. Raises CycleError.
+    Items that do not depend on each other keep their order. `piped` are the items
+    that the labels of each option set quote. Raises CycleError.
     """
     reads = {
         name: set[str]().union(
-            *(references(item[rule]) for rule in ORDERING_RULES if rule in item)
+            *(
+                items_read(item[rule], items, piped or {})
+                for rule in ORDERING_RULES
+                if rule in item
+            )
         )
         & items.keys()
         for name, item in items.items()
@@ -72,6 +79,16 @@ def evaluation_order(items: Mapping[str, RuledItem]) -> list[str]:
             path.append(min(reads[path[-1]] & left))
         raise CycleError(path[path.index(path[-1]) :])
     return order
+
+
+def items_read(
+    expr: Expr, items: Mapping[str, RuledItem], piped: Mapping[str, Collection[str]]
+) -> set[str]:
+    """Return the items that an expression reads, also through labels of options."""
+    read = references(expr)
+    for name in labels_of(expr) & items.keys():
+        read.update(piped.get(items[name].get("option_set", ""), ()))
+    return read
 
 
 def local_rules(item: RuledItem, page_items: Mapping[str, RuledItem]) -> list[RuleName]:

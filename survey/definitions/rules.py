@@ -19,6 +19,7 @@ from survey.definitions.expressions import (
     to_boolean,
     to_text,
 )
+from survey.definitions.piping import fill_pipes
 from survey.definitions.schema import (
     ANSWERABLE,
     SELECTS,
@@ -108,14 +109,18 @@ class RuleState:
         }
 
     def choice_label(self, name: str, value: str) -> str:
-        """Return the label in the state's language; several values are listed."""
+        """Return the label in the state's language, with the answers that it quotes.
+
+        The labels of several values are listed.
+        """
         options = self.options(name)
         # Nearly always a single value, and no reason to label all 5,000 options.
         for option in options:
             if option["value"] == value:
-                return self.label_of(option)
+                return fill_pipes(self.label_of(option), self.values)
         labels = {option["value"]: self.label_of(option) for option in options}
-        return ", ".join(labels[part] for part in value.split(" ") if part in labels)
+        chosen = [labels[part] for part in value.split(" ") if part in labels]
+        return fill_pipes(", ".join(chosen), self.values)
 
     def label_of(self, option: OptionDefinition) -> str:
         first = self.definition["languages"][0]["code"]

@@ -96,7 +96,10 @@ class LanguageDefinition(TypedDict):
 
 
 class OptionDefinition(TypedDict):
-    """One choice. Choice filters read `attributes` and, as `name`, `value`."""
+    """One choice. Choice filters read `attributes` and, as `name`, `value`.
+
+    `label` may quote answers as ``${name}``.
+    """
 
     value: str
     label: Texts

@@ -16,7 +16,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 
-from survey.definitions.expressions import labels_of, references
+from survey.definitions.expressions import labels_of
+from survey.definitions.piping import piped_in_labels
+from survey.definitions.rule_dependencies import items_read
 from survey.definitions.rules import RuleState, is_computed, state_of
 from survey.definitions.schema import RULES, Expr
 from survey.taking.published import Published
@@ -92,11 +94,12 @@ class TakeSimulator:
         self.given: dict[str, str] = {}
         # Items that a rule of another item reads.
         self.read: set[str] = set()
+        piped = piped_in_labels(published.definition["option_sets"])
         for name, item in self.items.items():
             for rule in RULES:
                 if rule in item:
-                    found = references(item[rule]) | set(labels_of(item[rule]))
-                    self.read |= found - {name}
+                    found = items_read(item[rule], self.items, piped)
+                    self.read |= (found | labels_of(item[rule])) - {name}
 
     def pages(self) -> Iterator[SimulatedPage]:
         for n in range(1, len(self.published.answerable) + 1):

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from survey.definitions.piping import fill_pipes
 from survey.definitions.schema import OptionDefinition
 from survey.taking.plain_answers import FIELD, PageAnswers
 from survey.taking.rendering import (
@@ -15,7 +16,7 @@ from survey.taking.rendering import (
     item_context,
     option_of,
 )
-from survey.taking.review import answer_in_words, fill_pipes, label_of, text_in
+from survey.taking.review import answer_in_words, label_of, text_in
 from survey.taking.validation import LONGEST_TEXT
 
 T = TypeVar("T")

@@ -17,6 +17,8 @@ from django.template.loader import render_to_string
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
+from survey.definitions import piping
+from survey.definitions.piping import PIPE, fill_pipes
 from survey.definitions.schema import (
     BlockDefinition,
     ItemDefinition,
@@ -39,7 +41,6 @@ PAGE_TEMPLATES = (
     "survey/_input.html",
 )
 INVISIBLE = frozenset(("calculate", "hidden"))
-PIPE = re.compile(r"\$\{\s*([^\s{}]+)\s*\}")
 INDENTATION = re.compile(r"\s*\n\s*")
 # More columns than this are unreadable side by side on a laptop.
 WIDEST_GRID = 11
@@ -76,6 +77,7 @@ def renderer_version() -> str:
     here = Path(__file__)
     templates = here.parents[2] / "templates"
     sources = [here, here.with_name("messages.py"), messages.SOURCE]
+    sources.append(Path(piping.__file__))
     sources += messages.compiled_catalogs("*")
     sources += [templates / name for name in PAGE_TEMPLATES]
     digest = hashlib.sha256()
@@ -136,7 +138,8 @@ class Localizer:
         return "", self.language
 
     def plain(self, texts: Texts | None) -> str:
-        return self.find(texts)[0]
+        text, _ = self.find(texts)
+        return text if self.values is None else fill_pipes(text, self.values)
 
     def text(self, texts: Texts | None) -> Text:
         text, code = self.find(texts)
@@ -163,12 +166,12 @@ def html_of(text: str, values: Mapping[str, str] | None = None) -> SafeString:
 
     With `values`, the element is filled.
     """
-    # Without aria-live="off", screen readers would read the <output> aloud
-    # whenever the answer that it repeats changes.
+    # Not an <output>: Chromium leaves it out of the name of a control that a <label>
+    # around it names, so that screen readers would skip the answer.
     parts = PIPE.split(text.replace("\r\n", "\n"))
     pieces = [
-        f'<output class="pipe" data-pipe="{escape(part)}" aria-live="off">'
-        f"{escape(values.get(part, '')) if values else ''}</output>"
+        f'<span class="pipe" data-pipe="{escape(part)}">'
+        f"{escape(values.get(part, '')) if values else ''}</span>"
         if index % 2
         else escape(part).replace("\n", "<br>")
         for index, part in enumerate(parts)

@@ -10,11 +10,11 @@ from typing import NamedTuple
 from django.utils import translation
 from django.utils.formats import date_format, time_format
 
+from survey.definitions.piping import fill_pipes
 from survey.definitions.rules import RuleState
 from survey.definitions.schema import SELECTS, SurveyDefinition, Texts
 from survey.taking import messages
 from survey.taking.published import Published
-from survey.taking.rendering import PIPE
 
 # As the language in use writes them.
 MOMENTS: dict[str, Callable[[str], str]] = {
@@ -148,19 +148,13 @@ def text_in(definition: SurveyDefinition, texts: Texts, language: str) -> str:
     return texts.get(language) or texts.get(default, "")
 
 
-def fill_pipes(text: str, values: Mapping[str, str]) -> str:
-    if "${" not in text:
-        return text
-    return PIPE.sub(lambda place: values.get(place[1], ""), text)
-
-
 def answer_in_words(state: RuleState, name: str, language: str) -> str:
     value = state.values[name]
     kind = state.definition["items"][name]["kind"]
     if not value:
         return ""
     if kind in SELECTS:
-        return fill_pipes(state.choice_label(name, value), state.values)
+        return state.choice_label(name, value)
     if kind == "acknowledge":
         return messages.MESSAGES[messages.language_for(language)]["acknowledge"]
     if kind in MOMENTS:

@@ -8,8 +8,13 @@ from collections.abc import Iterator
 from django.utils.translation import gettext as _
 
 from survey.definitions.expressions import labels_of, references
+from survey.definitions.piping import piped_in_labels
 from survey.definitions.rule_costs import MAX_PAGE_COST, RuleCosts
-from survey.definitions.rule_dependencies import CycleError, evaluation_order
+from survey.definitions.rule_dependencies import (
+    CycleError,
+    evaluation_order,
+    items_read,
+)
 from survey.definitions.schema import RULES, Expr, OptionDefinition, RuledItem
 from survey.xlsform.columns import SurveyRow
 from survey.xlsform.draft import Draft, ItemDraft, OptionDraft, Texts
@@ -20,7 +25,9 @@ from survey.xlsform.problems import Findings
 COLUMN_OF_RULE = {"default_expression": "default"}
 
 
-def check_survey(draft: Draft, outline: Outline, findings: Findings) -> None:
+def check_survey(
+    draft: Draft, outline: Outline, choices: list[SurveyRow], findings: Findings
+) -> None:
     """Report what can only be seen when all rows were read.
 
     References in texts are normalised on the way.
@@ -28,6 +35,7 @@ def check_survey(draft: Draft, outline: Outline, findings: Findings) -> None:
     checker = SurveyChecker(draft, outline, findings)
     checker.check_items()
     checker.check_headings()
+    checker.check_options(choices)
     checker.check_cycles()
     checker.check_work()
     if not outline.names:
@@ -46,6 +54,17 @@ class SurveyChecker:
             item.name: position
             for position, page in enumerate(draft.pages)
             for item in page.items()
+        }
+        self.option_sets: dict[str, list[OptionDefinition]] = {
+            name: [
+                {
+                    "value": option.value,
+                    "label": option.label,
+                    "attributes": option.attributes,
+                }
+                for option in options
+            ]
+            for name, options in draft.option_sets.items()
         }
 
     def check_items(self) -> None:
@@ -78,7 +97,20 @@ class SurveyChecker:
                 page_draft.title,
                 *(block.label for block in page_draft.blocks),
             ):
-                texts.update({code: normalised(text) for code, text in texts.items()})
+                normalise(texts)
+
+    def check_options(self, rows: list[SurveyRow]) -> None:
+        for row in rows:
+            self.check_texts(row, "label", row.texts.get("label", {}))
+        for options in self.draft.option_sets.values():
+            for option in options:
+                normalise(option.label)
+        piped = piped_in_labels(self.option_sets)
+        for item in self.items.values():
+            is_menu = "minimal" in item.rules.get("appearance", ())
+            if item.kind == "select_one" and is_menu and piped.get(item.option_set):
+                reason = _("a menu cannot quote answers: shown as buttons")
+                item.row.warn(self.findings, "appearance", reason)
 
     def check_rule(
         self, row: SurveyRow, rule: str, expression: Expr, page: int | None
@@ -113,13 +145,13 @@ class SurveyChecker:
                 row.warn(self.findings, column, reason)
 
     def check_texts(self, row: SurveyRow, key: str, texts: Texts) -> None:
-        for code, text in texts.items():
+        for text in texts.values():
             for name in quoted_names(text):
                 if reason := self.why_unreadable(name, is_text=True):
                     row.refuse(self.findings, key, reason, text)
             if has_open_reference(text):
                 row.refuse(self.findings, key, _("a ${ is never closed"), text)
-            texts[code] = normalised(text)
+        normalise(texts)
 
     def why_unreadable(self, name: str, *, is_text: bool = False) -> str:
         """Explain why a rule or text cannot read this name; empty if it can."""
@@ -147,12 +179,11 @@ class SurveyChecker:
     def check_cycles(self) -> None:
         # One cycle at a time is found; each is reported and taken out, so that
         # the next is found as well.
-        rules: dict[str, RuledItem] = {
-            name: {"kind": item.kind, **item.rules} for name, item in self.items.items()
-        }
+        rules = self.ruled_items()
+        piped = piped_in_labels(self.option_sets)
         while True:
             try:
-                evaluation_order(rules)
+                evaluation_order(rules, piped)
             except CycleError as error:
                 cycle = error.cycle
             else:
@@ -160,7 +191,9 @@ class SurveyChecker:
             item = self.items[cycle[0]]
             column = "default"
             for rule in ("relevant", "calculation", "choice_filter"):
-                if rule in item.rules and cycle[1] in references(item.rules[rule]):
+                if rule not in item.rules:
+                    continue
+                if cycle[1] in items_read(item.rules[rule], rules, piped):
                     column = rule
                     break
             path = " → ".join(f"${{{name}}}" for name in cycle)
@@ -170,23 +203,15 @@ class SurveyChecker:
             for name in cycle:
                 rules[name] = {"kind": rules[name]["kind"]}
 
-    def check_work(self) -> None:
-        rules: dict[str, RuledItem] = {
+    def ruled_items(self) -> dict[str, RuledItem]:
+        return {
             name: {"kind": item.kind, "option_set": item.option_set, **item.rules}
             for name, item in self.items.items()
         }
-        sets: dict[str, list[OptionDefinition]] = {
-            name: [
-                {
-                    "value": option.value,
-                    "label": option.label,
-                    "attributes": option.attributes,
-                }
-                for option in options
-            ]
-            for name, options in self.draft.option_sets.items()
-        }
-        rule_costs = RuleCosts(rules, sets)
+
+    def check_work(self) -> None:
+        rules = self.ruled_items()
+        rule_costs = RuleCosts(rules, self.option_sets)
         for page in self.draft.pages:
             costs = {
                 (item.name, rule): units
@@ -214,6 +239,10 @@ class SurveyChecker:
                 "name_2": name,
             }
             row.refuse(self.findings, column, reason, row.get(column))
+
+
+def normalise(texts: Texts) -> None:
+    texts.update({code: normalised(text) for code, text in texts.items()})
 
 
 def items_of(group: Group) -> Iterator[ItemDraft]:

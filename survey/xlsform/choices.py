@@ -68,10 +68,6 @@ def read_choices(
         if not label:
             reason = _("the option has no label: its value is shown")
             row.warn(findings, "label", reason, value)
-        for text in label.values():
-            if "${" in text:
-                reason = _("an option's label cannot quote answers")
-                row.refuse(findings, "label", reason, text)
         options = sets.setdefault(name, [])
         options.append(OptionDraft(value, label, dict(row.free)))
         first_options[name, value] = options[-1]

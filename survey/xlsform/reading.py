@@ -115,7 +115,7 @@ def read_draft(sheets: dict[str, SurveySheet], name: str, findings: Findings) ->
         pages=paginate(outline.root, findings),
     )
     draft.option_sets = used_sets(draft, option_sets, columns["choices"], findings)
-    check_survey(draft, outline, findings)
+    check_survey(draft, outline, rows["choices"], findings)
     if rows["measures"]:
         items = {item.name: item for item in draft.items()}
         reader = MeasureReader(items, draft.option_sets, findings)

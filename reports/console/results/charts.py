@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -37,7 +38,7 @@ from reports.suppression import HIDDEN
 from survey.definitions.scales import agreement_scales
 from survey.definitions.schema import ANSWERABLE, Measures, SurveyDefinition, Texts
 from survey.taking import messages
-from survey.taking.rendering import PIPE, Localizer, Text, html_of
+from survey.taking.rendering import Localizer, Text, html_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +292,7 @@ class ItemCharts:
         return ItemChart(
             name,
             self.text(item.get("label")),
-            PIPE.sub("…", self.localizer.plain(item.get("label"))),
+            self.localizer.plain(item.get("label")),
             kind,
             list(options.values()),
             rows,
@@ -318,12 +319,19 @@ class ItemCharts:
     def _options(self, definition: SurveyDefinition, name: str) -> dict[str, Label]:
         item = definition["items"].get(name)
         option_set = item.get("option_set", "") if item else ""
+        options = definition["option_sets"].get(option_set, [])
+        texts = [
+            self.localizer.plain(option["label"]) or option["value"]
+            for option in options
+        ]
+        count = Counter(texts)
+        # Labels that quote different answers may be the same without them.
         return {
             option["value"]: Label(
-                self.localizer.plain(option["label"]) or option["value"],
+                f"{text} ({option['value']})" if count[text] > 1 else text,
                 self.text(option["label"]).attributes,
             )
-            for option in definition["option_sets"].get(option_set, [])
+            for option, text in zip(options, texts, strict=True)
         }
 
     def _kind(

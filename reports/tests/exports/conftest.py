@@ -175,6 +175,24 @@ def measured(db: None) -> Administration:
 
 
 @pytest.fixture
+def helped(db: None) -> Administration:
+    """Offer a survey in which a label of an option quotes an answer."""
+    label = "jr:choice-name(${helper}, '${helper}')"
+    rows = [
+        HEADER,
+        group("p1", "You", "Usted"),
+        ["text", "child", "Your child’s name?", "¿Nombre?"],
+        ["end group"],
+        group("p2", "Help", "Ayuda"),
+        ["select_one people", "helper", "Who helps?", "¿Quién ayuda?"],
+        ["end group"],
+        ["calculate", "said", None, None, None, label],
+    ]
+    choices = [CHOICES[0], ["people", "t", "${child}’s teacher", "Docente de ${child}"]]
+    return opened(published(rows, "4", choices=choices), "help")
+
+
+@pytest.fixture
 def enrol(db: None) -> Callable[..., Respondent]:
     def enrolled(
         administration: Administration, school: School, **fields: Any

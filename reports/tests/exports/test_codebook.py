@@ -56,6 +56,13 @@ def test_items_have_their_labels_values_and_counts(staff, answered):
     assert "not reached 3." in section(text, "last")
 
 
+def test_labels_of_options_name_the_question_that_they_quote(staff, helped, enrol):
+    answer(enrol(helped, staff.lincoln), {"child": "Noor", "helper": "t"})
+    text = codebook_of(made(staff.state, helped))
+    assert "t ${child}’s teacher Docente de ${child} 1" in section(text, "helper")
+    assert "Noor" not in text
+
+
 def test_items_that_differ_between_versions_are_marked(staff, answered):
     text = codebook_of(made(staff.state, *answered))
     far = section(text, "far")

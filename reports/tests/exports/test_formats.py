@@ -296,6 +296,16 @@ def test_labels_replace_codes(staff, fall, maya, others):
     assert content(export) == expected
 
 
+def test_labels_name_the_question_that_they_quote(staff, helped, enrol):
+    answer(enrol(helped, staff.lincoln), {"child": "Noor", "helper": "t"})
+    [coded] = rows_of(made(staff.state, helped))
+    assert (coded["child"], coded["helper"]) == ("Noor", "t")
+    # What a rule makes of a label is an answer like that of any calculation.
+    assert coded["said"] == "Noor’s teacher"
+    [labelled] = rows_of(made(staff.state, helped, labels=True, language="es"))
+    assert labelled["helper"] == "Docente de ${child}"
+
+
 def test_versions_line_up_by_item_name(staff, fall, spring, maya, enrol):
     later = enrol(spring, staff.lincoln)
     answer(later, {"safe": "1", "lunch": "good", "far": "very", "comment": SKIP})

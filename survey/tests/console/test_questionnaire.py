@@ -116,6 +116,21 @@ def test_repeated_answers_and_computed_texts_are_marked(client, staff, publish):
     assert re.search(r"In ?… ?, at ?\[answer to question 1\] ?\?", text)
 
 
+def test_options_and_rules_show_where_a_label_repeats_an_answer(publish):
+    choice = {"kind": "select_one", "option_set": "agree"}
+    later = {"kind": "text", "relevant": ["=", ["$", "choice"], "1"]}
+    pages = [{"age": {"kind": "integer"}, "choice": choice, "later": later}]
+    definition = load_definition(publish(pages).definition)
+    definition["option_sets"]["agree"][0]["label"] = {"en": "Like at ${age}"}
+    [block] = pages_of(definition, "en")[0].blocks
+    _, chosen, shown = block.questions
+    assert "Like at <span" in chosen.options[0].html
+    assert "[answer to question 1]" in chosen.options[0].html
+    assert shown.rules == [
+        "Shown only if the answer to question 2 is “Like at [answer to question 1]”."
+    ]
+
+
 def test_the_page_takes_few_statements(
     client, staff, administration, django_assert_num_queries
 ):

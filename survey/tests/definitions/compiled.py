@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from survey.definitions.expressions import compile_expression
+from survey.definitions.piping import piped_in_labels
 from survey.definitions.rule_dependencies import evaluation_order, local_rules
 from survey.definitions.schema import RULES
 
@@ -39,7 +40,8 @@ def definition_of(survey):
     for item in items.values():
         on_page = {n: i for n, i in items.items() if i["page"] == item["page"]}
         item["local"] = local_rules(item, on_page)
-    return {**survey, "items": items, "order": evaluation_order(items)}
+    order = evaluation_order(items, piped_in_labels(survey["option_sets"]))
+    return {**survey, "items": items, "order": order}
 
 
 DEFINITION = definition_of(VECTORS["survey"])

@@ -412,6 +412,14 @@ def test_correction_may_add_a_language(running):
     assert '"fr"' in correction.definition
 
 
+def test_correction_may_quote_an_answer_in_the_label_of_an_option(running):
+    published, _ = running
+    choices = changed(CHOICES, (1, 2, "A cat of ${age}"))
+    correction = correction_of(published, ROWS, choices=choices)
+    assert "A cat of ${age}" in correction.definition
+    assert names_of(correction) == names_of(published)
+
+
 def test_changed_label_that_a_rule_reads_refuses_the_correction(running):
     rows = changed(ROWS, (3, 5, "jr:choice-name(${pet}, '${pet}') = 'Cat'"))
     published = publish_survey(survey=draft_of(rows=rows, version="5"))

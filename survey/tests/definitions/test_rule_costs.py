@@ -61,3 +61,18 @@ def test_pattern_costs_by_its_states():
     assert units(r"\+?[0-9*+ ]{5,15}") < 20
     # The portable form cannot always be read again: then the most is counted.
     assert units(r"[&\&]*") >= 12 * 1000 * 5
+
+
+def test_labels_that_quote_answers_cost_more_where_a_rule_reads_them():
+    def units(label):
+        item = {"relevant": "jr:choice-name(${t}, '${pet}') = 'Rex'"}
+        items = compiled_items(
+            {"t": {}, "pet": {"kind": "select_one", "option_set": "pets"}, "q": item}
+        )
+        pets = [{"value": "dog", "label": {"en": label}, "attributes": {}}]
+        return RuleCosts(items, {"pets": pets}).of_item(items["q"])["relevant"]
+
+    assert units("A dog") < MAX_PAGE_COST / 20
+    assert 10 * units("A dog") < units("${t}’s dog") < MAX_PAGE_COST
+    # Each word of a text could be an option whose label is a thousand texts.
+    assert units("${t}" * 1000) > 100 * MAX_PAGE_COST

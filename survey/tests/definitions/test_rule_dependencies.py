@@ -163,3 +163,22 @@ def test_rule_that_reads_a_label_through_a_calculation_is_not_local():
     again = {"kind": "calculate", "calculation": "${said}"}
     rule = {"relevant": "${again} = 'true'"}
     assert local("a", q1=ASKED, said=said, again=again, a=rule) == []
+
+
+def test_label_that_quotes_an_answer_is_read_after_it():
+    items = {
+        "said": {"kind": "calculate", "calculation": "jr:choice-name('1', '${q1}')"},
+        "q1": ASKED,
+        "name": {},
+    }
+    compiled = compiled_items(items)
+    assert evaluation_order(compiled, {"yesno": ["name"]}) == ["q1", "name", "said"]
+    assert evaluation_order(compiled) == ["said", "q1", "name"]
+
+
+def test_label_that_quotes_what_reads_it_is_a_cycle():
+    said = {"kind": "calculate", "calculation": SAYS_YES}
+    with pytest.raises(CycleError, match="said → said"):
+        evaluation_order(
+            compiled_items({"q1": ASKED, "said": said}), {"yesno": ["said"]}
+        )

@@ -25,6 +25,10 @@ FRUIT = [
         ("fig", "yes"),
     )
 ]
+HELPERS = [
+    {"value": value, "label": {"en": label}, "attributes": {}}
+    for value, label in (("teacher", "${name}’s teacher"), ("other", "Somebody else"))
+]
 ITEMS: dict[str, dict[str, Any]] = {
     "name": {"kind": "text"},
     "age": {
@@ -58,6 +62,12 @@ ITEMS: dict[str, dict[str, Any]] = {
         "calculation": ["*", ["$", "usual"], 2],
     },
     "constructor": {"kind": "text"},
+    "helped": {"kind": "select_multiple", "option_set": "helpers"},
+    "chosen": {"kind": "note", "label": {"en": "You chose ${labels}."}},
+    "labels": {
+        "kind": "calculate",
+        "calculation": ["jr:choice-name", ["$", "helped"], "helped"],
+    },
 }
 for number, (item_name, item) in enumerate(ITEMS.items(), start=1):
     item |= {"id": number, "page": 1}
@@ -66,7 +76,7 @@ DEFINITION: dict[str, Any] = {
     "format": 1,
     "title": {"en": "Fruit"},
     "languages": [{"code": "en", "name": "English", "direction": "ltr"}],
-    "option_sets": {"fruit": FRUIT},
+    "option_sets": {"fruit": FRUIT, "helpers": HELPERS},
     "pages": [
         {
             "name": "all",
@@ -168,7 +178,9 @@ def show(tab: Page, modules: str) -> Callable[..., Shown]:
 
 
 BLANK = {
-    name: None for name, item in ITEMS.items() if item["kind"] not in ("note",)
+    name: None
+    for name, item in ITEMS.items()
+    if item["kind"] not in ("note", "calculate")
 } | {"usual": "7", "doubled": "14"}
 
 
@@ -207,6 +219,7 @@ def test_every_kind_of_item_is_answered_and_sent(show):
         "usual": "4",
         "doubled": "8",
         "constructor": "a word of the language",
+        "helped": None,
     }
     assert shown.problems() == {}
     # The same answers, from the server, are shown again.
@@ -491,3 +504,20 @@ def test_problems_are_shown_at_the_item_and_in_a_summary(show):
     ]
     shown.item("likes").locator("input").first.check()
     expect(summary).to_have_count(0)
+
+
+def test_labels_of_options_repeat_an_answer_as_text(show):
+    shown = show()
+    shown.type("name", "<b>Noor</b> & ${age}")
+    label = "<b>Noor</b> & ${age}’s teacher"
+    option = shown.item("helped").get_by_role("checkbox", name=label)
+    option.check()
+    shown.choose("helped", "other")
+    expect(shown.item("chosen")).to_have_text(f"You chose {label}, Somebody else.")
+    assert shown.wire()["helped"] == ["teacher", "other"]
+    shown.type("name", "Maya")
+    expect(shown.item("helped").locator(".option").first).to_have_text("Maya’s teacher")
+    expect(shown.item("chosen")).to_have_text(
+        "You chose Maya’s teacher, Somebody else."
+    )
+    assert shown.wire()["helped"] == ["teacher", "other"]

@@ -329,7 +329,7 @@ def test_defaults_and_calculations(browser, lincoln):
     person = enrol(open_now(publish_items([items])), lincoln, language="en")
     page = start(browser.log_in(person))
     assert 'name="item-grade" value="7"' in page.html
-    assert ">7</output>?" in page.html
+    assert ">7</span>?" in page.html
     page.send("back", grade="7")
     # Nobody has answered yet.
     assert rows(person) == {"twice": ("answered", "14")}
@@ -340,6 +340,26 @@ def test_defaults_and_calculations(browser, lincoln):
         "pets": ("skipped", None),
         "quoted": ("answered", "so"),
     }
+
+
+def test_labels_of_options_repeat_an_answer_as_text(browser, lincoln, monkeypatch):
+    label = {"en": "${who}’s sport", "es": "El deporte de ${who}"}
+    sport = {"value": "sport", "label": label, "attributes": {}}
+    monkeypatch.setattr("survey.tests.conftest.SUBJECTS", [sport])
+    best = {"kind": "select_one", "option_set": "subjects"}
+    pages = [
+        {"who": {"kind": "text"}},
+        # As a menu, it could not show the answer as text of its own.
+        {"best": best | {"appearance": ["minimal"]}},
+    ]
+    person = enrol(open_now(publish_items(pages)), lincoln, language="en")
+    page = start(browser.log_in(person)).send(who="<b>Noor</b> ${best}")
+    filled = ">&lt;b&gt;Noor&lt;/b&gt; ${best}</span>"
+    assert f"{filled}’s sport</span></label>" in page.html
+    assert "<select" not in page.html
+    page = page.send(best="sport")
+    assert rows(person)["best"] == ("answered", "sport")
+    assert "&lt;b&gt;Noor&lt;/b&gt; ${best}’s sport" in page.html
 
 
 def test_a_required_question_that_appears_is_asked_without_an_error(browser, lincoln):

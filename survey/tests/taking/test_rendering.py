@@ -521,18 +521,27 @@ def test_line_breaks_are_kept(definition):
 
 def test_piped_answers_are_left_for_the_browser(definition):
     html = page_of(definition, "grade")
-    assert (
-        'Hello <output class="pipe" data-pipe="nickname" aria-live="off"></output>,'
-        in html
-    )
+    assert 'Hello <span class="pipe" data-pipe="nickname"></span>,' in html
     assert "${" not in html
 
 
 def test_a_piped_name_cannot_break_out_of_its_attribute(definition):
     definition["items"]["grade"]["label"] = texts('${a"onclick="b}')
     page = Elements(page_of(definition, "grade"))
-    assert page.all("output", **{"data-pipe": 'a"onclick="b'})
+    assert page.all("span", **{"data-pipe": 'a"onclick="b'})
     assert not any("onclick" in found for _, found in page.found)
+
+
+def test_labels_of_options_leave_piped_answers_for_the_browser(definition):
+    definition["option_sets"]["agree"][0]["label"] = texts("Like <b>${nickname}</b>")
+    html = page_of(definition, "listened")
+    place = '<span class="pipe" data-pipe="nickname"></span>'
+    rows = re.findall(r'type="radio" name="\w+" value="1"', html)
+    # Once in each row, and once in the head of the grid.
+    assert html.count(f"Like &lt;b&gt;{place}&lt;/b&gt;") == len(rows) + 1 > 2
+    assert "${" not in html
+    sets = outline(definition, "en")["option_sets"]
+    assert sets["agree"][0]["label"] == "Like <b>${nickname}</b>"
 
 
 def test_an_arabic_page_is_right_to_left(definition):

@@ -10,6 +10,7 @@ from survey.tests.conftest import (
     FIRST_PAGE,
     PAGES,
     SECOND_PAGE,
+    SUBJECTS,
     Browser,
     enrol,
     open_now,
@@ -132,6 +133,29 @@ def test_answers_are_shown_as_text(browser, lincoln):
     assert "<b>Noor" not in text
     # Among what is missing, and among the answers.
     assert text.count("Why, &lt;b&gt;Noor&lt;/b&gt;?") == 2
+
+
+def test_labels_of_options_repeat_answers_as_text(browser, lincoln, monkeypatch):
+    label = {"en": "${who}’s sport", "es": "El deporte de ${who}"}
+    sport = {"value": "sport", "label": label, "attributes": {}}
+    monkeypatch.setattr("survey.tests.conftest.SUBJECTS", [*SUBJECTS[:1], sport])
+    items = {
+        "who": {"kind": "text"},
+        "best": {"kind": "select_one", "option_set": "subjects"},
+        "all": {"kind": "select_multiple", "option_set": "subjects"},
+    }
+    person = enrol(open_now(publish_items([items])), lincoln)
+    browser.log_in(person)
+    typed = "<b>Noor</b> ${best}"
+    browser.save(1, {"who": typed, "best": "sport", "all": ["art", "sport"]}, 1)
+    page = review_of(browser)
+    [shown] = page.context["review"].pages
+    assert [item.answer for item in shown.items] == [
+        *(typed, f"{typed}’s sport", f"art, {typed}’s sport")
+    ]
+    assert "<b>Noor" not in page.content.decode()
+    [shown] = review_of(browser, "es").context["review"].pages
+    assert shown.items[1].answer == f"El deporte de {typed}"
 
 
 @pytest.mark.parametrize("name", ["x", "x\0y", "\0"])

@@ -500,6 +500,29 @@ def test_columns_that_no_filter_reads_are_not_published():
     assert ("choices", 1, "remark") in places(reading.warnings)
 
 
+def test_labels_of_options_quote_answers_in_every_language():
+    english, spanish = "label::English (en)", "label::Español (es)"
+    choices = [
+        ["list_name", "name", english, spanish],
+        ["people", "teacher", "${ name }’s teacher", "Docente de ${name}"],
+        ["people", "later", "${ later }", None],
+    ]
+    rows = [
+        ["type", "name", english, spanish, "appearance"],
+        ["text", "name", "Name?", "¿Nombre?"],
+        ["select_multiple people or_other", "who", "Who?", "¿Quién?"],
+        ["text", "later", "Later?", "¿Después?"],
+        ["select_one people", "menu", "Who first?", "¿Quién primero?", "minimal"],
+    ]
+    reading = read(rows, choices)
+    assert reading.draft, reading.problems
+    assert [one.label for one in reading.draft.option_sets["people or_other"]][:2] == [
+        {"en": "${name}’s teacher", "es": "Docente de ${name}"},
+        {"en": "${later}"},
+    ]
+    assert ("survey", 5, "appearance") in places(reading.warnings)
+
+
 @pytest.mark.parametrize("file", ["students", "teachers"])
 def test_demo_surveys_have_no_problems_and_no_warnings(file: str):
     reading = read_xlsform(DEMO / f"{file}.xlsx")

@@ -312,14 +312,53 @@ def test_values_with_spaces_are_refused_for_multiple_choices():
     assert several.problems[0].text == "guinea pig"
 
 
-def test_pictures_and_quotes_in_options_are_refused():
+def test_pictures_in_options_are_refused():
     choices = [["list_name", "name", "label", "image"], ["l", "a", "A", "a.png"]]
-    choices += [["l", "b", "As ${q} said", None]]
-    rows = [HEAD, ["text", "q", "Q?"], ["select_one l", "a", "A?"]]
-    assert places(read(rows, choices).problems) == [
-        ("choices", 2, "image"),
-        ("choices", 3, "label"),
+    rows = [HEAD, ["select_one l", "a", "A?"]]
+    assert places(read(rows, choices).problems) == [("choices", 2, "image")]
+
+
+def test_label_of_an_option_that_cannot_be_filled_is_refused_by_cell():
+    english, spanish = "label::English (en)", "label::Español (es)"
+    choices = [
+        ["list_name", "name", english, spanish],
+        ["l", "a", "As ${who} said", "Como dijo ${whom}"],
+        ["l", "b", "See ${hello}", "Vea"],
+        ["l", "c", "At ${started}", "A las"],
+        ["l", "d", "Of ${who", "De"],
     ]
+    rows = [
+        ["type", "name", english, spanish],
+        ["text", "who", "Who?", "¿Quién?"],
+        ["note", "hello", "Hello", "Hola"],
+        ["start", "started"],
+        ["select_one l", "q", "Q?", "¿Q?"],
+    ]
+    problems = read(rows, choices).problems
+    assert places(problems) == [("choices", row, english) for row in range(2, 6)]
+    assert [problem.text for problem in problems] == [
+        "Como dijo ${whom}",
+        "See ${hello}",
+        "At ${started}",
+        "Of ${who",
+    ]
+    reasons = [problem.reason for problem in problems]
+    assert reasons[0] == "there is no item ${whom}; did you mean ${who}?"
+    assert reasons[1] == "${hello} is a note, which has no answer"
+    assert "it has no answer" in reasons[2]
+    assert reasons[3] == "a ${ is never closed"
+
+
+def test_rule_that_reads_labels_that_quote_it_is_refused():
+    choices = [["list_name", "name", "label"], ["l", "a", "Not ${said}"]]
+    rows = [
+        ["type", "name", "label", "calculation"],
+        ["select_one l", "q", "Q?", None],
+        ["calculate", "said", None, "jr:choice-name(${q}, '${q}')"],
+    ]
+    [problem] = read(rows, choices).problems
+    assert (problem.row, problem.column) == (3, "calculation")
+    assert problem.reason == "depends on itself: ${said} → ${said}"
 
 
 def test_repeated_header_is_refused():

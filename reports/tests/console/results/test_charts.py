@@ -93,6 +93,18 @@ def test_other_lists_have_bars_from_the_left():
     assert "<line" not in html(found)
 
 
+def test_labels_that_quote_answers_show_none_and_stay_apart():
+    labels = ["${child}’s teacher", "${child}", "${friend}", "Somebody else"]
+    survey = definition(labels)
+    for name in ("child", "friend"):
+        survey["items"][name] = {"id": 2, "page": 1, "kind": "text"}
+    found = chart(survey, {"Lincoln": group(10, 20, 30, 40)})
+    assert [label.text for label in found.columns] == [
+        *("…’s teacher", "… (2)", "… (3)", "Somebody else")
+    ]
+    assert "${" not in html(found)
+
+
 def test_half_of_the_middle_answer_is_on_each_side():
     found = chart(
         definition([*AGREE, "Fully"], **LIKERT), {"Lincoln": group(0, 0, 50, 0, 0)}
