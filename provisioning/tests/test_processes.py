@@ -247,8 +247,10 @@ def test_a_worker_that_ends_counts_for_its_own_program(started):
     after = processes.stats_by_program()
     # The twin: the kernel has added all of it to the master.
     assert after[master.pid].cpu - before[master.pid].cpu > 0.2
-    own = {master.pid: before[master.pid], worker: before[worker]}
-    used = processes.cpu_used_by_program(own, {master.pid: after[master.pid]})
+    master_and_worker = {pid: before[pid] for pid in (master.pid, worker)}
+    used = processes.cpu_used_by_program(
+        master_and_worker, {master.pid: after[master.pid]}
+    )
     assert sum(used.values()) < 0.1
 
 

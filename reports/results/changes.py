@@ -89,13 +89,13 @@ class Recount:
     # When people have last saved who did so since the first release.
     saved: SavedAt = field(default_factory=dict)
     # Schools that keep the figures of an earlier release.
-    kept: set[int] = field(default_factory=set)
+    kept_schools: set[int] = field(default_factory=set)
 
     def keep(self, schools: set[int]) -> None:
         """Leave the figures of these schools as they are."""
         if not schools:
             return
-        self.kept = schools
+        self.kept_schools = schools
         self.is_full = False
         self.schools = self.schools - schools
         counted = ~np.isin(self.people.schools, list(schools))

@@ -94,7 +94,7 @@ def roll_up_results(
     numbers = distinct_numbers(items, recount.answers, recount.people)
     layout = layout_for(items, attributes, last, recount, numbers)
     if layout is None:
-        if recount.kept:
+        if recount.kept_schools:
             raise JobRefused(NOT_COMPARABLE)
         return roll_up_results(administration, progress, again=True, release=release)
     schools = {

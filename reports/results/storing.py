@@ -73,7 +73,7 @@ def store(
                 "layout": figures.layout.as_json(),
                 "survey_digest": administration.published_id,
                 "software": _software(last, recount),
-                "kept_schools": sorted(recount.kept),
+                "kept_schools": sorted(recount.kept_schools),
             },
         )
         changed = 0
@@ -108,7 +108,7 @@ def _write_places(
     district_of |= {
         school: district
         for school, district in former.items()
-        if school in recount.kept
+        if school in recount.kept_schools
     }
     if not everywhere:
         # Schools may have moved to another district, or be gone.

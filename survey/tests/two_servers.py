@@ -23,6 +23,22 @@ from settings.tests.patience import patience
 from survey.database.replica import health
 
 PRIMARY, REPLICA = 5432, 5433
+# What may keep a replica from replaying: the sender, the receiver, a pause, a
+# statement that still reads what was dropped.
+STATE = {
+    PRIMARY: (
+        "SELECT pg_current_wal_insert_lsn(), pg_current_wal_flush_lsn()",
+        "SELECT active_pid, restart_lsn, wal_status FROM pg_replication_slots",
+        "SELECT pid, state, sent_lsn, flush_lsn, replay_lsn FROM pg_stat_replication",
+    ),
+    REPLICA: (
+        "SELECT pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn(),"
+        " pg_get_wal_replay_pause_state()",
+        "SELECT pid, status, flushed_lsn FROM pg_stat_wal_receiver",
+        "SELECT pid, backend_type, state, wait_event, xact_start, left(query, 80)"
+        " FROM pg_stat_activity",
+    ),
+}
 
 
 def ask(port: int, sql: str, *, database: str = "postgres") -> Any:
@@ -52,7 +68,7 @@ class Replica:
     def start(self) -> None:
         with self._supervisor() as supervisor:
             supervisor.calls.startProcess("replica")
-        wait_until(self.replica_answers)
+        wait_until(self.replica_answers, explain=self.describe)
 
     def replica_answers(self) -> bool:
         try:
@@ -86,19 +102,46 @@ class Replica:
         self.catch_up()
         self.ask("SELECT pg_wal_replay_pause()")
         paused = "SELECT pg_get_wal_replay_pause_state() = 'paused'"
-        wait_until(lambda: self.ask(paused) == [(True,)])
+        wait_until(lambda: self.ask(paused) == [(True,)], explain=self.describe)
 
     def catch_up(self) -> None:
         self.ask("SELECT pg_wal_replay_resume()")
-        ((position,),) = ask(PRIMARY, "SELECT pg_current_wal_lsn()")
+        # The end of the log may be in the middle of a record of an open transaction,
+        # at the end of a page. The replica replays it when the rest is flushed too,
+        # and an idle primary takes 20 seconds for that: this commits a record.
+        record = "SELECT pg_logical_emit_message(true, 'catch up', '')"
+        ((position,),) = ask(PRIMARY, record)
         reached = f"SELECT pg_last_wal_replay_lsn() >= '{position}'"
-        wait_until(lambda: self.ask(reached) == [(True,)])
+        wait_until(lambda: self.ask(reached) == [(True,)], explain=self.describe)
+
+    def describe(self) -> str:
+        """Return what both servers and the replica's log say about replication."""
+        lines = []
+        with suppress(psutil.NoSuchProcess):
+            lines += [f"{each.pid} {each.status()}" for each in self._processes()]
+        for port, statements in STATE.items():
+            for sql in statements:
+                try:
+                    lines.append(f"{port}: {sql}: {ask(port, sql)}")
+                except psycopg2.Error as error:
+                    lines.append(f"{port}: {error}")
+        logs = sorted(
+            Path(settings.SERVERS, "log", "replica").iterdir(),
+            key=lambda path: path.stat().st_mtime,
+        )
+        lines += logs[-1].read_text(errors="replace").splitlines()[-20:]
+        return "\n".join(lines)
 
 
-def wait_until(is_so: Callable[[], bool], seconds: float = 60) -> None:
+def wait_until(
+    is_so: Callable[[], bool],
+    seconds: float = 60,
+    *,
+    explain: Callable[[], str] = lambda: "",
+) -> None:
     deadline = time.monotonic() + patience(seconds)
     while not is_so():
-        assert time.monotonic() < deadline, "timed out"
+        assert time.monotonic() < deadline, f"timed out {explain()}"
         time.sleep(0.02)
 
 

@@ -27,7 +27,7 @@ from provisioning.commands import listen, wait_until
 from provisioning.environment import ROLES
 from provisioning.postgresql import postgresql_programs
 from provisioning.processes import start_process, stop_process
-from provisioning.tests.installation.test_fleet import played
+from provisioning.tests.installation.rendered_files import render_fleet
 from settings import servers
 from settings.infrastructure import cache_backends
 from settings.infrastructure.cache_backends import (
@@ -46,21 +46,11 @@ USER = "postgres" if ROOT else pwd.getpwuid(os.geteuid()).pw_name
 @pytest.fixture(scope="module")
 def fleet() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="gs-", dir="/tmp"))
-    played(
+    render_fleet(
         folder,
-        "--tags=files",
         "--limit=db1,cache1,queue1,web1",
         "--skip-tags=backup,haproxy,web,firewall,chrony",
-        "--forks=1",
         ansible_host=HERE,
-        files_only=True,
-        home=f"{folder}/{{{{ inventory_hostname }}}}",
-        files_folder=f"{folder}/shared",
-        secrets=str(folder / "secrets"),
-        server_user="",
-        ansible_connection="local",
-        ansible_become=False,
-        ansible_python_interpreter=sys.executable,
     )
     make_certificate(folder, "another", "another", HERE)
     make_certificate(folder, "secrets/backup_certificates", "elsewhere", "10.0.0.99")
@@ -208,8 +198,8 @@ def test_the_broker_is_verified(fleet, tmp_path):
         ca = value_of(fleet, "GROUNDSWELL_CA")
         tls = tls_settings(address, ca)
         assert broker_works(address, tls)
-        other = {**tls, "ca_certs": str(fleet / "another/ca.pem")}
-        assert not broker_works(address, other)
+        foreign_tls = {**tls, "ca_certs": str(fleet / "another/ca.pem")}
+        assert not broker_works(address, foreign_tls)
         # It has no listener for plain text.
         assert not broker_works(address.replace("amqps:", "amqp:"), tls=False)
         # The certificate lacks this name, so it is another host's.

@@ -3,69 +3,37 @@
 from __future__ import annotations
 
 import configparser
-import os
-import pwd
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import jinja2
 import pytest
 import yaml
 
 from provisioning.environment import ROLES, path_of_program
-from provisioning.installation.playbook import (
-    ANSIBLE,
-    THIS_MACHINE,
-    ansible_environment,
-    playbook_command,
+from provisioning.installation.playbook import ANSIBLE
+from provisioning.tests.installation.rendered_files import (
+    EXAMPLE_FLEET,
+    play,
+    render_fleet,
+    render_web,
 )
-
-INVENTORY = f"--inventory={ANSIBLE / 'inventories' / 'fleet.example'}"
-
-
-def played(folder: Path, *options: str, **variables: Any) -> str:
-    done = subprocess.run(
-        playbook_command(INVENTORY, *options, variables=variables),
-        env=ansible_environment(folder),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 @pytest.fixture(scope="module")
 def fleet() -> Iterator[Path]:
-    """Write each host's files into a folder with its name."""
     folder = Path(tempfile.mkdtemp(prefix="gs-", dir="/tmp"))
-    played(
-        folder,
-        "--tags=files",
-        # One after another: reading a password fails if other hosts hold its lock
-        # for seven seconds.
-        "--forks=1",
-        files_only=True,
-        home=f"{folder}/{{{{ inventory_hostname }}}}",
-        files_folder=f"{folder}/shared",
-        secrets=str(folder / "secrets"),
-        server_user="",
-        ansible_connection="local",
-        ansible_become=False,
-        ansible_python_interpreter=sys.executable,
-    )
+    render_fleet(folder)
     yield folder
     shutil.rmtree(folder)
 
 
 def test_the_playbooks_syntax_is_correct(tmp_path):
-    played(tmp_path, "--syntax-check")
+    play(tmp_path, EXAMPLE_FLEET, "--syntax-check")
 
 
 def test_each_host_has_its_own_programs_only(fleet):
@@ -310,25 +278,7 @@ def test_private_files_are_in_a_shared_folder(fleet):
 
 def test_the_application_sends_files_if_nginx_is_another_user(tmp_path):
     home = tmp_path / "home"
-    user = pwd.getpwuid(os.geteuid()).pw_name
-    done = subprocess.run(
-        playbook_command(
-            THIS_MACHINE,
-            "--tags=files",
-            "--skip-tags=primary,replica,backup,cache,queue,pgbouncer,worker",
-            variables={
-                "home": str(home),
-                "files_only": True,
-                "server_user": "",
-                "app_user": user,
-            },
-        ),
-        env=ansible_environment(tmp_path),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    render_web(home)
     assert "FILES_ADDRESS=''" in (home / "etc/app/console.env").read_text()
     assert "/private-files/" not in (home / "etc/nginx/nginx.conf").read_text()
 
@@ -575,18 +525,11 @@ def test_no_server_of_another_host_is_called_without_verification(fleet):
 
 
 def test_a_host_with_the_repository_is_called_and_admitted(tmp_path):
-    played(
+    render_fleet(
         tmp_path,
-        *("--tags=files", "--limit=db3", "--skip-tags=failover"),
-        files_only=True,
-        home=f"{tmp_path}/{{{{ inventory_hostname }}}}",
-        secrets=str(tmp_path / "secrets"),
-        server_user="",
+        *("--limit=db3", "--skip-tags=failover"),
         backup_repository="host",
         backup_host="10.0.0.71",
-        ansible_connection="local",
-        ansible_become=False,
-        ansible_python_interpreter=sys.executable,
     )
     here = (tmp_path / "db3/etc/backup/pgbackrest.conf").read_text()
     assert "repo1-host = 10.0.0.71\nrepo1-host-type = tls" in here

@@ -15,20 +15,16 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from provisioning.environment import ROLES, path_of_program
-from provisioning.installation.playbook import (
-    THIS_MACHINE,
-    ansible_environment,
-    playbook_command,
-)
 from provisioning.tests.installation import hostile_requests
 from provisioning.tests.installation.recording_upstream import RecordingUpstream
+from provisioning.tests.installation.rendered_files import render_web
 
 TEMPLATES = ROLES / "web" / "templates" / "nginx"
 # A path for each location that is a regular expression.
@@ -94,63 +90,42 @@ def request(
 def rendered() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="gs-", dir="/tmp"))
     home = folder / "h"
-    done = subprocess.run(
-        playbook_command(
-            THIS_MACHINE,
-            "--tags=files",
-            "--skip-tags=primary,replica,backup,cache,queue,pgbouncer,worker",
-            variables={
-                "home": str(home),
-                "files_only": True,
-                "server_user": "",
-                "app_user": pwd.getpwuid(os.geteuid()).pw_name,
-                # Many requests from one address, at once.
-                "requests_per_address": 10_000,
-            }
-            | {
-                f"nginx_{name}listen": f"unix:{home}/run/{name or 'public_'}nginx.sock"
-                for name in ("", "engineers_", "monitoring_")
-            },
-        ),
-        env=ansible_environment(folder),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
+    render_web(
+        home,
+        # Many requests from one address, at once.
+        requests_per_address=10_000,
+        **{
+            f"nginx_{name}listen": f"unix:{home}/run/{name or 'public_'}nginx.sock"
+            for name in ("", "engineers_", "monitoring_")
+        },
     )
-    assert done.returncode == 0, done.stdout + done.stderr
     (home / "run").mkdir(exist_ok=True)
     yield home
     shutil.rmtree(folder)
 
 
-def started(home: Path, configuration: Path) -> subprocess.Popen[bytes]:
-    for stale in (home / "run").glob("*nginx.sock"):
-        stale.unlink()
-    (home / "run/compressing.sock").unlink(missing_ok=True)
+@contextmanager
+def running_nginx(configuration: Path, address: Path) -> Iterator[None]:
+    """Run nginx until it listens at this address, and stop it afterwards."""
     user = pwd.getpwuid(os.geteuid()).pw_name
     # As root, its workers would not reach this folder.
     directives = "daemon off; master_process off;" + (
         f" user {user};" if not os.geteuid() else ""
     )
+    options = ["-e", "stderr", "-c", configuration, "-g", directives]
     process = subprocess.Popen(
-        [
-            path_of_program("nginx"),
-            "-e",
-            "stderr",
-            "-c",
-            configuration,
-            "-g",
-            directives,
-        ],
-        stderr=subprocess.PIPE,
+        [path_of_program("nginx"), *options], stderr=subprocess.PIPE
     )
-    public = home / "run/public_nginx.sock"
-    for _ in range(200):
-        if public.exists():
-            break
-        assert process.poll() is None, process.stderr.read().decode()
-        time.sleep(0.02)
-    return process
+    try:
+        for _ in range(200):
+            if address.exists():
+                break
+            assert process.poll() is None, process.stderr.read().decode()
+            time.sleep(0.02)
+        yield
+    finally:
+        process.terminate()
+        process.communicate()
 
 
 @pytest.fixture(scope="module")
@@ -166,10 +141,9 @@ def upstreams(rendered):
 
 @pytest.fixture(scope="module")
 def nginx(rendered, upstreams) -> Iterator[Server]:
-    process = started(rendered, rendered / "etc/nginx/nginx.conf")
-    yield Server(rendered / "run/public_nginx.sock", upstreams)
-    process.terminate()
-    process.communicate()
+    address = rendered / "run/public_nginx.sock"
+    with running_nginx(rendered / "etc/nginx/nginx.conf", address):
+        yield Server(address, upstreams)
 
 
 # A load balancer in front of nginx, which keeps connections and shares them.
@@ -400,32 +374,11 @@ def test_the_decoded_path_in_a_request_would_be_a_second_request(
         (tmp_path / folder).mkdir()
     configuration = tmp_path / "twin.conf"
     configuration.write_text(text)
-    process = subprocess.Popen(
-        [
-            path_of_program("nginx"),
-            "-e",
-            "stderr",
-            "-c",
-            configuration,
-            "-g",
-            "daemon off; master_process off;"
-            + (" user root;" if not os.geteuid() else ""),
-        ],
-        stderr=subprocess.PIPE,
-    )
-    try:
-        twin = Server(rendered / "run/twin_nginx.sock", upstreams)
-        for _ in range(200):
-            if twin.address.exists():
-                break
-            assert process.poll() is None, process.stderr.read().decode()
-            time.sleep(0.02)
+    twin = Server(rendered / "run/twin_nginx.sock", upstreams)
+    with running_nginx(configuration, twin.address):
         twin.ask(request("/content/a/" + hostile_requests.HOSTILE_PARTS[0]))
         arrived = twin.arrived()
         assert any(b"GET /readyz HTTP/1.1" in each.rest for each in arrived)
-    finally:
-        process.terminate()
-        process.communicate()
 
 
 def test_no_decoded_path_is_passed_on():

@@ -87,14 +87,14 @@ def test_a_report_without_a_pdf_is_accessible(
     address = f"/console/results/{fall.pk}/schools/{staff.lincoln.pk}/"
     client = Client()
     log_in(client, staff.state)
-    found = client.get(f"{address}report.pdf")
-    assert found.status_code == 503
+    response = client.get(f"{address}report.pdf")
+    assert response.status_code == 503
     page = at_screen(staff.state, **{**PHONE, "color_scheme": scheme})
     # The program fails in this process, and not in that of the server.
     page.route(
         "**/report.pdf",
         lambda route: route.fulfill(
-            status=503, body=found.text, content_type="text/html"
+            status=503, body=response.text, content_type="text/html"
         ),
     )
     page.goto(f"{address}report.pdf")

@@ -51,9 +51,9 @@ class TestPages:
         publish(fall)
         listed = page("published_list")
         assert reverse("published_state", args=[fall.pk]) in listed.text
-        found = page("published_state", fall.pk, q="linc")
+        response = page("published_state", fall.pk, q="linc")
         address = reverse("published_school", args=[fall.pk, staff.lincoln.pk])
-        assert address in found.text
+        assert address in response.text
         text = page("published_school", fall.pk, staff.lincoln.pk).text
         assert "60 of 60 finished the survey: the response rate is 100 %." in text
         assert "Safe school" in text
@@ -89,10 +89,10 @@ class TestPages:
 
     def test_a_school_without_a_report_has_a_clear_page(self, staff, fall, publish):
         publish(fall)
-        found = page("published_school", fall.pk, staff.washington.pk)
-        assert found.status_code == 404
-        assert "only if enough people took part" in found.text
-        assert "Washington" not in found.text
+        response = page("published_school", fall.pk, staff.washington.pk)
+        assert response.status_code == 404
+        assert "only if enough people took part" in response.text
+        assert "Washington" not in response.text
         state = page("published_state", fall.pk, q="washington").text
         assert "No school with a report has this name" in state
         assert "1 school has no report" in state
@@ -246,8 +246,8 @@ class TestNames:
         ):
             assert shown.status_code == 200
             assert "<script" not in shown.text
-        found = page("published_state", fall.pk, q="<SCRIPT>")
-        assert "&lt;script&gt;alert(1)" in found.text
+        response = page("published_state", fall.pk, q="<SCRIPT>")
+        assert "&lt;script&gt;alert(1)" in response.text
         # Links carry a language that there is, and nothing else.
         listed = page("published_list", language="es&x=1")
         assert "x=1" not in listed.text

@@ -83,6 +83,15 @@ def gunicorn(*options: str, limited: bool = True) -> Iterator[Server]:
 THREADS = ("--worker-class=gthread", "--threads=2", "--timeout=15")
 
 
+def shortest_timeout() -> int:
+    """Return seconds after which gunicorn ends no worker that has nothing to do.
+
+    A worker with threads reports to its master once a second, and not more often
+    where the timeout is shorter.
+    """
+    return round(1 + patience(1))
+
+
 def until_replaced(server: Server, before: tuple[int, str]) -> None:
     deadline = time.monotonic() + patience(20)
     while True:
@@ -115,16 +124,19 @@ def test_a_request_that_never_ends_is_answered_and_others_go_on():
 
 
 def test_without_the_limit_a_thread_is_lost_for_each_such_request():
-    with gunicorn(*THREADS, "--threads=1", "--timeout=1", limited=False) as server:
+    seconds = shortest_timeout()
+    options = (*THREADS, "--threads=1", f"--timeout={seconds}")
+    with gunicorn(*options, limited=False) as server:
+        # gunicorn's own limit does not see it: the worker reports to its master,
+        # which looks once a second.
         with pytest.raises(TimeoutError):
-            server.get("/wait", seconds=patience(1))
-        # gunicorn's own limit does not see it: the worker reports to its master.
+            server.get("/wait", seconds=seconds + patience(2))
         with pytest.raises(TimeoutError):
             server.get("/quick", seconds=patience(1))
 
 
 def test_a_request_that_cannot_be_interrupted_costs_only_its_worker():
-    with gunicorn(*THREADS, "--timeout=2") as server:
+    with gunicorn(*THREADS, f"--timeout={shortest_timeout()}") as server:
         before = server.get("/quick")
         for _ in range(2):
             with pytest.raises(TimeoutError):
@@ -134,7 +146,7 @@ def test_a_request_that_cannot_be_interrupted_costs_only_its_worker():
 
 
 def test_a_request_that_lets_no_thread_run_costs_only_its_worker():
-    with gunicorn(*THREADS, "--timeout=1") as server:
+    with gunicorn(*THREADS, f"--timeout={shortest_timeout()}") as server:
         before = server.get("/quick")
         with pytest.raises((http.client.RemoteDisconnected, ConnectionResetError)):
             server.get("/stuck")

@@ -159,8 +159,8 @@ def test_a_scan_of_another_feed_is_not_found_under_this_one(
     address = f"/console/feeds/{feed.pk}/scans/{scan.pk}/"
     assert client.get(address).status_code == 404
     for action in ("confirm/", "cancel/"):
-        found = client.post(address + action, {"seen": 0})
-        assert found.status_code == 404
+        response = client.post(address + action, {"seen": 0})
+        assert response.status_code == 404
     scan.refresh_from_db()
     assert scan.state == "held"
     # The twin: under its own feed it is found.

@@ -70,8 +70,8 @@ def test_a_coordinator_finds_maya_and_issues_a_new_code(
     old = code_of(maya)
     log_in(client, staff.chen)
 
-    found = get_people(client, administration, q="lóp may")
-    assert "López, Maya" in text_of(found)
+    response = get_people(client, administration, q="lóp may")
+    assert "López, Maya" in text_of(response)
     assert "Hassan" not in text_of(get_people(client, administration))
 
     page = client.post(person_url(administration, maya, "reissue/"), follow=True)

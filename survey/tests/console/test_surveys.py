@@ -167,8 +167,8 @@ def test_survey_of_another_district_is_not_found(staff, client):
     # There was something to find.
     log_in(client, staff.state)
     for route in routes:
-        found = client.get(reverse(route, args=[theirs.pk])).status_code
-        assert found == (404 if route == "survey_correction" else 200), route
+        status = client.get(reverse(route, args=[theirs.pk])).status_code
+        assert status == (404 if route == "survey_correction" else 200), route
 
 
 @pytest.mark.parametrize("name", ["chen", "analyst", "sam"])

@@ -142,8 +142,8 @@ class TestPublishing:
 
     def test_no_preview_of_a_school_without_a_report(self, state, staff, fall):
         preview = reverse("publishing_preview", args=[fall.pk])
-        found = state.get(preview, {"school": staff.washington.pk})
-        assert found.status_code == 404
+        response = state.get(preview, {"school": staff.washington.pk})
+        assert response.status_code == 404
 
     def test_figures_that_changed_since_the_page_are_refused(self, state, fall):
         refused = post(state, fall, basis="0" * 64)

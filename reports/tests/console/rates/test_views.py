@@ -149,8 +149,8 @@ def test_administrations_of_another_district_are_not_found(
 def test_an_invalid_administration_is_not_found(client, staff, counted):
     log_in(client, staff.state)
     for key in ("0", "-1", "x", "1e9", "' OR 1=1", "9" * 40):
-        found = client.get("/console/rates/schools/", {"administration": key})
-        assert found.status_code == 404, key
+        response = client.get("/console/rates/schools/", {"administration": key})
+        assert response.status_code == 404, key
 
 
 @pytest.mark.parametrize(

@@ -80,12 +80,14 @@ def test_a_reviewer_releases_one_sentence(
     log_in(client, reviewer)
     results = reverse("results_page", args=[closed.pk])
     assert "I like it here." not in client.get(results).text
-    with django_assert_num_queries(8):
-        found = client.get(address(closed))
-    assert "Our teacher <mark>Daniel</mark> <mark>Ortiz</mark> helps" in found.text
-    assert "room <mark>12</mark>" in found.text
-    assert "&lt;b&gt;" in found.text and "<b>More" not in found.text
-    assert "<mark>trees</mark>" in found.text, "a family name"
+    # One function of PostgreSQL reads the comments, and four statements on SQLite.
+    reads = 1 if connection.vendor == "postgresql" else 4
+    with django_assert_num_queries(7 + reads):
+        page = client.get(address(closed))
+    assert "Our teacher <mark>Daniel</mark> <mark>Ortiz</mark> helps" in page.text
+    assert "room <mark>12</mark>" in page.text
+    assert "&lt;b&gt;" in page.text and "<b>More" not in page.text
+    assert "<mark>trees</mark>" in page.text, "a family name"
     done = release(client, closed, "I like it here.")
     assert "1 sentence is released" in done.text
     shown = client.get(results).text

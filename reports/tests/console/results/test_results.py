@@ -125,11 +125,11 @@ def test_an_analyst_sees_a_closed_administration(
     # The published survey is cached since.
     page(client, staff.analyst, closed)
     with django_assert_num_queries(11):
-        found = client.get(reverse("results_page", args=[closed.pk]))
-    assert found.status_code == 200
-    assert found.context["page"].place_name == "Riverside"
-    assert found.context["page"].figures.people == 29
-    assert "31 % answered" not in found.text
+        response = client.get(reverse("results_page", args=[closed.pk]))
+    assert response.status_code == 200
+    assert response.context["page"].place_name == "Riverside"
+    assert response.context["page"].figures.people == 29
+    assert "31 % answered" not in response.text
     listed = client.get(reverse("results_list"))
     assert closed.title in listed.text
     closed.closes_at = timezone.now() + timedelta(hours=1)
@@ -153,12 +153,12 @@ def test_a_coordinator_sees_shared_results_of_the_own_school(
     assert page(client, staff.chen, closed).status_code == 404
     add_schools(staff.riverside, 2)
     share(closed)
-    found = page(client, staff.chen, closed)
-    assert found.context["page"].place_name == "Lincoln"
-    assert found.context["page"].figures.people == 24
+    response = page(client, staff.chen, closed)
+    assert response.context["page"].place_name == "Lincoln"
+    assert response.context["page"].figures.people == 24
     # Beside those of the district and the state, and of nobody else.
     for text in ("Riverside", "All schools"):
-        assert text in found.text
+        assert text in response.text
     for query in (
         {"school": staff.washington.pk},
         {"district": staff.riverside.pk},
@@ -173,9 +173,9 @@ def test_a_coordinator_sees_shared_results_of_the_own_school(
     ):
         assert page(client, staff.chen, closed, **query).status_code == 404
     # Another school may have the group, or none: the page does not tell.
-    found = page(client, staff.chen, closed, group="grade:99")
-    assert "Hidden: with so few people" in found.text
-    assert not found.context["page"].charts
+    response = page(client, staff.chen, closed, group="grade:99")
+    assert "Hidden: with so few people" in response.text
+    assert not response.context["page"].charts
     assert page(client, staff.sam, closed).context["page"].figures is None
 
 
@@ -189,8 +189,8 @@ def test_subgroups_that_are_known_of_nobody_are_not_offered(client, staff, close
     hide_small_groups(closed)
 
     def offered(**place):
-        found = page(client, staff.state, closed, **place)
-        return [one.label for one in found.context["page"].groups]
+        response = page(client, staff.state, closed, **place)
+        return [one.label for one in response.context["page"].groups]
 
     assert offered()[-2:] == ["Gender: female", "Gender: not known"]
     assert not [one for one in offered() if one.startswith("Lunch")]
@@ -202,8 +202,8 @@ def test_the_list_of_groups_does_not_tell_who_took_part(client, staff, closed):
     """Only in Washington somebody of grade 11 has answered, alone."""
 
     def offered(school):
-        found = page(client, staff.state, closed, school=school.pk)
-        return [(one.label, one.is_hidden) for one in found.context["page"].groups]
+        response = page(client, staff.state, closed, school=school.pk)
+        return [(one.label, one.is_hidden) for one in response.context["page"].groups]
 
     enrol_and_answer(closed, [(staff.washington, "11", {"safe": "1"})])
     roll_up_results(closed)
@@ -261,9 +261,9 @@ def test_schools_without_a_report_are_not_in_what_a_coordinator_compares(
 ):
     add_schools(staff.riverside, 2)
     share(closed)
-    found = page(client, staff.chen, closed)
-    assert "all schools that have a report" in found.text
-    safe = {row.place: row for row in chart_of(found, "safe").rows}
+    response = page(client, staff.chen, closed)
+    assert "all schools that have a report" in response.text
+    safe = {row.place: row for row in chart_of(response, "safe").rows}
     assert [one.people for one in safe["Riverside"].segments] == ["12", "12", "12"]
     assert safe["Riverside"].answered == 36
     # The sums of schools are in the cache.
@@ -292,10 +292,10 @@ def test_a_coordinator_compares_no_grade_with_larger_places(
 ):
     add_schools(staff.riverside, 2)
     share(closed)
-    found = page(client, staff.chen, closed, group="grade:07")
-    assert found.context["page"].figures.people == 12
-    assert compared(found) == set()
-    assert "Not compared with larger places" in found.text
+    response = page(client, staff.chen, closed, group="grade:07")
+    assert response.context["page"].figures.people == 12
+    assert compared(response) == set()
+    assert "Not compared with larger places" in response.text
     # The twin: the district without its grades is the school that hides one.
     place = ("district", staff.riverside.pk)
     everyone = visible_groups(closed, [place])[place]
@@ -328,13 +328,13 @@ def test_staff_of_a_district_compare_it_with_schools_that_have_a_report(
     add_schools(staff.lakeside, 2)
     add_schools(staff.lakeside, 1, needed=20, answers=("1",))
     share(closed)
-    found = page(client, staff.dana, closed)
-    safe = chart_of(found, "safe")
+    response = page(client, staff.dana, closed)
+    safe = chart_of(response, "safe")
     # Washington as well, whose responses Dana may see.
     assert safe.rows[0].answered == 29
     assert safe.rows[1].answered == 36
-    found = page(client, staff.state, closed)
-    assert chart_of(found, "safe").rows[0].answered == 47
+    response = page(client, staff.state, closed)
+    assert chart_of(response, "safe").rows[0].answered == 47
 
 
 def test_a_coordinator_sees_nothing_before_the_threshold_is_reached(
@@ -344,27 +344,27 @@ def test_a_coordinator_sees_nothing_before_the_threshold_is_reached(
 ):
     share(closed)
     SchoolRate.objects.filter(school=staff.lincoln).update(eligible=300)
-    found = page(client, staff.chen, closed)
-    assert found.context["page"].figures is None
-    assert "when the school has reached its threshold" in found.text
+    response = page(client, staff.chen, closed)
+    assert response.context["page"].figures is None
+    assert "when the school has reached its threshold" in response.text
     assert read_csv(client.get(reverse("results_csv", args=[closed.pk]))) == []
     # Analysts are warned.
-    found = page(client, staff.analyst, closed, school=staff.lincoln.pk)
-    assert found.context["page"].figures.people == 24
-    assert "has not reached its threshold" in found.text
+    response = page(client, staff.analyst, closed, school=staff.lincoln.pk)
+    assert response.context["page"].figures.people == 24
+    assert "has not reached its threshold" in response.text
 
 
 def test_hidden_groups_are_stars_in_pages_and_files(client, staff, closed):
     query = {"school": staff.washington.pk, "group": "grade:08"}
-    found = page(client, staff.analyst, closed, **query)
-    assert found.context["page"].is_hidden
-    assert "Hidden: with so few people" in found.text
+    response = page(client, staff.analyst, closed, **query)
+    assert response.context["page"].is_hidden
+    assert "Hidden: with so few people" in response.text
     query = {"district": staff.riverside.pk, "group": "grade:08"}
-    found = page(client, staff.analyst, closed, **query)
-    assert found.context["page"].figures.people == 12
+    response = page(client, staff.analyst, closed, **query)
+    assert response.context["page"].figures.people == 12
     # Not how many: that is the number of people in the only group that is hidden.
-    assert "Not included: the people of schools where one" in found.text
-    assert "1 person" not in found.text
+    assert "Not included: the people of schools where one" in response.text
+    assert "1 person" not in response.text
     file = client.get(reverse("results_csv", args=[closed.pk]), query)
     answers = [row for row in read_csv(file) if row["item"] == "safe"]
     assert [row["people"] for row in answers] == ["4", "4", "4"]
@@ -393,34 +393,39 @@ def test_the_file_of_a_hidden_group_has_stars_and_says_why(client, staff, closed
 
 def test_figures_say_where_they_come_from(client, staff, closed, earlier):
     query = {"school": staff.lincoln.pk, "compare": earlier.pk}
-    found = page(client, staff.analyst, closed, **query)
-    own, before = found.context["page"].provenance
+    response = page(client, staff.analyst, closed, **query)
+    own, before = response.context["page"].provenance
     assert (own.administration, own.version) == ("fall", "1")
     assert (before.administration, before.version) == ("spring", "2")
-    assert "Software: counts 1." in found.text
-    assert f"Digest of the survey: {closed.published_id[:12]}." in found.text
+    assert "Software: counts 1." in response.text
+    assert f"Digest of the survey: {closed.published_id[:12]}." in response.text
     rows = read_csv(client.get(reverse("results_csv", args=[closed.pk]), query))
     sources = {
         (row["place"], row["administration"], row["survey version"], row["software"])
         for row in rows
     }
     assert ("Lincoln", "fall", "1", "counts 1") in sources
-    assert (chart_of(found, "safe").rows[1].place, "spring", "2", "counts 1") in sources
+    assert (
+        chart_of(response, "safe").rows[1].place,
+        "spring",
+        "2",
+        "counts 1",
+    ) in sources
     counted = {datetime.fromisoformat(row["counted"]) for row in rows}
     assert {
         at.replace(microsecond=0) for at in (own.counted_at, before.counted_at)
     } == (counted)
     # Counted before this was recorded.
     ResultsRollUp.objects.update(software="", survey_digest="")
-    found = page(client, staff.analyst, closed, **query)
-    assert "The version of the software was not recorded." in found.text
+    response = page(client, staff.analyst, closed, **query)
+    assert "The version of the software was not recorded." in response.text
 
 
 def test_a_district_with_the_name_of_its_school_is_another_place(client, staff, closed):
     staff.riverside.schools.filter(pk=staff.lincoln.pk).update(name="Riverside")
-    found = page(client, staff.analyst, closed, school=staff.lincoln.pk)
-    assert found.context["page"].figures.people == 24
-    safe = chart_of(found, "safe")
+    response = page(client, staff.analyst, closed, school=staff.lincoln.pk)
+    assert response.context["page"].figures.people == 24
+    safe = chart_of(response, "safe")
     places = [row.place for row in safe.rows]
     assert places == ["Riverside", "Riverside (district)"]
     assert [row.answered for row in safe.rows] == [24, 29]
@@ -432,8 +437,8 @@ def test_a_place_that_is_chosen_in_the_form_replaces_the_school(client, staff, c
         ({"district": staff.lakeside.pk, "school": staff.lincoln.pk}, "Lakeside"),
         ({"district": "", "school": staff.lincoln.pk}, "All schools"),
     ):
-        found = page(client, staff.state, closed, **query)
-        assert found.context["page"].place_name == name
+        response = page(client, staff.state, closed, **query)
+        assert response.context["page"].place_name == name
 
 
 def test_results_are_shared_by_those_who_manage_the_survey(
@@ -485,8 +490,8 @@ def chart_of(response, name):
 
 def test_an_earlier_administration_can_be_compared(client, staff, closed, earlier):
     query = {"school": staff.lincoln.pk, "compare": earlier.pk}
-    found = page(client, staff.analyst, closed, **query)
-    safe = chart_of(found, "safe")
+    response = page(client, staff.analyst, closed, **query)
+    safe = chart_of(response, "safe")
     assert [row.is_compared for row in safe.rows] == [False, True, False]
     assert safe.rows[1].answered == 12
     assert [one.people for one in safe.rows[1].segments] == ["8", "4", "0"]
@@ -494,7 +499,7 @@ def test_an_earlier_administration_can_be_compared(client, staff, closed, earlie
     assert "−34 percentage points compared with" in safe.sentence
     assert safe.sentence.endswith("which can be chance.")
     # It was a text then.
-    assert [row.is_compared for row in chart_of(found, "far").rows] == [False, False]
+    assert [row.is_compared for row in chart_of(response, "far").rows] == [False, False]
     changes = [(one.text, one.words) for one in safe.changes]
     assert changes == [
         ("−34", "within its error of 34.7"),
@@ -502,8 +507,8 @@ def test_an_earlier_administration_can_be_compared(client, staff, closed, earlie
         ("+33", "more than its error of 28.6"),
     ]
     cell = '−34 <span class="hint">(within its error of 34.7)</span>'
-    assert cell in found.text
-    assert '<strong>+33</strong> <span class="hint">(more than' in found.text
+    assert cell in response.text
+    assert '<strong>+33</strong> <span class="hint">(more than' in response.text
     rows = read_csv(client.get(reverse("results_csv", args=[closed.pk]), query))
     rows = [row for row in rows if row["item"] == "safe"]
     before = [row for row in rows if row["place"] == safe.rows[1].place]
@@ -514,8 +519,8 @@ def test_an_earlier_administration_can_be_compared(client, staff, closed, earlie
         *(safe.rows[1].place, "33", "28.59", "yes")
     ]
     # A group that nobody was in then.
-    found = page(client, staff.analyst, closed, **query, group="grade:08")
-    assert len(chart_of(found, "safe").rows) == 2
+    response = page(client, staff.analyst, closed, **query, group="grade:08")
+    assert len(chart_of(response, "safe").rows) == 2
 
 
 def test_a_change_of_many_people_is_more_than_chance():
@@ -552,8 +557,8 @@ def test_numbers_have_histograms_and_means(client, staff, fall, spring):
         administration.save()
         roll_up_results(administration)
         hide_small_groups(administration)
-    found = page(client, staff.state, fall, compare=spring.pk)
-    age = chart_of(found, "age")
+    response = page(client, staff.state, fall, compare=spring.pk)
+    age = chart_of(response, "age")
     [(_place, now), (_earlier, before)] = age.histograms
     # A bin for each year from 9 to 12, with the same scale in both waves.
     assert [one.start for one in now] == [0, 50, 75]
@@ -564,14 +569,14 @@ def test_numbers_have_histograms_and_means(client, staff, fall, spring):
     assert age.sentence.endswith("more than chance alone explains.")
     assert age.mean_change.text == "−1.0"
     assert age.means == ["9.7 (±0.3)", "10.7 (±0.5)"]
-    assert "Mean (± its error)" in found.text
+    assert "Mean (± its error)" in response.text
     query = {"compare": spring.pk}
     rows = read_csv(client.get(reverse("results_csv", args=[fall.pk]), query))
     mean = [row for row in rows if (row["item"], row["answer"]) == ("age", "Mean")]
     assert [row["mean"] for row in mean] == ["9.67", "10.67"]
     assert [row["change"] for row in mean] == ["-1.0", ""]
     assert [row["exceeds error"] for row in mean] == ["yes", ""]
-    assert '<rect x="50.0" y="50.0" width="25.0" height="50.0">' in found.text
+    assert '<rect x="50.0" y="50.0" width="25.0" height="50.0">' in response.text
 
 
 def test_a_hidden_answer_of_a_multiple_choice_is_in_no_sentence():
@@ -603,11 +608,11 @@ def test_only_results_that_the_user_may_see_are_compared(
         finished=12,
         at_opening=300,
     )
-    found = page(client, staff.chen, closed, compare=earlier.pk)
-    assert not any(row.is_compared for row in chart_of(found, "safe").rows)
+    response = page(client, staff.chen, closed, compare=earlier.pk)
+    assert not any(row.is_compared for row in chart_of(response, "safe").rows)
     SchoolRate.objects.filter(administration=earlier).update(eligible=20, at_opening=20)
-    found = page(client, staff.chen, closed, compare=earlier.pk)
-    assert any(row.is_compared for row in chart_of(found, "safe").rows)
+    response = page(client, staff.chen, closed, compare=earlier.pk)
+    assert any(row.is_compared for row in chart_of(response, "safe").rows)
     # Later ones are no earlier ones.
     for wrong in (closed.pk, 10**30, "x"):
         assert page(client, staff.chen, earlier, compare=wrong).status_code == 404
@@ -616,8 +621,8 @@ def test_only_results_that_the_user_may_see_are_compared(
 def test_results_without_answers_say_so(client, staff, fall):
     fall.closes_at = timezone.now() - timedelta(hours=1)
     fall.save()
-    found = page(client, staff.analyst, fall)
-    assert "still being counted" in found.text
+    response = page(client, staff.analyst, fall)
+    assert "still being counted" in response.text
     roll_up_results(fall)
     hide_small_groups(fall)
     assert "Nobody in this group has answered" in page(client, staff.state, fall).text
@@ -660,17 +665,17 @@ def test_roles_of_a_wave_are_compared_by_questions_with_the_same_answers(
     # Both published surveys are cached since.
     page(client, staff.analyst, closed, **query)
     with django_assert_num_queries(14):
-        found = client.get(reverse("results_page", args=[closed.pk]), query)
-    assert '<optgroup label="Other roles in this wave">' in found.text
-    safe = chart_of(found, "safe")
+        response = client.get(reverse("results_page", args=[closed.pk]), query)
+    assert '<optgroup label="Other roles in this wave">' in response.text
+    safe = chart_of(response, "safe")
     assert [row.place for row in safe.rows] == ["Lincoln", "Teachers", "Riverside"]
     assert [one.count for one in safe.rows[1].segments] == [6, 6, 0]
     assert "percentage points compared with Teachers" in safe.sentence
-    assert "Students are safe." in found.text
-    assert not any(row.is_compared for row in chart_of(found, "pets").rows)
+    assert "Students are safe." in response.text
+    assert not any(row.is_compared for row in chart_of(response, "pets").rows)
     # Teachers have no grades.
-    found = page(client, staff.analyst, closed, **query, group="grade:07")
-    assert "There is nothing to compare" in found.text
+    response = page(client, staff.analyst, closed, **query, group="grade:07")
+    assert "There is nothing to compare" in response.text
     # Of another wave.
     Administration.objects.filter(pk=closed.pk).update(wave=None)
     assert page(client, staff.analyst, closed, **query).status_code == 404
@@ -683,16 +688,16 @@ def test_a_role_whose_results_are_not_shared_is_not_compared(
     assert page(client, staff.chen, closed, compare=teachers.pk).status_code == 404
     share(teachers)
     # Lincoln's teachers have not reached their threshold.
-    found = page(client, staff.chen, closed, compare=teachers.pk)
-    assert "There is nothing to compare" in found.text
-    assert "Teachers" not in [row.place for row in chart_of(found, "safe").rows]
+    response = page(client, staff.chen, closed, compare=teachers.pk)
+    assert "There is nothing to compare" in response.text
+    assert "Teachers" not in [row.place for row in chart_of(response, "safe").rows]
 
 
 def test_figures_from_before_the_closing_are_not_shared(client, staff, closed):
     log_in(client, staff.state)
     address = reverse("results_share", args=[closed.pk])
-    found = client.post(address, {"share": "yes"}, follow=True)
-    assert "Results can be shared once the administration has closed" in found.text
+    response = client.post(address, {"share": "yes"}, follow=True)
+    assert "Results can be shared once the administration has closed" in response.text
     assert not ResultsRollUp.objects.filter(shared_at__isnull=False).exists()
     assert not AuditEntry.objects.filter(action="share results").exists()
     assert page(client, staff.chen, closed).status_code == 404
@@ -716,8 +721,8 @@ def test_only_the_state_has_outdated_results_counted_again(client, staff, closed
         assert client.post(address).status_code in (403, 404)
     log_in(client, staff.state)
     for _again in range(2):
-        found = client.post(address, follow=True)
-        assert "The answers are being counted." in found.text
+        response = client.post(address, follow=True)
+        assert "The answers are being counted." in response.text
     assert Job.objects.filter(kind="results.count").count() == 1
     entry = AuditEntry.objects.filter(action="request new results").first()
     assert (entry.by, entry.subject_id) == (staff.state.email, closed.pk)

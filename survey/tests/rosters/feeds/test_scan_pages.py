@@ -117,8 +117,8 @@ def test_another_district_neither_sees_nor_confirms_nor_cancels_a_held_scan(
         log_in(client, user)
         assert client.get(page).status_code == 404
         for action in ("confirm/", "cancel/"):
-            found = client.post(page + action, {"seen": "4", "typed": "4"})
-            assert found.status_code == 404
+            response = client.post(page + action, {"seen": "4", "typed": "4"})
+            assert response.status_code == 404
     run_jobs()
     assert (state_of(held), len(invited())) == ("held", 30)
 
