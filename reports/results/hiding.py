@@ -332,7 +332,7 @@ def _store(
         column = column_of.get((row.attribute, row.value))
         figures = None
         is_hidden = column is None or bool(decision.groups[place, column])
-        if not is_hidden and place < len(published.people):
+        if column is not None and not is_hidden and place < len(published.people):
             is_hidden = not published.people[place, column]
             figures = _figures_without_left_out(arrays, published, (place, column))
         if is_hidden:

@@ -4,8 +4,8 @@ Within an attribute, groups add up to everyone, and `results` hides so many that
 people are left. Groups of several attributes overlap: economically disadvantaged
 people less those with free lunch are those with reduced lunch. Here, further groups
 are hidden in a school until no sum of its groups isolates fewer people than the
-minimum (`lattice`). An attribute for which that happens to many people repeats others,
-and is not shown by school at all.
+minimum (`lattice`). An attribute that repeats others, so that schools show more groups
+without it, is not shown by school at all.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from reports.suppression.lattice import (
+    Floats,
+    TooManySums,
     light_sums,
     reduced_basis,
     short_sums,
     short_vectors,
 )
 from reports.suppression.results import (
-    MOST_LEFT_OUT,
     few_answers,
     hide_groups,
     small_places,
@@ -38,10 +39,10 @@ from reports.suppression.tables import (
 )
 
 # Schools from which it is estimated which attributes repeat others.
-SAMPLE = 200
+SAMPLE = 50
 # Sums of so many times the minimum of people are looked at for each item.
 LONGEST = 4
-# Items that so many people of a sum have answered are not looked at alone.
+# Items that so many people have answered are looked at together.
 MOSTLY_ANSWERED = 0.6
 
 
@@ -122,9 +123,11 @@ class DependentGroups:
             return False
         least = self.minimum if position is not None else 2 * self.minimum
         basis = reduced_basis(gram)
-        return len(basis) > 0 and bool(
-            len(short_vectors(basis @ gram @ basis.T, least - 1))
-        )
+        try:
+            sums = short_vectors(basis @ gram @ basis.T, least - 1)
+        except TooManySums:
+            return True
+        return len(sums) > 0
 
 
 def dependent_groups(
@@ -141,9 +144,7 @@ def dependent_groups(
     """
     search = Search(tree, groups, memberships, minimum, precedent)
     repeating = search.repeating_attributes()
-    dependent = np.zeros(groups.people.shape, dtype=bool)
-    for number in repeating:
-        dependent[np.ix_(tree.leaves, groups.attributes[number])] = True
+    dependent = search.of_attributes(repeating)
     of_items = {name: np.zeros_like(dependent) for name in items}
     shown = {}
     for place in search.places:
@@ -181,28 +182,36 @@ class Search:
         ]
 
     def repeating_attributes(self) -> list[int]:
-        """Return the attributes that many schools would hide for others."""
-        step = -(-len(self.places) // SAMPLE) if self.places else 1
+        """Return the attributes without which fewer groups have to be hidden."""
+        step = max(1, len(self.places) // SAMPLE)
         sample = self.places[::step]
-        people = self.groups.people[sample, EVERYONE]
         repeating: list[int] = []
+        most = self.shown_groups(sample, repeating)
         while True:
-            dependent = np.zeros(self.groups.people.shape, dtype=bool)
-            for number in repeating:
-                dependent[:, self.groups.attributes[number]] = True
-            for place in sample:
-                self.hide(place, dependent)
-            shares = [
-                people[dependent[np.ix_(sample, columns)].any(axis=1)].sum()
+            tried = [
+                (self.shown_groups(sample, [*repeating, number]), number)
+                for number in range(len(self.groups.attributes))
                 if number not in repeating
-                else 0
-                for number, columns in enumerate(self.groups.attributes)
             ]
-            # Of several, the one that was declared last.
-            most = max(shares, default=0)
-            if most <= MOST_LEFT_OUT * people.sum():
+            best = max(tried, default=(0, 0))
+            if best[0] <= most:
                 return repeating
-            repeating.append(len(shares) - 1 - shares[::-1].index(most))
+            most = best[0]
+            repeating.append(best[1])
+
+    def shown_groups(self, places: Sequence[int], without: Sequence[int]) -> int:
+        """Return how many groups these schools show without some attributes."""
+        dependent = self.of_attributes(without)
+        for place in places:
+            self.hide(place, dependent)
+        return sum(len(self.shown(place, dependent)) for place in places)
+
+    def of_attributes(self, attributes: Sequence[int]) -> Mask:
+        """Return all groups of these attributes: [place, column]."""
+        columns = [it for each in attributes for it in self.groups.attributes[each]]
+        mask = np.zeros(self.groups.people.shape, dtype=bool)
+        mask[:, columns] = True
+        return mask
 
     def shown(self, place: int, dependent: Mask) -> list[int]:
         """Return the columns that a school shows."""
@@ -221,9 +230,11 @@ class Search:
         of_place = self.memberships[place]
         while True:
             columns = self.shown(place, dependent)
-            sums = light_sums(
-                of_place.members[:, columns], of_place.people, self.minimum
-            )
+            members = of_place.members[:, columns]
+            try:
+                sums = light_sums(members, of_place.people, self.minimum)
+            except TooManySums:
+                sums = np.ones((1, len(columns)), dtype=np.int64)
             if not len(sums):
                 return
             dependent[place, self.worst(place, columns, sums)] = True
@@ -233,24 +244,47 @@ class Search:
     ) -> None:
         """Hide items in groups of which sums are of a few people who answered."""
         of_place = self.memberships[place]
-        members = of_place.members[:, columns]
-        most = LONGEST * (self.minimum - 1)
-        sums = short_sums(members, of_place.people, most)
-        patterns = (sums @ members.T.astype(np.int64)) != 0
-        people = of_place.people.sum()
+        members = of_place.members[:, columns].astype(float)
+        answered = of_place.answered.astype(float)
+        people, answers = of_place.people.sum(), answered.sum(axis=0)
+        # Sums of few who answered an item are of no more people than these.
+        most = people - answers + self.minimum - 1
+        is_answered = answers >= MOSTLY_ANSWERED * people
+        longest = most[is_answered].max(initial=LONGEST * (self.minimum - 1))
+        try:
+            sums = short_sums(members, of_place.people, longest)
+        except TooManySums:
+            is_answered[:] = False
+        else:
+            size = ((sums @ members.T) != 0).astype(float) @ answered
+        # Groups that hide the item for themselves: [group, item].
+        few = few_answers(members.T @ answered, self.minimum)
+        everyone = columns.index(EVERYONE)
         for number, name in enumerate(of_items):
-            answered = of_place.answered[:, number]
-            # Sums of more people can be of a few who answered.
-            if people - answered.sum() > most - self.minimum:
-                of_item = light_sums(members, answered, self.minimum)
+            shown = ~few[:, number]
+            if not shown[everyone]:
+                continue
+            if is_answered[number]:
+                light = sums[few_answers(size[:, number], self.minimum)]
             else:
-                of_item = sums[few_answers(patterns @ answered, self.minimum)]
-            shown = np.ones(len(columns), dtype=bool)
-            while len(of_item):
-                worst = self.worst(place, columns, of_item)
+                light = self.light_sums_of_few(members, shown, answered[:, number])
+            while len(light := light[~light[:, ~shown].any(axis=1)]):
+                worst = self.worst(place, columns, light)
                 of_items[name][place, worst] = True
                 shown[columns.index(worst)] = False
-                of_item = of_item[~of_item[:, ~shown].any(axis=1)]
+
+    def light_sums_of_few(
+        self, members: Floats, shown: Mask, answered: Floats
+    ) -> Integers:
+        """Return the sums for an item that many people have not answered."""
+        try:
+            light = light_sums(members[:, shown], answered, self.minimum)
+        except TooManySums:
+            # All of these groups hide it.
+            light = np.eye(int(shown.sum()), dtype=np.int64)[1:]
+        sums = np.zeros((len(light), len(shown)), dtype=np.int64)
+        sums[:, shown] = light
+        return sums
 
     def worst(self, place: int, columns: Sequence[int], sums: Integers) -> int:
         """Return the group that is in most of the sums; of several, the smallest."""

@@ -22,11 +22,15 @@ from reports.suppression.tables import Integers, Mask
 
 # Weights up to this are looked for exactly.
 LARGEST_WEIGHT = 2
-# Beyond so many partial sums, the basis itself is returned, which hides more.
-MOST_SUMS = 200_000
+# Partial sums that are looked at.
+MOST_SUMS = 50_000
 # Lengths below are errors of rounding.
 NOTHING = 1e-6
 Floats = NDArray[np.float64]
+
+
+class TooManySums(Exception):
+    """Many sums are short, so that it would take too long to find all."""
 
 
 def isolates(members: Mask, people: Integers, minimum: int) -> bool:
@@ -34,23 +38,36 @@ def isolates(members: Mask, people: Integers, minimum: int) -> bool:
 
     `members` are [pattern, group], `people` have each pattern.
     """
-    return len(light_sums(members, people, minimum)) > 0
+    try:
+        return len(light_sums(members, people, minimum)) > 0
+    except TooManySums:
+        return True
 
 
-def light_sums(members: Mask, people: Integers, minimum: int) -> Integers:
+def light_sums(
+    members: Mask | Floats, people: Integers | Floats, minimum: int
+) -> Integers:
     """Return sums of groups that are of 1 to `minimum` - 1 people: [sum, group].
 
-    Each is a row of whole numbers, by which the groups are multiplied.
+    Each is a row of whole numbers, by which the groups are multiplied. Raises
+    TooManySums.
     """
     sums = short_sums(members, people, LARGEST_WEIGHT**2 * (minimum - 1))
-    size = (sums @ members.T.astype(np.int64) != 0) @ people
+    # In floating point, for which there is a fast product of matrices.
+    weights = sums.astype(float) @ members.T.astype(float)
+    size = (weights != 0).astype(float) @ people.astype(float)
     return sums[(size > 0) & (size < minimum)]
 
 
-def short_sums(members: Mask, people: Integers, most: float) -> Integers:
-    """Return sums of groups with at most this sum of squared weights: [sum, group]."""
-    columns = members.astype(np.int64)
-    gram = (columns * people[:, None]).T @ columns
+def short_sums(
+    members: Mask | Floats, people: Integers | Floats, most: float
+) -> Integers:
+    """Return sums of groups with at most this sum of squared weights: [sum, group].
+
+    Raises TooManySums.
+    """
+    columns = members.astype(float)
+    gram = np.rint((columns * people[:, None]).T @ columns).astype(np.int64)
     basis = reduced_basis(gram)
     if not len(basis):
         return basis
@@ -99,7 +116,8 @@ def independent(basis: Integers, gram: Integers | Floats) -> Integers:
 def short_vectors(gram: Integers | Floats, most: float) -> Integers:
     """Return the coefficients of non-zero vectors with at most this squared length.
 
-    `gram` are the scalar products of a basis. Of a vector and its opposite, one.
+    `gram` are the scalar products of a basis. Of a vector and its opposite, one. Raises
+    TooManySums.
     """
     number = len(gram)
     # gram = upper.T @ diag(pivots) @ upper, with ones on the diagonal of `upper`.
@@ -117,7 +135,7 @@ def short_vectors(gram: Integers | Floats, most: float) -> Integers:
         number_of = np.floor(center + radius).astype(np.int64) - least + 1
         np.maximum(number_of, 0, out=number_of)
         if number_of.sum() > MOST_SUMS:
-            return np.eye(number, dtype=np.int64)
+            raise TooManySums
         parent = np.repeat(np.arange(len(sums)), number_of)
         first = np.cumsum(number_of) - number_of
         sums = sums[parent]

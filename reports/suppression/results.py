@@ -457,12 +457,12 @@ def hide_item(
                 counted[above, number] = False
                 above = int(tree.parents[above])
     for level in tree.levels:
-        for number, columns in enumerate(map(list, groups.attributes)):
-            cells = np.ix_(level, columns)
+        for number, attribute in enumerate(map(np.array, groups.attributes)):
+            cells = np.ix_(level, attribute)
             for counts in (published, answered):
-                part = counts[:, columns]
+                part = counts[:, attribute]
                 tree.add_up(part, level, counted[:, number])
-                counts[:, columns] = part
+                counts[:, attribute] = part
             people = published[cells].sum(axis=2)
             rows = hidden[cells] | item.dependent[cells]
             rows |= few_answers(answered[cells], minimum)
@@ -475,8 +475,8 @@ def hide_item(
             for row in np.flatnonzero(is_partly_hidden).tolist():
                 place = level[row]
                 rows[row] = hide_parts(
-                    *(people[row], published[place, columns], rows[row]),
-                    *(first[place, columns], answered[place, columns], minimum),
+                    *(people[row], published[place, attribute], rows[row]),
+                    *(first[place, attribute], answered[place, attribute], minimum),
                 )
             hidden[cells] = rows
             is_shown_partly = (rows & ~decision.groups[cells]).any(axis=1)
