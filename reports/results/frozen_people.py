@@ -98,6 +98,8 @@ def unpacked(
 
 def by_school(people: People) -> dict[int, SchoolPeople]:
     """Divide people by their schools."""
+    if not len(people):
+        return {}
     schools = people.schools
     order = np.argsort(schools, kind="stable")
     keys, starts = np.unique(schools[order], return_index=True)
