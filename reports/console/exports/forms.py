@@ -167,6 +167,8 @@ class ExportForm(forms.Form):
         super().__init__(*args, **kwargs)
         self.permissions = permissions
         self.choices: ExportChoices = {}
+        # Says which administrations have no release yet, and so no size.
+        self.unreleased: list[str] = []
         administrations = (
             administrations_for(permissions, Capability.SEE_RESPONSES)
             .select_related("published__survey__district")
@@ -276,8 +278,9 @@ class ExportForm(forms.Form):
             )
 
     def _check_size(self, size: ExportSize) -> None:
-        for administration in size.unreleased:
-            self.add_error("administrations", no_release(administration))
+        self.unreleased = [no_release(one) for one in size.unreleased]
+        for message in self.unreleased:
+            self.add_error("administrations", message)
         for administration in size.too_few:
             self.add_error("administrations", too_few_people(administration))
         if self.errors or self.cleaned_data.get("format") != Format.XLSX:
@@ -318,12 +321,14 @@ class ExportForm(forms.Form):
         if not administrations or "administrations" in self.errors:
             return None
         finished_only = bool(self.cleaned_data.get("finished_only"))
-        return size_of(
+        size = size_of(
             administrations,
             self._places(self.cleaned_data),
             finished_only,
             without_names=not self.cleaned_data.get("identities"),
         )
+        self.unreleased = [no_release(one) for one in size.unreleased]
+        return size
 
 
 @dataclass(slots=True)

@@ -284,18 +284,21 @@ def released(administration: Administration) -> Administration:
     return administration
 
 
+def with_release(*administrations: Administration) -> None:
+    """Make a release of each administration that has none."""
+    for one in administrations:
+        if not ResultsRollUp.objects.filter(pk=one.pk).exists():
+            released(one)
+
+
 def made(by: Any, *administrations: Administration, **choices: Any) -> Export:
     """Create an export and run its job; first a release, if it needs one."""
-    for one in administrations:
-        has_results = ResultsRollUp.objects.filter(pk=one.pk).exists()
-        if not choices.get("identities") and not has_results:
-            released(one)
-    return made_of_release(by, *administrations, **choices)
+    if not choices.get("identities"):
+        with_release(*administrations)
+    return made_as_it_is(by, *administrations, **choices)
 
 
-def made_of_release(
-    by: Any, *administrations: Administration, **choices: Any
-) -> Export:
+def made_as_it_is(by: Any, *administrations: Administration, **choices: Any) -> Export:
     """Create an export and run its job."""
     export = requested(by, *administrations, **choices)
     jobs.run(export.job_id)
