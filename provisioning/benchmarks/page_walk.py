@@ -165,9 +165,10 @@ def _do_some_work(demo: dict[str, Any]) -> None:
         state.post(reverse("roster_upload", args=[students.pk]), form)
     cards = f"{reverse('cards_list', args=[students.pk])}?school={school}"
     state.post(cards, {"format": "pdf"})
-    state.post(
-        reverse("export_new"), {"administrations": students.pk, "format": "wide"}
-    )
+    # With names, because the demonstration's survey is open and has no results.
+    names = {"identities": "on", "reason": "The pages of an export are measured."}
+    export = {"administrations": students.pk, "format": "wide", **names}
+    state.post(reverse("export_new"), export)
     with (FOLDER / "students.xlsx").open("rb") as workbook:
         state.post(reverse("survey_upload"), {"file": workbook, "owner": "state"})
     for queue in (jobs.QUICK, jobs.LONG):

@@ -17,6 +17,7 @@ from django.template.loader import render_to_string
 from django.utils import timezone, translation
 
 from reports.exports.columns import CHOICES, AnswerTally, Variable, value_type
+from reports.exports.minimum_group import SAVED_STEPS
 from reports.exports.row_builder import ExportPlan, RowBuilder, VersionEncoder
 from reports.models.exports import Export, ValueType
 from survey.definitions.comparison import TextChange, compare
@@ -69,13 +70,12 @@ RESPONDENT_COLUMNS = {
     " group.",
 }
 ATTRIBUTE = "A further column of the roster."
-# The step of `minimum_group.STEPS` with which a column is left out.
+# The step with which a column is left out, if it has another name.
 STEP_OF_COLUMN = {
     **dict.fromkeys(("district_code", "district_name"), "district"),
     **dict.fromkeys(("school_code", "school_name"), "school"),
-    "grade": "grade",
-    **dict.fromkeys(("language", "response_language"), "language"),
-    **dict.fromkeys(("started", "finished", "withdrawn"), "week"),
+    "response_language": "response language",
+    **dict.fromkeys(("started", "finished"), "week"),
 }
 MASKED = (
     "Left out (*) in {share} % of the rows, where too few people would share what the"
@@ -204,26 +204,41 @@ def respondent_columns(plan: ExportPlan) -> list[tuple[str, str]]:
 
 def masked_columns(plan: ExportPlan) -> dict[str, str]:
     """Return a note for each column that is left out for most people, by header."""
-    groups = [plan.panel] if plan.panel else list(plan.groups.values())
-    people = sum(sum(group.people.values()) for group in groups)
-    masked: Counter[str] = Counter()
-    for group in groups:
-        for steps, number in group.summary():
-            masked.update(dict.fromkeys(steps, number))
+    shares = masked_shares(plan)
     notes = {}
     names = zip(plan.respondent_columns(), plan.plain_respondent_columns(), strict=True)
     for header, name in names:
-        step = STEP_OF_COLUMN.get(name, "subgroups" if name in plan.attributes else "")
-        if step and 2 * masked[step] > people:
-            share = 100 * masked[step] // people
-            notes[header] = MASKED.format(share=share)
+        share = shares[STEP_OF_COLUMN.get(name, name)]
+        if name in plan.attributes:
+            share = max(share, shares["subgroups"])
+        if share > 50:
+            notes[header] = MASKED.format(share=int(share))
     return notes
+
+
+def masked_shares(plan: ExportPlan) -> Counter[str]:
+    """Return in what percentage of the rows each step is left out."""
+    masked: Counter[str] = Counter()
+    for release in plan.releases.values():
+        masked.update(dict(release.coarsened()))
+    rows = sum(len(release.keys_in_file()) for release in plan.releases.values())
+    shares = Counter({step: 100 * count // rows for step, count in masked.items()})
+    if plan.panel:
+        joint: Counter[str] = Counter()
+        for steps, people in plan.panel.summary():
+            joint.update(dict.fromkeys(steps, people))
+        everyone = plan.panel.people.total()
+        shares |= Counter(
+            {step: 100 * people // everyone for step, people in joint.items()}
+        )
+    return shares
 
 
 def context(export: Export, rows: RowBuilder) -> dict[str, object]:
     plan = rows.plan
     versions = list(rows.versions.values())
     newest = versions[0].version
+    is_long = export.format == Export.Format.LONG
     return {
         "export": export,
         "now": timezone.now(),
@@ -241,17 +256,18 @@ def context(export: Export, rows: RowBuilder) -> dict[str, object]:
         "missing": plan.missing,
         "coded": [one.label for one in ValueType if plan.has_codes(one)],
         "blank": [one.label for one in ValueType if not plan.has_codes(one)],
+        "releases": list(plan.releases.values()),
         "coarsened": [
-            (plan.administrations[key], left_out, people)
-            for key, groups in plan.groups.items()
-            for left_out, people in groups.summary()
+            (release.administration, step, people)
+            for release in plan.releases.values()
+            for step, people in release.coarsened()
+            if not is_long or step in SAVED_STEPS
         ],
-        "protected": [plan.administrations[key] for key in plan.groups],
         "panel": plan.panel,
         "panel_coarsened": list(plan.panel.summary()) if plan.panel else (),
         "joined_people": plan.joined_people,
         "people": plan.people,
-        "is_long": export.format == Export.Format.LONG,
+        "is_long": is_long,
     }
 
 

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from reports.models.exports import ValueType
+from survey.definitions.expressions import references
+from survey.definitions.rule_dependencies import deciding_rules
 from survey.definitions.rules import is_computed
 from survey.definitions.schema import (
     ItemDefinition,
@@ -75,6 +77,18 @@ class ExportVersion:
         """Return whether a value could contain a separator of the stream."""
         return item["kind"] in OPEN or any(
             CONTROL.search(option["value"]) for option in self.options(item)
+        )
+
+    def has_typed_text(self, name: str) -> bool:
+        """Return whether answers have words that people typed, or are made of them."""
+        item = self.items[name]
+        if not self.is_computed(name):
+            return item["kind"] == "text"
+        return any(
+            self.has_typed_text(other)
+            for rule in deciding_rules(item)
+            for other in references(rule)
+            if other in self.items
         )
 
     def is_computed(self, name: str) -> bool:

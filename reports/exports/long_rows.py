@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from itertools import repeat
 
 from reports.exports.cells import Piece, Row, Writer
-from reports.exports.minimum_group import COARSENED, saved_path
+from reports.exports.minimum_group import saved_path
+from reports.exports.release_mask import COARSENED
 from reports.exports.row_builder import (
     IDENTITY,
     ExportPlan,
@@ -71,11 +73,11 @@ class LongRowBuilder(RowBuilder):
         if self.plan.identities:
             return [self.piece(self.moment(str(seconds))) for seconds in times]
         days = [self.days.at(seconds) for seconds in times]
-        groups = self.plan.groups.get(int(person.administration))
+        groups = self.plan.releases[int(person.administration)].dates
         if groups and days:
             # One cell for all: the exact ones are not the same in the group.
             path = saved_path(min(days), max(days))
-            shown = groups.shown(path)
+            shown = groups.steps_shown(json.loads(person.about)[-1], path)
             days = [path[shown - 1] if shown else COARSENED] * len(days)
         for day in days:
             if day not in self._dates:

@@ -1,12 +1,12 @@
 """Coarsen the cells about respondents until enough people share them.
 
-In a file without names, the cells that could be looked up elsewhere (place,
-grade, language, subgroups and dates) are the same for at least as many people
-as the administration's minimum group. A group that is too small gives up its
-most exact cells, in the order of STEPS from the last one to the first, and is
-counted again together with the other people who had to give them up. If these
-are still too few, the smallest group that shares the remaining cells joins
-them.
+What the rows of a release show of place, grade, language and subgroups is decided by
+`release_mask`. Within that, the dates, and in a panel all cells of all waves together,
+are the same for at least as many people as the administration's minimum group. A
+group that is too small gives up its most exact cells, in the order of its steps from
+the last one to the first, and is counted again together with the other people who
+had to give them up. If these are still too few, the smallest group that shares the
+remaining cells joins them.
 
 The answers themselves stay as they are: whoever knows some of a person's
 answers can find the row, and match the rows of two exports.
@@ -14,45 +14,45 @@ answers can find the row, and match the rows of two exports.
 
 from __future__ import annotations
 
-import json
-from collections import Counter, defaultdict
+from array import array
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import date, tzinfo
+from datetime import date
 from functools import lru_cache
 from itertools import groupby
-from operator import itemgetter
+from typing import Any
 
+import numpy as np
 from django.utils.translation import gettext
+from numpy.typing import NDArray
 
-from reports.exports.local_days import LocalDays
-from reports.exports.selection import NEVER_COUNTED
-from reports.exports.snapshot import About, GroupCount
 from survey.models import Administration
 
 # From the coarsest to the most exact.
 STEPS = ("district", "school", "grade", "language", "subgroups", "week", "day")
-# The only cells about people in a file with a row for each answer.
-LONG_STEPS = STEPS[-2:]
-COARSENED = "*"
+# Decided among people whose other cells are the same; in a file with a row for each
+# answer, of the days of saving.
+DATE_STEPS = ("response language", "week", "day")
+SAVED_STEPS = ("week", "day")
+# The code of a step that a path does not have.
+MISSING = -1
 
 # What somebody's cells would show for each step. It is shorter where the exact
-# cells are not the same in all rows of that person.
-GroupPath = tuple[str, ...]
+# cells are not the same in all rows of that person. Texts, or numbers for them.
+GroupPath = tuple[Any, ...]
 
 
 class MinimumGroups:
-    """The groups of one administration in one file.
+    """The groups of people who show as much of their paths.
 
     Keeps a number for each group, so at most one for every `minimum` people.
     """
 
-    def __init__(self, minimum: int, steps: Sequence[str] = STEPS) -> None:
+    def __init__(self, minimum: int, steps: Sequence[str]) -> None:
         self.minimum = minimum
         self.steps = steps
         # Steps that are shown -> number of people.
         self.people: Counter[int] = Counter()
-        # The district of each school.
-        self.districts: dict[int, int] = {}
         # Hash of a group's path -> how many of its steps are shown.
         self._shown: dict[int, int] = {}
 
@@ -107,85 +107,73 @@ class MinimumGroups:
                 yield self.steps[depth:], people
 
 
-def divide_respondents(
-    administration: Administration, counts: Iterable[GroupCount]
-) -> MinimumGroups:
-    """Divide the people of a wide file.
+class DateGroups(MinimumGroups):
+    """The response language, week and day of the people of a release.
 
-    `counts` are sorted by district, cohort and school: one school at a time is
-    kept in memory.
+    People of a class show the same cells but for these. Every class is divided for
+    itself: within it, at least the minimum of people share what is shown. Keeps a few
+    numbers for each person.
     """
-    groups = MinimumGroups(administration.minimum_group)
 
-    def paths() -> Iterator[tuple[GroupPath, int]]:
-        for (district, cohort, school), rows in groupby(
-            counts, key=itemgetter(0, 1, 2)
+    def __init__(self, minimum: int, steps: Sequence[str]) -> None:
+        super().__init__(minimum, ("class", *steps))
+        self._columns = [array("i") for _ in self.steps]
+        self._is_in = array("b")
+        self._codes: dict[str, int] = {}
+
+    def add(self, group: int, path: GroupPath, *, is_in: bool) -> None:
+        """Add a person of a class, whose row is in the file or not."""
+        codes = [group, *(self._code(step) for step in path)]
+        codes += [MISSING] * (len(self.steps) - len(codes))
+        for column, code in zip(self._columns, codes, strict=True):
+            column.append(code)
+        self._is_in.append(is_in)
+
+    def _code(self, step: str) -> int:
+        return self._codes.setdefault(step, len(self._codes))
+
+    def divide_classes(self) -> None:
+        """Make the groups of all people who were added."""
+        rows = np.array(self._columns, dtype=np.int32)
+        # Of groups of one size, the same one joins another in every file.
+        names = sorted(self._codes)
+        rank = np.empty(len(names) + 1, dtype=np.int32)
+        rank[[self._codes[name] for name in names] + [MISSING]] = [
+            *range(len(names)),
+            MISSING,
+        ]
+        rows[1:] = rank[rows[1:]]
+        self._codes = {name: code for code, name in enumerate(names)}
+        if rows.size:
+            self._divide_classes(rows, np.array(self._is_in, dtype=np.int64))
+        self._columns, self._is_in = [], array("b")
+
+    def _divide_classes(
+        self, rows: NDArray[np.int32], is_in: NDArray[np.int64]
+    ) -> None:
+        # Paths that begin alike follow each other, the shorter ones first.
+        order = np.lexsort(rows[::-1])
+        rows, is_in = rows[:, order], is_in[order]
+        is_new = np.append(True, (rows[:, 1:] != rows[:, :-1]).any(axis=0))
+        starts = np.flatnonzero(is_new)
+        paths = [
+            tuple(code for code in codes if code != MISSING)
+            for codes in rows[:, starts].T.tolist()
+        ]
+        counts = np.diff(np.append(starts, len(is_in))).tolist()
+        for group, inside in groupby(
+            zip(paths, counts, strict=True), key=lambda one: one[0][:1]
         ):
-            groups.districts[school] = district
-            people: Counter[GroupPath] = Counter()
-            for _, _, _, grade, language, attributes, days, version, count in rows:
-                about = (grade, language, attributes, cohort)
-                path = respondent_path(
-                    administration, district, school, about, days, version
-                )
-                people[path] += count
-            yield from sorted(people.items())
+            self._divide(group, inside)
+        self.people.clear()
+        in_file = np.add.reduceat(is_in, starts).tolist()
+        for path, people in zip(paths, in_file, strict=True):
+            self.people[max(self.shown(path), 1)] += people
 
-    groups.divide(paths())
-    return groups
-
-
-def respondent_path(
-    administration: Administration,
-    district: int,
-    school: int,
-    about: About,
-    days: Sequence[str],
-    version: int,
-) -> GroupPath:
-    """Return the path of a respondent in a wide file.
-
-    `days` are when the respondent started, finished and was withdrawn. `version`
-    follows from the moment of the start, so it is shown and left out with the week.
-    """
-    grade, language, attributes, cohort = about
-    # Files made before and after can be matched by the answers. So people whose
-    # cells changed together are a group without the others, and people whose
-    # cells are new have none.
-    if cohort == NEVER_COUNTED:
-        return ()
-    subgroups = [attributes.get(name) for name in administration.subgroups]
-    return (
-        f"{district} {cohort}",
-        str(school),
-        grade,
-        language,
-        json.dumps(subgroups),
-        " ".join([*map(week_of, days), str(version)]),
-        " ".join(days),
-    )
-
-
-class SavedDays:
-    """Counts people by the days of their first and last answer, for long files."""
-
-    def __init__(self, zone: tzinfo) -> None:
-        self._days = LocalDays(zone)
-        self._people: dict[int, Counter[GroupPath]] = defaultdict(Counter)
-
-    def add(self, line: bytes) -> None:
-        # "{1700000000,…}", or blank without answers.
-        saved = line[:-1].rpartition(b"\t")[2][1:-1]
-        if saved:
-            times = [int(seconds) for seconds in saved.split(b",")]
-            first, last = self._days.at(min(times)), self._days.at(max(times))
-            administration = int(line.split(b"\t", 1)[0])
-            self._people[administration][saved_path(first, last)] += 1
-
-    def divide(self, administration: Administration) -> MinimumGroups:
-        groups = MinimumGroups(administration.minimum_group, LONG_STEPS)
-        groups.divide(sorted(self._people[administration.pk].items()))
-        return groups
+    def steps_shown(self, group: int, path: GroupPath) -> int:
+        """Return how many steps of the path of somebody in a class are shown."""
+        codes = (group, *(self._codes[step] for step in path))
+        return max(self.shown(codes) - 1, 0)
 
 
 @lru_cache(maxsize=1000)
@@ -197,7 +185,17 @@ def week_of(day: str) -> str:
     return f"{year}-W{week:02}"
 
 
-def saved_path(first: str, last: str) -> GroupPath:
+def start_path(language: str, days: Sequence[str], version: int) -> tuple[str, ...]:
+    """Return the path in a wide file, from the days of the start and the finish.
+
+    `version` follows from the moment of the start, so it is shown and left out with
+    the week.
+    """
+    weeks = " ".join([*map(week_of, days), str(version)])
+    return language, weeks, " ".join(days)
+
+
+def saved_path(first: str, last: str) -> tuple[str, ...]:
     """Return the path in a long file, from the days of the first and last save."""
     week = week_of(first)
     if first == last:
@@ -205,14 +203,9 @@ def saved_path(first: str, last: str) -> GroupPath:
     return (week,) if week == week_of(last) else ()
 
 
-def is_too_few(administration: Administration, people: int) -> bool:
-    return 0 < people < administration.minimum_group
-
-
 def too_few_people(administration: Administration) -> str:
     return gettext(
         "This export would have fewer than %(minimum_group)s people"
         " of %(title)s. Even without names, their answers could be"
-        " traced to them. Choose more schools, or wait until more"
-        " people have answered."
+        " traced to them. Choose more schools."
     ) % {"minimum_group": administration.minimum_group, "title": administration.title}

@@ -13,17 +13,13 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
 
-from django.db import DEFAULT_DB_ALIAS
-from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from accounts.models import School
 from reports.exports.anonymise import Shuffle, random_id
-from reports.exports.local_days import LocalDays
 from reports.exports.minimum_group import STEPS
 from reports.exports.panel_groups import PanelGroups, PanelPaths, PathCounts
 from reports.exports.panel_people import joined_ids, person_ids, refusal
-from reports.exports.reading import REPORT_EVERY, Reading
+from reports.exports.reading import REPORT_EVERY, Reading, place_cells
 from reports.models.exports import Export
 from survey.jobs import JobRefused, Progress
 
@@ -51,7 +47,8 @@ def join_waves(
     counts = PathCounts(folder / "paths")
     lines = folder / "people.lines"
     progress.begin_step(_("Counting the groups."), total=reading.respondents)
-    count_paths(people, paths_of(reading), counts, lines, progress)
+    paths = PanelPaths(reading.releases, place_cells(reading))
+    count_paths(people, paths, counts, lines, progress)
     if minimum > 1:
         groups.divide_people(counts)
     progress.begin_step(_("Joining the waves."), total=reading.respondents)
@@ -87,17 +84,6 @@ def batches_of_lines(bundles: Iterable[list[bytes]]) -> Iterator[list[bytes]]:
     for bundle in bundles:
         for start in range(0, len(bundle), BATCH):
             yield bundle[start : start + BATCH]
-
-
-def paths_of(reading: Reading) -> PanelPaths:
-    schools = School.objects.using(DEFAULT_DB_ALIAS)
-    rows = schools.filter(pk__in=reading.summary.schools)
-    return PanelPaths(
-        {one.pk: one for one in reading.administrations},
-        reading.offered,
-        dict(rows.values_list("pk", "district")),
-        LocalDays(timezone.get_default_timezone()),
-    )
 
 
 def count_paths(

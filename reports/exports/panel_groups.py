@@ -18,15 +18,14 @@ from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 
-from reports.exports.local_days import LocalDays
 from reports.exports.minimum_group import (
+    DATE_STEPS,
     STEPS,
     GroupPath,
     MinimumGroups,
-    respondent_path,
 )
-from reports.exports.offered_versions import OfferedVersions
-from survey.models import Administration
+from reports.exports.release_mask import COARSENED
+from reports.exports.released_rows import ReleasedRows
 
 PANEL_STEPS = ("joined waves", *STEPS)
 # Different paths that are kept in memory: about 20 MB.
@@ -127,20 +126,14 @@ class PanelGroups(MinimumGroups):
 
 
 class PanelPaths:
-    """Makes the path of a person from the lines of the stream (see `snapshot`)."""
+    """Makes the path of a person from lines of a file (see `released_rows`)."""
 
     def __init__(
-        self,
-        administrations: Mapping[int, Administration],
-        offered: Mapping[int, OfferedVersions],
-        districts: Mapping[int, int],
-        days: LocalDays,
+        self, releases: Mapping[int, ReleasedRows], places: Mapping[str, Sequence[str]]
     ) -> None:
-        self._administrations = administrations
-        self._offered = offered
-        # School -> district.
-        self._districts = districts
-        self._days = days
+        self._releases = releases
+        # Place -> code and name of its district, code and name of the school.
+        self._places = places
 
     def path_of(self, lines: Sequence[bytes]) -> GroupPath:
         """Return the path of the person with these lines, each after its ID."""
@@ -149,24 +142,18 @@ class PanelPaths:
             for fields in (line.split(b"\t", 8) for line in lines)
         )
         pattern = " ".join(str(key) for key, _ in rows)
-        paths = [self._path_of_row(key, fields) for key, fields in rows]
-        # Of somebody who does not count yet, no cell is shown.
-        if not all(paths):
-            return (pattern,)
-        steps = zip(*paths, strict=True)
+        steps = zip(
+            *(self._path_of_row(key, fields) for key, fields in rows), strict=True
+        )
         return pattern, *map(json.dumps, steps)
 
-    def _path_of_row(self, key: int, fields: Sequence[bytes]) -> GroupPath:
-        school, started, completed, withdrawn = map(bytes.decode, fields[3:7])
-        grade, language, attributes, *cohort = json.loads(fields[7])
-        return respondent_path(
-            self._administrations[key],
-            self._districts[int(school)],
-            int(school),
-            (grade, language, attributes, cohort[0] if cohort else 0),
-            [
-                self._days.at(int(time)) if time else ""
-                for time in (started, completed, withdrawn)
-            ],
-            self._offered[key].period_of(started),
-        )
+    def _path_of_row(self, key: int, fields: Sequence[bytes]) -> Sequence[object]:
+        """Return what the release shows of each of STEPS."""
+        release = self._releases[key]
+        place, started, completed = map(bytes.decode, fields[3:6])
+        grade, (_, finished_in), subgroups, language, group = json.loads(fields[7])
+        path = release.date_path(started, completed, finished_in)
+        dates = release.dates_shown(group, started, completed, finished_in)
+        shown = [*path[:dates], *[COARSENED] * (len(DATE_STEPS) - dates)]
+        district = self._places[place][:2]
+        return district, place, grade, [language, shown[0]], subgroups, *shown[1:]

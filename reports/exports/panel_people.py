@@ -19,7 +19,7 @@ from reports.exports.selection import Selection
 from survey.models import Administration, Denominator, Identity, RecordJoin
 
 IDS = """SELECT {role} AS role, i.district_id, i.external_id
-FROM {respondents} r JOIN survey_identity i ON i.respondent_id = r.id
+FROM survey_respondent r JOIN survey_identity i ON i.respondent_id = r.id
 WHERE {people}"""
 COUNT_SEVERAL = """SELECT count(*) FROM (
     SELECT 1 FROM ({people}) p
@@ -153,8 +153,7 @@ def count_people_in_several(selection: Selection) -> int:
     people = " UNION ALL ".join(
         IDS.format(
             role=roles.index(one.role),
-            respondents=selection.respondents(one),
-            people=selection.people(one),
+            people=selection.people(one, DEFAULT_DB_ALIAS),
         )
         for one in selection.administrations
     )

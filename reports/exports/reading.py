@@ -4,32 +4,33 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 
-from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from accounts.models import School
+from accounts.models import District, School
 from reports.exports.anonymise import Shuffle
 from reports.exports.cells import Date
 from reports.exports.columns import ExportVersion, columns_of
-from reports.exports.minimum_group import (
-    MinimumGroups,
-    SavedDays,
-    divide_respondents,
-    is_too_few,
-    too_few_people,
-)
+from reports.exports.local_days import LocalDays
+from reports.exports.minimum_group import too_few_people
 from reports.exports.missing_codes import choose_missing_codes, code_lookalikes
 from reports.exports.offered_versions import OfferedVersions, offered_versions
 from reports.exports.panel_groups import PanelGroups
+from reports.exports.release_mask import (
+    COARSENED,
+    ShownPlace,
+    no_release,
+    release_mask,
+)
+from reports.exports.released_rows import ReleasedRows, released_rows
 from reports.exports.row_builder import ExportPlan
 from reports.exports.selection import Selection
-from reports.exports.snapshot import snapshot
+from reports.exports.snapshot import LineSink, Snapshot, snapshot
 from reports.exports.xlsx_file import MOST_COLUMNS, MOST_ROWS
 from reports.models.exports import Export
 from survey.jobs import JobRefused, Progress
@@ -56,7 +57,8 @@ class Reading:
     shuffle: Shuffle
     summary: StreamSummary
     offered: Mapping[int, OfferedVersions]
-    groups: Mapping[int, MinimumGroups]
+    # By administration; empty for a file with names.
+    releases: Mapping[int, ReleasedRows]
     respondents: int
     responses: int
     # Of a panel: the groups of the whole file, people with several joined rows, and
@@ -75,63 +77,92 @@ def read_snapshot(export: Export, folder: Path, progress: Progress) -> Reading:
     versions = versions_of(administrations)
     offered = offered_versions(administrations)
     is_long = export.format == Export.Format.LONG
-    # In a file with names, coarser cells would protect nobody.
-    protected = [
-        administration
-        for administration in administrations
-        if administration.minimum_group > 1 and not export.identities
-    ]
     shuffle, summary = Shuffle(folder), StreamSummary()
-    saved_days = SavedDays(timezone.get_default_timezone())
-    selection = Selection(
-        administrations,
-        export.scope,
-        export.finished_only,
-        without_names=not export.identities,
-    )
+    selection = Selection(administrations, export.scope, export.finished_only)
+    releases: dict[int, ReleasedRows] = {}
     with snapshot(selection) as database:
-        counts = database.count_people()
-        people = sum(counts.values())
-        for administration in protected:
-            if is_too_few(administration, counts[administration.pk]):
-                raise JobRefused(too_few_people(administration))
+        if export.identities:
+            people = sum(database.count_people().values())
+        else:
+            progress.begin_step(_("Reading the people of the results."))
+            releases = read_releases(export, database, offered)
+            people = sum(int(one.is_in.sum()) for one in releases.values())
+            selection = replace(
+                selection,
+                keys={key: one.keys_in_file() for key, one in releases.items()},
+            )
+            database.selection = replace(
+                selection,
+                keys={key: one.keys.tolist() for key, one in releases.items()},
+            )
         if export.format == Export.Format.XLSX and people + 1 > MOST_ROWS:
             raise JobRefused(too_many_rows(people))
-        groups = {}
-        # In a panel, the groups of all waves together are counted later.
-        if not is_long and not export.is_panel:
-            progress.begin_step(_("Counting the groups."), total=people)
-            for administration in protected:
-                counted = database.count_groups(
-                    administration, offered[administration.pk], settings.TIME_ZONE
-                )
-                groups[administration.pk] = divide_respondents(administration, counted)
         progress.begin_step(_("Reading the responses."), total=people)
 
         def add(line: bytes) -> None:
             summary.add(line)
-            if is_long and protected:
-                saved_days.add(line)
             shuffle.add(line.split(b"\t", 2)[1], line)
             if shuffle.count % REPORT_EVERY == 0:
                 progress.advance(REPORT_EVERY)
 
         # Adding may raise Cancelled, which stops the statement.
-        database.read(add, versions, saved=is_long)
+        sink = only_in_file(releases, add) if releases else add
+        database.read(sink, versions, saved=is_long)
         progress.begin_step(_("Counting the responses."), total=people)
+        database.selection = selection
         responses = database.count_responses()
-    if is_long:
-        groups = {one.pk: saved_days.divide(one) for one in protected}
+    for one in releases.values():
+        if one.dates:
+            one.dates.divide_classes()
     return Reading(
         administrations,
         versions,
         shuffle,
         summary,
         offered,
-        groups,
+        releases,
         people,
         responses,
     )
+
+
+def read_releases(
+    export: Export, database: Snapshot, offered: Mapping[int, OfferedVersions]
+) -> dict[int, ReleasedRows]:
+    """Find the people of a file without names, who are those of the releases.
+
+    Raises JobRefused if an administration has no release, or too few people here.
+    """
+    releases = {}
+    days = LocalDays(timezone.get_default_timezone())
+    for administration in database.selection.administrations:
+        mask = release_mask(administration, database.alias)
+        if mask is None:
+            raise JobRefused(no_release(administration))
+        rows = released_rows(
+            mask,
+            export.scope,
+            offered[administration.pk],
+            days,
+            finished_only=export.finished_only,
+            is_long=export.format == Export.Format.LONG,
+        )
+        if rows.is_too_small and mask.has_people_in(export.scope):
+            raise JobRefused(too_few_people(administration))
+        releases[administration.pk] = rows
+    return releases
+
+
+def only_in_file(releases: Mapping[int, ReleasedRows], sink: LineSink) -> LineSink:
+    """Return where to read lines to: they are masked, and those of others left out."""
+    by_administration = {str(key).encode(): one for key, one in releases.items()}
+
+    def add(line: bytes) -> None:
+        rows = by_administration[line.split(b"\t", 1)[0]]
+        if masked := rows.line_in_file(line):
+            sink(masked)
+
+    return add
 
 
 def plan_of(export: Export, reading: Reading) -> ExportPlan:
@@ -156,7 +187,7 @@ def plan_of(export: Export, reading: Reading) -> ExportPlan:
             administration.pk: administration
             for administration in reading.administrations
         },
-        schools=school_cells(summary.schools),
+        places=place_cells(reading),
         attributes=sorted(summary.attributes & declared),
         missing=choose_missing_codes(summary.lookalikes | options),
         blank=export.blank_missing,
@@ -164,7 +195,7 @@ def plan_of(export: Export, reading: Reading) -> ExportPlan:
         labels=export.labels,
         zone=timezone.get_default_timezone(),
         offered=reading.offered,
-        groups=reading.groups,
+        releases=reading.releases,
         panel=reading.panel,
         joined_people=reading.joined_people,
         people=reading.people,
@@ -196,24 +227,55 @@ class StreamSummary:
     """Collects what must be known of all lines before the first row is written."""
 
     def __init__(self) -> None:
-        self.schools: set[int] = set()
+        # Keys of schools, or of `ShownPlace`.
+        self.places: set[str] = set()
         self.attributes: set[str] = set()
         self.lookalikes: set[int] = set()
 
     def add(self, line: bytes) -> None:
         self.lookalikes |= code_lookalikes(line)
-        _, _, school, _, _, _, about, _ = line.split(b"\t", 7)
-        self.schools.add(int(school))
+        _, _, place, _, _, _, about, _ = line.split(b"\t", 7)
+        self.places.add(place.decode())
         # Most people have no attributes, and JSON takes time.
-        if not about.endswith(b", {}]"):
+        if b", {}" not in about:
             self.attributes.update(json.loads(about)[2])
 
 
-def school_cells(keys: set[int]) -> Mapping[int, Sequence[str]]:
-    """Return code and name of the district, and of the school, by school."""
-    schools = School.objects.using(DEFAULT_DB_ALIAS).filter(pk__in=keys)
-    rows = schools.values_list("pk", "district__code", "district__name", "code", "name")
-    return {key: cells for key, *cells in rows}
+def place_cells(reading: Reading) -> Mapping[str, Sequence[str]]:
+    """Return code and name of the district, and of the school, by place. 2 statements.
+
+    A school is in the district in which it was when it was counted.
+    """
+    released = {
+        cells.place.key: cells.place
+        for one in reading.releases.values()
+        for cells, _ in one.shown
+    }
+    hidden = (COARSENED, COARSENED)
+    schools = {
+        key: (district, cells)
+        for key, district, *cells in School.objects.using(DEFAULT_DB_ALIAS)
+        .filter(pk__in=[int(key) for key in reading.summary.places if key.isdecimal()])
+        .values_list("pk", "district", "code", "name")
+    }
+    districts = {
+        key: cells
+        for key, *cells in District.objects.using(DEFAULT_DB_ALIAS)
+        .filter(
+            pk__in=[
+                *(district for district, _ in schools.values()),
+                *(place.district for place in released.values() if place.district),
+            ]
+        )
+        .values_list("pk", "code", "name")
+    }
+    found = {}
+    for key in reading.summary.places:
+        place = released.get(key) or ShownPlace(schools[int(key)][0], int(key))
+        # A place of an older release may have been removed since.
+        _, school = schools.get(place.school or 0, (None, hidden))
+        found[key] = (*districts.get(place.district or 0, hidden), *school)
+    return found
 
 
 def identity_cells(respondents: Sequence[int]) -> Mapping[int, Sequence[str]]:

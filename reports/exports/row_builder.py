@@ -35,10 +35,12 @@ from reports.exports.columns import (
     Variable,
 )
 from reports.exports.local_days import LocalDays
-from reports.exports.minimum_group import MinimumGroups
+from reports.exports.minimum_group import STEPS
 from reports.exports.missing_codes import MissingCodes
 from reports.exports.offered_versions import OfferedVersions
 from reports.exports.panel_groups import PanelGroups
+from reports.exports.release_mask import COARSENED
+from reports.exports.released_rows import ReleasedRows
 from reports.exports.snapshot import FIELDS, NOT_APPLICABLE, SKIPPED
 from survey.definitions.schema import ItemDefinition
 from survey.models import Administration
@@ -48,6 +50,10 @@ MOST_CACHED = 5_000
 
 IDENTITY = ("external_id", "given_name", "family_name", "email", "birth_date", "class")
 PLACE = ("district_code", "district_name", "school_code", "school_name")
+
+
+def shows(step: str, shown: int) -> bool:
+    return STEPS.index(step) < shown
 
 
 class MalformedLine(Exception):
@@ -60,8 +66,8 @@ class ExportPlan:
 
     columns: ItemColumns
     administrations: Mapping[int, Administration]
-    # School -> code and name of its district, code and name of the school.
-    schools: Mapping[int, Sequence[str]]
+    # Place -> code and name of its district, code and name of the school.
+    places: Mapping[str, Sequence[str]]
     # Names of the further columns of the rosters.
     attributes: Sequence[str]
     missing: MissingCodes
@@ -72,9 +78,9 @@ class ExportPlan:
     zone: tzinfo
     # By administration.
     offered: Mapping[int, OfferedVersions]
-    # By administration; without an entry, every cell is exact.
-    groups: Mapping[int, MinimumGroups]
-    # Of a panel: the groups of all waves together, instead of `groups`.
+    # By administration; empty for a file with names.
+    releases: Mapping[int, ReleasedRows]
+    # Of a panel: the groups of all waves together.
     panel: PanelGroups | None = None
     joined_people: int | None = None
     people: int | None = None
@@ -103,7 +109,8 @@ class ExportPlan:
             *self.attributes,
             "started",
             "finished",
-            "withdrawn",
+            # Nobody in a release is withdrawn.
+            *(("withdrawn",) if self.identities else ()),
         ]
 
 
@@ -114,7 +121,8 @@ class RespondentLine:
     research_id: str
     administration: str
     key: int
-    school: str
+    # The key of a school, or of what a release shows of it.
+    place: str
     started: str
     completed: str
     withdrawn: str
@@ -124,6 +132,11 @@ class RespondentLine:
     saved: str
     # Of a panel: how many steps of STEPS the row shows.
     shown: int | None = None
+
+    @property
+    def shows_school(self) -> bool:
+        shown = len(STEPS) if self.shown is None else self.shown
+        return self.place.isdecimal() and shows("school", shown)
 
     @classmethod
     def parse(cls, line: bytes) -> RespondentLine:
@@ -135,7 +148,7 @@ class RespondentLine:
             research_id=fields[0],
             administration=fields[1],
             key=int(fields[2]),
-            school=fields[3],
+            place=fields[3],
             started=fields[4],
             completed=fields[5],
             withdrawn=fields[6],
@@ -157,9 +170,19 @@ class ItemEncoder:
     tally: AnswerTally
     encode: Callable[[ItemEncoder, str], Piece]
     is_json: bool = False
+    # Left out where a row does not show its school.
+    has_typed_text: bool = False
     _cache: dict[str, Piece] = field(default_factory=dict)
 
-    def encode_all(self, answers: Sequence[str]) -> list[Piece]:
+    def encode_all(
+        self, answers: Sequence[str], *, leaves_out_text: bool
+    ) -> list[Piece]:
+        if leaves_out_text and self.has_typed_text:
+            masked = json.dumps(COARSENED) if self.is_json else COARSENED
+            answers = [
+                answer if answer in (SKIPPED, NOT_APPLICABLE) else masked
+                for answer in answers
+            ]
         # Counting in C finds the few distinct answers of a column.
         counts = Counter(answers)
         cache = self._cache
@@ -221,6 +244,8 @@ class RespondentGroup:
 
     encoder: VersionEncoder
     items: str
+    # Whether what people typed is left out.
+    leaves_out_text: bool
     # Positions in the batch, and the answers of each respondent.
     positions: list[int] = field(default_factory=list)
     answers: list[list[str]] = field(default_factory=list)
@@ -232,7 +257,7 @@ class RespondentGroup:
             return []
         columns = zip(*self.answers, strict=True)
         return [
-            (encoder, encoder.encode_all(answers))
+            (encoder, encoder.encode_all(answers, leaves_out_text=self.leaves_out_text))
             for encoder, answers in zip(encoders, columns, strict=True)
         ]
 
@@ -268,6 +293,7 @@ class RowBuilder(ABC):
                 tally=AnswerTally(),
                 encode=self.encode,
                 is_json=version.comes_as_json(version.items[name]),
+                has_typed_text=version.has_typed_text(name),
             )
             for name in version.exported()
         }
@@ -295,7 +321,7 @@ class RowBuilder(ABC):
 
     def groups(self, people: Sequence[RespondentLine]) -> Iterator[RespondentGroup]:
         """Group respondents by version and answered items, masking their answers."""
-        groups: dict[tuple[str, str], RespondentGroup] = {}
+        groups: dict[tuple[str, str, bool], RespondentGroup] = {}
         for position, person in enumerate(people):
             encoder = self._version_of[person.administration]
             items, answers = person.items, person.answers
@@ -308,14 +334,14 @@ class RowBuilder(ABC):
                     finished=bool(person.completed),
                     # Rules with today() see the day the survey was finished.
                     at=int(person.completed or person.started),
-                    language=json.loads(person.about)[1]
+                    language=json.loads(person.about)[1][0]
                     or encoder.version.definition["languages"][0]["code"],
                 )
                 items = f"{{{','.join(map(str, keys))}}}"
-            group = groups.get((person.administration, items))
+            key = (person.administration, items, not person.shows_school)
+            group = groups.get(key)
             if group is None:
-                group = RespondentGroup(encoder, items)
-                groups[person.administration, items] = group
+                group = groups[key] = RespondentGroup(encoder, items, key[-1])
             group.positions.append(position)
             group.answers.append(answers)
         yield from groups.values()

@@ -1,70 +1,44 @@
-"""Select the people of an export, and the groups they are in."""
+"""Select the people of an export."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+
+from django.db import connections
 
 from accounts.permissions import Places
 from survey.models import Administration
-
-# Respondents with the cells of their `CountedGroup`. The cohort is NEVER_COUNTED
-# for people who came after the opening and don't count yet.
-COUNTED_RESPONDENTS = """(
-    SELECT r.id, r.administration_id, r.open_code_id, r.started_at, r.completed_at,
-        r.opted_out_at, r.response_language,
-        coalesce(c.school_id, r.school_id) AS school_id,
-        CASE WHEN c.respondent_id IS NULL THEN r.grade ELSE c.grade END AS grade,
-        CASE WHEN c.respondent_id IS NULL THEN r.language ELSE c.language END
-        AS language,
-        CASE WHEN c.respondent_id IS NULL THEN r.attributes ELSE c.attributes END
-        AS attributes,
-        CASE WHEN c.respondent_id IS NULL THEN r.withdrawn_at ELSE c.withdrawn_at END
-        AS withdrawn_at,
-        CASE WHEN c.respondent_id IS NULL THEN 0
-             WHEN c.school_id IS NULL AND c.cohort = 0 THEN -1
-             ELSE c.cohort END AS cohort
-    FROM survey_respondent r
-    LEFT JOIN survey_countedgroup c ON c.respondent_id = r.id
-)"""
-NEVER_COUNTED = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
     """Select the people in these places who have started and not opted out.
 
-    All exports, and all counts of people in them, ask here who is in a file.
+    Exports with names, and all counts of people in them, ask here who is in a file.
+    Those without names have the `keys` of people of a release instead.
     """
 
     administrations: Sequence[Administration]
     places: Places
     finished_only: bool = False
-    # Whether the file keeps its minimum group: then changes of rosters show in it
-    # as late as in response rates.
-    without_names: bool = False
+    # Respondents by administration.
+    keys: Mapping[int, Sequence[int]] | None = None
     # The console may not read responses. It counts starts with an open code although
     # they may have no answer.
     reads_responses: bool = True
 
-    def shows_counted(self, administration: Administration) -> bool:
-        return self.without_names and administration.minimum_group > 1
-
-    def respondents(self, administration: Administration) -> str:
-        """Return the table to read as `r`."""
-        counted = self.shows_counted(administration)
-        return COUNTED_RESPONDENTS if counted else "survey_respondent"
-
-    def cohort(self, administration: Administration) -> str:
-        return "r.cohort" if self.shows_counted(administration) else "0"
-
-    def people(self, administration: Administration) -> str:
-        """Return a condition on the table `r`.
+    def people(self, administration: Administration, alias: str) -> str:
+        """Return a condition on the table `survey_respondent r`.
 
         It is built from whole numbers only, so nothing can be injected.
         """
-        conditions = [
-            f"r.administration_id = {int(administration.pk)}",
+        conditions = [f"r.administration_id = {int(administration.pk)}"]
+        if self.keys is not None:
+            return (
+                f"{conditions[0]} AND {is_among(self.keys[administration.pk], alias)}"
+            )
+        conditions += [
             "r.started_at IS NOT NULL",
             # A parent, or the person, has refused.
             "r.opted_out_at IS NULL",
@@ -86,6 +60,14 @@ class Selection:
                 f" OR s.id IN ({_numbers(self.places.schools)}))"
             )
         return " AND ".join(conditions)
+
+
+def is_among(keys: Iterable[int], alias: str) -> str:
+    """Return a condition on `r` that it is one of these, however many they are."""
+    numbers = ",".join(map(str, keys))
+    if connections[alias].vendor == "postgresql":
+        return f"r.id IN (SELECT unnest('{{{numbers}}}'::bigint[]))"  # noqa: S608
+    return f"r.id IN (SELECT value FROM json_each('[{numbers}]'))"  # noqa: S608
 
 
 def _numbers(keys: frozenset[int]) -> str:

@@ -7,11 +7,11 @@ characters except those that separate the answers::
     about  items  answers  saved
 
 Times are Unix times, or blank. `about` is a JSON array of grade, languages and
-attributes, and of the cohort unless that is 0 (see `selection`). `items` is
-"{12,13,…}". `answers` has the value of each of them after a \\x1f: \\x02s if it
-was skipped, \\x02h if it was not applicable on its page. Text that people typed
-is JSON, so that it cannot contain a separator. `saved`, only for the long
-format, lists like `items` when each was saved.
+attributes; of people of a release, whose line `released_rows` completes, only the
+language in which they finished. `items` is "{12,13,…}". `answers` has the value of
+each of them after a \\x1f: \\x02s if it was skipped, \\x02h if it was not applicable
+on its page. Text that people typed is JSON, so that it cannot contain a separator.
+`saved`, only for the long format, lists like `items` when each was saved.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from django.db import connections, transaction
 
 from accounts.permissions import Places
 from reports.exports.columns import ExportVersion
-from reports.exports.offered_versions import OfferedVersions
 from reports.exports.selection import Selection
 from survey.database.replica.reports import reports_database
 from survey.models import Administration, Response
@@ -46,7 +45,7 @@ COPY (
         floor(extract(epoch FROM r.withdrawn_at))::bigint,
         {about},
         x.items, x.answers, {saved}
-    FROM {respondents} r
+    FROM survey_respondent r
     {join}
     WHERE {people}
     ORDER BY r.id
@@ -81,20 +80,18 @@ JOINED_COLUMNS = """array_agg(o.item_id) AS items,
 LARGE_PART = 0.2
 SAVED_TIMES = "array_agg(floor(extract(epoch FROM o.saved_at))::bigint)"
 
-# On the roster, and when the person finished: one cell of a path, because both tell
-# about the same.
-LANGUAGES = """CAST({array}(r.language, CASE WHEN r.completed_at IS NULL THEN ''
-            ELSE r.response_language END) AS text)"""
-ARRAYS = {"postgresql": "json_build_array", "sqlite": "json_array"}
-ABOUT = "json_build_array(r.grade, {languages}, r.attributes)"
-ABOUT_COUNTED = f"""CASE r.cohort WHEN 0 THEN {ABOUT}
-            ELSE json_build_array(r.grade, {{languages}}, r.attributes, r.cohort) END"""
+FINISHED_IN = "CASE WHEN r.completed_at IS NULL THEN '' ELSE r.response_language END"
+ABOUT = (
+    f"json_build_array(r.grade, json_build_array(r.language, {FINISHED_IN}),"
+    " r.attributes)"
+)
+ABOUT_RELEASED = f"to_json({FINISHED_IN})"
 
 SQLITE = """
 SELECT r.id, r.school_id, r.started_at, r.completed_at, r.withdrawn_at,
-    r.grade, {languages}, r.attributes, {cohort},
+    r.grade, r.language, {finished_in}, r.attributes,
     x.item_id, x.state, x.value, x.saved_at
-FROM {respondents} r
+FROM survey_respondent r
 LEFT JOIN survey_response x
     ON x.administration_id = r.administration_id AND x.respondent_id = r.id
 WHERE {people}
@@ -103,34 +100,12 @@ ORDER BY r.id, x.item_id
 
 COUNT_RESPONSES = """
 SELECT count(*) FROM survey_response x
-JOIN {respondents} r ON r.id = x.respondent_id
+JOIN survey_respondent r ON r.id = x.respondent_id
 WHERE x.administration_id = {administration} AND {people}
 """
-# `days` may have a day or NULL for each of the three times.
-COUNT_GROUPS = """
-SELECT s.district_id, {cohort}, r.school_id, r.grade, {languages}, {attributes}, {days},
-    {version}, count(*)
-FROM {respondents} r
-JOIN accounts_school s ON s.id = r.school_id
-WHERE {people}
-GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
-ORDER BY 1, 2, 3
-"""
-TIMES = ("r.started_at", "r.completed_at", "r.withdrawn_at")
-COUNT_PEOPLE = "SELECT count(*) FROM {respondents} r WHERE {people}"
+COUNT_PEOPLE = "SELECT count(*) FROM survey_respondent r WHERE {people}"
 
 LineSink = Callable[[bytes], object]
-# Grade, languages (see LANGUAGES; a JSON array as text), attributes and cohort.
-About = tuple[str, str, Mapping[str, object], int]
-# District, cohort, school, grade, language, attributes, days of `TIMES`, number of
-# the version offered at the start, and of the people who have all of them in common.
-GroupCount = tuple[
-    int, int, int, str, str, Mapping[str, object], Sequence[str], int, int
-]
-
-
-def languages_sql(vendor: str) -> str:
-    return LANGUAGES.format(array=ARRAYS[vendor])
 
 
 class Snapshot:
@@ -147,37 +122,6 @@ class Snapshot:
             for administration in self.selection.administrations
         }
 
-    def count_groups(
-        self, administration: Administration, offered: OfferedVersions, zone: str
-    ) -> Iterator[GroupCount]:
-        """Count people who have everything but their answers in common."""
-        connection = connections[self.alias]
-        is_postgresql = connection.vendor == "postgresql"
-        if is_postgresql:
-            attributes = "r.attributes::text"
-            days = [f"(({time} AT TIME ZONE '{zone}')::date)::text" for time in TIMES]
-        else:
-            attributes = "r.attributes"
-            cast_date = "django_datetime_cast_date"
-            days = [f"{cast_date}({time}, '{zone}', 'UTC')" for time in TIMES]
-        statement = COUNT_GROUPS.format(
-            attributes=attributes,
-            languages=languages_sql(connection.vendor),
-            days=", ".join(days),
-            version=offered.sql(is_postgresql),
-            cohort=self.selection.cohort(administration),
-            respondents=self.selection.respondents(administration),
-            people=self.selection.people(administration),
-        )
-        # On the server, because there may be as many groups as people.
-        with connection.chunked_cursor() as cursor:
-            cursor.execute(statement)
-            for row in chain.from_iterable(iter(lambda: cursor.fetchmany(1000), [])):
-                district, cohort, school, grade, language, held = row[:6]
-                days = [day or "" for day in row[6:9]]
-                about = (grade, language, json.loads(held))
-                yield district, cohort, school, *about, days, *row[9:]
-
     def count_responses(self) -> int:
         return sum(
             self._count(COUNT_RESPONSES, administration, self.selection)
@@ -187,14 +131,10 @@ class Snapshot:
     def _count(
         self, statement: str, administration: Administration, selection: Selection
     ) -> int:
-        people = selection.people(administration)
+        people = selection.people(administration, self.alias)
         with connections[self.alias].cursor() as cursor:
             cursor.execute(
-                statement.format(
-                    administration=int(administration.pk),
-                    respondents=selection.respondents(administration),
-                    people=people,
-                )
+                statement.format(administration=int(administration.pk), people=people)
             )
             return int(cursor.fetchone()[0])
 
@@ -231,18 +171,15 @@ class Snapshot:
         part = self._count(COUNT_PEOPLE, administration, self.selection)
         whole = self._count(COUNT_PEOPLE, administration, everyone)
         join = MERGE_JOIN if part >= LARGE_PART * whole else LOOK_UP_JOIN
-        counted = self.selection.shows_counted(administration)
-        about = ABOUT_COUNTED if counted else ABOUT
         statement = POSTGRESQL.format(
-            about=about.format(languages=languages_sql("postgresql")),
-            respondents=self.selection.respondents(administration),
+            about=ABOUT if self.selection.keys is None else ABOUT_RELEASED,
             join=join.format(
                 administration=int(administration.pk),
                 columns=JOINED_COLUMNS.format(
                     value=value, saved=SAVED_TIMES if saved else "NULL"
                 ),
             ),
-            people=self.selection.people(administration),
+            people=self.selection.people(administration, self.alias),
             saved="x.saved" if saved else "NULL",
         )
         with connections[self.alias].cursor() as cursor:
@@ -256,17 +193,20 @@ class Snapshot:
         saved: bool,
     ) -> None:
         statement = SQLITE.format(
-            languages=languages_sql("sqlite"),
-            cohort=self.selection.cohort(administration),
-            respondents=self.selection.respondents(administration),
-            people=self.selection.people(administration),
+            finished_in=FINISHED_IN,
+            people=self.selection.people(administration, self.alias),
         )
+        is_released = self.selection.keys is not None
         with connections[self.alias].cursor() as cursor:
             cursor.execute(statement)
             rows = chain.from_iterable(iter(lambda: cursor.fetchmany(1000), []))
             # The rows are ordered by respondent.
             for _, group in groupby(rows, key=itemgetter(0)):
-                sink(_sqlite_line(administration.pk, list(group), json_items, saved))
+                responses = list(group)
+                about = _sqlite_about(responses[0], is_released=is_released)
+                sink(
+                    _sqlite_line(administration.pk, responses, about, json_items, saved)
+                )
 
 
 class Cancellable(Protocol):
@@ -295,13 +235,21 @@ class CopyTarget:
 SqliteRow = Sequence[Any]
 
 
+def _sqlite_about(row: SqliteRow, *, is_released: bool) -> str:
+    grade, language, finished_in, attributes = row[5:9]
+    cells = [grade, [language, finished_in], json.loads(attributes)]
+    return json.dumps(finished_in if is_released else cells, ensure_ascii=False)
+
+
 def _sqlite_line(
-    administration: int, rows: list[SqliteRow], json_items: set[int], saved: bool
+    administration: int,
+    rows: list[SqliteRow],
+    about: str,
+    json_items: set[int],
+    saved: bool,
 ) -> bytes:
     """Make the line of a respondent from one row for each response."""
-    respondent, school, *times, grade, language, attributes, cohort = rows[0][:9]
-    cells = [grade, language, json.loads(attributes), *([cohort] if cohort else [])]
-    about = json.dumps(cells, ensure_ascii=False)
+    respondent, school, *times = rows[0][:5]
     items, answers, saved_times = [], "", []
     for row in rows:
         item, state, value, saved_at = row[9:]

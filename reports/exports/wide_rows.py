@@ -8,17 +8,14 @@ from itertools import repeat
 
 from reports.exports.cells import Cell, Date, Number, Piece, Row, Writer
 from reports.exports.columns import ExportVersion, Variable, value_type
-from reports.exports.minimum_group import (
-    COARSENED,
-    STEPS,
-    respondent_path,
-    week_of,
-)
+from reports.exports.minimum_group import DATE_STEPS, STEPS, week_of
+from reports.exports.release_mask import COARSENED
 from reports.exports.row_builder import (
     ExportPlan,
     ItemEncoder,
     RespondentLine,
     RowBuilder,
+    shows,
     value_cell,
 )
 from reports.exports.snapshot import NOT_APPLICABLE, SKIPPED
@@ -120,91 +117,80 @@ class WideRowBuilder(RowBuilder):
     def _about(self, person: RespondentLine) -> Sequence[Piece]:
         times = (person.started, person.completed, person.withdrawn)
         version = self.offered(person).period_of(person.started)
-        key = (person.administration, person.school, person.about, str(version))
+        key = (person.administration, person.place, person.about, str(version))
         if self.plan.identities:
             # Hardly anyone shares exact times.
             about = self.shared_piece(
                 "about",
                 *key,
-                make=lambda: self.piece(*self._cells(person, version, len(STEPS))),
+                make=lambda: self.piece(
+                    *self._cells(person, version, len(STEPS), len(DATE_STEPS))
+                ),
             )
             return about, self.piece(*map(self.moment, times))
-        days = [self.day(time) for time in times]
+        days = [self.day(time) for time in times[:2]]
 
         def make() -> Piece:
-            shown = self._shown(person, days, version)
+            steps = len(STEPS) if person.shown is None else person.shown
+            dates = self._dates_shown(person)
             return self.piece(
-                *self._cells(person, version, shown), *date_cells(days, shown)
+                *self._cells(person, version, steps, dates),
+                *date_cells(days, steps, dates),
             )
 
         # In a panel it follows from other rows as well.
         steps = str(person.shown)
         return (self.shared_piece("about", *key, *days, steps, make=make),)
 
-    def _shown(self, person: RespondentLine, days: Sequence[str], version: int) -> int:
-        """Return how many of STEPS this respondent's row shows."""
-        if person.shown is not None:
-            return person.shown
-        key, school = int(person.administration), int(person.school)
-        groups = self.plan.groups.get(key)
-        if groups is None:
-            return len(STEPS)
-        grade, language, attributes, *cohort = json.loads(person.about)
-        path = respondent_path(
-            self.plan.administrations[key],
-            groups.districts[school],
-            school,
-            (grade, language, attributes, cohort[0] if cohort else 0),
-            days,
-            version,
-        )
-        return groups.shown(path)
+    def _dates_shown(self, person: RespondentLine) -> int:
+        """Return how many of DATE_STEPS the release shows of this respondent."""
+        rows = self.plan.releases[int(person.administration)]
+        _, (_, finished_in), _, _, group = json.loads(person.about)
+        return rows.dates_shown(group, person.started, person.completed, finished_in)
 
-    def _cells(self, person: RespondentLine, version: int, shown: int) -> list[Cell]:
+    def _cells(
+        self, person: RespondentLine, version: int, steps: int, dates: int
+    ) -> list[Cell]:
         """Return the cells from the administration to the attributes."""
         administration = self.plan.administrations[int(person.administration)]
-        grade, languages, attributes, *_ = json.loads(person.about)
-        place = self.plan.schools[int(person.school)]
+        grade, (language, finished_in), attributes, *masked = json.loads(person.about)
+        place = self.plan.places[person.place]
         offered = self.offered(person)
         # Of several versions, it tells when the person started.
-        shows_version = offered.is_single or shows("week", shown)
+        shows_version = offered.is_single or shows_date("week", steps, dates)
+        shows_finished_in = shows("language", steps) and dates > 0
         cells: list[Cell] = [
             administration.name,
             *([str(administration.wave or "")] if self.plan.panel else ()),
             *coarsened([offered.names[version]], shows_version),
-            *coarsened(place[:2], shows("district", shown)),
-            *coarsened(place[2:], shows("school", shown)),
+            *coarsened(place[:2], shows("district", steps)),
+            *coarsened(place[2:], shows("school", steps)),
             administration.role,
-            *coarsened([grade], shows("grade", shown)),
-            *coarsened(both_languages(languages), shows("language", shown)),
+            *coarsened([grade], shows("grade", steps)),
+            *coarsened([masked[0] if masked else language], shows("language", steps)),
+            *coarsened([finished_in], shows_finished_in),
         ]
         for name in self.plan.attributes:
             value = attributes.get(name)
             # Columns that only other administrations declare stay blank.
             if name not in administration.subgroups:
                 cells.append(None)
-            elif not shows("subgroups", shown):
+            elif not shows("subgroups", steps):
                 cells.append(COARSENED)
             else:
                 cells.append(None if value is None else str(value))
         return cells
 
 
-def both_languages(languages: str) -> Sequence[str]:
-    """Return the language on the roster, and the one in which the person finished."""
-    on_roster, finished_in = json.loads(languages)
-    return on_roster, finished_in
-
-
-def shows(step: str, shown: int) -> bool:
-    return STEPS.index(step) < shown
-
-
 def coarsened(cells: Sequence[str], is_shown: bool) -> Sequence[str]:
     return cells if is_shown else [COARSENED] * len(cells)
 
 
-def date_cells(days: Sequence[str], shown: int) -> Sequence[str]:
-    if shows("day", shown):
+def shows_date(step: str, steps: int, dates: int) -> bool:
+    return shows(step, steps) and DATE_STEPS.index(step) < dates
+
+
+def date_cells(days: Sequence[str], steps: int, dates: int) -> Sequence[str]:
+    if shows_date("day", steps, dates):
         return [Date(day) for day in days]
-    return coarsened([week_of(day) for day in days], shows("week", shown))
+    return coarsened([week_of(day) for day in days], shows_date("week", steps, dates))

@@ -138,7 +138,7 @@ def read_changes(
         if last is not None and released_at is not None:
             schools = signatures.keys() | last.signatures.keys()
             if released_at < administration.closes_at + AFTER_CLOSING:
-                saved = _saved_since(database.alias, administration, released_at)
+                saved = saved_since(database.alias, administration, released_at)
         elif last is not None:
             schools = {
                 school
@@ -147,7 +147,7 @@ def read_changes(
             }
             if last.as_of < administration.closes_at + AFTER_CLOSING + LONGEST_SAVE:
                 since = last.as_of - LONGEST_SAVE
-                savers = _saved_since(database.alias, administration, since)
+                savers = saved_since(database.alias, administration, since)
                 has_saved = np.isin(people.ids, list(savers))
                 schools |= set(people.schools[has_saved].tolist())
             some = people.in_schools(schools)
@@ -187,7 +187,7 @@ def _read_as_of(alias: str) -> datetime:
         return cast("datetime", cursor.fetchone()[0])
 
 
-def _saved_since(
+def saved_since(
     alias: str, administration: Administration, since: datetime
 ) -> dict[int, datetime]:
     """Return the last save of each person who has saved since a moment."""

@@ -130,6 +130,8 @@ def by_school(
     answered: NDArray[np.uint8] | None = None,
 ) -> dict[int, SchoolPeople]:
     """Divide people by their schools. `answered` is as from `answered_bits`."""
+    if not len(people):
+        return {}
     schools = people.schools
     order = np.argsort(schools, kind="stable")
     keys, starts = np.unique(schools[order], return_index=True)

@@ -19,8 +19,9 @@ from accounts.console.widgets import LanguageSelect
 from accounts.language import language_to_read
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions, Places
-from reports.exports.minimum_group import is_too_few, too_few_people
+from reports.exports.minimum_group import too_few_people
 from reports.exports.reading import too_many_columns, too_many_rows
+from reports.exports.release_mask import count_people, no_release
 from reports.exports.requests import ExportChoices
 from reports.exports.selection import Selection
 from reports.exports.snapshot import Snapshot
@@ -146,8 +147,9 @@ class ExportForm(forms.Form):
         help_text=gettext_lazy(
             "Answers are confidential, and this file shows what each"
             " person answered. Your request and its reason are logged."
-            " Without names, cells that would single people out are made"
-            " coarser."
+            " A file without names has the people of the results, so it can be"
+            " made after the closing, and leaves out what would single people"
+            " out."
         ),
     )
     reason = forms.CharField(
@@ -165,6 +167,8 @@ class ExportForm(forms.Form):
         super().__init__(*args, **kwargs)
         self.permissions = permissions
         self.choices: ExportChoices = {}
+        # Says which administrations have no release yet, and so no size.
+        self.unreleased: list[str] = []
         administrations = (
             administrations_for(permissions, Capability.SEE_RESPONSES)
             .select_related("published__survey__district")
@@ -231,7 +235,7 @@ class ExportForm(forms.Form):
             size = size_of(
                 self.chosen(), places, finished_only, without_names=not identities
             )
-            self._check_size(size, without_names=not identities)
+            self._check_size(size)
         self.choices = {
             "format": given.get("format", ""),
             "district": given.get("district"),
@@ -273,8 +277,11 @@ class ExportForm(forms.Form):
                 "role", _("None of the chosen administrations has this audience.")
             )
 
-    def _check_size(self, size: ExportSize, *, without_names: bool) -> None:
-        for administration in size.too_few if without_names else ():
+    def _check_size(self, size: ExportSize) -> None:
+        self.unreleased = [no_release(one) for one in size.unreleased]
+        for message in self.unreleased:
+            self.add_error("administrations", message)
+        for administration in size.too_few:
             self.add_error("administrations", too_few_people(administration))
         if self.errors or self.cleaned_data.get("format") != Format.XLSX:
             return
@@ -314,12 +321,14 @@ class ExportForm(forms.Form):
         if not administrations or "administrations" in self.errors:
             return None
         finished_only = bool(self.cleaned_data.get("finished_only"))
-        return size_of(
+        size = size_of(
             administrations,
             self._places(self.cleaned_data),
             finished_only,
             without_names=not self.cleaned_data.get("identities"),
         )
+        self.unreleased = [no_release(one) for one in size.unreleased]
+        return size
 
 
 @dataclass(slots=True)
@@ -329,7 +338,9 @@ class ExportSize:
     respondents: int = 0
     most_responses: int = 0
     items: int = 0
-    # Administrations with people, but not as many as their minimum group.
+    # Of a file without names: administrations that have no release yet, and those
+    # with people here, but not as many as their minimum group.
+    unreleased: list[Administration] = field(default_factory=list)
     too_few: list[Administration] = field(default_factory=list)
     # People in several administrations of a panel; None if they were not counted.
     joined: int | None = None
@@ -353,9 +364,10 @@ def size_of(
 ) -> ExportSize:
     """Count the respondents, but not their answers, with the console's role.
 
-    Starts with an open code count without an answer as well; the job leaves them out.
+    With names, starts with an open code count without an answer as well; the job leaves
+    them out. Without names, the people of the release count; the job leaves out some.
 
-    1 statement, and 1 for each administration.
+    1 statement, and at most 2 for each administration.
     """
     answerable = Q(published__survey__items__kind__in=ANSWERABLE)
     items = dict(
@@ -367,17 +379,32 @@ def size_of(
     )
     size = ExportSize(items=max(items.values(), default=0))
     for administration in administrations:
-        selection = Selection(
-            [administration],
-            places,
-            finished_only,
-            without_names=without_names,
-            reads_responses=False,
+        people = _count_people(
+            administration, places, finished_only, without_names=without_names
         )
-        counts = Snapshot(DEFAULT_DB_ALIAS, selection).count_people()
-        people = counts[administration.pk]
-        if is_too_few(administration, people):
+        if people is None:
+            size.unreleased.append(administration)
+            continue
+        if without_names and 0 < people < administration.minimum_group:
             size.too_few.append(administration)
         size.respondents += people
         size.most_responses += people * items[administration.pk]
     return size
+
+
+def _count_people(
+    administration: Administration,
+    places: Places,
+    finished_only: bool,
+    *,
+    without_names: bool,
+) -> int | None:
+    if without_names:
+        return count_people(
+            administration, DEFAULT_DB_ALIAS, places, finished_only=finished_only
+        )
+    selection = Selection(
+        [administration], places, finished_only, reads_responses=False
+    )
+    counts = Snapshot(DEFAULT_DB_ALIAS, selection).count_people()
+    return counts[administration.pk]

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, cast
 
 from django import forms
+from django.db import DEFAULT_DB_ALIAS
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -13,6 +14,7 @@ from accounts.models import User
 from accounts.permissions import Permissions
 from reports.console.exports.forms import ExportForm, ExportSize
 from reports.exports.panel_people import count_people_in_several, refusal
+from reports.exports.release_mask import released_keys
 from reports.exports.requests import project_named
 from reports.exports.selection import Selection
 from reports.models.exports import PANEL_FORMATS
@@ -111,14 +113,16 @@ class PanelForm(ExportForm):
     def size(self) -> ExportSize | None:
         size = super().size()
         if size is not None and size.respondents <= MOST_COUNTED:
-            size.joined = count_people_in_several(
-                Selection(
-                    self.chosen(),
-                    self._places(self.cleaned_data),
-                    bool(self.cleaned_data.get("finished_only")),
-                    without_names=True,
+            places = self._places(self.cleaned_data)
+            finished_only = bool(self.cleaned_data.get("finished_only"))
+            chosen = self.chosen()
+            keys = {
+                one.pk: released_keys(
+                    one, DEFAULT_DB_ALIAS, places, finished_only=finished_only
                 )
-            )
+                for one in chosen
+            }
+            size.joined = count_people_in_several(Selection(chosen, places, keys=keys))
         return size
 
 

@@ -10,12 +10,15 @@ from typing import Any, TypedDict
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
+from django.utils import timezone
 
 from accounts.models import Membership, User
 from accounts.permissions import Places
-from reports.exports.snapshot import Selection
+from reports.exports.selection import Selection
 from reports.models import Export
 from reports.requested_files import delete_file
+from reports.results.rollup import roll_up_results
+from reports.rollup import AFTER_CLOSING
 from survey import jobs
 from survey.administrations import AdministrationNotFound, get_administration
 from survey.database.replica.reports import reports_database
@@ -95,6 +98,7 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         assert is_rehearsal(administration)  # noqa: S101
         fill(rehearsal.administration)
+        release(administration)
         memory_before = peak_memory()
         rounds = [
             measure(administration, options["format"]) for _ in range(options["rounds"])
@@ -122,6 +126,13 @@ def fill(administration: Administration) -> None:
         )
         cursor.execute(STARTED, [administration.pk])
     transaction.on_commit(vacuum)
+
+
+def release(administration: Administration) -> None:
+    """Close the administration and count its results: files are made of them."""
+    administration.closes_at = timezone.now() - 2 * AFTER_CLOSING
+    administration.save(update_fields=["closes_at"])
+    roll_up_results(administration, again=True, release=True)
 
 
 def vacuum() -> None:
@@ -175,7 +186,7 @@ def time_copy(administration: Administration) -> float:
     alias = reports_database()
     people = Selection([administration], Places(state=True))
     statement = LIMIT.format(
-        administration=administration.pk, people=people.people(administration)
+        administration=administration.pk, people=people.people(administration, alias)
     )
     start = time.perf_counter()
     with transaction.atomic(using=alias), connections[alias].cursor() as cursor:

@@ -25,6 +25,7 @@ from reports.tests.exports.conftest import (  # noqa: F401
     identify,
     requested,
     spring,
+    with_release,
 )
 from survey.models import Job, Response
 from survey.tests.browser.accessibility import violations_on
@@ -44,6 +45,7 @@ def answered(transactional_db, staff, fall, spring, enrol):
             answers = {"safe": "1", "pets": "cat", "age": str(9 + number)}
             person = enrol(administration, school, completed_at=timezone.now())
             answer(person, {**answers, "comment": SKIP, "last": "=fine"})
+    with_release(fall, spring)
     return fall, spring
 
 

@@ -30,6 +30,7 @@ from reports.tests.exports.conftest import (  # noqa: F401
     spring,
     take_part,
     waves,
+    with_release,
 )
 from survey.models import Administration, Respondent
 from survey.tests.card_readers import read_pages
@@ -166,6 +167,7 @@ def test_two_waves_of_the_same_people_in_one_file(
     for n, wave in enumerate(waves):
         take_part(wave, staff.lincoln, "S1", 10 + n)
         take_part(wave, staff.washington, "S2", 12 + n)
+    with_release(*waves)
     page = start(staff.dana)
     page.get_by_role("link", name="Export", exact=True).first.click()
     page.get_by_role("link", name="Join waves (panel)").click()

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import UTC, timedelta
 
 import pytest
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connection
 from django.utils import timezone
 
 from accounts.permissions import Places
 from reports import rollup_query
 from reports.console.exports.forms import size_of
+from reports.exports.local_days import LocalDays
 from reports.exports.offered_versions import offered_versions
 from reports.exports.panel_people import (
     count_people_in_several,
     joined_ids,
     person_ids,
 )
+from reports.exports.release_mask import release_mask, released_keys
+from reports.exports.released_rows import released_rows
 from reports.exports.selection import Selection
 from reports.exports.snapshot import snapshot
+from reports.tests.exports.conftest import released
 from survey.administrations.removal import remove_administration
 from survey.models import Administration, Identity, OpenCode
 from survey.open_codes.limits import students_of_school
@@ -207,13 +211,18 @@ def test_the_console_role_can_remove_an_administration(
 def test_the_console_role_can_show_the_size_of_an_export(administration, maya) -> None:
     maya.started_at = timezone.now() - timedelta(minutes=1)
     maya.save(update_fields=["started_at"])
-    for minimum in (1, 5):
-        Administration.objects.update(minimum_group=minimum)
-        administration.refresh_from_db()
+    save(maya, "an answer", 7)
+    for without_names in (False, True):
+        if without_names:
+            released(administration)
         for places in (Places(state=True), Places(schools=frozenset([maya.school_id]))):
             with connected_as("console"):
-                size = size_of([administration], places, False, without_names=True)
-            assert size.respondents == 1
+                size = size_of(
+                    [administration], places, False, without_names=without_names
+                )
+            # Nobody has answered an item of the survey.
+            assert size.respondents == (0 if without_names else 1)
+            assert not size.unreleased
 
 
 def test_the_console_role_can_count_people_of_a_panel(administration, maya) -> None:
@@ -225,9 +234,34 @@ def test_the_console_role_can_count_people_of_a_panel(administration, maya) -> N
     )
     maya.started_at = timezone.now() - timedelta(minutes=1)
     maya.save(update_fields=["started_at"])
-    selection = Selection([administration], Places(state=True), without_names=True)
+    save(maya, "an answer", 7)
+    released(administration)
+    places = Places(state=True)
     with connected_as("console"):
+        keys = released_keys(
+            administration, DEFAULT_DB_ALIAS, places, finished_only=False
+        )
+        selection = Selection([administration], places, keys={administration.pk: keys})
         assert count_people_in_several(selection) == 0
+
+
+def test_the_reports_role_can_read_a_release(administration, maya) -> None:
+    maya.started_at = timezone.now() - timedelta(minutes=1)
+    maya.save(update_fields=["started_at"])
+    save(maya, "an answer", 7)
+    released(administration)
+    [offered] = offered_versions([administration]).values()
+    with connected_as("reports"):
+        mask = release_mask(administration, DEFAULT_DB_ALIAS)
+        rows = released_rows(
+            mask,
+            Places(state=True),
+            offered,
+            LocalDays(UTC),
+            finished_only=False,
+            is_long=False,
+        )
+    assert rows.keys_in_file() == []
 
 
 def test_the_worker_role_can_find_people_of_a_panel(administration, maya) -> None:

@@ -14,13 +14,14 @@ from django.utils import timezone
 
 from accounts.csv_injection import escape_formula
 from reports.models import Export
+from reports.results.frozen_people import released_people
 from survey.definitions.rules import RuleState, state_of
 from survey.models import Administration, Respondent, Response
 
 KEY = b"k" * 32
 RESPONDENT = "research_id administration survey_version district_code district_name"
 RESPONDENT += " school_code school_name role grade language response_language"
-MOMENTS = ["started", "finished", "withdrawn"]
+MOMENTS = ["started", "finished"]
 CODES = {"h": "-97", "s": "-98", None: "-99"}
 NUMERIC = ("integer", "decimal", "range", "calculate")
 
@@ -30,9 +31,14 @@ def research_id(respondent: Respondent) -> str:
 
 
 def people_of(export: Export) -> list[Respondent]:
-    found = Respondent.objects.filter(
-        administration__in=export.administrations.all(), started_at__isnull=False
-    ).select_related("school__district", "administration__published")
+    released = [
+        key
+        for administration in export.administrations.all()
+        for key in released_people(administration).ids.tolist()
+    ]
+    found = Respondent.objects.filter(pk__in=released).select_related(
+        "school__district", "administration__published"
+    )
     return sorted(found, key=research_id)
 
 
@@ -113,7 +119,7 @@ def wide(export: Export, columns: list[tuple[str, str | None]]) -> list[list[str
         row += [escape_formula(one.attributes.get(key, "")) for key in attributes]
         row += [
             moment and timezone.localtime(moment).date().isoformat() or ""
-            for moment in (one.started_at, one.completed_at, one.withdrawn_at)
+            for moment in (one.started_at, one.completed_at)
         ]
         for name, option in columns:
             row.append(item_cell(export, definition, answers, name, option))

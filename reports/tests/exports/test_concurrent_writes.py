@@ -18,7 +18,14 @@ from django.db import connection, connections
 from django.utils import timezone
 
 from reports.exports import snapshot
-from reports.tests.exports.conftest import FIRST, answer, made, published, requested
+from reports.tests.exports.conftest import (
+    FIRST,
+    answer,
+    made,
+    published,
+    requested,
+    with_release,
+)
 from reports.tests.exports.test_formats import content, rows_of
 from reports.tests.exports.test_job import people  # noqa: F401
 from settings.tests.patience import patience
@@ -54,6 +61,7 @@ jobs.run(int(sys.argv[1]))
 
 
 def test_another_worker_makes_the_export_of_a_killed_one(staff, fall, people):
+    with_release(fall)
     export = requested(staff.state, fall)
     worker = subprocess.Popen(
         [sys.executable, "-c", WORKER, str(export.job_id)],
@@ -83,15 +91,14 @@ def test_another_worker_makes_the_export_of_a_killed_one(staff, fall, people):
 
 
 def test_answers_saved_while_reading_are_not_exported(staff, fall, people, monkeypatch):
-    count = snapshot.Snapshot.count_people
+    read = snapshot.Snapshot.read
 
-    def count_and_save_more(self):
-        found = count(self)
+    def read_and_save_more(self, *args, **options):
         if not meanwhile:
             thread = Thread(target=save_more)
             thread.start()
             thread.join()
-        return found
+        read(self, *args, **options)
 
     meanwhile = []
 
@@ -100,7 +107,7 @@ def test_answers_saved_while_reading_are_not_exported(staff, fall, people, monke
         meanwhile.append(True)
         connections.close_all()
 
-    monkeypatch.setattr(snapshot.Snapshot, "count_people", count_and_save_more)
+    monkeypatch.setattr(snapshot.Snapshot, "read", read_and_save_more)
     export = made(staff.state, fall)
     assert meanwhile
     assert Response.objects.count() == 25

@@ -28,6 +28,7 @@ from reports.tests.exports.conftest import (
     answer_all,
     identify,
     made,
+    released,
 )
 from survey.files import path_of
 from survey.models import Respondent, Response
@@ -99,10 +100,10 @@ def others(staff, fall, enrol) -> list[Respondent]:
     halfway = enrol(fall, staff.washington, grade="-08")
     answer(halfway, {"safe": SKIP, "pets": SKIP, "age": "-5", "far": "3"})
     answer(halfway, {"comment": "-5"})
-    gone = enrol(fall, staff.roosevelt, withdrawn_at=datetime(2027, 3, 4, tzinfo=UTC))
-    # Masked: the age was corrected after `teen` had been answered.
-    answer(gone, {"safe": "-1", "age": "9", "comment": "=1+1", "teen": "2"})
-    return [halfway, gone, enrol(fall, staff.lincoln)]
+    masked = enrol(fall, staff.roosevelt)
+    # The age was corrected after `teen` had been answered.
+    answer(masked, {"safe": "-1", "age": "9", "comment": "=1+1", "teen": "2"})
+    return [halfway, masked]
 
 
 def test_a_wide_file_has_a_row_for_each_respondent(staff, fall, maya, others):
@@ -115,7 +116,7 @@ def test_a_wide_file_has_a_row_for_each_respondent(staff, fall, maya, others):
     assert (mine["teen"], mine["score"], mine["wake"]) == ("-97", "20", "07:30")
     # Finished at 05:30 UTC, which is the day before in Chicago.
     assert (mine["started"], mine["finished"]) == ("2027-03-01", "2027-03-01")
-    assert (export.rows, export.respondents) == (4, 4)
+    assert (export.rows, export.respondents) == (3, 3)
     assert export.responses == Response.objects.count()
     assert export.sha256 == hashlib.sha256(content(export)).hexdigest()
     assert export.expires_at - export.made_at == timedelta(days=7)
@@ -130,7 +131,7 @@ def test_skipped_not_reached_and_not_applicable_have_different_codes(
     assert halfway["last"] == halfway["born"] == "-99"
     # A negative number stays a number, and a text that looks like one a text.
     assert (halfway["age"], halfway["comment"]) == ("-5", "'-5")
-    masked = next(row for row in rows if row["withdrawn"])
+    masked = next(row for row in rows if row["school_code"] == "roosevelt")
     assert (masked["teen"], masked["safe"]) == ("-97", "-1")
     assert masked["comment"] == "'=1+1"
 
@@ -158,9 +159,11 @@ def test_items_of_a_page_that_was_passed_by_are_not_applicable(staff, fall, enro
 def test_without_masking_an_inapplicable_answer_would_be_exported(
     staff, fall, maya, others, monkeypatch
 ):
+    released(fall)
     monkeypatch.setattr(answer_mask.AnswerMask, "concerns", lambda self, name: False)
     rows = rows_of(made(staff.state, fall))
-    assert next(row for row in rows if row["withdrawn"])["teen"] == "2"
+    masked = next(row for row in rows if row["school_code"] == "roosevelt")
+    assert masked["teen"] == "2"
 
 
 def test_a_long_file_has_a_row_for_each_response(staff, fall, maya, others):
@@ -284,9 +287,9 @@ def test_a_date_column_without_codes_is_read_as_dates(staff, fall, maya, others)
 def test_polars_reads_the_same_file(staff, fall, maya, others):
     export = made(staff.state, fall)
     frame = polars.read_csv(io.BytesIO(content(export)), infer_schema_length=None)
-    assert frame.shape == (4, len(reference.wide(export, COLUMNS)[0]))
+    assert frame.shape == (3, len(reference.wide(export, COLUMNS)[0]))
     assert frame["age"].dtype == polars.Int64
-    assert sorted(frame["age"].to_list()) == [-99, -5, 9, 12]
+    assert sorted(frame["age"].to_list()) == [-5, 9, 12]
 
 
 def test_labels_replace_codes(staff, fall, maya, others):
@@ -408,7 +411,7 @@ answers = st.fixed_dictionaries({}, optional=values)
 
 @pytest.fixture
 def crowd(staff, fall, maya, others, enrol) -> list[Respondent]:
-    return [maya, *others, *(enrol(fall, staff.lincoln) for _ in range(8))]
+    return [maya, *others, *(enrol(fall, staff.lincoln) for _ in range(9))]
 
 
 # Three exports take long, whatever the number of people: many in few examples.
@@ -423,6 +426,7 @@ def crowd(staff, fall, maya, others, enrol) -> list[Respondent]:
 def test_files_equal_the_reference_for_any_answers(staff, fall, crowd, people, labels):
     Response.objects.all().delete()
     answer_all(fall, zip(crowd, people, strict=True))
+    released(fall)
     wide = made(staff.state, fall, labels=labels)
     taken = reference.CODES.values()
     if not any(given.get("age") in taken for given in people):
@@ -480,18 +484,20 @@ def test_an_excel_sheet_has_a_bold_header_that_stays_and_fits(staff, fall, maya)
 
 
 def test_a_column_that_is_left_out_for_most_people_says_so(staff, fall, enrol):
-    # One grade has most people, and all others have one each.
+    # One language has most people, and all others have one each.
     fall.minimum_group = 5
     fall.save()
-    grades = ["07"] * 5 + [f"{number:02}" for number in range(8, 13)] + ["KG", "PK"]
-    for grade in grades:
-        answer(enrol(fall, staff.lincoln, grade=grade), {"safe": "1"})
+    for language in ["en"] * 5 + ["es", "so", "vi", "ar", "zh", "fr", "pl"]:
+        person = enrol(fall, staff.lincoln, language=language)
+        answer(person, {"safe": "1"})
     export = made(staff.state, fall, format="xlsx")
     book = openpyxl.load_workbook(path_of(export.file_name))
     notes = {cell.value: cell.comment for cell in book["Responses"][1]}
-    assert "in 58 % of the rows" in notes["grade"].text
+    assert "in 58 % of the rows" in notes["language"].text
     assert notes["school_code"] is None
     about = {row[0]: row[5] for row in book["Codebook"].iter_rows(values_only=True)}
-    assert about["grade"].startswith("Grade, from the roster. Left out (*) in 58 %")
+    assert about["language"].endswith(
+        "where too few people would share what the row shows about them."
+    )
     page = path_of(export.codebook_name).read_text()
     assert page.count("in 58 % of the rows") >= 1

@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from accounts.models import AuditEntry
-from reports.exports import minimum_group, wide_rows
+from reports.exports import released_rows
 from reports.exports.offered_versions import ACTION, offered_versions
 from reports.tests.exports.conftest import FIRST, answer, draft, made
 from reports.tests.exports.test_formats import rows_of
@@ -115,11 +115,10 @@ def test_a_version_of_enough_people_is_shown(staff, same_day):
 def test_without_counting_versions_the_few_people_could_be_singled_out(
     staff, same_day, monkeypatch
 ):
-    path = minimum_group.respondent_path
-    for module in (minimum_group, wide_rows):
-        monkeypatch.setattr(
-            module, "respondent_path", lambda *found: path(*found[:-1], 0)
-        )
+    path = released_rows.start_path
+    monkeypatch.setattr(
+        released_rows, "start_path", lambda *found: path(*found[:-1], 0)
+    )
     found = sizes(made(staff.state, same_day))
     assert found["1.1", "2027-03-01"] == 3
 

@@ -21,7 +21,13 @@ from reports.models import Export, PanelProject
 from reports.tests.exports.conftest import identify, made, panel_of
 from reports.tests.exports.test_formats import content, rows_of
 from survey.files import path_of
-from survey.models import Administration, Denominator, RecordJoin, Role
+from survey.models import (
+    Administration,
+    Denominator,
+    RecordJoin,
+    Respondent,
+    Role,
+)
 
 
 def ids_by_age(export: Export) -> dict[str, str]:
@@ -104,15 +110,24 @@ class TestPeople:
         assert people_by_ages(export) == ["10", "11", "20", "21"]
         assert export.joined_people == 0
 
-    def test_withdrawn_people_keep_their_rows_and_ids(self, staff, waves, take_part):
-        gone = datetime(2027, 3, 4, tzinfo=UTC)
+    @pytest.mark.sqlite
+    def test_people_who_are_not_in_the_results_are_not_in_the_file(
+        self, staff, waves, take_part
+    ):
         fall, spring = waves
-        take_part(fall, staff.lincoln, "S1", 10, withdrawn_at=gone)
-        take_part(spring, staff.lincoln, "S1", 11)
-        # The withdrawn one of two records has lost its ID.
-        take_part(spring, staff.lincoln, "", 12, withdrawn_at=gone)
-        export = panel_of(staff.state, waves)
-        assert people_by_ages(export) == ["10 11", "12"]
+        take_part(fall, staff.lincoln, "S1", 10)
+        gone = take_part(fall, staff.lincoln, "S2", 20)
+        for age, one in ((11, "S1"), (21, "S2")):
+            take_part(spring, staff.lincoln, one, age)
+        left = take_part(spring, staff.lincoln, "", 12)
+        Respondent.objects.filter(pk__in=[gone.pk, left.pk]).update(
+            withdrawn_at=datetime(2027, 3, 4, tzinfo=UTC)
+        )
+        assert people_by_ages(panel_of(staff.state, waves)) == ["10 11", "21"]
+        # Withdrawing somebody later changes nothing.
+        Respondent.objects.update(withdrawn_at=datetime(2027, 3, 5, tzinfo=UTC))
+        take_part(fall, staff.lincoln, "S3", 30)
+        assert people_by_ages(panel_of(staff.state, waves)) == ["10 11", "21"]
 
     @pytest.mark.sqlite
     def test_people_who_have_opted_out_are_not_in_the_file(

@@ -148,7 +148,7 @@ class TestMinimumGroup:
     ):
         take_part(people[1], staff.lincoln, "NEW", 999)
         places = Places(state=True)
-        selection = Selection(people, places, without_names=True)
+        selection = Selection(people, places)
         with django_assert_num_queries(1):
             assert count_people_in_several(selection) == 60
 

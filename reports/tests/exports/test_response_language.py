@@ -6,7 +6,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from reports.tests.exports.conftest import FIRST, made, opened, panel_of, published
+from reports.tests.exports.conftest import (
+    FIRST,
+    answer,
+    made,
+    opened,
+    panel_of,
+    published,
+)
 from reports.tests.exports.test_formats import rows_of
 
 pytestmark = pytest.mark.django_db
@@ -15,9 +22,13 @@ DONE = {"completed_at": datetime(2027, 3, 1, 15, tzinfo=UTC)}
 
 @pytest.mark.sqlite
 def test_the_response_language_follows_the_language_of_the_roster(staff, fall, enrol):
-    enrol(fall, staff.lincoln, language="es", response_language="en", **DONE)
+    languages = {"language": "es", "response_language": "en"}
     # Reopened: the column is not emptied, and shows nothing until the next finish.
-    enrol(fall, staff.lincoln, language="es", response_language="en")
+    for person in (
+        enrol(fall, staff.lincoln, **languages, **DONE),
+        enrol(fall, staff.lincoln, **languages),
+    ):
+        answer(person, {"safe": "1"})
     rows = rows_of(made(staff.state, fall))
     shown = sorted((row["language"], row["response_language"]) for row in rows)
     assert shown == [("es", ""), ("es", "en")]
@@ -28,7 +39,8 @@ def test_the_response_language_follows_the_language_of_the_roster(staff, fall, e
 @pytest.mark.sqlite
 def test_a_language_with_any_character_moves_no_cell(staff, fall, enrol):
     odd = "e\x1fs"
-    enrol(fall, staff.lincoln, language=odd, response_language="en", **DONE)
+    person = enrol(fall, staff.lincoln, language=odd, response_language="en", **DONE)
+    answer(person, {"safe": "1"})
     [row] = rows_of(made(staff.state, fall))
     assert row["response_language"] == "en"
 
@@ -39,12 +51,15 @@ def test_a_rare_response_language_is_left_out(staff, enrol, rare, shown):
     found = opened(published(FIRST, "3"), "protected", minimum_group=5)
     for number in range(9):
         language = rare if number < 2 else "en"
-        enrol(found, staff.lincoln, language="en", response_language=language, **DONE)
+        person = enrol(
+            found, staff.lincoln, language="en", response_language=language, **DONE
+        )
+        answer(person, {"safe": "1"})
     rows = rows_of(made(staff.state, found))
     languages = {row["response_language"] for row in rows}
     assert languages == {shown}
-    # Else the two people would be told by the language on the roster.
-    assert {row["language"] for row in rows} == {shown}
+    # What all people have on the roster tells nothing.
+    assert {row["language"] for row in rows} == {"en"}
 
 
 def test_a_panel_has_it_in_each_wave(staff, waves, take_part):

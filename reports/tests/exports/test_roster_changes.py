@@ -1,7 +1,7 @@
-"""Compare exports made before and after a roster change: nobody stands out.
+"""Change the roster before and after a release: nobody's row stands out.
 
-Their rows can be matched by the answers, so a change of one person's cells would
-name the row of that person.
+Rows of two files can be matched by the answers, so a change of one person's cells
+would name the row of that person.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import pytest
 from django.utils import timezone
 
 from reports.counting_groups import let_changes_count
-from reports.exports.selection import Selection
+from reports.results import rollup
 from reports.tests.exports.conftest import (
     FIRST,
-    answer,
     answer_all,
     made,
     opened,
     published,
+    released,
     respondent_of,
 )
 from reports.tests.exports.test_formats import rows_of
@@ -31,7 +31,6 @@ pytestmark = pytest.mark.django_db
 
 HEADER = "district,school,role,grade,language,sex,student ID"
 CELLS = tuple(name for name in ALL_CELLS if name != "track")
-SAME_SCHOOL = {"complete_for": "schools"}
 
 
 @pytest.fixture
@@ -89,43 +88,50 @@ EDITS = {
 
 
 @pytest.mark.parametrize("edit", EDITS)
-def test_a_change_of_one_person_changes_no_row(staff, administration, people, edit):
-    before = cells_by_age(staff, administration)
-    assert before[3][CELLS.index("grade")] == "07"
+def test_a_change_of_one_person_before_the_closing_is_in_no_row(
+    staff, administration, people, edit
+):
     for changed in EDITS[edit]:
         assert run_import(administration, HEADER, changed).changed == 1
-    assert cells_by_age(staff, administration) == before
-    tomorrow = timezone.now() + timedelta(days=1)
-    CountedGroup.objects.update(changed_at=tomorrow - timedelta(days=2))
-    let_changes_count(administration, tomorrow - timedelta(days=2))
+    found = cells_by_age(staff, administration)
+    assert found[3][CELLS.index("grade")] == "07"
+    assert found[3] == found[5]
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"grade": "08"},
+        {"attributes": {"sex": "f"}},
+        {"language": "es"},
+        {"withdrawn_at": datetime(2027, 3, 9, tzinfo=UTC)},
+    ],
+)
+def test_a_change_of_one_person_after_the_release_changes_no_row(
+    staff, administration, people, changes
+):
+    before = cells_by_age(staff, administration)
+    Respondent.objects.filter(pk=people[3].pk).update(**changes)
     assert cells_by_age(staff, administration) == before
 
 
 @pytest.mark.sqlite
-def test_withdrawing_one_person_changes_no_row(staff, administration, people):
-    before = cells_by_age(staff, administration)
-    others = [line(number) for number in range(60) if number != 3]
-    assert run_import(administration, HEADER, *others, **SAME_SCHOOL).withdrawn == 1
-    assert cells_by_age(staff, administration) == before
-
-
-def test_without_counted_groups_the_one_row_that_changes_is_that_person(
+def test_with_the_roster_of_today_the_one_row_that_changes_is_that_person(
     staff, administration, people, monkeypatch
 ):
-    monkeypatch.setattr(Selection, "shows_counted", lambda *_: False)
     before = cells_by_age(staff, administration)
-    run_import(administration, HEADER, line(3, grade="8"))
+    Respondent.objects.filter(pk=people[3].pk).update(grade="08")
+    monkeypatch.setattr(rollup, "schools_to_keep", lambda *_: set())
+    released(administration)
     after = cells_by_age(staff, administration)
     assert [age for age in after if after[age] != before[age]] == [3]
 
 
 @pytest.mark.sqlite
-def test_changes_of_many_people_are_exported_on_the_next_day(
-    staff, administration, people
-):
-    run_import(
-        administration, HEADER, *(line(number, grade="8") for number in range(12))
-    )
+def test_changes_of_many_people_are_in_the_file(staff, administration, people):
+    moved = [line(number, grade="8") for number in range(12)]
+    run_import(administration, HEADER, *moved)
     yesterday = timezone.now() - timedelta(days=1)
     CountedGroup.objects.update(changed_at=yesterday)
     let_changes_count(administration, yesterday)
@@ -133,42 +139,6 @@ def test_changes_of_many_people_are_exported_on_the_next_day(
     grade = CELLS.index("grade")
     assert {after[age][grade] for age in range(12)} == {"08"}
     assert {after[age][grade] for age in range(12, 30)} == {"07"}
-
-
-def test_a_corrected_subgroup_of_many_people_follows_a_day_after_their_grade(
-    staff, administration, people
-):
-    """Others count the next day, even if a few change their subgroup as well."""
-    moved = [line(n, grade="8", sex="m" if n < 4 else "f") for n in range(30)]
-    run_import(administration, HEADER, *moved)
-    found = []
-    for _ in range(2):
-        yesterday = timezone.now() - timedelta(days=1)
-        CountedGroup.objects.update(changed_at=yesterday)
-        let_changes_count(administration, yesterday)
-        after = cells_by_age(staff, administration)
-        found.append({age: after[age][CELLS.index("sex")] for age in range(30)})
-        assert {after[age][CELLS.index("grade")] for age in range(30)} == {"08"}
-    assert found[0] == {age: "fm"[age % 2] for age in range(30)}
-    # Thirteen change from m to f. The other way are only two, who wait.
-    changed = range(5, 30, 2)
-    assert {found[1][age] for age in changed} == {"f"}
-    # The others are apart from those now, and two boys among them too few.
-    assert {found[1][age] for age in range(30) if age not in changed} == {"*"}
-
-
-@pytest.mark.sqlite
-def test_people_who_came_later_have_no_cells(staff, administration, people):
-    run_import(administration, HEADER, *(line(number) for number in range(60, 66)))
-    new = Respondent.objects.order_by("pk")[60:]
-    Respondent.objects.filter(pk__in=[one.pk for one in new]).update(
-        started_at=datetime(2027, 3, 1, 15, tzinfo=UTC)
-    )
-    for number, one in enumerate(new, start=60):
-        answer(one, {"age": str(number)})
-    after = cells_by_age(staff, administration)
-    assert {set(after[age]) == {"*"} for age in range(60, 66)} == {True}
-    assert after[3][CELLS.index("grade")] == "07"
 
 
 def test_a_file_with_names_has_the_roster_of_today(staff, administration, people):

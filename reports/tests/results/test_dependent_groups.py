@@ -1,6 +1,6 @@
 """Groups of several attributes, and follow-up questions, tell of nobody alone.
 
-At Lincoln, 60 people have answered. Forty have free lunch and six reduced lunch; both
+At Lincoln, 70 people have answered. Forty have free lunch and six reduced lunch; both
 are economically disadvantaged.
 """
 
@@ -22,7 +22,7 @@ from reports.tests.exports.conftest import answer
 from survey.models import Administration, Item, Respondent, Response
 
 pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
-LUNCHES = ["free"] * 40 + ["reduced"] * 6 + ["paid"] * 14
+LUNCHES = ["free"] * 40 + ["reduced"] * 6 + ["paid"] * 24
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_disadvantaged_people_less_those_with_free_lunch_are_not_shown(staff, cl
     release(closed)
     assert reduced_lunch(closed, staff) is None
     # Everyone is, and the people of one of the attributes.
-    assert shown(closed, staff).people == 60
+    assert shown(closed, staff).people == 70
     assert shown(closed, staff, "disadvantaged", "yes").people == 46
 
 
@@ -107,10 +107,10 @@ def test_an_item_that_few_people_have_answered_is_not_shown(staff, closed):
     release(closed)
     group = shown(closed, staff)
     assert "bus" in group.hidden_items
-    assert group.items["safe"].answered == 60
+    assert group.items["safe"].answered == 70
     # The twin: there was something to show.
     [row] = GroupResults.objects.filter(level="school", attribute="")
-    assert distributions(closed, "school", row.place_id).items["bus"].answered == 8
+    assert distributions(closed, "school", row.place_id).items["bus"].answered == 9
 
 
 def test_an_item_is_not_shown_if_overlapping_groups_tell_of_few_who_answered(

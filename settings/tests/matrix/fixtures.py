@@ -1045,7 +1045,9 @@ def forms_for(route: Route, place: PlaceObjects) -> list[FormData]:
     """
     now = timezone.now()
     school, district = place.school.pk, place.district.pk
-    export = {"administrations": place.objects["shared"].pk, "format": "wide"}
+    # With names: those without need results, which open surveys have not.
+    names = {"identities": "on", "reason": "Consent has to be checked."}
+    export = {"administrations": place.objects["shared"].pk, "format": "wide", **names}
     invitation = {"email": "somebody@new.example", "district": district}
     workbook = create_workbook("new", "1", "New")
     people = f"district,school,id\n{place.district.code},{place.school.code},1\n"

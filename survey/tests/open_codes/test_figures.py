@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from django.db import DEFAULT_DB_ALIAS
 
 from accounts.permissions import Places
 from reports.exports.selection import Selection
@@ -53,7 +54,8 @@ def test_an_export_has_those_who_have_answered(parents, code):
     begin(answered, code)
     base = answered.bootstrap()["revision"]
     assert answered.save(1, FIRST_PAGE, base).status_code == 200
-    exported = Selection([parents], Places(state=True)).people(parents)
+    selection = Selection([parents], Places(state=True))
+    exported = selection.people(parents, DEFAULT_DB_ALIAS)
     rows = Respondent.objects.raw(
         f"SELECT r.* FROM survey_respondent r WHERE {exported}"  # noqa: S608
     )

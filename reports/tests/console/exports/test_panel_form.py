@@ -12,7 +12,12 @@ from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
 from reports.console.exports import forms, panel_form
 from reports.models import Export, PanelProject
-from reports.tests.exports.conftest import answer, identify, opened
+from reports.tests.exports.conftest import (
+    answer,
+    identify,
+    opened,
+    with_release,
+)
 from reports.tests.exports.test_formats import rows_of
 from survey.models import Administration, Role
 
@@ -36,9 +41,10 @@ def waves(staff, fall, spring, enrol) -> list[Administration]:
 
 @pytest.fixture
 def submit(client, django_capture_on_commit_callbacks):
-    """Submit the form and run the job."""
+    """Submit the form and run the job; first make releases, if it needs them."""
 
     def submitted(user, *administrations, **choices):
+        with_release(*administrations)
         log_in(client, user)
         given = {"format": "wide", "language": "en", **choices}
         given["administrations"] = [one.pk for one in administrations]
@@ -54,6 +60,9 @@ def ticked(page: str) -> set[str]:
 
 
 def shown(client, user, **given) -> str:
+    with_release(
+        *Administration.objects.filter(pk__in=given.get("administrations", ()))
+    )
     log_in(client, user)
     headers = {"HX-Request": "true"} if given else {}
     page = client.get(ADDRESS, given, headers=headers).content.decode()

@@ -9,6 +9,7 @@ from django.utils import timezone
 from accounts.tests.logging_in import log_in
 from reports import requested_files
 from reports.models import Export
+from reports.tests.exports.conftest import with_release
 from survey.models import Job
 
 pytestmark = pytest.mark.django_db
@@ -17,6 +18,8 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def ask(client, fall):
     """Submit the form without running the job."""
+
+    with_release(fall)
 
     def asked(user):
         log_in(client, user)

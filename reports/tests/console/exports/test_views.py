@@ -23,6 +23,7 @@ from reports.tests.exports.conftest import (
     published,
     requested,
     respondent_of,
+    with_release,
 )
 from survey.definitions.publishing import publish_survey
 from survey.files import path_of
@@ -48,9 +49,11 @@ def people(staff, fall) -> list[Respondent]:
 
 @pytest.fixture
 def submit(client, django_capture_on_commit_callbacks):
-    """Submit the form and run the job."""
+    """Submit the form and run the job; first make releases, if it needs them."""
 
     def submitted(user, *administrations, **choices):
+        if "identities" not in choices:
+            with_release(*administrations)
         log_in(client, user)
         given = {"format": "wide", "language": "en", **choices}
         given["administrations"] = [one.pk for one in administrations]
@@ -150,6 +153,7 @@ def test_names_need_a_reason_that_is_logged(staff, fall, people, submit, client)
 def test_analysts_are_not_offered_names(staff, fall, people, submit, client):
     log_in(client, staff.analyst)
     assert "identities" not in client.get(reverse("export_new")).content.decode()
+    with_release(fall)
     submit(staff.analyst, fall, identities="on", reason=REASON)
     assert not Export.objects.get().identities
 
@@ -218,7 +222,20 @@ def test_the_form_refuses_an_export_too_large_for_excel(
     assert not Export.objects.exists()
 
 
+def test_without_a_release_the_form_says_what_to_wait_for(staff, fall, people, client):
+    log_in(client, staff.state)
+    given = {"administrations": fall.pk, "format": "wide", "language": "en"}
+    wait = "wait until the administration has closed and its answers are counted"
+    page = client.post(reverse("export_new"), given).content.decode()
+    assert wait in page
+    for some in (given, {"administrations": fall.pk}):
+        page = client.get(reverse("export_new"), some, headers={"HX-Request": "true"})
+        assert wait in page.content.decode()
+    assert not Export.objects.exists()
+
+
 def test_the_form_shows_the_size_of_the_export(staff, fall, people, client):
+    with_release(fall)
     log_in(client, staff.state)
     response = client.get(
         reverse("export_new"),

@@ -1,0 +1,422 @@
+"""Files without names tell nothing that the release hides, whatever else is known.
+
+Riverside has Lincoln with 30 people, Adams with 25, Brook with 20 and Washington with
+8; the minimum group is 10. So the pages hide Washington, and Brook with it.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+from django.utils import timezone
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accounts.models import School
+from reports.exports import minimum_group, release_mask, released_rows, shown_values
+from reports.exports.isolation import isolates
+from reports.exports.release_mask import ShownPlace, shown_places
+from reports.exports.shown_values import Column
+from reports.models import ResultsRollUp
+from reports.results.reading import distributions
+from reports.results.visible import visible_groups
+from reports.tests.exports.conftest import (
+    FIRST,
+    answer,
+    answer_all,
+    item_ids,
+    made,
+    made_as_it_is,
+    opened,
+    published,
+    released,
+    respondent_of,
+)
+from reports.tests.exports.test_formats import rows_of
+from survey.files import path_of
+from survey.models import Administration, Respondent, Response
+
+pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
+
+TEN = 10
+PLACE = ("district_code", "school_code")
+ABOUT = (*PLACE, "grade", "language", "sex", "started", "finished")
+NAMES = {"identities": True, "reason": "consent has to be checked"}
+
+
+@pytest.fixture
+def schools(staff):
+    adams, brook = (
+        School.objects.create(district=staff.riverside, name=name, code=name.lower())
+        for name in ("Adams", "Brook")
+    )
+    return {
+        staff.lincoln: 30,
+        adams: 25,
+        brook: 20,
+        staff.washington: 8,
+        staff.roosevelt: 40,
+    }
+
+
+@pytest.fixture
+def closed(staff, schools) -> Administration:
+    """Offer a survey that everyone finished but for each fifth person."""
+    found = opened(published(FIRST, "3"), "protected", minimum_group=TEN)
+    found.subgroups = {"sex": ["f", "m"]}
+    found.save(update_fields=["subgroups"])
+    drawn = random.Random(3)
+    places = [school for school, size in schools.items() for _ in range(size)]
+    people = Respondent.objects.bulk_create(
+        respondent_of(
+            found,
+            school,
+            grade=drawn.choice(("07", "08")),
+            language=drawn.choice(("en", "en", "es")),
+            attributes={"sex": drawn.choice("fm")},
+            started_at=datetime(2027, 3, 1, 15, tzinfo=UTC),
+            completed_at=datetime(2027, 3, 1, 16, tzinfo=UTC) if number % 5 else None,
+        )
+        for number, school in enumerate(places)
+    )
+    answer_all(
+        found,
+        (
+            (one, {"safe": "12"[n % 2], "age": str(n), "comment": f"words of {n}"})
+            for n, one in enumerate(people)
+        ),
+    )
+    Response.objects.update(saved_at=timezone.now() - timedelta(days=1))
+    return found
+
+
+def person_of(age: int) -> Respondent:
+    ages = Response.objects.filter(
+        item_id=item_ids(Administration.objects.get())["age"]
+    )
+    response = ages.get(value=str(age))
+    return Respondent.objects.get(pk=response.respondent_id)
+
+
+def ages(export) -> set[int]:
+    return {int(row["age"]) for row in rows_of(export)}
+
+
+def in_schools(*chosen: School) -> dict[str, list[int]]:
+    return {"schools": [school.pk for school in chosen]}
+
+
+def codebook_of(export) -> str:
+    text = path_of(export.codebook_name).read_text()
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "", text))
+
+
+def name_every_large_school(sizes, districts, hidden, minimum):
+    """Decide by the size of each school alone, as files did before."""
+    return {
+        school: ShownPlace(districts[school], school if size >= minimum else None)
+        for school, size in sizes.items()
+    }
+
+
+def rest_of_district(staff, closed, schools) -> set[int]:
+    """Return the ages in a file of the district and in no file of its large schools."""
+    rest = ages(made(staff.state, closed, places={"districts": [staff.riverside.pk]}))
+    for school, size in schools.items():
+        if size >= TEN:
+            export = made(staff.state, closed, places=in_schools(school))
+            rest -= ages(export) if export.file_name else set()
+    return rest
+
+
+class TestHistories:
+    def test_a_district_minus_its_large_schools_is_not_the_small_one(
+        self, staff, closed, schools
+    ):
+        rest = rest_of_district(staff, closed, schools)
+        found = Counter(person_of(age).school.code for age in rest)
+        assert found == {"brook": 20, "washington": 8}
+
+    def test_with_names_by_size_alone_it_is(self, staff, closed, schools, monkeypatch):
+        monkeypatch.setattr(release_mask, "shown_places", name_every_large_school)
+        rest = rest_of_district(staff, closed, schools)
+        assert {person_of(age).school.code for age in rest} == {"washington"}
+
+    def test_a_file_minus_the_page_is_nobody(self, staff, closed):
+        released(closed)
+        late = respondent_of(closed, staff.lincoln)
+        late.save(force_insert=True)
+        answer(late, {"safe": "1", "age": "999"})
+        export = made(staff.state, closed)
+        assert export.rows == distributions(closed).people == 123
+
+    def test_in_a_file_of_the_live_rows_it_is_the_late_joiner(self, staff, closed):
+        released(closed)
+        late = respondent_of(closed, staff.lincoln)
+        late.save(force_insert=True)
+        answer(late, {"safe": "1", "age": "999"})
+        whole = {"districts": [staff.riverside.pk]}
+        live = made(staff.dana, closed, places=whole, **NAMES)
+        assert ages(live) - ages(made(staff.dana, closed, places=whole)) == {999}
+
+    def page_minus_file(self, staff, closed) -> Counter[str]:
+        """Subtract all rows with a school from the page of the district."""
+        export = made(staff.state, closed, places={"districts": [staff.riverside.pk]})
+        place = ("district", staff.riverside.pk)
+        page = visible_groups(closed, [place])[place].items["safe"].values
+        rows = Counter(
+            row["safe"] for row in rows_of(export) if row["school_code"] != "*"
+        )
+        return Counter({value: page[value] - rows[value] for value in "12"})
+
+    def test_pages_and_a_file_together_do_not_tell_of_the_small_school(
+        self, staff, closed
+    ):
+        left = self.page_minus_file(staff, closed)
+        assert left.total() == 28
+        small = distributions(closed, "school", staff.washington.pk).items["safe"]
+        assert {value: small.values[value] for value in "12"} != left
+
+    def test_with_names_by_size_alone_they_do(self, staff, closed, monkeypatch):
+        monkeypatch.setattr(release_mask, "shown_places", name_every_large_school)
+        left = self.page_minus_file(staff, closed)
+        small = distributions(closed, "school", staff.washington.pk).items["safe"]
+        assert {value: small.values[value] for value in "12"} == left
+
+
+def cells(export) -> dict[int, tuple[str, ...]]:
+    return {
+        int(row["age"]): tuple(row[name] for name in ABOUT) for row in rows_of(export)
+    }
+
+
+class TestFilters:
+    def files(self, staff, closed):
+        yield made(staff.state, closed)
+        yield made(staff.state, closed, finished_only=True)
+        for place in (
+            {"districts": [staff.riverside.pk]},
+            {"districts": [staff.lakeside.pk]},
+            in_schools(staff.lincoln),
+            in_schools(staff.lincoln, staff.roosevelt, staff.washington),
+        ):
+            yield made(staff.state, closed, places=place)
+            yield made(staff.state, closed, places=place, finished_only=True)
+
+    def test_a_person_has_the_same_cells_in_every_file(self, staff, closed):
+        whole, *others = [cells(export) for export in self.files(staff, closed)]
+        assert len(whole) == 123
+        for found in others:
+            assert found and found.items() <= whole.items()
+        assert {row[1] for row in whole.values()} == {
+            "*",
+            "adams",
+            "lincoln",
+            "roosevelt",
+        }
+
+    def test_with_dates_by_file_a_person_has_not(self, staff, closed, monkeypatch):
+        add = minimum_group.DateGroups.add
+
+        def only_of_the_file(self, group, path, *, is_in):
+            if is_in:
+                add(self, group, path, is_in=is_in)
+
+        monkeypatch.setattr(minimum_group.DateGroups, "add", only_of_the_file)
+        whole, *others = [cells(export) for export in self.files(staff, closed)]
+        assert any(found.items() - whole.items() for found in others)
+
+    def test_days_in_a_long_file_are_the_same_in_every_file(self, staff, closed):
+        def days(export):
+            return {
+                row["value"]: row["saved"]
+                for row in rows_of(export)
+                if row["item"] == "age"
+            }
+
+        whole = days(made(staff.state, closed, format="long"))
+        part = days(
+            made(
+                *(staff.state, closed),
+                format="long",
+                finished_only=True,
+                places=in_schools(staff.lincoln),
+            )
+        )
+        assert part and part.items() <= whole.items()
+
+    def test_rows_without_a_school_are_in_files_of_the_whole_district_only(
+        self, staff, closed, schools
+    ):
+        everything = in_schools(*schools)
+        found = ages(made(staff.state, closed, places=everything))
+        assert len(found) == 123 - 28
+        refused = made(staff.state, closed, places=in_schools(staff.washington))
+        assert "fewer than 10 people" in refused.job.message
+        codebook = codebook_of(made(staff.state, closed))
+        assert "Without their school" in codebook
+        assert "28 of the whole administration." in codebook
+
+    def test_words_are_left_out_where_the_school_is(self, staff, closed):
+        rows = rows_of(made(staff.state, closed))
+        words = {row["comment"] for row in rows if row["school_code"] == "*"}
+        assert words == {"*"}
+        named = {row["comment"] for row in rows if row["school_code"] != "*"}
+        assert len(named) == 95
+        long = rows_of(made(staff.state, closed, format="long"))
+        found = {row["value"] for row in long if row["item"] == "comment"}
+        assert found == named | words
+
+    def test_every_combination_of_cells_is_shared(self, staff, closed):
+        shared = Counter(row[:5] for row in cells(made(staff.state, closed)).values())
+        assert min(shared.values()) >= TEN
+        # And something is left to look at.
+        assert len(shared) > 5
+
+
+class TestLaterChanges:
+    def test_people_who_were_erased_or_have_opted_out_are_left_out(self, staff, closed):
+        released(closed)
+        now = timezone.now()
+        Respondent.objects.filter(pk=person_of(1).pk).update(
+            opted_out_at=now, withdrawn_at=now
+        )
+        person_of(2).delete()
+        export = made(staff.state, closed)
+        assert ages(export) == set(range(123)) - {1, 2}
+        assert "Left out: 2 who have opted out since" in codebook_of(export)
+        assert export.responses == 121 * 3
+
+    @pytest.fixture
+    def reopened(self, closed):
+        """Two people changed answers after the release; one has not finished again."""
+        released(closed)
+        ResultsRollUp.objects.update(as_of=timezone.now() - timedelta(hours=1))
+        closed.closes_at = timezone.now() + timedelta(hours=1)
+        closed.save()
+        Response.objects.filter(respondent_id=person_of(3).pk).update(
+            saved_at=timezone.now() + timedelta(minutes=1)
+        )
+        Respondent.objects.filter(pk=person_of(4).pk).update(completed_at=None)
+        return closed
+
+    @pytest.fixture(autouse=True)
+    def decided(self, monkeypatch):
+        """Let the release be as old as a test makes it."""
+        monkeypatch.setattr(
+            release_mask,
+            "released_roll_up",
+            lambda administration, alias: ResultsRollUp.objects.filter(
+                pk=administration.pk
+            ).first(),
+        )
+
+    def test_people_who_changed_answers_since_are_left_out(self, staff, reopened):
+        export = made(staff.state, reopened)
+        assert ages(export) == set(range(123)) - {3, 4}
+        assert "Left out: 2 who have changed answers since" in codebook_of(export)
+
+    def test_without_looking_for_later_answers_they_are_in_the_file(
+        self, staff, reopened, monkeypatch
+    ):
+        monkeypatch.setattr(
+            released_rows, "_saved_after", lambda mask, keys, counted: keys < 0
+        )
+        assert 3 in ages(made(staff.state, reopened))
+
+
+def test_without_a_release_there_is_no_file(staff, closed):
+    export = made_as_it_is(staff.state, closed)
+    assert not export.file_name
+    assert "wait until the administration has closed" in export.job.message
+    district = {"districts": [staff.riverside.pk]}
+    assert made_as_it_is(staff.dana, closed, places=district, **NAMES).rows == 83
+
+
+def test_a_panel_shows_no_more_than_the_release(staff, closed):
+    spring = Administration.objects.get(pk=closed.pk)
+    spring.pk, spring.name = None, "spring"
+    spring.save()
+    Administration.objects.update(joins_waves=True)
+    for one in (closed, spring):
+        one.refresh_from_db()
+    export = made(staff.state, closed, spring, is_panel=True)
+    single = cells(made(staff.state, closed))
+    for age, found in cells(export).items():
+        for joined, alone in zip(found, single[age], strict=True):
+            assert joined in (alone, "*")
+    assert export.rows == 123
+
+
+def test_a_place_is_shared_by_two_schools_and_the_minimum():
+    sizes = {1: 30, 2: 6, 3: 6, 4: 9, 5: 40, 6: 3, 7: 40}
+    districts = {1: 1, 2: 1, 3: 1, 4: 2, 5: 2, 6: 3, 7: 3}
+    assert shown_places(sizes, districts, set(), TEN) == {
+        1: ShownPlace(1, 1),
+        2: ShownPlace(1),
+        3: ShownPlace(1),
+        # Alone in their districts, together enough in the state.
+        4: ShownPlace(),
+        5: ShownPlace(2, 5),
+        6: ShownPlace(),
+        7: ShownPlace(3, 7),
+    }
+    del sizes[6]
+    assert shown_places(sizes, districts, set(), TEN)[4] is None
+    # Where the pages hide a large school as well, its rows do not tell either.
+    found = shown_places(sizes, districts, {("school", 5)}, TEN)
+    assert found[4] == found[5] == ShownPlace(2)
+
+
+values = st.sampled_from(["a", "b", "c", "d"])
+patterns = st.dictionaries(
+    st.tuples(values, values, values), st.integers(1, 12), min_size=1, max_size=30
+)
+
+
+def columns_of(rows, hidden) -> list[Column]:
+    found = []
+    for texts in zip(*rows, strict=True):
+        names, codes = np.unique(texts, return_inverse=True)
+        flags = np.array([name in hidden for name in names.tolist()])
+        found.append(Column(names.tolist(), codes.reshape(-1), flags, True))
+    return found
+
+
+@given(people=patterns, minimum=st.integers(2, 12), hidden=st.sets(values))
+def test_what_is_shown_of_a_place_is_shared_by_the_minimum(people, minimum, hidden):
+    sizes = np.array(list(people.values()))
+    if sizes.sum() < minimum:
+        return
+    columns = columns_of(people, hidden)
+    shown = shown_values.shown_values(columns, sizes, minimum)
+    shared: Counter[tuple[str, ...]] = Counter()
+    for number, size in enumerate(people.values()):
+        shared[
+            tuple(
+                column.values[column.codes[number]]
+                if flags[column.codes[number]]
+                else "*"
+                for column, flags in zip(columns, shown, strict=True)
+            )
+        ] += size
+    assert min(shared.values()) >= minimum
+    for column, flags in zip(columns, shown, strict=True):
+        if len(column.values) > 1:
+            assert not (flags & column.hidden).any()
+            # A single value that is missing would be known.
+            assert np.count_nonzero(~flags) != 1
+
+
+def test_two_groups_that_differ_by_a_few_people_isolate_them():
+    people = np.array([20, 3, 15])
+    everyone, most, first = [1, 1, 1], [1, 0, 1], [1, 0, 0]
+    assert isolates(np.array([everyone, most], bool).T, people, TEN)
+    assert not isolates(np.array([everyone, first], bool).T, people, TEN)
+    # Eight less three: a few people on both sides.
+    assert isolates(np.array([[1, 1, 0], [1, 0, 1]], bool).T, np.array([9, 3, 5]), TEN)
