@@ -433,6 +433,8 @@ def test_a_schools_page_marks_that_unusually_many_began_at_once(staff, parents):
     assert "began within ten minutes" not in dana.get(where).content.decode()
     # A quarter of the students.
     begin(parents, staff.lincoln, 1, at=at)
-    assert "60 people began within ten minutes" in dana.get(where).content.decode()
+    shown = dana.get(where).content.decode()
+    assert "60 people began within ten minutes" in shown
+    assert "59 of them have answers, and 50 finished" in shown
     coordinator = log_in(Client(), staff.chen).get(where)
     assert "began within ten minutes" not in coordinator.content.decode()

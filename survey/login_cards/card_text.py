@@ -84,6 +84,21 @@ def group_of(
     return " · ".join(parts)
 
 
+def for_whom(
+    *, name: str, group: str, number: int, total: int, words: CardWords
+) -> list[str]:
+    """Return the lines of an e-mail that say whose code it has.
+
+    `name` is empty where cards have no names either. `number` and `total` count the
+    people with one address.
+    """
+    if name:
+        return [words.for_person.format(name=name)]
+    if total > 1:
+        return [group, words.counted.format(n=number, total=total)]
+    return [group]
+
+
 def window_in_words(language: str, opens_at: datetime, closes_at: datetime) -> str:
     first = timezone.localtime(opens_at).date()
     # An administration that closes at midnight is last open the day before.

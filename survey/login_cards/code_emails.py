@@ -18,6 +18,7 @@ from survey.login_cards.card_text import (
     CardWords,
     card_language,
     card_languages,
+    for_whom,
     group_of,
     window_in_words,
 )
@@ -74,20 +75,22 @@ def _for_whom(
     """Say whose code it is: by name, where cards may have names."""
     administration = respondent.administration
     identity = getattr(respondent, "identity", None)
+    name = ""
     if identity and not administration.is_completion_confidential:
         name = f"{identity.given_name} {identity.family_name}".strip()
-        if name:
-            return [words.for_person.format(name=name)]
-    group = group_of(
-        respondent,
-        school=str(respondent.school),
-        role=administration.role,
+    return for_whom(
+        name=name,
+        group=group_of(
+            respondent,
+            school=str(respondent.school),
+            role=administration.role,
+            words=words,
+        ),
+        # Letters of the release before have no numbers.
+        number=facts.get("number", 1),
+        total=facts.get("total", 1),
         words=words,
     )
-    # Letters of the release before have no numbers.
-    number, total = facts.get("number", 1), facts.get("total", 1)
-    counted = words.counted.format(n=number, total=total)
-    return [group, counted] if total > 1 else [group]
 
 
 @writes(KIND)

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import connection
 from django.db.models import (
     BigIntegerField,
+    BooleanField,
+    Case,
     Count,
     Exists,
     Expression,
+    ExpressionWrapper,
     F,
     Func,
     OuterRef,
     Q,
     QuerySet,
     Subquery,
+    Value,
+    When,
     Window,
 )
 from django.db.models.functions import Coalesce, Lag
@@ -46,6 +52,8 @@ SMALLEST_GROUP = 10
 # program, or a tablet that is handed around.
 BURST = 6
 BURST_WITHIN = timedelta(minutes=10)
+# Seconds; migration 0067 counts with the same.
+PERIOD = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +62,8 @@ class CrowdedPeriod:
 
     began_at: datetime
     starts: int
+    # Of these; the others are in no result.
+    answered: int
     finished: int
     # From so many on, it is unusual for the school.
     unusual: int
@@ -71,7 +81,9 @@ class CodeFigures:
     # Only for administrators: % of starts without answers, and devices with bursts.
     empty_percent: int | None = None
     bursts: int | None = None
-    # The most crowded one, if any is unusual.
+    # Of these devices, those on which as many of the surveys are finished.
+    finished_bursts: int | None = None
+    # Of the unusual ones, that with the most finished surveys.
     crowded: CrowdedPeriod | None = None
 
 
@@ -80,7 +92,8 @@ def figures_of(
 ) -> dict[int, CodeFigures]:
     """Return the figures of these codes, by their keys.
 
-    3 statements, 1 more for users who see signs of abuse, and 1 more if there are any.
+    2 statements, 2 more for users who see signs of abuse, and 2 more if many began at
+    once.
 
     The codes are of one administration; `school` and `administration` are selected.
     """
@@ -118,7 +131,8 @@ def figures_of(
             declined=None if hides else row["declined"],
             seats_left=None if code.limit is None else row["seats_left"],
             empty_percent=empty if code.pk in bursts else None,
-            bursts=bursts.get(code.pk),
+            bursts=bursts[code.pk].devices if code.pk in bursts else None,
+            finished_bursts=bursts[code.pk].finished if code.pk in bursts else None,
             crowded=crowded.get(code.pk),
         )
     return figures
@@ -163,6 +177,7 @@ def _number(rows: QuerySet) -> Coalesce:
 
 
 def _answered() -> Expression:
+    """Return the number of starts with an answer, for a query of open codes."""
     if connection.vendor == "postgresql":
         # A function that runs as the tables' owner: migration 0029.
         return Func(
@@ -170,34 +185,67 @@ def _answered() -> Expression:
             function="survey_answered_starts",
             output_field=BigIntegerField(),
         )
+    return _number(_people_with_answers())
+
+
+def _people_with_answers() -> QuerySet[Respondent]:
     answers = Response.objects.filter(
         administration_id=OuterRef("administration_id"), respondent_id=OuterRef("pk")
     )
-    return _number(Respondent.objects.filter(Exists(answers)))
+    return Respondent.objects.filter(Exists(answers))
 
 
-def count_bursts(codes: Sequence[int]) -> dict[int, int]:
-    """Return on how many devices many people began in a short time. 1 statement.
+class Bursts(NamedTuple):
+    """On how many devices many people began in a short time."""
+
+    devices: int
+    # Devices on which as many of those who began so have finished.
+    finished: int
+
+
+def count_bursts(codes: Sequence[int]) -> dict[int, Bursts]:
+    """Return the bursts of codes by their keys. 1 statement.
 
     Every code is in the result.
     """
     if not codes:
         return {}
+    is_finished = ExpressionWrapper(
+        Q(respondent__completed_at__isnull=False), output_field=BooleanField()
+    )
     starts = DeviceLogin.objects.filter(
         respondent__open_code__in=codes, first_at=F("respondent__started_at")
     ).annotate(
-        earlier=Window(
-            Lag("first_at", BURST - 1),
-            partition_by=["respondent__open_code", "device"],
-            order_by="first_at",
-        )
+        is_finished=is_finished,
+        earlier=_earlier_on_device(),
+        # Among finished surveys, or among the others.
+        earlier_alike=_earlier_on_device("is_finished"),
     )
-    in_bursts = starts.filter(earlier__gte=F("first_at") - BURST_WITHIN)
-    devices = set(in_bursts.values_list("respondent__open_code", "device"))
-    counts = dict.fromkeys(codes, 0)
-    for code, _ in devices:
-        counts[code] += 1
-    return counts
+    earliest = F("first_at") - BURST_WITHIN
+    bursts = starts.filter(earlier__gte=earliest).values_list(
+        "respondent__open_code",
+        "device",
+        ExpressionWrapper(
+            Q(is_finished=True, earlier_alike__gte=earliest),
+            output_field=BooleanField(),
+        ),
+    )
+    devices: dict[int, set[str]] = {code: set() for code in codes}
+    finished: dict[int, set[str]] = {code: set() for code in codes}
+    for code, device, of_finished in bursts:
+        devices[code].add(device)
+        if of_finished:
+            finished[code].add(device)
+    return {code: Bursts(len(devices[code]), len(finished[code])) for code in codes}
+
+
+def _earlier_on_device(*also: str) -> Window:
+    """Return when the first of so many starts as make a burst was, up to this one."""
+    return Window(
+        Lag("first_at", BURST - 1),
+        partition_by=["respondent__open_code", "device", *also],
+        order_by="first_at",
+    )
 
 
 def watched_codes(
@@ -214,13 +262,13 @@ def watched_codes(
 
 
 def crowded_periods(codes: QuerySet[OpenCode]) -> dict[int, CrowdedPeriod]:
-    """Return the most crowded ten minutes of the codes that have unusual ones.
+    """Return ten minutes of each code that has unusual ones: the most finished.
 
-    1 statement that counts all starts of these codes, and 1 for the sizes of schools
-    if there is anything to judge.
+    1 statement that counts all starts of these codes, 1 for the sizes of schools if
+    there is anything to judge, and 1 for the answers if anything is unusual.
     """
     people = Respondent.objects.filter(open_code__in=codes.order_by().values("pk"))
-    periods = (
+    rows = (
         people.annotate(period=_period_of("started_at"))
         .values("open_code", "period")
         .annotate(
@@ -228,24 +276,60 @@ def crowded_periods(codes: QuerySet[OpenCode]) -> dict[int, CrowdedPeriod]:
             finished=Count("pk", filter=Q(completed_at__isnull=False)),
         )
         .filter(starts__gte=LEAST_UNUSUAL)
-        .order_by("starts")
+        .order_by("finished", "starts")
     )
-    # The last of a code is the most crowded.
-    busiest = {row["open_code"]: row for row in periods}
-    if not busiest:
+    periods: defaultdict[int, list[Mapping[str, Any]]] = defaultdict(list)
+    for row in rows:
+        periods[row["open_code"]].append(row)
+    if not periods:
         return {}
-    sizes = OpenCode.objects.filter(pk__in=busiest).values_list(
+    sizes = OpenCode.objects.filter(pk__in=periods).values_list(
         "pk", "administration__role", students_of_school()
     )
-    crowded = {}
-    for pk, role, students in sizes.order_by():
-        row, unusual = busiest[pk], unusual_number(role, students)
-        if row["starts"] >= unusual:
-            began_at = datetime.fromtimestamp(row["period"] * 600, UTC)
-            crowded[pk] = CrowdedPeriod(
-                began_at, row["starts"], row["finished"], unusual
-            )
-    return crowded
+    unusual = {pk: unusual_number(role, size) for pk, role, size in sizes.order_by()}
+    # An empty crowd, which harms no result, hides none that has finished.
+    chosen = {
+        pk: row
+        for pk, of_code in periods.items()
+        for row in of_code
+        if row["starts"] >= unusual[pk]
+    }
+    answered = _count_answered({pk: row["period"] for pk, row in chosen.items()})
+    return {
+        pk: CrowdedPeriod(
+            datetime.fromtimestamp(row["period"] * PERIOD, UTC),
+            row["starts"],
+            answered.get(pk) or 0,
+            row["finished"],
+            unusual[pk],
+        )
+        for pk, row in chosen.items()
+    }
+
+
+def _count_answered(periods: Mapping[int, int]) -> dict[int, int]:
+    """Count the starts with an answer in one period of each code. 1 statement."""
+    if not periods:
+        return {}
+    period_of_code = Case(
+        *(When(pk=pk, then=Value(period)) for pk, period in periods.items()),
+        output_field=BigIntegerField(),
+    )
+    codes = OpenCode.objects.filter(pk__in=periods).annotate(period=period_of_code)
+    return dict(codes.order_by().values_list("pk", _answered_in_crowd()))
+
+
+def _answered_in_crowd() -> Expression:
+    if connection.vendor == "postgresql":
+        # A function that runs as the tables' owner: migration 0067.
+        return Func(
+            "pk",
+            "period",
+            function="survey_answered_in_crowd",
+            output_field=BigIntegerField(),
+        )
+    people = _people_with_answers().annotate(period=_period_of("started_at"))
+    return _number(people.filter(period=OuterRef("period")))
 
 
 def _period_of(name: str) -> Func:
@@ -255,5 +339,5 @@ def _period_of(name: str) -> Func:
         # Doubled: once for this template, once for the parameters.
         "sqlite": "CAST(strftime('%%%%s', %(expressions)s) AS integer)",
     }[connection.vendor]
-    template = f"CAST(floor({seconds} / 600) AS bigint)"
+    template = f"CAST(floor({seconds} / {PERIOD}) AS bigint)"
     return Func(name, template=template, output_field=BigIntegerField())

@@ -24,6 +24,7 @@ from survey.models import (
     Respondent,
     SuppressedAddress,
 )
+from survey.reminders.shared_addresses import SharedAddress, find_shared_addresses
 from survey.reminders.suppression import digest_of
 
 # People looked at in one statement.
@@ -52,6 +53,7 @@ class Person(NamedTuple):
     address: str
     name: str
     school: str
+    shared_address: SharedAddress | None = None
 
 
 _TABLES = """
@@ -133,14 +135,23 @@ RETURNING id, attempts
 
 
 def candidates(step: EmailStep) -> Iterator[Person]:
-    """Yield the people whom a step is due for, after its position, in batches."""
+    """Yield the people whom a step is due for, after its position, in batches.
+
+    1 statement for each batch, and 1 more for shared addresses if anybody is in it.
+    """
     after, count = step.position, BATCH
-    page = {"administration": step.schedule.administration_id, "batch": BATCH}
+    administration_id = step.schedule.administration_id
+    page = {"administration": administration_id, "batch": BATCH}
     while count == BATCH:
         with connection.cursor() as cursor:
             cursor.execute(_CANDIDATES, {**_moments(step), **page, "after": after})
             rows = cursor.fetchall()
-        yield from (Person(*row[1:]) for row in rows if row[1] is not None)
+        people = [Person(*row[1:]) for row in rows if row[1] is not None]
+        if people:
+            addresses = [person.address for person in people]
+            shared = find_shared_addresses(administration_id, addresses)
+            for person in people:
+                yield person._replace(shared_address=shared.get(person.pk))
         count = len(rows)
         after = rows[-1][0] if rows else after
 

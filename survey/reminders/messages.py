@@ -16,13 +16,16 @@ from django.utils.formats import date_format
 
 from survey import access_codes
 from survey.definitions.schema import load_definition
+from survey.login_cards.card_text import CARD_WORDS, card_language, for_whom, group_of
 from survey.models import Administration, EmailStep
 from survey.reminders.claims import Person
 from survey.reminders.default_texts import EMAIL_WORDS, Text
+from survey.reminders.shared_addresses import SharedAddress
 from survey.reminders.templates import (
     choose_language,
     fill_in,
     fill_in_subject,
+    split_before_code,
     words_for,
 )
 from survey.reminders.unsubscribe import unsubscribe_headers, unsubscribe_link
@@ -40,6 +43,9 @@ class Texts(NamedTuple):
     default_title: str
     opens_at: datetime
     closes_at: datetime
+    role: str
+    has_code: bool
+    has_names: bool
 
     def in_language(self, wanted: str) -> str:
         return choose_language(wanted, self.by_language, self.first_language)
@@ -49,6 +55,7 @@ def texts_of(step: EmailStep, administration: Administration) -> Texts:
     """Read the texts of a step. 1 statement."""
     definition = load_definition(administration.published.definition)
     languages = [language["code"] for language in definition["languages"]]
+    has_code = step.kind != EmailStep.Kind.THANKS
     return Texts(
         by_language={
             template.language: Text(template.subject, template.body)
@@ -59,6 +66,10 @@ def texts_of(step: EmailStep, administration: Administration) -> Texts:
         default_title=administration.published.survey.default_title,
         opens_at=administration.opens_at,
         closes_at=administration.closes_at,
+        role=administration.role,
+        has_code=has_code,
+        # As on login cards: where progress is confidential, no code is next to a name.
+        has_names=not (has_code and administration.is_completion_confidential),
     )
 
 
@@ -69,7 +80,7 @@ def write_text(texts: Texts, person: Person, code: str) -> tuple[str, Text]:
     # An administration that closes at midnight is last open the day before.
     last = texts.closes_at - timedelta(seconds=1)
     values = {
-        "name": person.name,
+        "name": person.name if texts.has_names else "",
         "survey": texts.titles.get(language) or texts.default_title,
         "school": person.school,
         "opens": _day(texts.opens_at, language),
@@ -78,9 +89,31 @@ def write_text(texts: Texts, person: Person, code: str) -> tuple[str, Text]:
         "link": f"{settings.PUBLIC_ADDRESS}/#{code}",
         "code": code,
     }
-    return language, Text(
-        fill_in_subject(text.subject, values), fill_in(text.body, values)
+    before, after = split_before_code(text.body)
+    lines = ""
+    is_named = values["name"] and "{name}" in text.subject + text.body
+    if texts.has_code and person.shared_address and not is_named:
+        lines = _for_whom(person, person.shared_address, texts, language)
+    body = fill_in(before, values) + lines + fill_in(after, values)
+    return language, Text(fill_in_subject(text.subject, values), body)
+
+
+def _for_whom(
+    person: Person, shared: SharedAddress, texts: Texts, language: str
+) -> str:
+    """Return a paragraph that tells the e-mails to one address apart."""
+    words = CARD_WORDS[card_language(language) or "en"]
+    group = group_of(
+        shared.respondent, school=person.school, role=texts.role, words=words
     )
+    lines = for_whom(
+        name=person.name if texts.has_names else "",
+        group=group,
+        number=shared.number,
+        total=shared.total,
+        words=words,
+    )
+    return "\n".join([*lines, "", ""])
 
 
 def write_message(

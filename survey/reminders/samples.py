@@ -27,6 +27,7 @@ from survey.reminders.claims import Person
 from survey.reminders.default_texts import EMAIL_WORDS
 from survey.reminders.delivery import Mailer, Trouble
 from survey.reminders.messages import SAMPLE_CODE, texts_of, with_footer, write_text
+from survey.reminders.shared_addresses import find_shared_addresses
 from survey.reminders.templates import words_for
 
 
@@ -42,8 +43,9 @@ def sample_person(language: str, address: str) -> Person:
 
 
 def person_of(respondent: Respondent) -> Person:
-    """Return a person as the sender would read them; 0 is nobody's key."""
+    """Return a person as the sender would read them; 0 is nobody's key. 1 statement."""
     identity = respondent.identity
+    shared = find_shared_addresses(respondent.administration_id, [identity.email])
     return Person(
         0,
         1,
@@ -52,6 +54,7 @@ def person_of(respondent: Respondent) -> Person:
         identity.email,
         identity.given_name,
         respondent.school.name,
+        shared.get(respondent.pk),
     )
 
 

@@ -92,11 +92,21 @@ def _wrong_body(kind: str, body: str) -> list[str]:
 
 def fill_in(text: str, values: Mapping[str, str]) -> str:
     """Replace the variables of a checked text. Values are not looked into."""
+    if not values["name"]:
+        text = re.sub(r"^\{name\}[,:،] *", "", text, flags=re.MULTILINE)
     filled = _VARIABLE.sub(lambda found: values[found[1]], text)
     if not values["name"]:
         # "Hello ," reads badly.
         filled = re.sub(r",? +(?=[,.:،])", "", filled)
     return filled
+
+
+def split_before_code(text: str) -> tuple[str, str]:
+    """Split a text before the paragraph that has the person's link or code."""
+    places = [found.start() for found in _VARIABLE.finditer(text) if found[1] in SECRET]
+    blank_line = text.rfind("\n\n", 0, places[0]) if places else -1
+    start = blank_line + 2 if blank_line >= 0 else 0
+    return text[:start], text[start:]
 
 
 def fill_in_subject(subject: str, values: Mapping[str, str]) -> str:

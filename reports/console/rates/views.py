@@ -160,7 +160,9 @@ def rates_school(request: StaffRequest, pk: int) -> HttpResponse:
     )
     chosen = next(panel for panel in panels if panel.administration == board.chosen)
     codes = watched_codes(permissions, board.chosen).filter(school=school)
-    crowded = sorted(crowded_periods(codes).values(), key=attrgetter("starts"))
+    crowded = sorted(
+        crowded_periods(codes).values(), key=attrgetter("answered", "starts")
+    )
     context = {
         **board.context(),
         **curve_context(

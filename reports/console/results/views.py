@@ -59,11 +59,17 @@ def results_page(request: StaffRequest, pk: int) -> HttpResponse:
     """Show the answers of one place, beside those of the places around it.
 
     9 statements: the administration and earlier ones, its measures, the place, its
-    district's schools, the groups and their figures. With open codes 1 or 2 more.
+    district's schools, the groups and their figures. With open codes 1 to 3 more.
     """
     page = ResultsPage.of(request, pk)
     codes = watched_codes(request.permissions, page.administration)
-    context = {"page": page, "crowded": len(crowded_periods(codes))}
+    crowded = crowded_periods(codes).values()
+    context = {
+        "page": page,
+        "crowded": crowded,
+        "crowded_starts": sum(period.starts for period in crowded),
+        "crowded_answered": sum(period.answered for period in crowded),
+    }
     return render(request, "reports/results.html", context)
 
 

@@ -72,6 +72,35 @@ BEGIN
     );
 END $$;
 
+-- In place of the body 494b16b83278fd6e4a2d997129e1e504, of migration 0067.
+CREATE OR REPLACE FUNCTION public.survey_answered_in_crowd(code bigint, period bigint)
+RETURNS bigint
+LANGUAGE plpgsql
+STABLE
+SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    begins CONSTANT timestamptz := to_timestamp(period * 600);
+    ends CONSTANT timestamptz := to_timestamp(period * 600 + 600);
+    starts bigint;
+BEGIN
+    SELECT count(*) INTO starts FROM public.survey_respondent r
+    WHERE r.open_code_id = code AND r.started_at >= begins AND r.started_at < ends;
+    IF starts < 50 THEN
+        RETURN NULL;
+    END IF;
+    RETURN (
+        SELECT count(*) FROM public.survey_respondent r
+        WHERE r.open_code_id = code AND r.started_at >= begins AND r.started_at < ends
+            AND EXISTS (
+                SELECT FROM public.survey_response x
+                WHERE x.administration_id = r.administration_id
+                    AND x.respondent_id = r.id
+            )
+    );
+END $$;
+
 -- In place of the body 58a5cecf27dd885e31bf6dded2a6d978, of migration 0033.
 CREATE OR REPLACE FUNCTION public.survey_read_for_message(person bigint)
 RETURNS TABLE (

@@ -30,7 +30,12 @@ from survey.models import (
 from survey.reminders.suppression import digest_of, suppress
 from survey.tests.conftest import FIRST_PAGE, Browser, enrol
 from survey.tests.message_platforms.cast import identify
-from survey.tests.open_codes.cast import begin, open_code, open_to_parents
+from survey.tests.open_codes.cast import (
+    begin,
+    begin_together,
+    open_code,
+    open_to_parents,
+)
 
 pytestmark = [
     pytest.mark.django_db,
@@ -136,7 +141,8 @@ def test_the_others_are_compared_by_what_they_do():
 def codes(administration, lincoln):
     """Return codes with and without seats, of a survey that closed a month ago.
 
-    With each, two people have begun, and one of them has answered.
+    With each, two people have begun, and one of them has answered; with the second,
+    50 more, 30 of them with answers, who began together.
     """
     parents = open_to_parents(published=administration.published)
     made = [open_code(parents, lincoln, limit=limit) for limit in (None, 3)]
@@ -152,7 +158,12 @@ def codes(administration, lincoln):
     Administration.objects.filter(pk=parents.pk).update(
         opens_at=long_ago - timedelta(days=30), closes_at=long_ago
     )
+    begin_together(made[1], starts=50, answered=30)
     return made
+
+
+def period_of(person: Respondent) -> int:
+    return int(person.started_at.timestamp()) // 600
 
 
 @pytest.fixture
@@ -192,9 +203,14 @@ def both_do(calls: list[tuple[Any, ...]]) -> list[Any]:
 def reading(people: list[Respondent], codes: list[OpenCode]) -> list[tuple[Any, ...]]:
     parents = codes[0].administration_id
     everybody = list(Respondent.objects.order_by("pk").values_list("pk", flat=True))
+    crowded = Respondent.objects.filter(open_code__isnull=False).earliest("started_at")
     return [
         *(("SELECT * FROM survey_read_for_message(%s)", pk) for pk in everybody),
         *(("SELECT survey_answered_starts(%s)", code.pk) for code in codes),
+        *(
+            ("SELECT survey_answered_in_crowd(%s, %s)", crowded.open_code_id, period)
+            for period in (period_of(crowded), period_of(crowded) + 1)
+        ),
         ("SELECT survey_answered_people(%s, %s)", parents, everybody),
         ("SELECT survey_answered_people(%s, %s)", parents, everybody[:3]),
         (
@@ -209,8 +225,9 @@ def reading(people: list[Respondent], codes: list[OpenCode]) -> list[tuple[Any, 
 def test_both_read_the_same(people, codes):
     found = both_do(reading(people, codes))
     assert sum(map(len, found[: len(people)])) == len(people)
-    assert found[-6:-4] == [[(1,)], [(1,)]]
-    assert [len(each) for each in found[-4:]] == [2, 0, 0, 0]
+    assert found[-8:-6] == [[(1,)], [(31,)]]
+    assert found[-6:-4] == [[(30,)], [(None,)]]
+    assert [len(each) for each in found[-4:]] == [32, 0, 0, 0]
 
 
 RETURN = "SELECT survey_return_seats(%s)"
@@ -244,13 +261,14 @@ def test_both_delete_the_same_starts(people, codes):
     last = Respondent.objects.filter(administration=codes[0].administration).latest(
         "pk"
     )
-    assert found[0] == [(2, last.pk)]
+    assert found[0] == [(22, last.pk)]
     assert found[2:] == [[(0, None)]] * 3
 
 
 WEAKER = {
     "survey_read_for_message": ("i.email ~ '[^ -~]'", "false"),
     "survey_answered_starts": (" AND EXISTS (", " OR EXISTS ("),
+    "survey_answered_in_crowd": ("IF starts < 50 THEN", "IF true THEN"),
     "survey_answered_people": ("x.administration_id = of_administration AND", ""),
     "survey_return_seats": ("WHERE s.claimed_at < claimed_before", ""),
     "survey_delete_empty_starts": ("IF NOT FOUND THEN", "IF false THEN"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 from datetime import timedelta
 from typing import Any
 
@@ -10,7 +11,14 @@ from django.utils import timezone
 
 from accounts.models import School
 from survey.administrations import open_administration
-from survey.models import Administration, Denominator, OpenCode, Role
+from survey.models import (
+    Administration,
+    Denominator,
+    OpenCode,
+    Respondent,
+    Response,
+    Role,
+)
 from survey.open_codes.codes import code_of, create_open_code
 from survey.tests.conftest import Browser, publish_items
 
@@ -57,3 +65,44 @@ def begin_and_lose_reply(browser: Browser, form: dict[str, str]) -> Browser:
     lost.cookies.update(browser.cookies)
     assert lost.post("/open/begin/", form).status_code == 302
     return lost
+
+
+def begin_together(
+    code: OpenCode,
+    *,
+    starts: int,
+    answered: int = 0,
+    finished: int = 0,
+    minutes: int = 2,
+    hours_ago: int = 2,
+) -> None:
+    """Store people who began in the same ten minutes of the clock.
+
+    The first of them have answered and finished.
+    """
+    first = timezone.now().replace(minute=40, second=0, microsecond=0)
+    first -= timedelta(hours=hours_ago)
+    begun = Respondent.objects.bulk_create(
+        Respondent(
+            administration=code.administration,
+            school=code.school,
+            open_code=code,
+            code_digest=secrets.token_bytes(32),
+            code_key_version=1,
+            started_at=first + timedelta(seconds=n * minutes * 60 / starts),
+            completed_at=first + timedelta(minutes=10) if n < finished else None,
+        )
+        for n in range(starts)
+    )
+    Response.objects.bulk_create(
+        Response(
+            administration_id=code.administration_id,
+            respondent_id=person.pk,
+            item_id=item,
+            state=Response.State.SKIPPED,
+            revision=1,
+            saved_at=first,
+        )
+        for person in begun[:answered]
+        for item in (1, 2)
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import secrets
 from datetime import timedelta
 
 import pytest
@@ -24,10 +23,15 @@ from survey.models import (
 )
 from survey.open_codes import codes as open_codes
 from survey.open_codes.codes import code_of, revoke_open_code
-from survey.open_codes.figures import SMALLEST_GROUP
+from survey.open_codes.figures import SMALLEST_GROUP, crowded_periods
 from survey.open_codes.lookup import forget_open_codes
 from survey.tests.conftest import FIRST_PAGE, Browser
-from survey.tests.open_codes.cast import begin, open_code, open_to_parents
+from survey.tests.open_codes.cast import (
+    begin,
+    begin_together,
+    open_code,
+    open_to_parents,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -299,31 +303,13 @@ def test_administrators_see_empty_starts_and_bursts(client, staff, code):
     assert "bursts" not in shown and "Empty starts" not in shown
 
 
-def begin_together(code, *, starts: int, finished: int, minutes: int = 2) -> None:
-    """Store people who began in the same ten minutes of the clock, yesterday."""
-    first = timezone.now().replace(minute=40, second=0, microsecond=0)
-    first -= timedelta(hours=2)
-    Respondent.objects.bulk_create(
-        Respondent(
-            administration=code.administration,
-            school=code.school,
-            open_code=code,
-            code_digest=secrets.token_bytes(32),
-            code_key_version=1,
-            started_at=first + timedelta(seconds=n * minutes * 60 / starts),
-            completed_at=first + timedelta(minutes=10) if n < finished else None,
-        )
-        for n in range(starts)
-    )
-
-
 @pytest.mark.sqlite
 def test_administrators_see_unusually_many_starts_at_once(client, staff, parents, code):
     quiet = open_code(parents, staff.washington)
     SchoolCount.objects.create(
         administration=parents, school=staff.lincoln, count=240, by="a test"
     )
-    begin_together(code, starts=59, finished=58)
+    begin_together(code, starts=59, answered=59, finished=58)
     begin_together(quiet, starts=100, finished=100)
     log_in(client, staff.dana)
     assert "59 in ten minutes" not in text_of(client.get(url(parents)))
@@ -332,8 +318,10 @@ def test_administrators_see_unusually_many_starts_at_once(client, staff, parents
     begin_together(code, starts=1, finished=0)
     shown = text_of(client.get(url_of(code)))
     assert "60 people began within ten minutes, from" in shown
-    assert "58 of them finished. For this school, 60 or more are unusual" in shown
-    assert "60 in ten minutes" in text_of(client.get(url(parents)))
+    assert "59 of them have answers, and 58 finished." in shown
+    assert "For this school, 60 or more are unusual" in shown
+    listed = text_of(client.get(url(parents)))
+    assert "60 in ten minutes, 59 with answers" in listed
     only = text_of(client.get(url(parents) + "?state=unusual"))
     assert "Lincoln" in only and "Washington" not in only
     # In classes, all can begin at once.
@@ -353,6 +341,74 @@ def test_as_many_starts_over_an_hour_are_usual(client, staff, code):
     # The twin: within ten minutes.
     begin_together(code, starts=200, finished=200)
     assert "ten minutes, from" in text_of(client.get(url_of(code)))
+
+
+@pytest.mark.sqlite
+def test_a_crowd_without_answers_hides_none_that_has_finished(client, staff, code):
+    """A program that begins without answering does not cover one that answers."""
+    begin_together(code, starts=700, hours_ago=3)
+    begin_together(code, starts=400, answered=390, finished=380)
+    # Not unusual, although all of them have finished.
+    begin_together(code, starts=149, answered=149, finished=149, hours_ago=4)
+    log_in(client, staff.dana)
+    shown = text_of(client.get(url_of(code)))
+    assert "400 people began within ten minutes" in shown
+    assert "390 of them have answers, and 380 finished" in shown
+    # The twin: without them, the empty crowd is shown as such.
+    Respondent.objects.filter(completed_at__isnull=False).update(
+        started_at=timezone.now() - timedelta(days=2), completed_at=None
+    )
+    Respondent.objects.filter(started_at__lt=timezone.now() - timedelta(days=1)).update(
+        open_code=None
+    )
+    shown = text_of(client.get(url_of(code)))
+    assert "700 people began within ten minutes" in shown
+    assert "0 of them have answers, and 0 finished" in shown
+
+
+def test_the_crowds_of_three_codes_take_as_many_statements_as_one(
+    staff, parents, code, django_assert_num_queries
+):
+    counted = {}
+    for number in (1, 3):
+        for n in range(number - parents.open_codes.count()):
+            open_code(parents, staff.lincoln, label=f"Code {n}")
+        for each in parents.open_codes.all():
+            begin_together(each, starts=150, answered=number)
+        with django_assert_num_queries(3):
+            counted[number] = crowded_periods(parents.open_codes.all())
+    assert {period.answered for period in counted[1].values()} == {1}
+    assert [
+        (period.starts, period.answered) for _, period in sorted(counted[3].items())
+    ] == [(300, 4), (150, 3), (150, 3)]
+    # Nothing is unusual, so nothing more is counted.
+    Respondent.objects.update(started_at=timezone.now() - timedelta(days=2))
+    Respondent.objects.filter(pk__in=Respondent.objects.all()[50:]).update(
+        open_code=None
+    )
+    with django_assert_num_queries(2):
+        assert crowded_periods(parents.open_codes.all()) == {}
+
+
+@pytest.mark.sqlite
+def test_bursts_of_finished_surveys_are_told_apart(client, staff, code):
+    tablets = Browser(), Browser()
+    for tablet in tablets:
+        for _ in range(6):
+            assert begin(tablet, code).status_code == 302
+    # All of the first tablet, and five of the second.
+    people = Respondent.objects.order_by("pk")
+    for person in people[:11]:
+        person.completed_at = timezone.now()
+        person.save(update_fields=["completed_at"])
+    log_in(client, staff.dana)
+    shown = text_of(client.get(url_of(code)))
+    assert "Devices with bursts 2 1 with finished surveys" in shown
+    last = people.last()
+    last.completed_at = timezone.now()
+    last.save(update_fields=["completed_at"])
+    shown = text_of(client.get(url_of(code)))
+    assert "Devices with bursts 2 2 with finished surveys" in shown
 
 
 @pytest.mark.sqlite

@@ -38,6 +38,13 @@ def people(administration, staff) -> list[Respondent]:
 
 
 @pytest.fixture
+def shown_completion(administration) -> None:
+    """Show who has finished: then login cards and e-mails have names."""
+    administration.coordinators_see_finished = True
+    administration.save(update_fields=["coordinators_see_finished"])
+
+
+@pytest.fixture
 def plan(administration, staff):
     """Return a function that plans the e-mails of the administration."""
 

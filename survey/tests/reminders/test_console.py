@@ -63,7 +63,9 @@ def run_jobs() -> None:
         jobs.run(job.pk)
 
 
-def test_an_administrator_plans_writes_tests_and_confirms(desk, people, staff, send):
+def test_an_administrator_plans_writes_tests_and_confirms(
+    shown_completion, desk, people, staff, send
+):
     assert "No e-mails are planned" in text(desk())
     assert desk("plan", PLAN).status_code == 302
     schedule = EmailSchedule.objects.get()
@@ -220,7 +222,9 @@ def test_nothing_is_sent_after_cancelling(desk, confirmed, people, send):
 # Preview ---------------------------------------------------------------------
 
 
-def test_a_preview_is_as_the_person_gets_it_without_the_code(desk, confirmed, people):
+def test_a_preview_is_as_the_person_gets_it_without_the_code(
+    shown_completion, desk, confirmed, people
+):
     args = [confirmed.steps.get(kind="invitation").pk]
     ana = people[1]
     assert "Search" in text(desk("preview", args=args))
@@ -352,3 +356,13 @@ def test_the_recipients_of_the_page_do_not_depend_on_answers(desk, confirmed, pe
     before = desk("progress").context["recipients"]
     finish(*people)
     assert desk("progress").context["recipients"] == before == 3
+
+
+def test_the_page_of_a_text_says_where_names_are_left_out(desk, plan, administration):
+    step = plan().steps.get(kind="invitation")
+    page = text(desk("text", args=[step.pk, "en"]))
+    assert "so {name} is left out" in page and "Hello," in page
+    assert "Hello Maya" not in page
+    Administration.objects.update(coordinators_see_finished=True)
+    page = text(desk("text", args=[step.pk, "en"]))
+    assert "a text without {name} gets a line" in page and "Hello Maya," in page

@@ -71,7 +71,9 @@ def states() -> dict[str, str]:
 
 
 @pytest.mark.sqlite
-def test_people_are_invited_once_each_in_their_language(confirmed, people, send):
+def test_people_are_invited_once_each_in_their_language(
+    shown_completion, confirmed, people, send
+):
     job = send(confirmed)
     assert (job.state, job.done) == (Job.State.DONE, 3)
     maya, ana, noor = mail.outbox
@@ -345,7 +347,7 @@ def test_what_is_not_one_address_is_refused(confirmed, people, send, address):
 
 
 def test_a_line_break_in_a_name_stays_out_of_the_headers(
-    confirmed, people, send, staff
+    shown_completion, confirmed, people, send, staff
 ):
     step = confirmed.steps.get(kind="invitation")
     step.templates.update(subject="{name} of {school}")

@@ -774,7 +774,7 @@ def test_administrators_see_that_many_began_at_once(staff, client, closed):
     assert sentence not in page(client, staff.dana, closed).content.decode()
     Administration.objects.update(denominator="count")
     shown = page(client, staff.dana, closed).content.decode()
-    assert sentence in shown
+    assert f"{sentence}: 600 people, of whom 0 have answers" in shown
     assert reverse("open_codes_list", args=[closed.pk]) + "?state=unusual" in shown
     # Coordinators do not judge their own schools.
     share(closed)
