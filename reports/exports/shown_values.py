@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reports.exports.isolation import isolates
 from reports.results.people import Ints
+from reports.suppression.lattice import isolates
 
 Flags = NDArray[np.bool_]
 

@@ -264,19 +264,20 @@ class Search:
             shown = ~few[:, number]
             if not shown[everyone]:
                 continue
-            if is_answered[number]:
-                light = sums[few_answers(size[:, number], self.minimum)]
-            else:
-                light = self.light_sums_of_few(members, shown, answered[:, number])
-            while len(light := light[~light[:, ~shown].any(axis=1)]):
+            if (
+                is_answered[number]
+                and shown.all()
+                and not few_answers(size[:, number], self.minimum).any()
+            ):
+                continue
+            # Once more after each group, as the others may have the same sums.
+            while len(light := self.light_sums(members, shown, answered[:, number])):
                 worst = self.worst(place, columns, light)
                 of_items[name][place, worst] = True
                 shown[columns.index(worst)] = False
 
-    def light_sums_of_few(
-        self, members: Floats, shown: Mask, answered: Floats
-    ) -> Integers:
-        """Return the sums for an item that many people have not answered."""
+    def light_sums(self, members: Floats, shown: Mask, answered: Floats) -> Integers:
+        """Return the sums of groups that show an item, of few who answered it."""
         try:
             light = light_sums(members[:, shown], answered, self.minimum)
         except TooManySums:
