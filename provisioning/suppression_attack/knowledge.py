@@ -250,6 +250,7 @@ class Attack:
             next(own[0] for own in pattern if own) for pattern in world.patterns
         ]
         enrolled = np.bincount(school_of, weights=world.sizes)
+        self.school_of = np.array(school_of)
         self.caps = np.array(
             [
                 size if school in roster_schools else enrolled[school]
@@ -330,7 +331,7 @@ class Attack:
             bounds=Bounds(0, 1),
             integrality=np.ones(len(parts)),
         )
-        if result.x is None or not result.x.any():
+        if result.x is None:
             return None
         return sum(
             (
@@ -578,11 +579,23 @@ class Attack:
     def _single_total(
         self, item: str, option: str, indicators: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return what the smallest total around each set alone says about an option.
+        """Return what single totals say about an option of each set.
 
-        As if it were known how many people of the set have answered, as response rates
+        The smallest total around a set, and those around its part in each school. As
+        if it were known how many people of the set have answered, as response rates
         tell of some.
         """
+        low, high = self._smallest_total(item, option, indicators)
+        parts = [
+            self._smallest_total(item, option, indicators * (self.school_of == school))
+            for school in set(self.school_of.tolist())
+        ]
+        ends = np.array(parts).sum(axis=0)
+        return np.maximum(low, ends[0]), np.minimum(high, ends[1])
+
+    def _smallest_total(
+        self, item: str, option: str, indicators: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         world = self.world
         answered = [name for name in categories_of(item) if name not in STATES]
         people = world.count(item, categories_of(item))
