@@ -159,7 +159,7 @@ def export_and_page(generator: np.random.Generator, protected: bool) -> int:
 
 def pages_and_one_export(generator: np.random.Generator, protected: bool) -> int:
     """Subtract the pages of large schools from one export of their district."""
-    stored = store(invent(generator, (30, 30, 8)))
+    stored = store(invent(generator, (40, 40, 40, 40, 8)))
     administration, people = _released(stored, True)
     reader = Reader(stored, ANALYST)
     outputs = reader.read(administration, 0, [EVERYONE])

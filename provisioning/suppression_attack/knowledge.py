@@ -424,7 +424,11 @@ class Attack:
             if inside[pattern] and person.answered:
                 waiting[full_answers(person.answers)].append(number)
         found = []
-        for row in sorted(file.rows, key=lambda one: -len(one.about)):
+        # The most exact first; files are shuffled.
+        for row in sorted(
+            file.rows,
+            key=lambda one: (-len(one.about), sorted(one.about), sorted(one.answers)),
+        ):
             candidates = waiting[row.answers]
             for number in candidates:
                 person = self.world.sources[file.source][number]
