@@ -1,9 +1,7 @@
-"""Attack the suppression of small numbers with linear and integer programs.
+"""An attacker of everything with figures that a role can get.
 
-`hierarchies` invents results, `database` stores them as the product does, and `demo`
-reads counted ones. `attacker` bounds every hidden number from all places and groups,
-and `readers` does so as the public and as coordinators, from what `views` reads with
-the functions of pages, files and response rates. `waves` does so with two waves of the
-same people, `means` with scores, and `optimum` finds the fewest cells that have to be
-hidden.
+`states` invents people, `database` stores them and lets the product release their
+results, `stories` changes them between two releases, `outputs` reads what each role
+gets, `knowledge` turns that into equations, and `bounds` solves these. `histories`
+are attacks that have once succeeded.
 """

@@ -1,287 +1,261 @@
-"""Store invented results as an administration, so that the product publishes them.
-
-Nothing here decides what is hidden: `hide_small_groups` does, and stores it.
-"""
+"""Store an invented state, and let the product count, release and publish it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import io
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import cache
+from itertools import count
+from typing import Any
 
-import numpy as np
+from django.core.cache import cache as shared_cache
 from django.utils import timezone
+from openpyxl import Workbook
 
-from accounts.models import District, School
-from provisioning.suppression_attack.hierarchies import Hierarchy
-from reports.models import (
-    CountedSchool,
-    GradeRate,
-    GroupResults,
-    ResultsRollUp,
-    SchoolRate,
+from accounts.models import District, Membership, School, User
+from provisioning.suppression_attack.states import (
+    CHOICES,
+    FIRST_PAGE,
+    GRADE,
+    ITEMS,
+    LEVELS,
+    MEASURED,
+    MULTIPLE,
+    NOT_APPLICABLE,
+    SKIPPED,
+    Person,
+    State,
 )
-from reports.results.counting import GRADE, packed
-from reports.results.hiding import ResultTables, hide_small_groups, tables_of
-from reports.results.layout import STATES, Column, CountedItem, Layout
-from reports.results.visible import Place
-from reports.suppression.tables import EVERYONE, Decision, Integers
-from reports.thresholds import needed
-from survey.models import Administration, PublishedSurvey, Role, Survey
+from reports.models import ResultsRollUp
+from reports.publishing.freezing import basis_of
+from reports.publishing.publications import (
+    PublicationRefused,
+    administration_to_publish,
+    request_publication,
+)
+from reports.results.rollup import roll_up_results
+from reports.rollup import roll_up
+from survey import jobs
+from survey.administrations import open_administration
+from survey.definitions.publishing import publish_survey
+from survey.models import (
+    Administration,
+    CountedGroup,
+    Job,
+    PublishedSurvey,
+    Respondent,
+    Response,
+    Role,
+)
+from survey.xlsform import import_survey, read_xlsform
 
-LEVELS = GroupResults.Level
-# Of an item, the people who are in none of its columns.
-REST = "rest"
-# How long ago an administration has closed, and the one before it in its school year.
-CLOSED = timedelta(days=10)
-AN_HOUR_BEFORE = CLOSED + timedelta(hours=1)
+# Roles of readers who log in; everybody else reads public pages.
+STATE, DISTRICT, ANALYST, COORDINATOR = "state", "district", "analyst", "coordinator"
+_numbers = count(1)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Stored:
-    """A stored administration, and its tables as the product reads them."""
+    """A state in the database. The people of an administration may change."""
 
-    administration: Administration
-    hierarchy: Hierarchy
-    decision: Decision
-    # Of the positions in the hierarchy's tree and columns.
-    places: Sequence[Place]
-    groups: Sequence[tuple[str, str]]
-    # Item -> what its categories count.
-    categories: dict[str, list[Column]]
-
-    @classmethod
-    def of(cls, administration: Administration) -> Stored | None:
-        """Read the stored tables of an administration; None without answers."""
-        tables = tables_of(administration)
-        if tables is None:
-            return None
-        items: dict[str, Integers] = {}
-        categories: dict[str, list[Column]] = {}
-        for name, counts in tables.items.items():
-            columns = _columns_of(tables, name)
-            # Everybody may know that an item is always applicable or reached.
-            optional = [
-                column.kind == "not applicable"
-                or (column.value == REST and len(columns) > 2)
-                for column in columns
-            ]
-            chosen = np.asarray(counts.any(axis=(0, 1)) | ~np.array(optional))
-            items[name] = counts[:, :, chosen].astype(np.int64)
-            categories[name] = [
-                column for column, kept in zip(columns, chosen, strict=True) if kept
-            ]
-        minimum = administration.minimum_group
-        return cls(
-            administration,
-            Hierarchy(
-                *(tables.tree, tables.groups, items, minimum),
-                precedent=tables.precedent,
-            ),
-            tables.decide(minimum),
-            tables.arrays.places,
-            tables.arrays.groups,
-            categories,
-        )
+    state: State
+    districts: list[District]
+    schools: list[School]
+    users: dict[str, User]
+    # School of the coordinator, district of the analyst and the district's staff.
+    school: int
+    district: int
+    # Respondents by administration, in the order of the state's people.
+    respondents: dict[int, list[Respondent]] = field(default_factory=dict)
 
 
-def _columns_of(tables: ResultTables, name: str) -> list[Column]:
-    """Return the columns of a table, in the order of `categories_of`."""
-    item, _, option = name.partition(" ")
-    layout = tables.arrays.layout
-    columns = [column for column in layout.columns if column.item == item]
-    rest = Column(item, "answered", REST)
-    if option:
-        return [*(one for one in columns if one.value == option), rest]
-    measured = next(one.measured for one in layout.items if one.name == item)
-    values = [one for one in columns if one.kind == "value"]
-    if measured in ("choice", "number") and values:
-        states = [one for one in columns if one.kind in STATES[:2]]
-        return [*states, *values, rest]
-    return [*(one for one in columns if one.kind != "value"), rest]
-
-
-def store(
-    hierarchy: Hierarchy,
-    published: PublishedSurvey,
-    name: str,
-    *,
-    closed: timedelta = CLOSED,
-    before: Stored | None = None,
-) -> Stored:
-    """Store a hierarchy as an administration with shared results, closed so long ago.
-
-    With the schools of a wave before, if there is one.
-    """
-    now = timezone.now()
-    administration = Administration.objects.create(
-        name=name,
-        published=published,
-        role=Role.STUDENT,
-        minimum_group=hierarchy.minimum,
-        opens_at=now - closed - timedelta(days=10),
-        closes_at=now - closed,
+def store(state: State, school: int | None = None) -> Stored:
+    """Create the places and a user of each role; the coordinator has `school`."""
+    number = next(_numbers)
+    districts = District.objects.bulk_create(
+        District(code=f"{number}d{n}", name=f"District {number}-{n}")
+        for n in range(max(state.districts) + 1)
     )
-    places = list(before.places) if before else _create_places(hierarchy, name)
-    layout = _layout_of(hierarchy)
-    ResultsRollUp.objects.create(
-        administration=administration,
-        as_of=now,
-        written_at=now,
-        layout=layout.as_json(),
-        shared_at=now,
+    schools = School.objects.bulk_create(
+        School(code=f"{number}s{n}", name=f"School {number}-{n}", district=districts[d])
+        for n, d in enumerate(state.districts)
     )
-    groups = _group_names(hierarchy)
-    _store_results(administration, hierarchy, places, groups)
-    _store_rates(administration, hierarchy, places, groups)
-    hide_small_groups(administration)
-    stored = Stored.of(administration)
-    if stored is None:
-        raise ValueError("Nobody has answered")
-    kept = [places.index(place) for place in stored.places]
-    columns = [groups.index(group) for group in stored.groups]
-    came = {
-        name: counts[np.ix_(kept, columns)] for name, counts in hierarchy.came.items()
+    if school is None:
+        sizes = [
+            sum(one.school == n for one in state.people) for n in range(len(schools))
+        ]
+        school = sizes.index(max(sizes))
+    own = state.districts[school]
+    places: dict[str, tuple[str, dict[str, Any]]] = {
+        STATE: (Membership.Role.STATE, {}),
+        DISTRICT: (Membership.Role.DISTRICT, {"district": districts[own]}),
+        ANALYST: (Membership.Role.ANALYST, {"district": districts[own]}),
+        COORDINATOR: (Membership.Role.COORDINATOR, {"school": schools[school]}),
     }
-    measures = tuple(
-        replace(one, people=one.people[kept], sums=one.sums[kept])
-        for one in hierarchy.measures
-    )
-    return replace(
-        stored, hierarchy=replace(stored.hierarchy, measures=measures, came=came)
-    )
+    users = {}
+    for name, (role, place) in places.items():
+        users[name] = User.objects.create(email=f"{name}{number}@example.org")
+        Membership.objects.create(user=users[name], role=role, **place)
+    return Stored(state, districts, schools, users, school, own)
 
 
-def published_survey(name: str = "attacked") -> PublishedSurvey:
-    """Create an empty survey, because figures are read without its definition."""
-    survey = Survey.objects.create(name=name, version="1")
-    return PublishedSurvey.objects.create(
-        digest=f"{name:0<64}", survey=survey, definition="{}"
-    )
-
-
-def _create_places(hierarchy: Hierarchy, name: str) -> list[Place]:
-    parents = hierarchy.tree.parents.tolist()
-    places: list[Place] = [(LEVELS.STATE.value, 0)]
-    for place, parent in enumerate(parents[1:], 1):
-        code = f"{name}-{place}"
-        if parent == 0 and len(hierarchy.tree.children(place)):
-            district = District.objects.create(code=code, name=code)
-            places.append((LEVELS.DISTRICT.value, district.pk))
-        else:
-            school = School.objects.create(
-                code=code, name=code, district_id=places[parent][1]
-            )
-            places.append((LEVELS.SCHOOL.value, school.pk))
-    return places
-
-
-def _group_names(hierarchy: Hierarchy) -> list[tuple[str, str]]:
-    names = [("", "")]
-    for number, columns in enumerate(hierarchy.groups.attributes):
-        attribute = GRADE if number == 0 else f"subgroup {number}"
-        names += [(attribute, f"{value:02}") for value in range(len(columns))]
-    return names
-
-
-def _layout_of(hierarchy: Hierarchy) -> Layout:
-    """Return columns in which the last category counts skipped items."""
-    items, columns = [], []
-    for name, counts in hierarchy.items.items():
-        options = tuple(str(value) for value in range(counts.shape[2] - 1))
-        items.append(CountedItem(name, "choice", options))
-        columns += [Column(name, kind) for kind in STATES]
-        columns += [Column(name, "value", option) for option in options]
-    attributes = [attribute for attribute, _ in _group_names(hierarchy) if attribute]
-    return Layout(items, {}, columns, list(dict.fromkeys(attributes)))
-
-
-def _store_results(
-    administration: Administration,
-    hierarchy: Hierarchy,
-    places: Sequence[Place],
-    groups: Sequence[tuple[str, str]],
-) -> None:
-    people = hierarchy.groups.people
-    counts = np.concatenate(
-        [
-            np.concatenate(
-                [
-                    item[:, :, -1:],
-                    np.zeros_like(item[:, :, :1]),
-                    item[:, :, :-1].sum(axis=2, keepdims=True),
-                    item[:, :, :-1],
-                ],
-                axis=2,
-            )
-            for item in hierarchy.items.values()
+@cache
+def survey(district: int | None = None) -> PublishedSurvey:
+    """Publish the survey, once for each owner."""
+    rows: list[list[str]] = [["type", "name", "label", "relevant", "appearance"]]
+    for page in (FIRST_PAGE, ITEMS[len(FIRST_PAGE) :]):
+        rows.append(["begin group", f"page_{page[0]}", "", "", "field-list"])
+        for item in page:
+            kind = {"hours": "integer", "comment": "text"}.get(item, "")
+            if item in CHOICES:
+                kind = f"select_one {'level' if item in MEASURED else item}"
+            elif item in MULTIPLE:
+                kind = f"select_multiple {item}"
+            relevant = "${bullied} = 'yes'" if item == "who" else ""
+            rows.append([kind, item, item, relevant, ""])
+        rows.append(["end group", "", "", "", ""])
+    lists = {"level": LEVELS, **CHOICES, **MULTIPLE}
+    book = Workbook()
+    sheets = {
+        "survey": rows,
+        "choices": [
+            ["list_name", "name", "label"],
+            *([name, one, one] for name, options in lists.items() for one in options),
         ],
-        axis=2,
-    )
-    finished = people if hierarchy.finished is None else hierarchy.finished
-    GroupResults.objects.bulk_create(
-        GroupResults(
-            administration=administration,
-            level=level,
-            place_id=key,
-            attribute=attribute,
-            value=value,
-            people=int(people[place, column]),
-            finished=int(finished[place, column]),
-            counts=packed(counts[place, column]),
-        )
-        for place, (level, key) in enumerate(places)
-        for column, (attribute, value) in enumerate(groups)
-        if people[place, column]
-    )
-    CountedSchool.objects.bulk_create(
-        CountedSchool(
-            administration=administration,
-            school_id=places[leaf][1],
-            district_id=places[hierarchy.tree.parents[leaf]][1],
-            signature=0,
-        )
-        for leaf in hierarchy.tree.leaves
-    )
+        "settings": [["form_title", "form_id", "version"], ["Climate", "climate", "1"]],
+        "measures": [
+            ["type", "name", "label", "essential", "direction", "items", "missing"],
+            ["essential", "calm", "Calm", "", "", "", ""],
+            ["measure", "trust", "Trust", "calm", "", " ".join(MEASURED), ""],
+        ],
+    }
+    for title, lines in sheets.items():
+        sheet = book.create_sheet(title)
+        for line in lines:
+            sheet.append(line)
+    del book["Sheet"]
+    file = io.BytesIO()
+    book.save(file)
+    reading = read_xlsform(file.getvalue())
+    if reading.draft is None:
+        raise ValueError([str(problem) for problem in reading.problems])
+    owner = District.objects.get(pk=district) if district else None
+    draft = import_survey(draft=reading.draft, source=file.getvalue(), district=owner)
+    return publish_survey(survey=draft)
 
 
-def _store_rates(
-    administration: Administration,
-    hierarchy: Hierarchy,
-    places: Sequence[Place],
-    groups: Sequence[tuple[str, str]],
-) -> None:
-    """Store response rates in which everyone who started has also answered."""
-    people, invited = hierarchy.groups.people, hierarchy.groups.invited
-    finished = people if hierarchy.finished is None else hierarchy.finished
-    schools, grades = [], []
-    for leaf in hierarchy.tree.leaves.tolist():
-        key = places[leaf][1]
-        eligible = int(invited[leaf, EVERYONE])
-        schools.append(
-            SchoolRate(
-                administration=administration,
-                school_id=key,
-                district_id=places[hierarchy.tree.parents[leaf]][1],
-                eligible=eligible,
-                at_opening=eligible,
-                started=int(people[leaf, EVERYONE]),
-                finished=int(finished[leaf, EVERYONE]),
-                needed=needed(Role.STUDENT, eligible),
-            )
+def administer(
+    stored: Stored,
+    *,
+    people: Mapping[int, Person] | None = None,
+    owner: District | None = None,
+    closed: timedelta = timedelta(hours=1),
+) -> Administration:
+    """Offer the survey to all people, or these, who have answered; it has closed."""
+    now = timezone.now()
+    opened = now - closed - timedelta(days=3)
+    districts = [owner] if owner else stored.districts
+    administration = open_administration(
+        name=f"attacked-{next(_numbers)}",
+        published=survey(owner.pk if owner else None),
+        role=Role.STUDENT,
+        district=owner,
+        districts=districts,
+        minimum_group=stored.state.minimum,
+        opens_at=opened,
+        closes_at=now + timedelta(days=1),
+        subgroups=dict.fromkeys(stored.state.attributes, ()),
+    )
+    administration.closes_at = now - closed
+    administration.save(update_fields=["closes_at"])
+    if people is None:
+        people = dict(enumerate(stored.state.people))
+    respondents = [
+        Respondent(
+            administration=administration,
+            school=stored.schools[person.school],
+            grade=person.groups[GRADE],
+            attributes={name: person.groups[name] for name in stored.state.attributes},
+            code_digest=f"person {next(_numbers)}".encode(),
+            code_key_version=1,
+            started_at=opened + timedelta(hours=1) if person.answered else None,
+            completed_at=opened + timedelta(hours=2) if person.finished else None,
         )
-        for column, (attribute, value) in enumerate(groups):
-            if attribute == GRADE and invited[leaf, column]:
-                grades.append(
-                    GradeRate(
-                        administration=administration,
-                        school_id=key,
-                        grade=value,
-                        eligible=int(invited[leaf, column]),
-                        at_opening=int(invited[leaf, column]),
-                        started=int(people[leaf, column]),
-                        finished=int(finished[leaf, column]),
-                    )
-                )
-    SchoolRate.objects.bulk_create(schools)
-    GradeRate.objects.bulk_create(grades)
+        for person in people.values()
+    ]
+    Respondent.objects.bulk_create(respondents)
+    items = dict(administration.published.survey.items.values_list("name", "pk"))
+    states = {SKIPPED: "s", NOT_APPLICABLE: "h"}
+    Response.objects.bulk_create(
+        Response(
+            administration_id=administration.pk,
+            respondent_id=respondent.pk,
+            item_id=items[item],
+            state=states.get(value, "a"),
+            value=None if value in states else value,
+            revision=1,
+            saved_at=opened + timedelta(hours=2),
+        )
+        for respondent, person in zip(respondents, people.values(), strict=True)
+        for item, value in person.answers.items()
+    )
+    CountedGroup.objects.bulk_create(
+        # Whom a roster added after the opening: nobody counts them before others come.
+        CountedGroup(
+            respondent=respondent,
+            administration=administration,
+            attributes={},
+            changed_at=now,
+        )
+        for respondent, person in zip(respondents, people.values(), strict=True)
+        if person.is_late
+    )
+    found = dict(zip(people, respondents, strict=True))
+    stored.respondents[administration.pk] = [
+        found.get(number) or Respondent() for number in range(len(stored.state.people))
+    ]
+    return administration
+
+
+def release(administration: Administration, *, scores: bool = True) -> None:
+    """Count rates, results and scores, share them with schools and publish them."""
+    current = Administration.objects.select_related("published__survey").get(
+        pk=administration.pk
+    )
+    roll_up([current])
+    roll_up_results(current, release=True)
+    if scores:
+        # It needs SciPy.
+        from reports.scores.scoring import score_administration
+
+        score_administration(current, again=True)
+    rows = ResultsRollUp.objects.filter(pk=current.pk, shared_at=None)
+    rows.update(shared_at=timezone.now())
+    shared_cache.clear()
+
+
+def publish(administration: Administration, by: User) -> bool:
+    """Publish the results for everybody; False if the product refuses that."""
+    current = administration_to_publish(administration.pk)
+    try:
+        request_publication(
+            administration=current,
+            basis=basis_of(current),
+            embargo_until=None,
+            by=by,
+        )
+    except PublicationRefused:
+        return False
+    run_jobs()
+    return True
+
+
+def run_jobs(kinds: Collection[str] = ()) -> None:
+    """Run the jobs that wait, as a worker does."""
+    waiting = Job.objects.filter(state=Job.State.WAITING)
+    if kinds:
+        waiting = waiting.filter(kind__in=kinds)
+    for job in waiting.order_by("pk"):
+        jobs.run(job.pk)

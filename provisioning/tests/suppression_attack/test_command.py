@@ -10,34 +10,28 @@ import pytest
 
 from provisioning.suppression_attack import attack
 
-FOUND = Counter(
-    hierarchies=3,
-    attacked=900,
-    recovered_unprotected=40,
-    means_recovered_unprotected=2,
-    public_recovered_unprotected=5,
-    coordinator_recovered_unprotected=6,
-    cells=1000,
-    hidden=400,
-    small_hidden=12,
-    small_optimum=10,
-)
-DEMO = {
-    "recovered": 0,
-    "narrowed_below_3": 0,
-    "shown_differently": 0,
-    "recovered_unprotected": 7,
+FOUND = {
+    "role public|recovered": 0,
+    "role public|narrowed": 0,
+    "role state|recovered": 0,
+    "role state|narrowed": 0,
+    "history 1 opt-out|protected": 0,
+    "history 1 opt-out|unprotected": 4,
+    "lost 3|all": 100,
+    "lost 3|lost": 5,
+    "recovered_unprotected": 40,
+    "attacked": 900,
 }
 
 
 @pytest.fixture
 def run(monkeypatch, capsys):
-    def run(found=FOUND, demo=DEMO):
+    def run(**found):
         """Return the exit code and the last line, as if this had been found."""
         monkeypatch.setattr("sys.argv", ["attack_suppression", "--count=3"])
         monkeypatch.setattr(attack, "sqlite_application", lambda **_: nullcontext())
-        monkeypatch.setattr(attack, "attack", lambda *_: Counter(found))
-        monkeypatch.setattr(attack, "attack_demo", lambda _: demo)
+        everything = Counter({**FOUND, **found})
+        monkeypatch.setattr(attack, "attack", lambda *_: (everything, ["a leak"]))
         code = attack.main()
         return code, json.loads(capsys.readouterr().out.splitlines()[-1])
 
@@ -48,35 +42,26 @@ def test_the_last_line_has_what_was_found(run):
     code, figures = run()
     assert code == 0
     assert figures["passed"] is True
-    assert figures["hierarchies"] == 3
-    assert figures["recovered"] == figures["narrowed_below_3"] == 0
-    assert figures["recovered_unprotected"] == 40
-    assert figures["hidden_share"] == 0.4
-    assert figures["share_of_optimum"] == 1.2
+    assert figures["recovered"] == figures["narrowed"] == 0
+    assert figures["roles"]["state"] == {"recovered": 0, "narrowed": 0}
+    assert figures["histories"] == {"1 opt-out": {"protected": 0, "unprotected": 4}}
+    assert figures["lost_measures"] == {"3": 0.05}
+    assert (figures["seed"], figures["count"]) == (1, 3)
 
 
 @pytest.mark.parametrize(
     "found",
     [
-        {"recovered": 1},
-        {"narrowed_below_3": 1},
-        {"shown_differently": 1},
-        {"waves_recovered": 1},
-        {"waves_narrowed_below_3": 1},
+        {"role public|recovered": 1},
+        {"role state|narrowed": 1},
+        {"history 1 opt-out|protected": 1},
         # An attack that recovers nothing without protection proves nothing.
+        {"history 1 opt-out|unprotected": 0},
         {"recovered_unprotected": 0},
-        {"means_recovered_unprotected": 0},
-        {"public_recovered_unprotected": 0},
-        {"coordinator_recovered_unprotected": 0},
-        {"small_hidden": 16},
+        {"lost 3|lost": 6},
     ],
 )
-def test_the_command_fails_if_anything_is_missed(run, found):
-    code, figures = run({**FOUND, **found})
+def test_the_command_fails_if_anything_leaks_or_too_much_is_hidden(run, found):
+    code, figures = run(**found)
     assert code == 1
     assert figures["passed"] is False
-
-
-@pytest.mark.parametrize("name", ["recovered", "narrowed_below_3", "shown_differently"])
-def test_the_command_fails_for_the_demonstration_as_well(run, name):
-    assert run(demo={**DEMO, name: 1})[0] == 1
