@@ -47,6 +47,8 @@ class ResultsRollUp(models.Model):
     released_at = models.DateTimeField(null=True)
     # Keys of the schools that keep figures of an earlier release.
     kept_schools = models.JSONField(default=list, db_default=[])
+    # Attribute and value of all groups on the roster at the release, for menus.
+    roster_groups = models.JSONField(default=list, db_default=[])
     # Since when coordinators see the results of their schools.
     shared_at = models.DateTimeField(null=True)
 

@@ -26,6 +26,7 @@ from reports.results.counting import GRADE, count_groups, distinct_numbers
 from reports.results.frozen_people import schools_to_keep
 from reports.results.hiding import hide_small_groups
 from reports.results.layout import CountedItem, DistinctNumbers, Layout, counted_items
+from reports.results.menu import groups_of_roster
 from reports.results.storing import Figures, store
 from reports.rollup import AFTER_CLOSING
 from reports.rollup_query import refresh_replica_timestamp
@@ -107,10 +108,14 @@ def roll_up_results(
     if progress:
         progress.begin_step(_("Storing the figures."))
     figures = Figures(layout, numbers, schools)
+    roster_groups = groups_of_roster(administration, attributes) if release else []
     with transaction.atomic():
         changed = store(administration, last, recount, figures)
         if release:
             hide_small_groups(administration)
+            ResultsRollUp.objects.filter(pk=administration.pk).update(
+                roster_groups=roster_groups
+            )
             ResultsRollUp.objects.filter(
                 pk=administration.pk,
                 released_at=None,

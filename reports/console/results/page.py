@@ -415,11 +415,11 @@ def _released(administration: Administration) -> dict[str, list[str]]:
 def _groups(
     administration: Administration, place: Place, request: StaffRequest
 ) -> tuple[list[GroupChoice], GroupChoice]:
-    """Return everyone and the groups of the state, and the chosen one. 1 statement.
+    """Return everyone and the groups on the roster, and the chosen one. 1 statement.
 
-    The list is the same for each place: that a group is on that of a school would tell
-    that somebody of it took part there. A group without people is marked as a hidden
-    one. A subgroup that is not known of anybody has no groups.
+    The list is the same for each place, and has groups of which nobody has answered:
+    that a group is on it would tell that somebody took part. A group without people is
+    marked as a hidden one. A subgroup that is not known of anybody has no groups.
     """
     level, key = place
     rows = (
@@ -431,7 +431,12 @@ def _groups(
         .values_list("attribute", "value", "level", "is_hidden")
     )
     shown = {(row[0], row[1]) for row in rows if row[2] == level and not row[3]}
-    groups = {(row[0], row[1]) for row in rows}
+    roll_up = getattr(administration, "results_roll_up", None)
+    on_roster = roll_up.roster_groups if roll_up else []
+    # Releases of an earlier version do not have the roster's groups.
+    groups = {(attribute, value) for attribute, value in on_roster} or {
+        (row[0], row[1]) for row in rows
+    }
     known = {attribute for attribute, value in groups if value}
     choices = [GroupChoice("", _("Everyone"))]
     order = {name: number for number, name in enumerate(administration.subgroups, 1)}

@@ -198,6 +198,25 @@ def test_subgroups_that_are_known_of_nobody_are_not_offered(client, staff, close
     assert GroupResults.objects.filter(attribute="lunch", value="").exists()
 
 
+@pytest.mark.parametrize("is_protected", [True, False])
+@pytest.mark.parametrize("takes_part", [True, False])
+def test_a_group_on_the_roster_is_offered_whether_or_not_its_only_pupil_took_part(
+    client, staff, closed, monkeypatch, takes_part, is_protected
+):
+    pupil = Respondent.objects.filter(school=staff.washington).first()
+    Respondent.objects.filter(pk=pupil.pk).update(
+        grade="12", started_at=pupil.started_at if takes_part else None
+    )
+    if not is_protected:
+        monkeypatch.setattr("reports.results.rollup.groups_of_roster", lambda *_: [])
+    roll_up_results(closed, release=True, again=True)
+    choices = page(client, staff.dana, closed).context["page"].groups
+    # Without the roster, the list tells it.
+    assert ("Grade: 12" in [choice.label for choice in choices]) == (
+        is_protected or takes_part
+    )
+
+
 def test_the_list_of_groups_does_not_tell_who_took_part(client, staff, closed):
     """Only in Washington somebody of grade 11 has answered, alone."""
 
