@@ -83,11 +83,17 @@ def other_steps(
     has_people: bool,
     step: NextStep | None,
 ) -> list[NextStep]:
-    """Return the other pages of an administration that is open or planned."""
-    steps = []
+    """Return the other pages of an administration; of a closed one, its export."""
     manages_rosters = permissions.has(C.MANAGE_ROSTERS)
     is_roster = administration.denominator == Denominator.ROSTER
     has_answers = state != State.PLANNED and (has_people or not is_roster)
+    exports = []
+    if has_answers and permissions.has(C.SEE_RESPONSES):
+        address = f"{reverse('export_new')}?administrations={administration.pk}"
+        exports = [NextStep(_("Export"), address)]
+    if state == State.CLOSED:
+        return exports
+    steps = []
     if has_answers:
         steps.append(NextStep(_("Response rates"), _rates(administration)))
     if is_roster and has_people and permissions.has(C.SEE_IDENTITIES):
@@ -100,9 +106,7 @@ def other_steps(
         steps.append(
             NextStep(_("Counts of schools"), _page("count_list", administration))
         )
-    if has_answers and permissions.has(C.SEE_RESPONSES):
-        export = f"{reverse('export_new')}?administrations={administration.pk}"
-        steps.append(NextStep(_("Export"), export))
+    steps += exports
     return [one for one in steps if step is None or one.address != step.address]
 
 
