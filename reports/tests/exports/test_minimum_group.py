@@ -132,7 +132,7 @@ def administration(staff) -> Administration:
 
 @pytest.fixture
 def people(staff, administration) -> list[Respondent]:
-    """81 people, as different as in a real roster, and schools of only two and six."""
+    """81 people, as different as in a real roster, and schools of only two and four."""
     drawn = random.Random(7)
     grant = School.objects.create(district=staff.riverside, name="Grant", code="grant")
     found = []
@@ -143,7 +143,7 @@ def people(staff, administration) -> list[Respondent]:
         found.append(
             respondent_of(
                 administration,
-                staff.washington if number < 2 else grant if number < 8 else school,
+                staff.washington if number < 2 else grant if number < 6 else school,
                 grade=drawn.choice(("06", "07", "07", "08")),
                 language=drawn.choice(("en", "en", "en", "es")),
                 attributes={"sex": drawn.choice("fm"), "track": drawn.choice("abc")},
