@@ -249,12 +249,13 @@ def released_roll_up(
     administration: Administration, alias: str
 ) -> ResultsRollUp | None:
     """Return the release, once it is decided what it hides. 1 statement."""
-    released = ResultsRollUp.objects.using(alias).filter(
-        pk=administration.pk, released_at__isnull=False
+    return (
+        ResultsRollUp.objects.using(alias)
+        .filter(
+            pk=administration.pk, released_at__isnull=False, hidden_as_of=F("as_of")
+        )
+        .first()
     )
-    # If nobody has answered, there is nothing to decide.
-    decided = Q(hidden_as_of=F("as_of")) | Q(hidden_as_of=None)
-    return released.filter(decided).first()
 
 
 def shown_places(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from django.db import transaction
+from django.db.models import F
 
 from reports.models import (
     CountedSchool,
@@ -47,6 +48,10 @@ def hide_small_groups(administration: Administration) -> None:
     """Store what is hidden; until then, pages show nothing of newer figures."""
     tables = tables_of(administration)
     if tables is None:
+        # Nobody has answered, or nobody of them is left.
+        ResultsRollUp.objects.filter(pk=administration.pk).update(
+            hidden_as_of=F("as_of"), undivided=[], summed=[]
+        )
         return
     arrays = tables.arrays
     decision = tables.decide(administration.minimum_group)
