@@ -264,12 +264,15 @@ class Search:
             shown = ~few[:, number]
             if not shown[everyone]:
                 continue
-            if (
-                is_answered[number]
-                and shown.all()
-                and not few_answers(size[:, number], self.minimum).any()
-            ):
-                continue
+            if is_answered[number]:
+                light = sums[few_answers(size[:, number], self.minimum)]
+                # Those that hide the item for themselves, and that no others tell.
+                is_single = np.count_nonzero(light, axis=1) == 1
+                hidden = (light[:, shown] == 0).all(axis=1)
+                if (is_single & hidden).all() and are_apart(
+                    members, shown, answered[:, number]
+                ):
+                    continue
             # Once more after each group, as the others may have the same sums.
             while len(light := self.light_sums(members, shown, answered[:, number])):
                 worst = self.worst(place, columns, light)
@@ -293,3 +296,12 @@ class Search:
         times[columns.index(EVERYONE)] = 0
         people = self.groups.people[place, columns]
         return columns[int(np.lexsort((people, -times))[0])]
+
+
+def are_apart(members: Floats, shown: Mask, people: Floats) -> bool:
+    """Return whether no hidden group is a sum of shown ones, with any factors."""
+    gram = (members * people[:, None]).T @ members
+    both = gram[np.ix_(~shown, shown)]
+    left = gram[np.ix_(~shown, ~shown)]
+    left = left - both @ np.linalg.pinv(gram[np.ix_(shown, shown)]) @ both.T
+    return bool((left.diagonal() > 0.5).all())
