@@ -32,7 +32,8 @@ from provisioning.suppression_attack.states import (
     draw_answers,
 )
 from provisioning.suppression_attack.stories import hide_only_small_groups, withdraw
-from survey.models import Administration
+from reports.results.frozen_people import SchoolPeople, unpacked
+from survey.models import Administration, Respondent
 
 QUESTIONS = ("safe", "kind", "fair", "hours")
 # Plays a history and returns how many figures were recovered.
@@ -151,7 +152,8 @@ def export_and_page(generator: np.random.Generator, protected: bool) -> int:
     release(administration, scores=False)
     reader = Reader(stored, ANALYST)
     outputs = reader.read(administration, 0, [EVERYONE])
-    with _exports(protected):
+    off = ("reports.exports.release_mask.unpacked", with_late_people)
+    with replaced(*() if protected else (off,)):
         outputs.files = list(reader.exports(administration, 1, []))
     counted = {n: one for n, one in everybody.items() if n}
     return recovered(stored, [counted, everybody], outputs, generator, *QUESTIONS)
@@ -177,9 +179,11 @@ def menu_of_groups(generator: np.random.Generator, protected: bool) -> int:
         only = replace(people[0], groups={**people[0].groups, "race": "native"})
         people[0] = only if takes_part else Person(0, only.groups)
         stored = store(replace(state, people=people), school=0)
-        administration, _people = _released(stored, True)
-        with replaced(*() if protected else MENU_OF_ANSWERS):
-            menus.append(Reader(stored, COORDINATOR).menu(administration))
+        # A release without the roster's groups lists those of who answered.
+        off = ("reports.results.rollup.groups_of_roster", _no_groups)
+        with replaced(*() if protected else (off,)):
+            administration, _people = _released(stored, True)
+        menus.append(Reader(stored, COORDINATOR).menu(administration))
     return int(menus[0] != menus[1])
 
 
@@ -202,17 +206,33 @@ def _exports(protected: bool) -> Any:
     return replaced(*() if protected else (off,))
 
 
-def groups_of_answers(administration: Administration, *_args: Any) -> Any:
-    """Return the groups of which somebody has answered."""
-    from reports.models import GroupResults
-
-    rows = GroupResults.objects.filter(administration=administration)
-    return set(rows.exclude(attribute="").values_list("attribute", "value"))
+def _no_groups(*_args: Any) -> list[tuple[str, str]]:
+    return []
 
 
-MENU_OF_ANSWERS = (
-    ("reports.console.results.page.groups_of_roster", groups_of_answers),
-)
+def with_late_people(stored: bytes, school: int, counted_at: Any) -> SchoolPeople:
+    """Return the people of a release, and those of the school who came late."""
+    frozen = unpacked(stored, school, counted_at)
+    people = Respondent.objects.filter(school=school, started_at__isnull=False)
+    late = [
+        (one.pk, int((one.completed_at or one.started_at).timestamp()), 1)
+        for one in people.exclude(pk__in=frozen.ids.tolist())
+        if one.started_at and one.completed_at
+    ]
+    keys, times, finished = np.array(late, dtype=np.int64).reshape(-1, 3).T
+    order = np.argsort(np.append(frozen.ids, keys))
+    return replace(
+        frozen,
+        ids=np.append(frozen.ids, keys)[order],
+        at=np.append(frozen.at, times)[order],
+        finished=np.append(frozen.finished, finished.astype(bool))[order],
+        group=np.append(frozen.group, np.zeros_like(keys))[order],
+        # As if it was not stored who answered which item.
+        items=(),
+        answered=None,
+    )
+
+
 HISTORIES: Mapping[str, History] = {
     "1 opt-out between files": opt_out_between_files,
     "2 follow-up of few": follow_up_of_few,
