@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -295,15 +296,57 @@ class TestFilters:
 class TestLaterChanges:
     def test_people_who_were_erased_or_have_opted_out_are_left_out(self, staff, closed):
         released(closed)
-        now = timezone.now()
-        Respondent.objects.filter(pk=person_of(1).pk).update(
-            opted_out_at=now, withdrawn_at=now
-        )
+        before = ages(made(staff.state, closed))
+        self.opt_out(1)
         person_of(2).delete()
         export = made(staff.state, closed)
-        assert ages(export) == IN_FILES - {1, 2}
+        left = before - ages(export)
+        assert {1, 2} < left
         assert "Left out: 2 who have opted out since" in codebook_of(export)
-        assert export.responses == (len(IN_FILES) - 2) * 3
+        assert f"With them, {len(left) - 2} others with the" in codebook_of(export)
+        assert export.responses == (len(IN_FILES) - len(left)) * 3
+
+    def opt_out(self, age: int) -> None:
+        now = timezone.now()
+        Respondent.objects.filter(pk=person_of(age).pk).update(
+            opted_out_at=now, withdrawn_at=now
+        )
+
+    def rows_that_leave(self, staff, closed) -> Iterator[set[int]]:
+        """Opt people of one school out after each other."""
+        before = ages(made(staff.state, closed))
+        for age in range(20):
+            self.opt_out(age)
+            after = ages(made(staff.state, closed))
+            yield before - after
+            before = after
+
+    def test_rows_leave_in_batches_of_the_minimum(self, staff, closed):
+        leaving = list(self.rows_that_leave(staff, closed))
+        assert all(not left or len(left) >= TEN for left in leaving)
+        # The second person of a batch changes nothing.
+        assert set() in leaving
+        # And not everybody leaves with the first one.
+        assert sum(map(bool, leaving)) > 1
+
+    def test_without_batches_a_row_leaves_alone(self, staff, closed, monkeypatch):
+        monkeypatch.setattr(
+            released_rows, "without_batches", lambda _, keys, classes, absent: absent
+        )
+        assert next(self.rows_that_leave(staff, closed)) == {0}
+
+    def test_people_who_finished_leave_in_the_same_batches(self, staff, closed):
+        released(closed)
+        finished = ages(made(staff.state, closed, finished_only=True))
+        self.opt_out(min(IN_FILES - finished))
+        everybody = ages(made(staff.state, closed))
+        export = made(staff.state, closed, finished_only=True)
+        assert ages(export) == everybody & finished < finished
+
+    def test_without_a_minimum_a_row_leaves_alone(self, staff, closed):
+        closed.minimum_group = 1
+        closed.save(update_fields=["minimum_group"])
+        assert next(self.rows_that_leave(staff, closed)) == {0}
 
     @pytest.fixture
     def reopened(self, closed):
@@ -331,7 +374,8 @@ class TestLaterChanges:
 
     def test_people_who_changed_answers_since_are_left_out(self, staff, reopened):
         export = made(staff.state, reopened)
-        assert ages(export) == IN_FILES - {3, 4}
+        left = IN_FILES - ages(export)
+        assert {3, 4} < left and len(left) in range(TEN, 4 * TEN)
         assert "Left out: 2 who have changed answers since" in codebook_of(export)
 
     def test_without_looking_for_later_answers_they_are_in_the_file(
