@@ -88,6 +88,8 @@ class ReleasedRows:
     days: LocalDays
     # By position in `shown`.
     classes: Sequence[int]
+    # By class: items whose answers are left out.
+    masked_items: Sequence[frozenset[str]]
     _next: int = 0
     _abouts: dict[tuple[int, bytes], bytes] = field(default_factory=dict)
 
@@ -263,6 +265,7 @@ def released_rows(
         offered=offered,
         days=days,
         classes=classes,
+        masked_items=[shown.masked_items for shown in numbers],
     )
 
 
