@@ -206,7 +206,7 @@ class ExportedRows:
 
     # [person, pattern]
     possible: NDArray[np.float64]
-    # Item -> category.
+    # Item -> category, of the items that a row of the person shows.
     categories: Sequence[Mapping[str, str]]
     # How many people of each pattern have no row.
     without_row: Indicator
@@ -217,9 +217,10 @@ class ExportedRows:
         """Return how many of each set surely and perhaps are in a category."""
         outside = self.possible @ (1 - indicators.T)
         inside = self.possible @ indicators.T
-        is_chosen = np.array([one[item] == category for one in self.categories])
+        is_chosen = np.array([one.get(item) == category for one in self.categories])
+        may_be = is_chosen | [item not in one for one in self.categories]
         least = is_chosen @ (outside == 0).astype(float)
-        most = is_chosen @ (inside > 0).astype(float)
+        most = may_be @ (inside > 0).astype(float)
         return least, np.where(indicators @ self.without_row > 0, np.inf, most)
 
 
@@ -350,12 +351,14 @@ class Attack:
         patterns = range(len(world.patterns))
         # The patterns that each person's rows leave.
         possible: dict[int, Indicator] = {}
+        shown: defaultdict[int, set[str]] = defaultdict(set)
         matched = [self._matched(file) for file in files]
         for index, file in enumerate(files):
             inside = world.indicator(source, file.schools, EVERYONE)
             for person, row in matched[index]:
                 left = possible.setdefault(person, np.ones(len(patterns)))
                 left *= inside
+                shown[person].update(item for item, _ in row.answers)
                 for attribute, value in row.about:
                     if attribute == "school_code":
                         of_school = frozenset([int(value.rpartition("s")[2])])
@@ -385,7 +388,13 @@ class Attack:
         self.exported = ExportedRows(
             np.array(list(possible.values())),
             [
-                dict(categories_in(world.state.people[number].answers))
+                {
+                    item: category
+                    for item, category in categories_in(
+                        world.state.people[number].answers
+                    )
+                    if item.partition(" ")[0] in shown[number]
+                }
                 for number in possible
             ],
             without_row,
@@ -418,19 +427,35 @@ class Attack:
     def _matched(self, file: ExportFile) -> list[tuple[int, ExportRow]]:
         """Return each row with a person who fits it."""
         inside = self.world.indicator(file.source, file.schools, EVERYONE)
-        waiting: defaultdict[frozenset[tuple[str, str]], list[int]] = defaultdict(list)
-        for number, pattern in self.world.pattern_of.items():
-            person = self.world.state.people[number]
-            if inside[pattern] and person.answered:
-                waiting[full_answers(person.answers)].append(number)
+        # By the items that a row shows: people by their answers to these.
+        waiting: dict[
+            frozenset[str], defaultdict[frozenset[tuple[str, str]], list[int]]
+        ] = {}
+        for items in {frozenset(item for item, _ in row.answers) for row in file.rows}:
+            waiting[items] = defaultdict(list)
+            for number, pattern in self.world.pattern_of.items():
+                person = self.world.state.people[number]
+                if inside[pattern] and person.answered:
+                    answers = full_answers(person.answers)
+                    shown = frozenset(one for one in answers if one[0] in items)
+                    waiting[items][shown].append(number)
         found = []
+        taken: set[int] = set()
         # The most exact first; files are shuffled.
         for row in sorted(
             file.rows,
-            key=lambda one: (-len(one.about), sorted(one.about), sorted(one.answers)),
+            key=lambda one: (
+                -len(one.about),
+                -len(one.answers),
+                sorted(one.about),
+                sorted(one.answers),
+            ),
         ):
-            candidates = waiting[row.answers]
+            items = frozenset(item for item, _ in row.answers)
+            candidates = waiting[items][row.answers]
             for number in candidates:
+                if number in taken:
+                    continue
                 person = self.world.sources[file.source][number]
                 if all(
                     value.endswith(f"s{person.school}")
@@ -438,7 +463,7 @@ class Attack:
                     else person.groups.get(name) == value
                     for name, value in row.about
                 ):
-                    candidates.remove(number)
+                    taken.add(number)
                     found.append((number, row))
                     break
             else:

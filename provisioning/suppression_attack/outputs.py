@@ -81,7 +81,7 @@ class Table:
 
 @dataclass(frozen=True)
 class ExportRow:
-    """A row of an export: the cells that are not coarsened, and the answers."""
+    """A row of an export: the cells and the answers that are not coarsened."""
 
     about: frozenset[tuple[str, str]]
     answers: frozenset[tuple[str, str]]
@@ -372,9 +372,12 @@ def wide_rows(lines: Iterable[Mapping[str, str]]) -> Iterator[ExportRow]:
         }
         answers = set()
         for item in (*CHOICES, *NUMBERS):
-            answers.add((item, MISSING.get(line[item], line[item])))
+            if line[item] != "*":
+                answers.add((item, MISSING.get(line[item], line[item])))
         for item, options in MULTIPLE.items():
             cells = {option: line[f"{item}_{option}"] for option in options}
+            if "*" in cells.values():
+                continue
             missing = {MISSING[cell] for cell in cells.values() if cell in MISSING}
             chosen = " ".join(option for option in options if cells[option] == "1")
             answers.add((item, missing.pop() if missing else chosen))
@@ -391,4 +394,5 @@ def long_rows(lines: Iterable[Mapping[str, str]]) -> Iterator[ExportRow]:
             answers[line["item"]] = line["value"] if state == "answered" else state
     for answers in people.values():
         full = {item: answers.get(item, NOT_REACHED) for item in items}
+        full = {item: answer for item, answer in full.items() if answer != "*"}
         yield ExportRow(frozenset(), frozenset(full.items()))

@@ -133,6 +133,7 @@ class CodebookItem:
                 self.tally.skipped + other.tally.skipped,
                 self.tally.not_applicable + other.tally.not_applicable,
                 self.tally.not_reached + other.tally.not_reached,
+                self.tally.masked + other.tally.masked,
             ),
         )
 

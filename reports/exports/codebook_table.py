@@ -13,6 +13,7 @@ from reports.exports.cells import NUMERIC_CODE, Cell, Number, number_or_text
 from reports.exports.codebook import CodebookItem
 from reports.exports.columns import Variable
 from reports.exports.csv_file import CsvFile
+from reports.exports.release_mask import COARSENED
 from reports.exports.row_builder import RowBuilder
 from reports.models.exports import Export
 from survey.definitions.schema import Texts
@@ -101,6 +102,11 @@ def _missing_lines(
             code = Number(number) if rows.plan.has_codes(item.value_type) else None
             labels = {"": label}
             yield _line(column, variable, item, code, labels, count, languages)
+        if tally.masked:
+            labels = {"": "Left out, because few people answered"}
+            yield _line(
+                *(column, variable, item, COARSENED, labels, tally.masked, languages)
+            )
 
 
 def _line(

@@ -28,6 +28,8 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 OPEN = frozenset(("text", "calculate", "hidden"))
 NUMBERS = frozenset(("integer", "decimal", "range"))
 CHOICES = frozenset(("select_one", "select_multiple", "acknowledge"))
+# `or_other` adds a text question with the name of the choice and this.
+OTHER_TEXT = "_other"
 DATES = frozenset(("date", "time", "datetime"))
 
 
@@ -81,14 +83,27 @@ class ExportVersion:
 
     def has_typed_text(self, name: str) -> bool:
         """Return whether answers have words that people typed, or are made of them."""
-        item = self.items[name]
-        if not self.is_computed(name):
-            return item["kind"] == "text"
         return any(
-            self.has_typed_text(other)
-            for rule in deciding_rules(item)
-            for other in references(rule)
-            if other in self.items
+            self.items[source]["kind"] == "text" and not self.is_computed(source)
+            for source in self.sources(name)
+        )
+
+    def sources(self, name: str) -> frozenset[str]:
+        """Return the item itself and all items that its value tells about.
+
+        A calculation tells about what it reads, and the text for "Other" about the
+        choice.
+        """
+        if not self.is_computed(name):
+            choice = name.removesuffix(OTHER_TEXT)
+            return frozenset((name, choice) if choice in self.items else (name,))
+        return frozenset((name,)).union(
+            *(
+                self.sources(source)
+                for rule in deciding_rules(self.items[name])
+                for source in references(rule)
+                if source in self.items
+            )
         )
 
     def is_computed(self, name: str) -> bool:
@@ -204,5 +219,7 @@ class AnswerTally:
     skipped: int = 0
     not_applicable: int = 0
     not_reached: int = 0
+    # Left out because few people answered, whether or not these ones did.
+    masked: int = 0
     # Value -> how often it was chosen.
     values: Counter[str] = field(default_factory=Counter)

@@ -18,7 +18,7 @@ from reports.exports.row_builder import (
     parse_array,
     value_cell,
 )
-from reports.exports.snapshot import NOT_APPLICABLE, SKIPPED
+from reports.exports.snapshot import MASKED, NOT_APPLICABLE, SKIPPED
 
 ANSWERED = "answered"
 STATES = {SKIPPED: "skipped", NOT_APPLICABLE: "not applicable"}
@@ -40,6 +40,8 @@ class LongRowBuilder(RowBuilder):
 
     def encode(self, encoder: ItemEncoder, answer: str) -> Piece:
         name, kind = encoder.variable.name, encoder.item["kind"]
+        if answer == MASKED:
+            return self.piece(name, COARSENED, None, COARSENED)
         if answer in STATES:
             return self.piece(name, None, None, STATES[answer])
         value, language = encoder.value(answer), self.plan.language

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from django.db.models import F, Q, QuerySet
 from django.utils.translation import gettext
 
 from accounts.permissions import Places
+from reports.exports.masked_items import PageGroup, answered_by_class, masked_items
 from reports.exports.shown_values import Column, shown_values
 from reports.models import CountedSchool, GroupResults, ResultsRollUp
 from reports.results.counting import value_of
@@ -58,6 +59,17 @@ class ShownCells(NamedTuple):
     language: str
     # In the order of `ReleaseMask.subgroups`; None without a value.
     subgroups: Sequence[str | None]
+    # Items of which it shows no answer; the same wherever all other cells are.
+    masked_items: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenOnPages:
+    """What the results pages of a place hide."""
+
+    groups: set[PageGroup] = field(default_factory=set)
+    # By group; everyone is ("", "").
+    items: dict[PageGroup, set[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +130,7 @@ class ReleaseMask:
             for school, place in self.places.items()
             if place is not None and place.is_in(places)
         ]
-        hidden = self._hidden_groups()
+        hidden = self._hidden_on_pages()
         coarsened: defaultdict[ShownPlace, list[SchoolPeople]] = defaultdict(list)
         rows = CountedSchool.objects.using(self.alias).filter(
             administration=self.administration
@@ -140,23 +152,28 @@ class ReleaseMask:
         for place, schools in coarsened.items():
             yield from self._masked(place, schools, hidden)
 
-    def _hidden_groups(self) -> dict[tuple[str, int], set[tuple[str, str]]]:
-        """Return attributes and values that the pages hide, by level and place."""
-        found: defaultdict[tuple[str, int], set[tuple[str, str]]] = defaultdict(set)
+    def _hidden_on_pages(self) -> Mapping[tuple[str, int], HiddenOnPages]:
+        """Return what the pages hide, by level and place."""
+        hidden: defaultdict[tuple[str, int], HiddenOnPages] = defaultdict(HiddenOnPages)
         rows = GroupResults.objects.using(self.alias).filter(
-            administration=self.administration, is_hidden=True
+            administration=self.administration
         )
-        for level, place, attribute, value in rows.exclude(attribute="").values_list(
-            "level", "place_id", "attribute", "value"
+        rows = rows.exclude(is_hidden=False, hidden_items=[])
+        for level, place, *group, is_hidden, items in rows.values_list(
+            *("level", "place_id", "attribute", "value", "is_hidden", "hidden_items")
         ):
-            found[level, place].add((attribute, value))
-        return found
+            on_page, key = hidden[level, place], (group[0], group[1])
+            if is_hidden:
+                on_page.groups.add(key)
+            # An option of a multiple choice hides the item: rows have all options.
+            on_page.items[key] = {name.partition(" ")[0] for name in items}
+        return hidden
 
     def _masked(
         self,
         place: ShownPlace,
         schools: Sequence[SchoolPeople],
-        hidden_groups: Mapping[tuple[str, int], set[tuple[str, str]]],
+        hidden_on_pages: Mapping[tuple[str, int], HiddenOnPages],
     ) -> Iterator[MaskedSchool]:
         groups = [group for people in schools for group in people.groups]
         sizes = np.concatenate(
@@ -165,7 +182,7 @@ class ReleaseMask:
                 for people in schools
             ]
         )
-        hidden = hidden_groups.get(_page_of(place), set())
+        hidden = hidden_on_pages.get(_page_of(place), HiddenOnPages())
         columns = []
         for name in ("grade", LANGUAGE, *self.subgroups):
             texts = [
@@ -177,7 +194,9 @@ class ReleaseMask:
                 Column(
                     values.tolist(),
                     codes.reshape(-1),
-                    np.array([(name, value) in hidden for value in values.tolist()]),
+                    np.array(
+                        [(name, value) in hidden.groups for value in values.tolist()]
+                    ),
                     name in self.on_pages,
                 )
             )
@@ -194,10 +213,42 @@ class ReleaseMask:
             ShownCells(place, grade, language, tuple(one or None for one in subgroups))
             for grade, language, *subgroups in zip(*texts_of, strict=True)
         ]
+        if minimum > 1:
+            cells = self._without_items(cells, schools, hidden)
         start = 0
         for people in schools:
             yield MaskedSchool(people, cells[start : start + len(people.groups)])
             start += len(people.groups)
+
+    def _without_items(
+        self,
+        cells: Sequence[ShownCells],
+        schools: Sequence[SchoolPeople],
+        hidden: HiddenOnPages,
+    ) -> list[ShownCells]:
+        """Return the cells with the items that people with all the same ones mask."""
+        numbers: dict[ShownCells, int] = {}
+        classes = [numbers.setdefault(shown, len(numbers)) for shown in cells]
+        masked = masked_items(
+            [self._page_groups(shown) for shown in numbers],
+            answered_by_class(schools, classes),
+            hidden.items,
+            self.administration.minimum_group,
+        )
+        return [
+            shown._replace(masked_items=masked[number])
+            for shown, number in zip(cells, classes, strict=True)
+        ]
+
+    def _page_groups(self, shown: ShownCells) -> list[PageGroup]:
+        """Return the groups of the pages in which a row shows that a person is."""
+        values = {
+            "grade": shown.grade,
+            LANGUAGE: shown.language,
+            **dict(zip(self.subgroups, shown.subgroups, strict=True)),
+        }
+        known = [(name, value or "") for name, value in values.items()]
+        return [("", ""), *(group for group in known if group[1] != COARSENED)]
 
 
 def _page_of(place: ShownPlace) -> tuple[str, int]:

@@ -20,6 +20,7 @@ from django.db import connections
 from numpy.typing import NDArray
 
 from accounts.permissions import Places
+from reports.exports.batches import without_batches
 from reports.exports.local_days import LocalDays
 from reports.exports.minimum_group import (
     DATE_STEPS,
@@ -76,6 +77,8 @@ class ReleasedRows:
     # People whose rows would be in the file otherwise.
     opted_out: int
     changed: int
+    # The other people of their batches.
+    left_with_them: int
     # Those who were in it when the release was made.
     people: int
     dates: DateGroups | None
@@ -83,15 +86,12 @@ class ReleasedRows:
     is_long: bool
     offered: OfferedVersions
     days: LocalDays
-    _classes: Sequence[int] = field(init=False)
+    # By position in `shown`.
+    classes: Sequence[int]
+    # By class: items whose answers are left out.
+    masked_items: Sequence[frozenset[str]]
     _next: int = 0
     _abouts: dict[tuple[int, bytes], bytes] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        numbers: dict[ShownCells, int] = {}
-        self._classes = [
-            numbers.setdefault(cells, len(numbers)) for cells, _ in self.shown
-        ]
 
     @property
     def administration(self) -> Administration:
@@ -123,7 +123,7 @@ class ReleasedRows:
                 path = self.date_path(
                     started.decode(), completed.decode(), json.loads(about)
                 )
-            self.dates.add(self._classes[position], path, is_in=is_in)
+            self.dates.add(self.classes[position], path, is_in=is_in)
         if not is_in:
             return None
         place = self.shown[position][0].place.key.encode()
@@ -143,7 +143,7 @@ class ReleasedRows:
                     [language, json.loads(about)],
                     {name: one for name, one in subgroups.items() if one is not None},
                     cells.language,
-                    self._classes[position],
+                    self.classes[position],
                 ],
                 ensure_ascii=False,
             ).encode()
@@ -235,6 +235,16 @@ def released_rows(
     changed = ~gone & (
         (now != then) | _saved_after(mask, keys, np.concatenate(counted)[order])
     )
+    absent = gone | changed
+    numbers: dict[ShownCells, int] = {}
+    classes = [numbers.setdefault(shown, len(numbers)) for shown, _ in positions]
+    shown_by = np.concatenate(cells)[order]
+    leaves = without_batches(
+        mask.administration,
+        keys,
+        np.array(classes, dtype=np.int64)[shown_by],
+        absent,
+    )
     is_read = (now >= 0) & ~changed
     dates = None
     if mask.administration.minimum_group > 1:
@@ -243,16 +253,19 @@ def released_rows(
     return ReleasedRows(
         mask,
         keys[is_read],
-        (has_answered & ~gone)[is_read],
-        np.concatenate(cells)[order][is_read],
+        (has_answered & ~leaves)[is_read],
+        shown_by[is_read],
         list(positions),
         opted_out=int((gone & has_answered).sum()),
         changed=int((changed & has_answered).sum()),
+        left_with_them=int((leaves & ~absent & has_answered).sum()),
         people=int(has_answered.sum()),
         dates=dates,
         is_long=is_long,
         offered=offered,
         days=days,
+        classes=classes,
+        masked_items=[shown.masked_items for shown in numbers],
     )
 
 

@@ -41,7 +41,7 @@ from reports.exports.offered_versions import OfferedVersions
 from reports.exports.panel_groups import PanelGroups
 from reports.exports.release_mask import COARSENED
 from reports.exports.released_rows import ReleasedRows
-from reports.exports.snapshot import FIELDS, NOT_APPLICABLE, SKIPPED
+from reports.exports.snapshot import FIELDS, MASKED, NOT_APPLICABLE, SKIPPED
 from survey.definitions.schema import ItemDefinition
 from survey.models import Administration
 
@@ -172,12 +172,17 @@ class ItemEncoder:
     is_json: bool = False
     # Left out where a row does not show its school.
     has_typed_text: bool = False
+    # Left out with any of these items.
+    sources: frozenset[str] = frozenset()
     _cache: dict[str, Piece] = field(default_factory=dict)
 
     def encode_all(
-        self, answers: Sequence[str], *, leaves_out_text: bool
+        self, answers: Sequence[str], *, leaves_out_text: bool, is_masked: bool
     ) -> list[Piece]:
-        if leaves_out_text and self.has_typed_text:
+        if is_masked:
+            # Of skipped ones as well: all others would have answered.
+            answers = [MASKED] * len(answers)
+        elif leaves_out_text and self.has_typed_text:
             masked = json.dumps(COARSENED) if self.is_json else COARSENED
             answers = [
                 answer if answer in (SKIPPED, NOT_APPLICABLE) else masked
@@ -194,8 +199,11 @@ class ItemEncoder:
         skipped, hidden = counts[SKIPPED], counts[NOT_APPLICABLE]
         self.tally.skipped += skipped
         self.tally.not_applicable += hidden
-        self.tally.answered += len(answers) - skipped - hidden
-        if self.item["kind"] in CHOICES:
+        if is_masked:
+            self.tally.masked += len(answers)
+        else:
+            self.tally.answered += len(answers) - skipped - hidden
+        if self.item["kind"] in CHOICES and not is_masked:
             self.tally.values.update(counts)
         return [cache[answer] for answer in answers]
 
@@ -246,6 +254,7 @@ class RespondentGroup:
     items: str
     # Whether what people typed is left out.
     leaves_out_text: bool
+    masked_items: frozenset[str]
     # Positions in the batch, and the answers of each respondent.
     positions: list[int] = field(default_factory=list)
     answers: list[list[str]] = field(default_factory=list)
@@ -257,9 +266,19 @@ class RespondentGroup:
             return []
         columns = zip(*self.answers, strict=True)
         return [
-            (encoder, encoder.encode_all(answers, leaves_out_text=self.leaves_out_text))
+            (
+                encoder,
+                encoder.encode_all(
+                    answers,
+                    leaves_out_text=self.leaves_out_text,
+                    is_masked=self.masks(encoder),
+                ),
+            )
             for encoder, answers in zip(encoders, columns, strict=True)
         ]
+
+    def masks(self, encoder: ItemEncoder) -> bool:
+        return not self.masked_items.isdisjoint(encoder.sources)
 
 
 class RowBuilder(ABC):
@@ -282,6 +301,7 @@ class RowBuilder(ABC):
         }
         self.days = LocalDays(plan.zone)
         self._shared: dict[tuple[str, ...], Piece] = {}
+        self._masked: dict[tuple[str, str], frozenset[str]] = {}
 
     def _version_encoder(self, version: ExportVersion) -> VersionEncoder:
         variables = self.plan.columns.variables_of(version.digest)
@@ -294,6 +314,7 @@ class RowBuilder(ABC):
                 encode=self.encode,
                 is_json=version.comes_as_json(version.items[name]),
                 has_typed_text=version.has_typed_text(name),
+                sources=version.sources(name),
             )
             for name in version.exported()
         }
@@ -321,7 +342,7 @@ class RowBuilder(ABC):
 
     def groups(self, people: Sequence[RespondentLine]) -> Iterator[RespondentGroup]:
         """Group respondents by version and answered items, masking their answers."""
-        groups: dict[tuple[str, str, bool], RespondentGroup] = {}
+        groups: dict[tuple[str, str, bool, frozenset[str]], RespondentGroup] = {}
         for position, person in enumerate(people):
             encoder = self._version_of[person.administration]
             items, answers = person.items, person.answers
@@ -338,13 +359,31 @@ class RowBuilder(ABC):
                     or encoder.version.definition["languages"][0]["code"],
                 )
                 items = f"{{{','.join(map(str, keys))}}}"
-            key = (person.administration, items, not person.shows_school)
+            leaves_out_text = not person.shows_school
+            masked = self._masked_items(person)
+            key = (person.administration, items, leaves_out_text, masked)
             group = groups.get(key)
             if group is None:
-                group = groups[key] = RespondentGroup(encoder, items, key[-1])
+                group = groups[key] = RespondentGroup(
+                    encoder, items, leaves_out_text, masked
+                )
             group.positions.append(position)
             group.answers.append(answers)
         yield from groups.values()
+
+    def _masked_items(self, person: RespondentLine) -> frozenset[str]:
+        """Return the items that are left out of this row, as of its whole class."""
+        if not self.plan.releases:
+            return frozenset()
+        key = (person.administration, person.about)
+        masked = self._masked.get(key)
+        if masked is None:
+            if len(self._masked) > 20 * MOST_CACHED:
+                self._masked.clear()
+            release = self.plan.releases[int(person.administration)]
+            masked = release.masked_items[json.loads(person.about)[-1]]
+            self._masked[key] = masked
+        return masked
 
     def offered(self, person: RespondentLine) -> OfferedVersions:
         return self.plan.offered[int(person.administration)]

@@ -35,6 +35,8 @@ from survey.taking.storage import as_datetime
 
 SKIPPED = f"\x02{Response.State.SKIPPED.value}"
 NOT_APPLICABLE = f"\x02{Response.State.HIDDEN.value}"
+# Takes the place of any answer that a file must not show; in no database.
+MASKED = "\x02*"
 FIELDS = 10
 
 POSTGRESQL = """

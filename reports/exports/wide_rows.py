@@ -18,7 +18,7 @@ from reports.exports.row_builder import (
     shows,
     value_cell,
 )
-from reports.exports.snapshot import NOT_APPLICABLE, SKIPPED
+from reports.exports.snapshot import MASKED, NOT_APPLICABLE, SKIPPED
 from survey.definitions.schema import ItemDefinition
 
 
@@ -66,8 +66,13 @@ class WideRowBuilder(RowBuilder):
             *(code if option in offered else None for option in variable.options)
         )
 
+    def _masked_piece(self, variable: Variable) -> Piece:
+        return self.piece(*[COARSENED] * variable.width)
+
     def encode(self, encoder: ItemEncoder, answer: str) -> Piece:
         item, variable = encoder.item, encoder.variable
+        if answer == MASKED:
+            return self._masked_piece(variable)
         code = self._codes.get(answer)
         if code is not None:
             return self._code_piece(variable, encoder.version, item, code)
@@ -105,7 +110,13 @@ class WideRowBuilder(RowBuilder):
                 slots[position] = column
                 answered.add(position)
             for encoder in group.encoder.items.values():
-                if self._positions[id(encoder.variable)] not in answered:
+                position = self._positions[id(encoder.variable)]
+                if position in answered:
+                    continue
+                if group.masks(encoder):
+                    slots[position] = repeat(self._masked_piece(encoder.variable))
+                    encoder.tally.masked += len(group.positions)
+                else:
                     encoder.tally.not_reached += len(group.positions)
             # As many rows as respondents, although `repeat` never ends.
             for position, cells in zip(
