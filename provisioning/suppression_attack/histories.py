@@ -136,7 +136,7 @@ def dependent_groups(generator: np.random.Generator, protected: bool) -> int:
 def exports_by_school(generator: np.random.Generator, protected: bool) -> int:
     """Export the district, then each large school; the small one is what remains."""
     stored = store(invent(generator, (30, 30, 8)))
-    administration, people = _released(stored, True)
+    administration, people = _released(stored, protected)
     with _exports(protected):
         files = list(Reader(stored, ANALYST).exports(administration, 0))
     return recovered(stored, [people], Outputs(set(), files, {}), generator, *QUESTIONS)
@@ -162,7 +162,7 @@ def export_and_page(generator: np.random.Generator, protected: bool) -> int:
 def pages_and_one_export(generator: np.random.Generator, protected: bool) -> int:
     """Subtract the pages of large schools from one export of their district."""
     stored = store(invent(generator, (40, 40, 40, 40, 8)))
-    administration, people = _released(stored, True)
+    administration, people = _released(stored, protected)
     reader = Reader(stored, ANALYST)
     outputs = reader.read(administration, 0, [EVERYONE])
     with _exports(protected):
@@ -196,14 +196,20 @@ def _released(stored: Stored, protected: bool) -> tuple[Administration, Source]:
 
 
 def _exports(protected: bool) -> Any:
-    """Let rows of exports show every school, however small, without protection."""
+    """Let rows of exports show every school and all items, without protection."""
 
     def own_places(sizes: Any, districts: Any, *_args: Any) -> Any:
         shown = import_module("reports.exports.release_mask").ShownPlace
         return {school: shown(districts[school], school) for school in sizes}
 
-    off = ("reports.exports.release_mask.shown_places", own_places)
-    return replaced(*() if protected else (off,))
+    def no_masks(groups: Any, *_args: Any) -> Any:
+        return [frozenset()] * len(groups)
+
+    off = (
+        ("reports.exports.release_mask.shown_places", own_places),
+        ("reports.exports.release_mask.masked_items", no_masks),
+    )
+    return replaced(*() if protected else off)
 
 
 def _no_groups(*_args: Any) -> list[tuple[str, str]]:
