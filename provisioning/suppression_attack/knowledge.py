@@ -385,6 +385,14 @@ class Attack:
         for number, pattern in world.pattern_of.items():
             if world.state.people[number].answered and number not in possible:
                 without_row[pattern] += 1
+        # Nobody knows who of a school left the file together with somebody.
+        incomplete = {
+            own[0] for own in self._of_source(source, without_row) if own is not None
+        }
+        for position, groups in enumerate(world.patterns):
+            of_source = groups[source]
+            if of_source is not None and of_source[0] in incomplete:
+                without_row[position] = max(without_row[position], 1)
         self.exported = ExportedRows(
             np.array(list(possible.values())),
             [
