@@ -24,8 +24,9 @@ STACK = ROOT / "provisioning" / "requirements-stack.txt"
 ROLES = ROOT / "provisioning" / "ansible" / "roles"
 # Of a machine that runs everything; load comes from another one.
 STACK_ROLES = ("primary", "replica", "backup", "cache", "queue", "web", "worker")
-# The tests check the firewall's rules, and load none.
-TEST_ROLES = (*STACK_ROLES, "firewall", "power_loss")
+# The tests check the firewall's rules and load none, and send hostile requests through
+# a load balancer.
+TEST_ROLES = (*STACK_ROLES, "firewall", "haproxy", "power_loss")
 # The tests' browser. Chromium itself also draws a window's controls: a session
 # with a small page takes 0.8 s of processor time there, and 0.2 s here.
 BROWSER = "chromium-headless-shell"
