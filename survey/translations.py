@@ -44,6 +44,7 @@ REPORT_SOURCES = frozenset(
         "templates/reports/public/of_school.html",
         "templates/reports/public/place.html",
         "templates/reports/public/unknown.html",
+        "reports/console/results/chart_rows.py",
         "reports/console/results/charts.py",
         "reports/console/results/sentences.py",
         "reports/publishing/page.py",

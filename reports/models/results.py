@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from django.db import models
 
+from accounts.place_settings import DEFAULT_CODING_THRESHOLD
+
 
 class ResultsRollUp(models.Model):
     """The state of an administration's distributions."""
@@ -49,6 +51,11 @@ class ResultsRollUp(models.Model):
     kept_schools = models.JSONField(default=list, db_default=[])
     # Attribute and value of all groups on the roster at the release, for menus.
     roster_groups = models.JSONField(default=list, db_default=[])
+    # In percent, for `reports.suppression.end_coding`. The state's setting until the
+    # release; then it stays, so that a figure has one version.
+    coding_threshold = models.PositiveSmallIntegerField(
+        default=DEFAULT_CODING_THRESHOLD, db_default=DEFAULT_CODING_THRESHOLD
+    )
     # Since when coordinators see the results of their schools.
     shared_at = models.DateTimeField(null=True)
 

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import chain
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 from django.db import connection, transaction
 from django.utils import translation
@@ -47,9 +47,11 @@ BATCH = 500
 # In figures of everybody.
 FEWEST_SCHOOLS = 10
 # Since 2 the figures of districts and the state are sums of published schools; since 3
-# an essential is everywhere the mean of the measures of its place, as shown.
+# an essential is everywhere the mean of the measures of its place, as shown; since 4
+# shares near 0 and 100 % are coded.
 SUMS_OF_SCHOOLS = 2
-FORMAT = MEANS_OF_MEASURES = 3
+MEANS_OF_MEASURES = 3
+FORMAT = CODED_ENDS = 4
 
 
 class Frame(TypedDict):
@@ -109,6 +111,10 @@ class ItemAnswers(TypedDict):
     not_applicable: int
     not_reached: int
     values: dict[str, int]
+    # Answer -> bound of its share in percent, and whether it is over it. Since the
+    # format `CODED_ENDS`; and how many people gave one of these.
+    coded: NotRequired[dict[str, tuple[int, bool]]]
+    coded_people: NotRequired[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,6 +400,11 @@ def _answers(group: VisibleGroup) -> Answers:
                 not_applicable=item.not_applicable,
                 not_reached=item.not_reached,
                 values=dict(item.values),
+                coded={
+                    value: (share.percent, share.is_over)
+                    for value, share in item.coded.items()
+                },
+                coded_people=item.coded_people,
             )
             for name, item in group.items.items()
         },
