@@ -30,7 +30,7 @@ from accounts.models import School
 from reports.models import Calibration, GroupResults, Publication, Scoring
 from reports.publishing.score_sums import SumOfScores
 from reports.rate_lines import percent
-from reports.results.reading import LEVELS
+from reports.results.reading import LEVELS, ItemDistribution
 from reports.results.sums import STATE, SchoolAnswers
 from reports.results.visible import Place, VisibleGroup, visible_groups
 from reports.school_report.report import report_language_for
@@ -111,9 +111,10 @@ class ItemAnswers(TypedDict):
     not_applicable: int
     not_reached: int
     values: dict[str, int]
-    # Answer -> bound of its share in percent, and whether it is over it. Since the
-    # format `CODED_ENDS`; and how many people gave one of these.
-    coded: NotRequired[dict[str, tuple[int, bool]]]
+    # Since the format `CODED_ENDS`: the bounds of other answers, in percent, and how
+    # many people gave one of them.
+    under: NotRequired[dict[str, int]]
+    over: NotRequired[dict[str, int]]
     coded_people: NotRequired[int]
 
 
@@ -388,6 +389,14 @@ def _summary(rates: Sequence[Rate], scores: Scores) -> Summary:
     )
 
 
+def _bounds(item: ItemDistribution, *, is_over: bool) -> dict[str, int]:
+    return {
+        value: share.percent
+        for value, share in item.coded.items()
+        if share.is_over == is_over
+    }
+
+
 def _answers(group: VisibleGroup) -> Answers:
     return Answers(
         people=group.people,
@@ -400,10 +409,8 @@ def _answers(group: VisibleGroup) -> Answers:
                 not_applicable=item.not_applicable,
                 not_reached=item.not_reached,
                 values=dict(item.values),
-                coded={
-                    value: (share.percent, share.is_over)
-                    for value, share in item.coded.items()
-                },
+                under=_bounds(item, is_over=False),
+                over=_bounds(item, is_over=True),
                 coded_people=item.coded_people,
             )
             for name, item in group.items.items()

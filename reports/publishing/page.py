@@ -64,8 +64,9 @@ class Content(Protocol):
 
 
 def coded_of(item: ItemAnswers) -> dict[str, CodedShare]:
-    coded = item.get("coded", {})
-    return {value: CodedShare(*share) for value, share in coded.items()}
+    coded = {value: CodedShare(n) for value, n in item.get("under", {}).items()}
+    over = item.get("over", {}).items()
+    return coded | {value: CodedShare(n, is_over=True) for value, n in over}
 
 
 def group_of(answers: Answers, as_of: datetime) -> VisibleGroup:

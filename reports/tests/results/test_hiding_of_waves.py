@@ -94,6 +94,7 @@ def forget(administration):
             )
 
 
+@pytest.mark.usefixtures("exact_shares")
 def test_the_next_wave_hides_the_same_second_grade(staff, count):
     """One more person in grade 07, so that 08 would be the smallest other grade."""
     fall = count("first", 3, {"06": 4, "07": 10, "08": 11})
@@ -131,6 +132,7 @@ def agreed_in_district(administration, district):
     return agreed(administration, place, "06")
 
 
+@pytest.mark.usefixtures("exact_shares")
 def test_a_sum_of_schools_without_grades_stays_one_of_the_same_schools(
     staff, count, monkeypatch
 ):
@@ -153,6 +155,7 @@ def test_a_sum_of_schools_without_grades_stays_one_of_the_same_schools(
         assert agreed_in_district(wave, staff.riverside) == 6 - 2
 
 
+@pytest.mark.usefixtures("exact_shares")
 def test_the_same_schools_are_summed_again(staff, count, monkeypatch):
     monkeypatch.setattr("reports.suppression.results.MOST_LEFT_OUT", 0)
     lincoln = {"06": 4, "07": 12, "08": 12}
