@@ -11,6 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil, floor
 
 from django.conf import settings
 from django.test import Client
@@ -303,14 +304,12 @@ def figure_of(
         if whole is None:
             continue
         low, high = 0.0, whole[1]
+        is_people = text is people and "%" not in text
+        # The bound itself is not one of the numbers.
         if re.search(r"under|below|fewer|less|<", text, re.IGNORECASE):
-            high = number if "%" not in text and text is people else high * number / 100
+            high = ceil(number if is_people else high * number / 100) - 1
         elif re.search(r"over|above|more|>", text, re.IGNORECASE):
-            low = (
-                number
-                if "%" not in text and text is people
-                else whole[0] * number / 100
-            )
+            low = floor(number if is_people else whole[0] * number / 100) + 1
         else:
             # Rounded to a whole number.
             low = whole[0] * max(number - 0.51, 0) / 100
