@@ -110,7 +110,8 @@ def _share(row: ChartRow, answers: slice) -> Share | None:
         one.coded.percent for one in row.segments if one.coded and one.coded.is_over
     ]
     under = 100 - over[0] if over else sum(share.percent for share in coded)
-    return Share("under", under) if under < 100 else None
+    # A larger bound would say next to nothing.
+    return Share("under", under) if under < 50 else None
 
 
 def isolated(text: str) -> str:

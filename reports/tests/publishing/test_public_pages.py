@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from datetime import timedelta
 
 import pytest
@@ -13,10 +14,11 @@ from django.urls import reverse
 from django.utils import timezone
 
 from reports import visible_rates
-from reports.models import GroupResults, Publication, SchoolRate
+from reports.models import GroupResults, Publication, ResultsRollUp, SchoolRate
 from reports.publishing.freezing import MEANS_OF_MEASURES
 from reports.publishing.publications import withdraw
 from reports.tests.console.scores.conftest import answered, scored
+from reports.tests.scores.conftest import closed
 
 pytestmark = pytest.mark.django_db
 
@@ -460,3 +462,49 @@ class TestWithdrawal:
         withdraw(publish(fall), because="Wrong.", by=staff.state)
         publish(fall)
         assert page("published_state", fall.pk).status_code == 200
+
+
+class TestCodedShares:
+    @pytest.fixture
+    def agreed(self, staff, new_survey):
+        """Let everybody at Lincoln give the same answer to each question."""
+        administration = closed(new_survey, "agreed")
+        answered(administration, staff.lincoln, 60, 1, shift=50, skipped=0)
+        answered(administration, staff.roosevelt, 60, 3)
+        return scored(administration)
+
+    def shown(self, staff, administration):
+        """Return cells of the first question in the table, and in the file."""
+        pk, school = administration.pk, staff.lincoln.pk
+        text = page("published_school", pk, school).text
+        section = text[text.index('id="item-q1"') :]
+        row = section[section.index('<th scope="row"><bdi>Lincoln') :]
+        cells = re.findall(r'<td class="number">(.*?)</td>', row)
+        lines = rows_of(page("published_answers_of_school", pk, school))
+        first = [line for line in lines if line["item"] == "q1"]
+        return cells[:5], [(line["people"], line["percent"]) for line in first]
+
+    def test_pages_and_files_have_bounds(self, staff, agreed, publish):
+        publication = publish(agreed)
+        cells, lines = self.shown(staff, agreed)
+        assert cells == [*["under 5 %"] * 3, "over 95 %", "under 5 %"]
+        assert lines == [*[("<3", "<5")] * 3, (">57", ">95"), ("<3", "<5")]
+        # Nor is the number in what is stored.
+        school = publication.places.get(level="school", place_id=staff.lincoln.pk)
+        assert school.answers["items"]["q1"]["values"] == {}
+        text = page("published_school", agreed.pk, staff.lincoln.pk, language="es").text
+        assert "más del 95 %" in text and "menos del 5 %" in text
+        assert "<5 is less than 5" in page("published_dictionary", agreed.pk).text
+
+    @pytest.mark.usefixtures("exact_shares")
+    def test_without_coding_they_tell_everybodys_answer(self, staff, agreed, publish):
+        publish(agreed)
+        cells, lines = self.shown(staff, agreed)
+        assert cells[3] == '100 % <span class="hint">(60)</span>'
+        assert ("60", "100.0") in lines
+
+    def test_a_publication_keeps_its_bounds(self, staff, agreed, publish):
+        publish(agreed)
+        before = self.shown(staff, agreed)
+        ResultsRollUp.objects.update(coding_threshold=20)
+        assert self.shown(staff, agreed) == before
