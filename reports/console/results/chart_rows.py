@@ -58,7 +58,8 @@ class Segment:
     def percent(self) -> str:
         if self.coded:
             words = _("over %(n)s %%") if self.coded.is_over else _("under %(n)s %%")
-            return words % {"n": self.coded.percent}
+            # In a narrow cell, the line does not end before the sign.
+            return (words % {"n": self.coded.percent}).replace(" %", "\u00a0%")
         return HIDDEN if self.count is None else f"{self.share:.0f} %"
 
 

@@ -249,13 +249,13 @@ def test_a_coded_answer_is_a_bound_in_the_picture_and_the_table():
     found = chart(definition(**LIKERT), {"Lincoln": coded(0, 4, 38, 58)})
     segments = found.rows[0].segments
     assert [one.percent for one in segments] == [
-        *("under 5 %", "under 5 %", "38 %", "58 %")
+        *("under 5\u00a0%", "under 5\u00a0%", "38 %", "58 %")
     ]
     # What the exact ones leave, in equal parts.
     assert [one.share for one in segments] == [2, 2, 38, 58]
     page = html(found)
-    assert '<td class="number">under 5 %</td>' in page
-    assert "<title>Disagree: under 5 %</title>" in page
+    assert '<td class="number">under 5\u00a0%</td>' in page
+    assert "<title>Disagree: under 5\u00a0%</title>" in page
     assert "(0)" not in page and "(4)" not in page
     # Both parts are exact.
     assert found.sentence == "96 % answered “Rather agree” or “Agree”."
@@ -264,8 +264,8 @@ def test_a_coded_answer_is_a_bound_in_the_picture_and_the_table():
 def test_everybody_in_one_answer_is_over_the_bound_and_drawn_there():
     found = chart(definition(**LIKERT), {"Lincoln": coded(0, 0, 0, 30)})
     assert [one.percent for one in found.rows[0].segments] == [
-        *["under 10 %"] * 3,
-        "over 90 %",
+        *["under 10\u00a0%"] * 3,
+        "over 90\u00a0%",
     ]
     assert found.rows[0].segments[-1].share == 90
     assert found.sentence == "Over 90 % answered “Rather agree” or “Agree”."
