@@ -251,7 +251,11 @@ class Attack:
             next(own[0] for own in pattern if own) for pattern in world.patterns
         ]
         enrolled = np.bincount(school_of, weights=world.sizes)
-        self.school_of = np.array(school_of)
+        # The school, and the outputs in which people of a pattern count.
+        self.parts = [
+            (school, *(own is not None for own in pattern))
+            for school, pattern in zip(school_of, world.patterns, strict=True)
+        ]
         self.caps = np.array(
             [
                 size if school in roster_schools else enrolled[school]
@@ -618,17 +622,25 @@ class Attack:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return what single totals say about an option of each set.
 
-        The smallest total around a set, and those around its part in each school. As
-        if it were known how many people of the set have answered, as response rates
-        tell of some.
+        The smallest total around a set, and those around its part in each school; and
+        the rows of a file that may be theirs, if these are enough. As if it were known
+        how many people of the set have answered, as response rates tell of some.
         """
         low, high = self._smallest_total(item, option, indicators)
         parts = [
-            self._smallest_total(item, option, indicators * (self.school_of == school))
-            for school in set(self.school_of.tolist())
+            self._smallest_total(
+                item, option, indicators * [each == part for each in self.parts]
+            )
+            for part in set(self.parts)
         ]
         ends = np.array(parts).sum(axis=0)
-        return np.maximum(low, ends[0]), np.minimum(high, ends[1])
+        low, high = np.maximum(low, ends[0]), np.minimum(high, ends[1])
+        if self.exported:
+            _, most = self.exported.bounds(item, option, indicators)
+            rows = (self.exported.possible @ indicators.T > 0).sum(axis=0)
+            is_enough = rows >= self.world.state.minimum
+            high = np.where(is_enough, np.minimum(high, most), high)
+        return low, high
 
     def _smallest_total(
         self, item: str, option: str, indicators: NDArray[np.float64]
