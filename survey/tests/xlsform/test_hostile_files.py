@@ -270,6 +270,26 @@ def test_spreadsheet_error_is_reported():
     assert "spreadsheet error" in reading.problems[0].reason
 
 
+def test_spreadsheet_errors_in_ignored_columns_are_ignored():
+    head = [*ROWS[0], "my notes", None]
+    reading = read([head, ["text", "a", "A?", "=B2", "#REF!"]])
+    assert reading.draft, reading.problems
+    assert {("survey", 1, "my notes"), ("survey", 2, "E")} <= {
+        *places(reading.warnings)
+    }
+
+
+def test_spreadsheet_error_in_a_column_for_choice_filters_is_reported():
+    choices = [["list_name", "name", "label", "town"], ["agree", 1, "Yes", "#REF!"]]
+    reading = read([ROWS[0], ["select_one agree", "a", "A?"]], choices)
+    assert places(reading.problems) == [("choices", 2, "town")]
+
+
+def test_spreadsheet_error_in_the_headers_is_reported():
+    reading = read([[*ROWS[0], "#REF!"], ["text", "a", "A?", "lost"]])
+    assert places(reading.problems) == [("survey", 1, "D")]
+
+
 def test_merged_cells_give_a_warning():
     book = Workbook()
     book.active.title = "survey"
