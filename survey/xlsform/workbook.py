@@ -151,7 +151,13 @@ class _CellParser(WorkSheetParser):
 
     def parse_cell(self, element: Element) -> ParsedCell:
         cell: ParsedCell = super().parse_cell(element)
-        if cell["value"] is None and element.find(FORMULA_TAG) is not None:
+        # A text without characters is a computed value: ="".
+        is_text = element.get("t") == "str"
+        if (
+            cell["value"] is None
+            and not is_text
+            and element.find(FORMULA_TAG) is not None
+        ):
             cell["data_type"] = "f"
         return cell
 

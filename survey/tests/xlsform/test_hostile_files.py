@@ -23,6 +23,7 @@ from survey.tests.workbooks import (
     AGREE,
     SETTINGS,
     as_excel_writes_it,
+    draft_items,
     form,
     places,
     read,
@@ -257,6 +258,20 @@ def test_value_of_a_formula_is_read():
     assert reading.draft, reading.problems
     (item,) = reading.draft.items()
     assert item.label == {"en": "A?"}
+
+
+def test_formula_that_gives_an_empty_text_is_an_empty_cell():
+    head = [*ROWS[0], "hint"]
+    content = rezipped(
+        form([head, ["text", "a", "A?", '=IF(TRUE,"","never")']]),
+        lambda name, data: (
+            data.replace(b'<c r="D2"><f>', b'<c r="D2" t="str"><f>')
+            if name == SHEET
+            else data
+        ),
+    )
+    (item,) = draft_items(read_xlsform(content)).values()
+    assert item.hint == {}
 
 
 def test_spreadsheet_error_is_reported():
