@@ -15,9 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from reports.suppression.attributes import hide_groups
+from reports.suppression.candidates import few_answers
 from reports.suppression.lattice import (
     LARGEST_WEIGHT,
-    Floats,
     TooManySums,
     group_to_hide,
     light_sums,
@@ -27,19 +28,13 @@ from reports.suppression.lattice import (
     short_vectors,
     sizes,
 )
-from reports.suppression.results import (
-    few_answers,
-    hide_groups,
-    small_places,
-)
+from reports.suppression.places import small_places
 from reports.suppression.tables import (
     EVERYONE,
     Decision,
-    GroupCounts,
     Integers,
     Mask,
-    PlaceTree,
-    Precedent,
+    ReleasedTables,
 )
 
 # Schools from which it is estimated which attributes repeat others.
@@ -78,8 +73,7 @@ class DependentGroups:
 
     def isolate_in_sum(
         self,
-        tree: PlaceTree,
-        groups: GroupCounts,
+        tables: ReleasedTables,
         decision: Decision,
         cell: tuple[int, int],
         item: str | None = None,
@@ -92,6 +86,7 @@ class DependentGroups:
         items that most people answer, twice the minimum is asked for, and those of
         other items are calculated.
         """
+        tree, groups = tables.tree, tables.groups
         place, number = cell
         attributes = [
             each
@@ -143,18 +138,15 @@ def is_mostly_answered(schools: Iterable[Memberships], position: int) -> bool:
 
 
 def dependent_groups(
-    tree: PlaceTree,
-    groups: GroupCounts,
+    tables: ReleasedTables,
     memberships: Mapping[int, Memberships],
     items: Sequence[str],
-    minimum: int,
-    precedent: Precedent,
 ) -> DependentGroups:
     """Return which groups of schools have to be hidden for others.
 
     `memberships` are those of schools, by place.
     """
-    search = Search(tree, groups, memberships, minimum, precedent)
+    search = Search(tables, memberships)
     repeating = search.repeating_attributes()
     dependent = search.of_attributes(repeating)
     of_items = {name: np.zeros_like(dependent) for name in items}
@@ -167,7 +159,7 @@ def dependent_groups(
     return DependentGroups(
         *(dependent, of_items, repeating),
         {place: memberships[place] for place in search.places},
-        *(shown, minimum),
+        *(shown, tables.minimum),
     )
 
 
@@ -176,21 +168,17 @@ class Search:
 
     def __init__(
         self,
-        tree: PlaceTree,
-        groups: GroupCounts,
+        tables: ReleasedTables,
         memberships: Mapping[int, Memberships],
-        minimum: int,
-        precedent: Precedent,
     ) -> None:
-        self.groups = groups
-        self.memberships = memberships
-        self.minimum = minimum
-        self.precedent = precedent
-        self.small = groups.too_small(minimum) | precedent.again.groups
-        hidden = small_places(tree, groups, minimum, precedent)
+        self.tables, self.memberships = tables, memberships
+        self.groups, self.minimum = tables.groups, tables.minimum
+        again = tables.precedent.again.groups
+        self.small = tables.groups.too_small(tables.minimum) | again
+        hidden = small_places(tables)
         self.places = [
             place
-            for place in tree.leaves.tolist()
+            for place in tables.tree.leaves.tolist()
             if place in memberships and not hidden[place]
         ]
 
@@ -231,9 +219,7 @@ class Search:
         small = self.small[place] | dependent[place]
         columns = [EVERYONE]
         for attribute in map(np.array, self.groups.attributes):
-            hidden = hide_groups(
-                self.groups, place, attribute, small, self.minimum, self.precedent
-            )
+            hidden = hide_groups(self.tables, place, attribute, small)
             has_people = self.groups.people[place, attribute] > 0
             columns += attribute[~hidden & has_people].tolist()
         return columns
@@ -268,7 +254,7 @@ class Search:
             columns = np.array(self.shown(place, dependent))
             dependent[place, columns[columns != EVERYONE]] = True
             return
-        first = self.precedent.first.groups[place]
+        first = self.tables.precedent.first.groups[place]
         members = of_place.members.astype(float)
         gram = scalar_products(members, of_place.people)
         light = few_answers(sizes(sums, members, of_place.people), self.minimum)
@@ -307,7 +293,7 @@ class Search:
             if not len(of_item):
                 continue
             gram = scalar_products(members, answered[:, number])
-            first = self.precedent.first.of_item(name)[place]
+            first = self.tables.precedent.first.of_item(name)[place]
             while True:
                 group = group_to_hide(
                     *(gram, of_item, columns, of_groups[:, number], first)
