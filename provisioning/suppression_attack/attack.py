@@ -74,6 +74,14 @@ def summary(found: Counter[str]) -> dict[str, Any]:
             name: round(one.get("lost", 0) / one["all"], 4)
             for name, one in parts.get("lost", {}).items()
         },
+        # Shown figures, of those that any rule with this minimum could show.
+        "share_of_optimum": {
+            name: round(
+                (one["all"] - one.get("lost", 0)) / (one["all"] - one.get("needed", 0)),
+                4,
+            )
+            for name, one in parts.get("lost", {}).items()
+        },
         "recovered_unprotected": found["recovered_unprotected"],
         "attacked": found["attacked"],
         "unexplained": found["unexplained"],

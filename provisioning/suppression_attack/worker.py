@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import django
@@ -29,9 +30,11 @@ from provisioning.suppression_attack.histories import HISTORIES  # noqa: E402
 from provisioning.suppression_attack.knowledge import Attack  # noqa: E402
 from provisioning.suppression_attack.outputs import (  # noqa: E402
     EVERYONE,
+    STATES,
     TABLES,
     Reader,
 )
+from provisioning.suppression_attack.states import NOT_REACHED  # noqa: E402
 from provisioning.suppression_attack.stories import ROLES, STORIES, play  # noqa: E402
 
 # Schools of a state in which a percentage is tiny.
@@ -107,7 +110,10 @@ def attack_state(
 def measure_lost(
     percentage: int, generator: np.random.Generator, found: Counter[str]
 ) -> None:
-    """Count the figures that schools have, and those that they lose."""
+    """Count the figures that schools have, and those that they lose.
+
+    Figures of few answers have to be hidden by any rule: the others are the optimum.
+    """
     tiny = round(SCHOOLS * percentage / 100)
     state = states.draw(generator, SCHOOLS, DISTRICTS, tiny, (45, 75))
     stored = store(state)
@@ -127,7 +133,21 @@ def measure_lost(
         tables = [(frozenset([school]), item) for item in TABLES]
         found[f"lost {percentage}|all"] += len(tables) + 1
         found[f"lost {percentage}|lost"] += sum(one not in shown for one in tables)
+        found[f"lost {percentage}|needed"] += sum(
+            0 < number < state.minimum for number in answers_of(state, school)
+        )
         found[f"lost {percentage}|lost"] += (school, "trust") not in outputs.scores
+
+
+def answers_of(state: states.State, school: int) -> Iterator[int]:
+    """Yield how many people of a school have answered each item."""
+    people = [person for person in state.people if person.school == school]
+    for table in TABLES:
+        item = table.partition(" ")[0]
+        yield sum(
+            person.answered and person.answers.get(item, NOT_REACHED) not in STATES
+            for person in people
+        )
 
 
 if __name__ == "__main__":
