@@ -43,12 +43,12 @@ def main() -> int:
         step(f"Attacking {count} states"),
     ):
         schools = 4 if options.quick else 5
-        found, leaks = attack(
+        counts, leaks = attack(
             application, options.seed, count, options.explain, schools
         )
     for leak in leaks:
         print(leak)
-    figures = summary(found)
+    figures = summary(counts)
     figures |= {"seed": options.seed, "count": count}
     figures["seconds"] = round(time.monotonic() - began, 1)
     figures["passed"] = has_passed(figures)
@@ -56,27 +56,36 @@ def main() -> int:
     return 0 if figures["passed"] else 1
 
 
-def summary(found: Counter[str]) -> dict[str, Any]:
-    """Return what the last line says. Keys of `found` are "kind name|figure"."""
+def summary(counts: Counter[str]) -> dict[str, Any]:
+    """Return what the last line says. Keys of `counts` are "kind name|figure"."""
     parts: dict[str, dict[str, dict[str, int]]] = {}
-    for key, number in found.items():
+    for key, number in counts.items():
         kind, _, rest = key.partition(" ")
         name, _, figure = rest.partition("|")
         if figure:
             parts.setdefault(kind, {}).setdefault(name, {})[figure] = number
     roles = parts.get("role", {})
     return {
-        "recovered": sum(one["recovered"] for one in roles.values()),
-        "narrowed": sum(one["narrowed"] for one in roles.values()),
+        "recovered": sum(part["recovered"] for part in roles.values()),
+        "narrowed": sum(part["narrowed"] for part in roles.values()),
         "roles": roles,
         "histories": dict(sorted(parts.get("history", {}).items())),
         "lost_measures": {
-            name: round(one.get("lost", 0) / one["all"], 4)
-            for name, one in parts.get("lost", {}).items()
+            name: round(part.get("lost", 0) / part["all"], 4)
+            for name, part in parts.get("lost", {}).items()
         },
-        "recovered_unprotected": found["recovered_unprotected"],
-        "attacked": found["attacked"],
-        "unexplained": found["unexplained"],
+        # Shown figures, of those that any rule with this minimum could show.
+        "share_of_optimum": {
+            name: round(
+                (part["all"] - part.get("lost", 0))
+                / (part["all"] - part.get("needed", 0)),
+                4,
+            )
+            for name, part in parts.get("lost", {}).items()
+        },
+        "recovered_unprotected": counts["recovered_unprotected"],
+        "attacked": counts["attacked"],
+        "unexplained": counts["unexplained"],
     }
 
 
@@ -86,8 +95,8 @@ def has_passed(figures: dict[str, Any]) -> bool:
         and figures["recovered_unprotected"]
         and figures["histories"]
         and all(
-            one["protected"] == 0 < one["unprotected"]
-            for one in figures["histories"].values()
+            part["protected"] == 0 < part["unprotected"]
+            for part in figures["histories"].values()
         )
         and all(share <= MOST_LOST for share in figures["lost_measures"].values())
     )
@@ -127,14 +136,14 @@ def attack(
     """Return the figures of all states and histories, and leaks, by two processes."""
     processes = max(1, min(os.cpu_count() or 1, 2))
     data = application.environment["GROUNDSWELL_DATA"]
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     leaks: list[str] = []
     # Each process stores what it attacks in a database of its own.
     with tempfile.TemporaryDirectory(dir=Path(data).parent) as folder:
         workers = []
         for first in range(processes):
-            own = f"{folder}/{first}"
-            shutil.copytree(data, own)
+            copy = f"{folder}/{first}"
+            shutil.copytree(data, copy)
             arguments = (seed, first, processes, count, explain, schools)
             workers.append(
                 subprocess.Popen(
@@ -148,8 +157,8 @@ def attack(
                     text=True,
                     env={
                         **application.environment,
-                        "GROUNDSWELL_DATA": own,
-                        "GROUNDSWELL_FILES": f"{own}/files",
+                        "GROUNDSWELL_DATA": copy,
+                        "GROUNDSWELL_FILES": f"{copy}/files",
                     },
                 )
             )
@@ -160,13 +169,13 @@ def attack(
                     raise Refusal("A worker failed; its error is above")
                 # HiGHS may print warnings before.
                 result = json.loads(output.splitlines()[-1])
-                found.update(result["found"])
+                counts.update(result["found"])
                 leaks += result["leaks"]
         finally:
             for worker in workers:
                 worker.kill()
                 worker.wait()
-    return found, leaks
+    return counts, leaks
 
 
 if __name__ == "__main__":

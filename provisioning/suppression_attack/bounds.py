@@ -41,8 +41,8 @@ def in_span(shown: Sequence[Floats], wanted: Floats) -> NDArray[np.bool_]:
     _, sizes, basis = np.linalg.svd(rows, full_matrices=False)
     basis = basis[sizes > TOLERANCE * max(sizes[0], 1)]
     left = wanted - (wanted @ basis.T) @ basis
-    found: NDArray[np.bool_] = np.abs(left).max(axis=1) < TOLERANCE
-    return found
+    is_in_span: NDArray[np.bool_] = np.abs(left).max(axis=1) < TOLERANCE
+    return is_in_span
 
 
 def shortest_combination(shown: Sequence[tuple[str, Floats]], wanted: Floats) -> str:
@@ -82,19 +82,19 @@ class IntegerProgram:
         high: list[float] = []
         self.words: list[str] = []
         seen = set()
-        for one in constraints:
-            chosen = tuple(sorted(one.categories or categories))
-            key = (one.people.tobytes(), chosen, one.low, one.high)
+        for constraint in constraints:
+            chosen = tuple(sorted(constraint.categories or categories))
+            key = (constraint.people.tobytes(), chosen, constraint.low, constraint.high)
             if key in seen:
                 continue
             seen.add(key)
-            patterns = np.flatnonzero(one.people)
+            patterns = np.flatnonzero(constraint.people)
             for name in chosen:
                 columns.append(patterns + categories.index(name) * self.size)
                 rows.append(np.full(len(patterns), len(low)))
-            low.append(one.low)
-            high.append(one.high)
-            self.words.append(one.words)
+            low.append(constraint.low)
+            high.append(constraint.high)
+            self.words.append(constraint.words)
         everybody = np.arange(self.size)
         for number in range(len(categories)):
             columns.append(everybody + number * self.size)
@@ -158,7 +158,7 @@ class IntegerProgram:
 
     def reasons(self, category: str, indicator: Floats) -> str:
         """Return in words which figures bound a set, from above and from below."""
-        position, found = self.categories.index(category), []
+        position, reasons = self.categories.index(category), []
         for sign, words in ((-1, "at most"), (1, "at least")):
             costs = np.zeros_like(self.truth)
             costs[position] = sign * indicator
@@ -172,8 +172,8 @@ class IntegerProgram:
                 continue
             used = np.flatnonzero(known)[np.abs(result.ineqlin.marginals) > TOLERANCE]
             names = {self.words[number % len(self.words)] for number in used.tolist()}
-            found.append(f"{words} by {sorted(names)}")
-        return "; ".join(found)
+            reasons.append(f"{words} by {sorted(names)}")
+        return "; ".join(reasons)
 
     def _solve(self, position: int, objective: Floats) -> Floats | None:
         """Return an extreme solution of integers; None if none was found in time."""

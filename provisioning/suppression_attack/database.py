@@ -84,21 +84,22 @@ def store(state: State, school: int | None = None) -> Stored:
     )
     if school is None:
         sizes = [
-            sum(one.school == n for one in state.people) for n in range(len(schools))
+            sum(person.school == n for person in state.people)
+            for n in range(len(schools))
         ]
         school = sizes.index(max(sizes))
-    own = state.districts[school]
+    district = state.districts[school]
     places: dict[str, tuple[str, dict[str, Any]]] = {
         STATE: (Membership.Role.STATE, {}),
-        DISTRICT: (Membership.Role.DISTRICT, {"district": districts[own]}),
-        ANALYST: (Membership.Role.ANALYST, {"district": districts[own]}),
+        DISTRICT: (Membership.Role.DISTRICT, {"district": districts[district]}),
+        ANALYST: (Membership.Role.ANALYST, {"district": districts[district]}),
         COORDINATOR: (Membership.Role.COORDINATOR, {"school": schools[school]}),
     }
     users = {}
     for name, (role, place) in places.items():
         users[name] = User.objects.create(email=f"{name}{number}@example.org")
         Membership.objects.create(user=users[name], role=role, **place)
-    return Stored(state, districts, schools, users, school, own)
+    return Stored(state, districts, schools, users, school, district)
 
 
 @cache
@@ -122,7 +123,11 @@ def survey(district: int | None = None) -> PublishedSurvey:
         "survey": rows,
         "choices": [
             ["list_name", "name", "label"],
-            *([name, one, one] for name, options in lists.items() for one in options),
+            *(
+                [name, option, option]
+                for name, options in lists.items()
+                for option in options
+            ),
         ],
         "settings": [["form_title", "form_id", "version"], ["Climate", "climate", "1"]],
         "measures": [
@@ -212,9 +217,10 @@ def administer(
         for respondent, person in zip(respondents, people.values(), strict=True)
         if person.is_late
     )
-    found = dict(zip(people, respondents, strict=True))
+    respondent_of = dict(zip(people, respondents, strict=True))
     stored.respondents[administration.pk] = [
-        found.get(number) or Respondent() for number in range(len(stored.state.people))
+        respondent_of.get(number) or Respondent()
+        for number in range(len(stored.state.people))
     ]
     return administration
 

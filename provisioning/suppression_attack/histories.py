@@ -68,18 +68,19 @@ def invent(
     people = []
     for school, size in enumerate(sizes):
         for number in range(size):
-            own = (
-                {name: values[number % len(values)] for name, values in groups.items()}
-                if groups
-                else {}
+            attributes = {
+                name: values[number % len(values)]
+                for name, values in (groups or {}).items()
+            }
+            person = draw_answers(
+                generator, Person(school, {GRADE: "07", **attributes})
             )
-            one = draw_answers(generator, Person(school, {GRADE: "07", **own}))
             is_bullied = number < bullied
-            answers = {**one.answers, "bullied": "yes" if is_bullied else "no"}
+            answers = {**person.answers, "bullied": "yes" if is_bullied else "no"}
             answers["who"] = (
                 ("adult", "pupil")[number % 2] if is_bullied else "not applicable"
             )
-            people.append(replace(one, answers=answers))
+            people.append(replace(person, answers=answers))
     return State([0] * len(sizes), people, list(groups or {}))
 
 
@@ -102,14 +103,14 @@ def opt_out_between_files(generator: np.random.Generator, protected: bool) -> in
     reader = Reader(stored, COORDINATOR)
     release(administration, scores=False)
     outputs = reader.read(administration, 0, [EVERYONE])
-    left = min(n for n, one in people.items() if one.school == stored.school)
+    left = min(n for n, person in people.items() if person.school == stored.school)
     withdraw(stored, administration, left)
     nothing: set[int] = set()
     off = ("reports.results.rollup.schools_to_keep", lambda *_args, **_kwargs: nothing)
     with replaced(*() if protected else (off,)):
         release(administration, scores=False)
     outputs.add(reader.read(administration, 1, [EVERYONE]))
-    after = {n: one for n, one in people.items() if n != left}
+    after = {n: person for n, person in people.items() if n != left}
     return recovered(stored, [people, after], outputs, generator, *QUESTIONS)
 
 
@@ -155,7 +156,7 @@ def export_and_page(generator: np.random.Generator, protected: bool) -> int:
     off = ("reports.exports.release_mask.unpacked", with_late_people)
     with replaced(*() if protected else (off,)):
         outputs.files = list(reader.exports(administration, 1, []))
-    counted = {n: one for n, one in everybody.items() if n}
+    counted = {n: person for n, person in everybody.items() if n}
     return recovered(stored, [counted, everybody], outputs, generator, *QUESTIONS)
 
 
@@ -221,9 +222,9 @@ def with_late_people(stored: bytes, school: int, counted_at: Any) -> SchoolPeopl
     frozen = unpacked(stored, school, counted_at)
     people = Respondent.objects.filter(school=school, started_at__isnull=False)
     late = [
-        (one.pk, int((one.completed_at or one.started_at).timestamp()), 1)
-        for one in people.exclude(pk__in=frozen.ids.tolist())
-        if one.started_at and one.completed_at
+        (person.pk, int((person.completed_at or person.started_at).timestamp()), 1)
+        for person in people.exclude(pk__in=frozen.ids.tolist())
+        if person.started_at and person.completed_at
     ]
     keys, times, finished = np.array(late, dtype=np.int64).reshape(-1, 3).T
     order = np.argsort(np.append(frozen.ids, keys))

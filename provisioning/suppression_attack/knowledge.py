@@ -66,12 +66,12 @@ class Outcome:
     # What was recovered, and by which combination of figures.
     leaks: list[str] = field(default_factory=list)
 
-    def add(self, other: Outcome) -> None:
-        self.attacked += other.attacked
-        self.recovered += other.recovered
-        self.narrowed += other.narrowed
-        self.unexplained += other.unexplained
-        self.leaks += other.leaks
+    def add(self, outcome: Outcome) -> None:
+        self.attacked += outcome.attacked
+        self.recovered += outcome.recovered
+        self.narrowed += outcome.narrowed
+        self.unexplained += outcome.unexplained
+        self.leaks += outcome.leaks
 
 
 @dataclass(frozen=True)
@@ -119,10 +119,10 @@ class World:
         if key not in self._indicators:
             self._indicators[key] = np.array(
                 [
-                    own is not None
-                    and own[0] in schools
-                    and (group == EVERYONE or group in own[1])
-                    for own in (pattern[source] for pattern in self.patterns)
+                    place is not None
+                    and place[0] in schools
+                    and (group == EVERYONE or group in place[1])
+                    for place in (pattern[source] for pattern in self.patterns)
                 ],
                 dtype=float,
             )
@@ -131,16 +131,16 @@ class World:
     @cached_property
     def truth(self) -> dict[str, dict[str, Indicator]]:
         """Return how many people of each pattern are in each category of an item."""
-        found: dict[str, dict[str, Indicator]] = {}
+        truth: dict[str, dict[str, Indicator]] = {}
         for number, pattern in self.pattern_of.items():
             person = self.state.people[number]
             if person.answered:
                 for item, category in categories_in(person.answers):
-                    counts = found.setdefault(item, {})
+                    counts = truth.setdefault(item, {})
                     if category not in counts:
                         counts[category] = np.zeros(len(self.patterns))
                     counts[category][pattern] += 1
-        return found
+        return truth
 
     def count(self, item: str, categories: Collection[str]) -> Indicator:
         # Without categories, or of all items: whoever has answered anything.
@@ -166,13 +166,13 @@ class World:
                 for group, people in inside.items():
                     words = " ".join((f"schools {sorted(place)}", *group))
                     yield Protected(words, people)
-                for one, other in combinations(groups[1:], 2):
-                    if one[0] != other[0]:
-                        both = inside[one] * inside[other]
-                        words = f"schools {sorted(place)} {one}"
-                        yield Protected(f"{words} in {other}", both, False)
+                for group, crossing in combinations(groups[1:], 2):
+                    if group[0] != crossing[0]:
+                        both = inside[group] * inside[crossing]
+                        words = f"schools {sorted(place)} {group}"
+                        yield Protected(f"{words} in {crossing}", both, False)
                         yield Protected(
-                            f"{words} outside {other}", inside[one] - both, False
+                            f"{words} outside {crossing}", inside[group] - both, False
                         )
         if self.is_of_waves:
             return
@@ -217,8 +217,8 @@ class ExportedRows:
         """Return how many of each set surely and perhaps are in a category."""
         outside = self.possible @ (1 - indicators.T)
         inside = self.possible @ indicators.T
-        is_chosen = np.array([one.get(item) == category for one in self.categories])
-        may_be = is_chosen | [item not in one for one in self.categories]
+        is_chosen = np.array([shown.get(item) == category for shown in self.categories])
+        may_be = is_chosen | [item not in shown for shown in self.categories]
         least = is_chosen @ (outside == 0).astype(float)
         most = may_be @ (inside > 0).astype(float)
         return least, np.where(indicators @ self.without_row > 0, np.inf, most)
@@ -248,10 +248,14 @@ class Attack:
         self._read_tables(outputs.tables)
         self._read_files(outputs.files)
         school_of = [
-            next(own[0] for own in pattern if own) for pattern in world.patterns
+            next(place[0] for place in pattern if place) for pattern in world.patterns
         ]
         enrolled = np.bincount(school_of, weights=world.sizes)
-        self.school_of = np.array(school_of)
+        # The school, and the outputs in which people of a pattern count.
+        self.parts = [
+            (school, *(place is not None for place in pattern))
+            for school, pattern in zip(school_of, world.patterns, strict=True)
+        ]
         self.caps = np.array(
             [
                 size if school in roster_schools else enrolled[school]
@@ -289,7 +293,7 @@ class Attack:
         All of the place, or of some schools; or a school shows figures of an earlier
         output, as its page says.
         """
-        for some in (tables, *([one] for one in tables)):
+        for some in (tables, *([table] for table in tables)):
             for earlier in (False, True):
                 people = self._guess(some, earlier=earlier)
                 if people is not None:
@@ -387,7 +391,9 @@ class Attack:
                 without_row[pattern] += 1
         # Nobody knows who of a school left the file together with somebody.
         incomplete = {
-            own[0] for own in self._of_source(source, without_row) if own is not None
+            place[0]
+            for place in self._of_source(source, without_row)
+            if place is not None
         }
         for position, groups in enumerate(world.patterns):
             of_source = groups[source]
@@ -414,13 +420,13 @@ class Attack:
         for file in files:
             left = world.indicator(source, file.schools, EVERYONE)
             sets[left.tobytes()] = left
-        indicators = np.array([one for one in sets.values() if one.any()])
+        indicators = np.array([left for left in sets.values() if left.any()])
         for item in world.truth:
             for category in categories_of(item):
                 ends = self.exported.bounds(item, category, indicators)
                 for people, low, high in zip(indicators, *ends, strict=True):
                     schools = sorted(
-                        {own[0] for own in self._of_source(source, people) if own}
+                        {place[0] for place in self._of_source(source, people) if place}
                     )
                     words = f"export rows of schools {schools}, {int(people.sum())}"
                     words += f" of {len(people)} patterns: {item}"
@@ -445,18 +451,20 @@ class Attack:
                 person = self.world.state.people[number]
                 if inside[pattern] and person.answered:
                     answers = full_answers(person.answers)
-                    shown = frozenset(one for one in answers if one[0] in items)
+                    shown = frozenset(
+                        answer for answer in answers if answer[0] in items
+                    )
                     waiting[items][shown].append(number)
-        found = []
+        rows = []
         taken: set[int] = set()
         # The most exact first; files are shuffled.
         for row in sorted(
             file.rows,
-            key=lambda one: (
-                -len(one.about),
-                -len(one.answers),
-                sorted(one.about),
-                sorted(one.answers),
+            key=lambda row: (
+                -len(row.about),
+                -len(row.answers),
+                sorted(row.about),
+                sorted(row.answers),
             ),
         ):
             items = frozenset(item for item, _ in row.answers)
@@ -472,11 +480,11 @@ class Attack:
                     for name, value in row.about
                 ):
                     taken.add(number)
-                    found.append((number, row))
+                    rows.append((number, row))
                     break
             else:
                 self.outcome.unexplained += 1
-        return found
+        return rows
 
     # What follows -----------------------------------------------------------------
 
@@ -494,11 +502,11 @@ class Attack:
         """
         world = self.world
         protected: dict[bytes, Protected] = {}
-        for one in world.protected_sets():
-            if one.indicator.any():
-                protected.setdefault(one.indicator.tobytes(), one)
+        for people in world.protected_sets():
+            if people.indicator.any():
+                protected.setdefault(people.indicator.tobytes(), people)
         sets = list(protected.values())
-        indicators = np.array([one.indicator for one in sets])
+        indicators = np.array([people.indicator for people in sets])
         for item in items or world.truth:
             categories = categories_of(item)
             answered = indicators @ world.count(
@@ -520,7 +528,7 @@ class Attack:
         explained: int,
     ) -> None:
         outcome = self.outcome
-        indicators = np.array([one.indicator for one in sets])
+        indicators = np.array([people.indicator for people in sets])
         for option in categories_of(item):
             if option in STATES or option == REST:
                 continue
@@ -540,7 +548,7 @@ class Attack:
                     )
             if not thorough:
                 continue
-            is_open = wanted & ~known & np.array([one.is_group for one in sets])
+            is_open = wanted & ~known & np.array([people.is_group for people in sets])
             numbers = np.flatnonzero(is_open)
             enough = np.minimum(candidates, CANDIDATES)
             least, most, is_narrow = self._bounds(
@@ -568,16 +576,16 @@ class Attack:
 
     def _shown(self, item: str, option: str) -> list[Constraint]:
         return [
-            one
-            for one in self.rows[item]
-            if one.categories == (option,) and one.low == one.high
+            constraint
+            for constraint in self.rows[item]
+            if constraint.categories == (option,) and constraint.low == constraint.high
         ]
 
     def _known(
         self, item: str, option: str, indicators: NDArray[np.float64]
     ) -> NDArray[np.bool_]:
         """Test which sums follow from figures by linear equations."""
-        shown = [one.people for one in self._shown(item, option)]
+        shown = [constraint.people for constraint in self._shown(item, option)]
         known = in_span(shown, indicators)
         if self.exported:
             low, high = self.exported.bounds(item, option, indicators)
@@ -599,7 +607,10 @@ class Attack:
         return least, most, most - least + 1 < enough
 
     def _equation(self, item: str, option: str, indicator: Indicator) -> str:
-        shown = [(one.words, one.people) for one in self._shown(item, option)]
+        shown = [
+            (constraint.words, constraint.people)
+            for constraint in self._shown(item, option)
+        ]
         return shortest_combination(shown, indicator)
 
     def _program(self, item: str) -> IntegerProgram:
@@ -618,17 +629,25 @@ class Attack:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return what single totals say about an option of each set.
 
-        The smallest total around a set, and those around its part in each school. As
-        if it were known how many people of the set have answered, as response rates
-        tell of some.
+        The smallest total around a set, and those around its part in each school; and
+        the rows of a file that may be theirs, if these are enough. As if it were known
+        how many people of the set have answered, as response rates tell of some.
         """
         low, high = self._smallest_total(item, option, indicators)
         parts = [
-            self._smallest_total(item, option, indicators * (self.school_of == school))
-            for school in set(self.school_of.tolist())
+            self._smallest_total(
+                item, option, indicators * [each == part for each in self.parts]
+            )
+            for part in set(self.parts)
         ]
         ends = np.array(parts).sum(axis=0)
-        return np.maximum(low, ends[0]), np.minimum(high, ends[1])
+        low, high = np.maximum(low, ends[0]), np.minimum(high, ends[1])
+        if self.exported:
+            _, most = self.exported.bounds(item, option, indicators)
+            rows = (self.exported.possible @ indicators.T > 0).sum(axis=0)
+            is_enough = rows >= self.world.state.minimum
+            high = np.where(is_enough, np.minimum(high, most), high)
+        return low, high
 
     def _smallest_total(
         self, item: str, option: str, indicators: NDArray[np.float64]
@@ -647,9 +666,11 @@ class Attack:
             [(_, least, most)] = figures
             is_around = (indicators @ (1 - inside) == 0) & (size < smallest)
             smallest[is_around] = size
-            own = indicators @ people
-            low = np.where(is_around, np.maximum(least - inside @ people + own, 0), low)
-            high = np.where(is_around, np.minimum(most, own), high)
+            inside_set = indicators @ people
+            low = np.where(
+                is_around, np.maximum(least - inside @ people + inside_set, 0), low
+            )
+            high = np.where(is_around, np.minimum(most, inside_set), high)
         return low, high
 
 

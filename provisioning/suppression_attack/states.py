@@ -82,7 +82,9 @@ class State:
         return [("", ""), *sorted(values)]
 
     def schools_of(self, district: int) -> list[int]:
-        return [n for n, own in enumerate(self.districts) if own == district]
+        return [
+            n for n, district_of in enumerate(self.districts) if district_of == district
+        ]
 
 
 def draw(
@@ -129,13 +131,13 @@ def draw(
 def draw_groups(
     generator: np.random.Generator, grades: Sequence[str], names: Sequence[str]
 ) -> dict[str, str]:
-    found = {GRADE: str(generator.choice(grades))}
+    groups = {GRADE: str(generator.choice(grades))}
     for name, shares in ATTRIBUTES.items():
-        found[name] = str(generator.choice(list(shares), p=list(shares.values())))
+        groups[name] = str(generator.choice(list(shares), p=list(shares.values())))
     # The flag follows from lunch, but for errors of keyboards.
     if generator.random() < 0.98:
-        found["disadvantaged"] = "no" if found["lunch"] == "paid" else "yes"
-    return {name: found[name] for name in (GRADE, *names)}
+        groups["disadvantaged"] = "no" if groups["lunch"] == "paid" else "yes"
+    return {name: groups[name] for name in (GRADE, *names)}
 
 
 def draw_answers(
@@ -149,7 +151,9 @@ def draw_answers(
     for item, options in CHOICES.items():
         answers[item] = str(generator.choice(options, p=chances.get(item)))
     for item, options in MULTIPLE.items():
-        answers[item] = " ".join(one for one in options if generator.random() < 0.4)
+        answers[item] = " ".join(
+            option for option in options if generator.random() < 0.4
+        )
     answers["hours"] = str(generator.integers(6))
     answers[TEXT] = f"Comment {generator.integers(10**9)}"
     for item in ITEMS[1:]:

@@ -48,7 +48,7 @@ def opted_out(stored: Stored, generator: np.random.Generator) -> Iterator[Releas
     for number in gone:
         withdraw(stored, administration, number)
     release(administration)
-    yield administration, {n: one for n, one in people.items() if n not in gone}
+    yield administration, {n: person for n, person in people.items() if n not in gone}
 
 
 def erased(stored: Stored, generator: np.random.Generator) -> Iterator[Release]:
@@ -60,7 +60,7 @@ def erased(stored: Stored, generator: np.random.Generator) -> Iterator[Release]:
     Response.objects.filter(respondent_id__in=keys).delete()
     Respondent.objects.filter(pk__in=keys).delete()
     release(administration)
-    yield administration, {n: one for n, one in people.items() if n not in gone}
+    yield administration, {n: person for n, person in people.items() if n not in gone}
 
 
 def joined_late(stored: Stored, generator: np.random.Generator) -> Iterator[Release]:
@@ -68,12 +68,15 @@ def joined_late(stored: Stored, generator: np.random.Generator) -> Iterator[Rele
     everybody = dict(enumerate(stored.state.people))
     late = _some(stored, generator, everybody)
     people = {
-        number: replace(one, is_late=number in late)
-        for number, one in everybody.items()
+        number: replace(person, is_late=number in late)
+        for number, person in everybody.items()
     }
     administration = administer(stored, people=people)
     release(administration)
-    yield administration, {n: one for n, one in everybody.items() if n not in late}
+    yield (
+        administration,
+        {n: person for n, person in everybody.items() if n not in late},
+    )
     CountedGroup.objects.filter(administration=administration).delete()
     release(administration)
     yield administration, everybody
@@ -83,18 +86,23 @@ def merged(stored: Stored, generator: np.random.Generator) -> Iterator[Release]:
     """Merge a school into another one of its district between two releases."""
     [(administration, people)] = once(stored, generator)
     yield administration, people
-    kept = stored.school
-    others = [n for n in stored.state.schools_of(stored.district) if n != kept]
+    school = stored.school
+    others = [n for n in stored.state.schools_of(stored.district) if n != school]
     duplicate = int(generator.choice(others))
     merge_schools(
-        *(School.objects.get(pk=stored.schools[one].pk) for one in (duplicate, kept))
+        *(
+            School.objects.get(pk=stored.schools[number].pk)
+            for number in (duplicate, school)
+        )
     )
     release(administration)
     yield (
         administration,
         {
-            number: replace(one, school=kept) if one.school == duplicate else one
-            for number, one in people.items()
+            number: replace(person, school=school)
+            if person.school == duplicate
+            else person
+            for number, person in people.items()
         },
     )
 
@@ -107,7 +115,7 @@ def two_waves(stored: Stored, generator: np.random.Generator) -> Iterator[Releas
         (came - gone, timedelta(days=30)),
         (gone, timedelta(hours=1)),
     ):
-        people = {n: one for n, one in everybody.items() if n not in absent}
+        people = {n: person for n, person in everybody.items() if n not in absent}
         administration = administer(stored, people=people, closed=closed)
         release(administration)
         yield administration, people
@@ -119,9 +127,9 @@ def two_owners(stored: Stored, generator: np.random.Generator) -> Iterator[Relea
     owner = stored.districts[stored.district]
     schools = stored.state.schools_of(stored.district)
     people = {
-        number: one
-        for number, one in enumerate(stored.state.people)
-        if one.school in schools
+        number: person
+        for number, person in enumerate(stored.state.people)
+        if person.school in schools
     }
     administration = administer(stored, people=people, owner=owner)
     release(administration)
@@ -137,15 +145,17 @@ def _some(
     stored: Stored, generator: np.random.Generator, people: Source
 ) -> frozenset[int]:
     """Choose up to four people of each of some schools."""
-    found: list[int] = []
+    chosen: list[int] = []
     for school in range(len(stored.schools)):
         inside = [
-            n for n, one in people.items() if one.school == school and one.answered
+            n
+            for n, person in people.items()
+            if person.school == school and person.answered
         ]
         number = int(generator.integers(5))
         if generator.random() < 0.6 and len(inside) > number:
-            found += generator.choice(inside, number, replace=False).tolist()
-    return frozenset(found)
+            chosen += generator.choice(inside, number, replace=False).tolist()
+    return frozenset(chosen)
 
 
 def withdraw(stored: Stored, administration: Administration, number: int) -> None:
@@ -174,12 +184,12 @@ def seen_again(outputs: Outputs) -> Outputs:
     Few people may come to a group that both waves show, or leave it: to prevent that
     two waves tell how they answered, nearly everything would have to be hidden.
     """
-    first = {one for one in outputs.tables if one.source == 0}
-    known = {(one.schools, one.group, one.item) for one in first}
+    first = {table for table in outputs.tables if table.source == 0}
+    known = {(table.schools, table.group, table.item) for table in first}
     tables = {
-        one
-        for one in outputs.tables
-        if one.group == EVERYONE or (one.schools, one.group, one.item) in known
+        table
+        for table in outputs.tables
+        if table.group == EVERYONE or (table.schools, table.group, table.item) in known
     }
     return Outputs(first | tables, [], {})
 
@@ -218,7 +228,7 @@ def play(
     People who were added late are in exports although no release has them yet.
     """
     readers = {role: Reader(stored, role) for role in ROLES}
-    found = {role: Outputs(set(), [], {}) for role in ROLES}
+    outputs = {role: Outputs(set(), [], {}) for role in ROLES}
     sources: list[Source] = []
     administrations: list[Administration] = []
     groups = stored.state.groups
@@ -230,18 +240,18 @@ def play(
         source = len(sources) - 1
         public = readers[PUBLIC].read(administration, source, groups)
         for role, reader in readers.items():
-            found[role].add(public)
+            outputs[role].add(public)
             if role != PUBLIC:
                 # An analyst reads groups on the same pages as the district's staff.
                 of_role = [EVERYONE] if role == ANALYST else groups
-                found[role].add(reader.read(administration, source, of_role))
-    found[ANALYST].tables |= found[DISTRICT].tables
+                outputs[role].add(reader.read(administration, source, of_role))
+    outputs[ANALYST].tables |= outputs[DISTRICT].tables
     files = readers[ANALYST].exports(administrations[-1], len(sources) - 1)
-    found[ANALYST].files += files
+    outputs[ANALYST].files += files
     result = Play(
         story,
         World(stored.state, sources, is_of_waves=story is two_waves),
-        found,
+        outputs,
         readers,
     )
     if with_unprotected:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import django
@@ -29,9 +30,11 @@ from provisioning.suppression_attack.histories import HISTORIES  # noqa: E402
 from provisioning.suppression_attack.knowledge import Attack  # noqa: E402
 from provisioning.suppression_attack.outputs import (  # noqa: E402
     EVERYONE,
+    STATES,
     TABLES,
     Reader,
 )
+from provisioning.suppression_attack.states import NOT_REACHED  # noqa: E402
 from provisioning.suppression_attack.stories import ROLES, STORIES, play  # noqa: E402
 
 # Schools of a state in which a percentage is tiny.
@@ -55,7 +58,7 @@ PLAIN = {
 def main(
     seed: int, first: int, step: int, count: int, explain: int, schools: int
 ) -> dict[str, Any]:
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     leaks: list[str] = []
     tasks: list[tuple[str, Any]] = [
         *(("state", number) for number in range(count)),
@@ -66,22 +69,22 @@ def main(
         kind, which = tasks[position]
         generator = np.random.default_rng([seed, position])
         if kind == "state":
-            attack_state(which, generator, found, leaks, explain, schools)
+            attack_state(which, generator, counts, leaks, explain, schools)
         elif kind == "hiding":
-            measure_lost(which, generator, found)
+            measure_lost(which, generator, counts)
         else:
             for name, protected in (("protected", True), ("unprotected", False)):
                 # The same people each time: what is hidden depends on them.
                 generator = np.random.default_rng(HISTORY)
                 number = HISTORIES[which](generator, protected)
-                found[f"history {which}|{name}"] += number
-    return {"found": found, "leaks": leaks}
+                counts[f"history {which}|{name}"] += number
+    return {"found": counts, "leaks": leaks}
 
 
 def attack_state(
     number: int,
     generator: np.random.Generator,
-    found: Counter[str],
+    counts: Counter[str],
     leaks: list[str],
     explain: int,
     schools: int = 5,
@@ -90,24 +93,27 @@ def attack_state(
     story = STORIES[number % len(STORIES)]
     stored = store(states.draw(generator, schools))
     played = play(stored, story, generator, with_unprotected=number == 0)
-    found["states"] += 1
+    counts["states"] += 1
     for role in ROLES:
         outcome = played.attack(role, generator, thorough=True, explain=explain)
-        found[f"role {role}|recovered"] += outcome.recovered
-        found[f"role {role}|narrowed"] += outcome.narrowed
-        found["attacked"] += outcome.attacked
-        found["unexplained"] += outcome.unexplained
+        counts[f"role {role}|recovered"] += outcome.recovered
+        counts[f"role {role}|narrowed"] += outcome.narrowed
+        counts["attacked"] += outcome.attacked
+        counts["unexplained"] += outcome.unexplained
         leaks += [f"{story.__name__}, {role}: {leak}" for leak in outcome.leaks]
     if number == 0:
         attack = Attack(played.world, played.unprotected, played.readers[STATE].own)
         outcome = attack.run(generator, thorough=False)
-        found["recovered_unprotected"] += outcome.recovered
+        counts["recovered_unprotected"] += outcome.recovered
 
 
 def measure_lost(
-    percentage: int, generator: np.random.Generator, found: Counter[str]
+    percentage: int, generator: np.random.Generator, counts: Counter[str]
 ) -> None:
-    """Count the figures that schools have, and those that they lose."""
+    """Count the figures that schools have, and those that they lose.
+
+    Figures of few answers have to be hidden by any rule: the others are the optimum.
+    """
     tiny = round(SCHOOLS * percentage / 100)
     state = states.draw(generator, SCHOOLS, DISTRICTS, tiny, (45, 75))
     stored = store(state)
@@ -116,18 +122,34 @@ def measure_lost(
     reader = Reader(stored, STATE)
     outputs = reader.read(administration, 0, [EVERYONE])
     shown = Counter(
-        (one.schools, one.item)
-        for one in outputs.tables
-        if one.group == EVERYONE and any(len(names) == 1 for names, *_ in one.rows)
+        (table.schools, table.item)
+        for table in outputs.tables
+        if table.group == EVERYONE and any(len(names) == 1 for names, *_ in table.rows)
     )
     for school in range(SCHOOLS):
-        answered = sum(one.answered for one in state.people if one.school == school)
+        answered = sum(
+            person.answered for person in state.people if person.school == school
+        )
         if answered < REPORTED:
             continue
         tables = [(frozenset([school]), item) for item in TABLES]
-        found[f"lost {percentage}|all"] += len(tables) + 1
-        found[f"lost {percentage}|lost"] += sum(one not in shown for one in tables)
-        found[f"lost {percentage}|lost"] += (school, "trust") not in outputs.scores
+        counts[f"lost {percentage}|all"] += len(tables) + 1
+        counts[f"lost {percentage}|lost"] += sum(table not in shown for table in tables)
+        counts[f"lost {percentage}|needed"] += sum(
+            0 < number < state.minimum for number in answers_of(state, school)
+        )
+        counts[f"lost {percentage}|lost"] += (school, "trust") not in outputs.scores
+
+
+def answers_of(state: states.State, school: int) -> Iterator[int]:
+    """Yield how many people of a school have answered each item."""
+    people = [person for person in state.people if person.school == school]
+    for table in TABLES:
+        item = table.partition(" ")[0]
+        yield sum(
+            person.answered and person.answers.get(item, NOT_REACHED) not in STATES
+            for person in people
+        )
 
 
 if __name__ == "__main__":

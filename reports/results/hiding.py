@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from django.db import transaction
@@ -33,6 +33,7 @@ from reports.suppression.tables import (
     Mask,
     PlaceTree,
     Precedent,
+    ReleasedTables,
 )
 from survey.models import Administration
 
@@ -85,15 +86,10 @@ class ResultTables:
     memberships: Mapping[int, Memberships]
 
     def decide(self, minimum: int) -> Decision:
-        dependent = dependent_groups(
-            *(self.tree, self.groups, self.memberships, list(self.answered), minimum),
-            self.precedent,
-        )
-        return decide(
-            *(self.tree, self.groups, self.items, minimum, self.precedent),
-            answered=self.answered,
-            dependent=dependent,
-        )
+        tables = ReleasedTables(self.tree, self.groups, minimum, self.precedent)
+        dependent = dependent_groups(tables, self.memberships, list(self.answered))
+        tables = replace(tables, dependent=dependent)
+        return decide(tables, self.items, self.answered)
 
     def undivided_by(self, decision: Decision) -> list[tuple[str, int, str]]:
         """Return level, key and attribute of the places that are undivided."""

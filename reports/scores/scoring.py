@@ -45,7 +45,7 @@ from reports.scores.groups import Grouping, GroupSums, ScoredMeasure, score_rows
 from reports.scores.problems import Kind, Problem
 from reports.scores.scale import PEOPLE, Scale, Sums, benchmark_scale
 from reports.scores.visible import decided
-from reports.suppression.results import counted_in_scores
+from reports.suppression.places import counted_in_scores
 from reports.suppression.tables import Mask
 from reports.visible_rates import lines_for_everybody
 from survey.administrations.changes import lock_administration

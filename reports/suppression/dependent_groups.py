@@ -10,32 +10,31 @@ without it, is not shown by school at all.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from reports.suppression.attributes import hide_groups
+from reports.suppression.candidates import few_answers
 from reports.suppression.lattice import (
-    Floats,
+    LARGEST_WEIGHT,
     TooManySums,
+    group_to_hide,
     light_sums,
     reduced_basis,
+    scalar_products,
     short_sums,
     short_vectors,
+    sizes,
 )
-from reports.suppression.results import (
-    few_answers,
-    hide_groups,
-    small_places,
-)
+from reports.suppression.places import small_places
 from reports.suppression.tables import (
     EVERYONE,
     Decision,
-    GroupCounts,
     Integers,
     Mask,
-    PlaceTree,
-    Precedent,
+    ReleasedTables,
 )
 
 # Schools from which it is estimated which attributes repeat others.
@@ -74,8 +73,7 @@ class DependentGroups:
 
     def isolate_in_sum(
         self,
-        tree: PlaceTree,
-        groups: GroupCounts,
+        tables: ReleasedTables,
         decision: Decision,
         cell: tuple[int, int],
         item: str | None = None,
@@ -88,6 +86,7 @@ class DependentGroups:
         items that most people answer, twice the minimum is asked for, and those of
         other items are calculated.
         """
+        tree, groups = tables.tree, tables.groups
         place, number = cell
         attributes = [
             each
@@ -100,18 +99,19 @@ class DependentGroups:
         of_attribute = np.repeat(
             attributes, [len(groups.attributes[each]) for each in attributes]
         )
+        schools = {
+            school: self.memberships[school]
+            for school in tree.below(place).tolist()
+            if school in self.shown
+        }
         position = None if item is None else list(self.items).index(item)
+        if position is not None and is_mostly_answered(schools.values(), position):
+            return False
         gram = np.zeros((len(columns), len(columns)))
-        people = answered = 0
-        for school in tree.below(place).tolist():
-            of_school = self.memberships.get(school)
-            if of_school is None:
-                continue
+        for school, of_school in schools.items():
             weights = of_school.people
             if position is not None:
                 weights = of_school.answered[:, position]
-                people += int(of_school.people.sum())
-                answered += int(weights.sum())
             summed = of_school.members[:, columns].astype(float)
             summed[:, ~decision.counted[school, of_attribute]] = 0
             own = [column for column in self.shown[school] if column not in columns]
@@ -119,8 +119,6 @@ class DependentGroups:
             both = summed.T @ (weights[:, None] * shown)
             gram += summed.T @ (weights[:, None] * summed)
             gram -= both @ np.linalg.pinv(shown.T @ (weights[:, None] * shown)) @ both.T
-        if position is not None and answered > MOSTLY_ANSWERED * people:
-            return False
         least = self.minimum if position is not None else 2 * self.minimum
         basis = reduced_basis(gram)
         try:
@@ -130,31 +128,38 @@ class DependentGroups:
         return len(sums) > 0
 
 
+def is_mostly_answered(schools: Iterable[Memberships], position: int) -> bool:
+    """Return whether most people of these schools have answered an item."""
+    people = answered = 0
+    for school in schools:
+        people += int(school.people.sum())
+        answered += int(school.answered[:, position].sum())
+    return answered > MOSTLY_ANSWERED * people
+
+
 def dependent_groups(
-    tree: PlaceTree,
-    groups: GroupCounts,
+    tables: ReleasedTables,
     memberships: Mapping[int, Memberships],
     items: Sequence[str],
-    minimum: int,
-    precedent: Precedent,
 ) -> DependentGroups:
     """Return which groups of schools have to be hidden for others.
 
     `memberships` are those of schools, by place.
     """
-    search = Search(tree, groups, memberships, minimum, precedent)
+    search = Search(tables, memberships)
     repeating = search.repeating_attributes()
     dependent = search.of_attributes(repeating)
     of_items = {name: np.zeros_like(dependent) for name in items}
     shown = {}
     for place in search.places:
-        search.hide(place, dependent)
+        sums = search.sums_of_few(place, dependent, of_items=True)
+        search.hide(place, dependent, sums)
         shown[place] = search.shown(place, dependent)
-        search.hide_items(place, shown[place], of_items)
+        search.hide_items(place, shown[place], of_items, sums)
     return DependentGroups(
         *(dependent, of_items, repeating),
         {place: memberships[place] for place in search.places},
-        *(shown, minimum),
+        *(shown, tables.minimum),
     )
 
 
@@ -163,21 +168,17 @@ class Search:
 
     def __init__(
         self,
-        tree: PlaceTree,
-        groups: GroupCounts,
+        tables: ReleasedTables,
         memberships: Mapping[int, Memberships],
-        minimum: int,
-        precedent: Precedent,
     ) -> None:
-        self.groups = groups
-        self.memberships = memberships
-        self.minimum = minimum
-        self.precedent = precedent
-        self.small = groups.too_small(minimum) | precedent.again.groups
-        hidden = small_places(tree, groups, minimum, precedent)
+        self.tables, self.memberships = tables, memberships
+        self.groups, self.minimum = tables.groups, tables.minimum
+        again = tables.precedent.again.groups
+        self.small = tables.groups.too_small(tables.minimum) | again
+        hidden = small_places(tables)
         self.places = [
             place
-            for place in tree.leaves.tolist()
+            for place in tables.tree.leaves.tolist()
             if place in memberships and not hidden[place]
         ]
 
@@ -203,7 +204,7 @@ class Search:
         """Return how many groups these schools show without some attributes."""
         dependent = self.of_attributes(without)
         for place in places:
-            self.hide(place, dependent)
+            self.hide(place, dependent, self.sums_of_few(place, dependent))
         return sum(len(self.shown(place, dependent)) for place in places)
 
     def of_attributes(self, attributes: Sequence[int]) -> Mask:
@@ -218,90 +219,108 @@ class Search:
         small = self.small[place] | dependent[place]
         columns = [EVERYONE]
         for attribute in map(np.array, self.groups.attributes):
-            hidden = hide_groups(
-                self.groups, place, attribute, small, self.minimum, self.precedent
-            )
+            hidden = hide_groups(self.tables, place, attribute, small)
             has_people = self.groups.people[place, attribute] > 0
             columns += attribute[~hidden & has_people].tolist()
         return columns
 
-    def hide(self, place: int, dependent: Mask) -> None:
+    def sums_of_few(
+        self, place: int, dependent: Mask, *, of_items: bool = False
+    ) -> Integers | None:
+        """Return sums of shown groups that may be of few people: [sum, column].
+
+        With `of_items`, also those of few who answered an item that most people have
+        answered. None if there are too many.
+        """
+        of_place = self.memberships[place]
+        columns = self.shown(place, dependent)
+        longest = LARGEST_WEIGHT**2 * (self.minimum - 1)
+        if of_items:
+            # Sums of few who answered an item are of no more people than these.
+            people, answers = of_place.people.sum(), of_place.answered.sum(axis=0)
+            unanswered = (people - answers)[answers >= MOSTLY_ANSWERED * people]
+            longest = max(longest, unanswered.max(initial=0) + self.minimum - 1)
+        try:
+            sums = short_sums(of_place.members[:, columns], of_place.people, longest)
+        except TooManySums:
+            return None
+        return in_columns(sums, columns, of_place.members.shape[1])
+
+    def hide(self, place: int, dependent: Mask, sums: Integers | None) -> None:
         """Hide groups of a school until no sum isolates a few people."""
         of_place = self.memberships[place]
+        people = self.groups.people[place]
+        if sums is None:
+            columns = np.array(self.shown(place, dependent))
+            dependent[place, columns[columns != EVERYONE]] = True
+            return
+        first = self.tables.precedent.first.groups[place]
+        members = of_place.members.astype(float)
+        gram = scalar_products(members, of_place.people)
+        light = few_answers(sizes(sums, members, of_place.people), self.minimum)
         while True:
-            columns = self.shown(place, dependent)
-            members = of_place.members[:, columns]
-            try:
-                sums = light_sums(members, of_place.people, self.minimum)
-            except TooManySums:
-                sums = np.ones((1, len(columns)), dtype=np.int64)
-            if not len(sums):
+            columns = np.array(self.shown(place, dependent))
+            group = group_to_hide(gram, sums[light], columns, people, first)
+            if group is None:
                 return
-            dependent[place, self.worst(place, columns, sums)] = True
+            dependent[place, group] = True
 
     def hide_items(
-        self, place: int, columns: Sequence[int], of_items: Mapping[str, Mask]
+        self,
+        place: int,
+        shown: Sequence[int],
+        of_items: Mapping[str, Mask],
+        sums: Integers | None,
     ) -> None:
         """Hide items in groups of which sums are of a few people who answered."""
         of_place = self.memberships[place]
-        members = of_place.members[:, columns].astype(float)
-        answered = of_place.answered.astype(float)
-        people, answers = of_place.people.sum(), answered.sum(axis=0)
-        # Sums of few who answered an item are of no more people than these.
-        most = people - answers + self.minimum - 1
-        is_answered = answers >= MOSTLY_ANSWERED * people
-        longest = most[is_answered].max(initial=LONGEST * (self.minimum - 1))
-        try:
-            sums = short_sums(members, of_place.people, longest)
-        except TooManySums:
-            is_answered[:] = False
-        else:
-            size = ((sums @ members.T) != 0).astype(float) @ answered
-        # Groups that hide the item for themselves: [group, item].
-        few = few_answers(members.T @ answered, self.minimum)
-        everyone = columns.index(EVERYONE)
-        for number, name in enumerate(of_items):
-            shown = ~few[:, number]
-            if not shown[everyone]:
+        members, answered = of_place.members.astype(float), of_place.answered
+        # People who answered: of each group, and of each sum.
+        of_groups = np.rint(members.T @ answered).astype(np.int64)
+        few = few_answers(of_groups, self.minimum)
+        light = np.zeros((0, answered.shape[1]), dtype=bool)
+        if sums is not None:
+            light = few_answers(sizes(sums, members, answered), self.minimum)
+        mostly = of_groups[EVERYONE] >= MOSTLY_ANSWERED * of_place.people.sum()
+        for number, (name, mask) in enumerate(of_items.items()):
+            columns = np.array([each for each in shown if not few[each, number]])
+            if EVERYONE not in columns:
                 continue
-            if is_answered[number]:
-                light = sums[few_answers(size[:, number], self.minimum)]
-                # Those that hide the item for themselves, and that no others tell.
-                is_single = np.count_nonzero(light, axis=1) == 1
-                hidden = (light[:, shown] == 0).all(axis=1)
-                if (is_single & hidden).all() and are_apart(
-                    members, shown, answered[:, number]
-                ):
-                    continue
-            # Once more after each group, as the others may have the same sums.
-            while len(light := self.light_sums(members, shown, answered[:, number])):
-                worst = self.worst(place, columns, light)
-                of_items[name][place, worst] = True
-                shown[columns.index(worst)] = False
+            if sums is not None and mostly[number]:
+                of_item = sums[light[:, number]]
+            else:
+                of_item = self.sums_of_few_who_answered(place, columns, number)
+            if not len(of_item):
+                continue
+            gram = scalar_products(members, answered[:, number])
+            first = self.tables.precedent.first.of_item(name)[place]
+            while True:
+                group = group_to_hide(
+                    *(gram, of_item, columns, of_groups[:, number], first)
+                )
+                if group is None:
+                    break
+                mask[place, group] = True
+                columns = columns[columns != group]
 
-    def light_sums(self, members: Floats, shown: Mask, answered: Floats) -> Integers:
-        """Return the sums of groups that show an item, of few who answered it."""
+    def sums_of_few_who_answered(
+        self, place: int, columns: Integers, item: int
+    ) -> Integers:
+        """Return sums of groups, of few people who answered an item: [sum, column]."""
+        of_place = self.memberships[place]
+        members = of_place.members[:, columns]
         try:
-            light = light_sums(members[:, shown], answered, self.minimum)
+            sums = light_sums(members, of_place.answered[:, item], self.minimum)
         except TooManySums:
             # All of these groups hide it.
-            light = np.eye(int(shown.sum()), dtype=np.int64)[1:]
-        sums = np.zeros((len(light), len(shown)), dtype=np.int64)
-        sums[:, shown] = light
-        return sums
-
-    def worst(self, place: int, columns: Sequence[int], sums: Integers) -> int:
-        """Return the group that is in most of the sums; of several, the smallest."""
-        times = np.count_nonzero(sums, axis=0)
-        times[columns.index(EVERYONE)] = 0
-        people = self.groups.people[place, columns]
-        return columns[int(np.lexsort((people, -times))[0])]
+            sums = np.eye(len(columns), dtype=np.int64)[columns != EVERYONE]
+        return in_columns(sums, columns, of_place.members.shape[1])
 
 
-def are_apart(members: Floats, shown: Mask, people: Floats) -> bool:
-    """Return whether no hidden group is a sum of shown ones, with any factors."""
-    gram = (members * people[:, None]).T @ members
-    both = gram[np.ix_(~shown, shown)]
-    left = gram[np.ix_(~shown, ~shown)]
-    left = left - both @ np.linalg.pinv(gram[np.ix_(shown, shown)]) @ both.T
-    return bool((left.diagonal() > 0.5).all())
+def in_columns(
+    sums: Integers, columns: Sequence[int] | Integers, number: int
+) -> Integers:
+    """Return sums of some columns as those of all: [sum, column]."""
+    spread = np.zeros((len(sums), number), dtype=np.int64)
+    spread[:, columns] = sums
+    return spread

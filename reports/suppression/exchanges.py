@@ -13,9 +13,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from reports.suppression.tables import Integers, Mask
+from reports.suppression.tables import CANDIDATES, Integers, Mask
 
-CANDIDATES = 3
 # Schools that exchange people at most; more make hardly a difference.
 PARTNERS = 30
 # Schools that are looked at together, which bounds the memory.

@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from reports.suppression.tables import Integers, Mask
+from reports.suppression.tables import EVERYONE, Integers, Mask
 
 # Weights up to this are looked for exactly.
 LARGEST_WEIGHT = 2
@@ -26,6 +26,9 @@ LARGEST_WEIGHT = 2
 MOST_SUMS = 50_000
 # Lengths below are errors of rounding.
 NOTHING = 1e-6
+# Squared distances from which a sum is not known.
+APART = 0.5
+RIDGE = 1e-5
 Floats = NDArray[np.float64]
 
 
@@ -53,10 +56,17 @@ def light_sums(
     TooManySums.
     """
     sums = short_sums(members, people, LARGEST_WEIGHT**2 * (minimum - 1))
-    # In floating point, for which there is a fast product of matrices.
-    weights = sums.astype(float) @ members.T.astype(float)
-    size = (weights != 0).astype(float) @ people.astype(float)
+    size = sizes(sums, members, people)
     return sums[(size > 0) & (size < minimum)]
+
+
+def sizes(
+    sums: Integers, members: Mask | Floats, people: Integers | Floats
+) -> Integers:
+    """Return how many people have a weight in each sum: [sum], or [sum, item]."""
+    weights = sums.astype(float) @ members.T.astype(float)
+    # In floating point, for which there is a fast product of matrices.
+    return np.rint((weights != 0).astype(float) @ people.astype(float)).astype(np.int64)
 
 
 def short_sums(
@@ -72,6 +82,46 @@ def short_sums(
     if not len(basis):
         return basis
     return short_vectors(basis @ gram @ basis.T, most) @ basis
+
+
+def scalar_products(members: Floats, people: Integers | Floats) -> Floats:
+    """Return how many people are in both of two groups: [group, group]."""
+    return (members * people[:, None]).T @ members
+
+
+def group_to_hide(
+    gram: Floats,
+    sums: Integers,
+    shown: Integers,
+    people: Integers | Floats,
+    first: Mask,
+) -> int | None:
+    """Return which group has to be hidden next, so that these sums are not known.
+
+    A sum is known if shown groups, with any factors, have it as theirs. Of all groups
+    but the first, which is everyone, it is one of `first` if it can be, and then the
+    one without which the fewest sums are known; of several, the smallest. None if no
+    sum is known.
+
+    `gram` are the scalar products of all groups, `sums` are [sum, group].
+    """
+    if not len(sums) or len(shown) == 1:
+        return None
+    # With a ridge, because groups depend on each other: grades add up to everyone.
+    inverse = np.linalg.inv(gram[np.ix_(shown, shown)] + RIDGE * np.eye(len(shown)))
+    products = sums.astype(float) @ gram
+    factors = products[:, shown] @ inverse
+    distance = (products * sums).sum(axis=1) - (factors * products[:, shown]).sum(
+        axis=1
+    )
+    is_known = distance < APART
+    if not is_known.any():
+        return None
+    # How far the sums are from what is shown without one of the groups.
+    without = distance[is_known, None] + factors[is_known] ** 2 / inverse.diagonal()
+    known = (without < APART).sum(axis=0)
+    order = np.lexsort((people[shown], known, ~first[shown]))
+    return next(int(group) for group in shown[order] if group != EVERYONE)
 
 
 def reduced_basis(gram: Integers | Floats) -> Integers:

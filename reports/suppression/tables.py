@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from reports.suppression.dependent_groups import DependentGroups
 
 Integers = NDArray[np.integer[Any]]
 Mask = NDArray[np.bool_]
@@ -17,6 +20,8 @@ Mask = NDArray[np.bool_]
 EVERYONE = 0
 ROOT = -1
 UNKNOWN = -1
+# Numbers that each hidden one could be, at least.
+CANDIDATES = 3
 
 
 @dataclass(frozen=True)
@@ -226,3 +231,29 @@ class Decision:
                 tree.add_up(part, level, is_counted)
             published[:, attribute] = part
         return published
+
+
+@dataclass(frozen=True)
+class ReleasedTables:
+    """The places and groups that are published together, and what hides some of them.
+
+    `dependent` groups, and items in them, are hidden because sums of overlapping groups
+    would tell of a few people.
+    """
+
+    tree: PlaceTree
+    groups: GroupCounts
+    minimum: int
+    precedent: Precedent
+    dependent: DependentGroups | None = None
+
+
+@dataclass(frozen=True)
+class ItemTables:
+    """The tables of one item: its own, and one for each option."""
+
+    counts: Mapping[str, Integers]
+    # [place, column]
+    answered: Integers
+    # Groups in which the item would tell of a few people: [place, column].
+    dependent: Mask

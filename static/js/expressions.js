@@ -182,6 +182,28 @@ function part(value, start, end = FARTHEST) {
   return [...text(value)].slice(first, last).join("");
 }
 
+function partBefore(value, sought) {
+  const position = text(value).indexOf(text(sought));
+  return position < 0 ? "" : text(value).slice(0, position);
+}
+
+function partAfter(value, sought) {
+  const position = text(value).indexOf(text(sought));
+  return position < 0 ? "" : text(value).slice(position + text(sought).length);
+}
+
+// Characters without a replacement are removed; the first of two alike counts.
+function translated(value, characters, replacements) {
+  const written = [...text(replacements)];
+  const replacing = new Map();
+  [...text(characters)].forEach((character, position) => {
+    if (!replacing.has(character)) replacing.set(character, written[position] ?? "");
+  });
+  return [...text(value)]
+    .map((character) => replacing.get(character) ?? character)
+    .join("");
+}
+
 function dateOf(value) {
   const count = number(value);
   if (typeof value === "string" && MOMENT.test(stripped(value))) {
@@ -274,6 +296,7 @@ const EAGER = {
   int: integral(Math.trunc),
   max: greatest,
   min: least,
+  "normalize-space": (value) => words(value).join(" "),
   not: (value) => !truth(value),
   number,
   once: (value) => value,
@@ -284,7 +307,10 @@ const EAGER = {
   string: text,
   "string-length": (value) => [...text(value)].length,
   substr: part,
+  "substring-after": partAfter,
+  "substring-before": partBefore,
   sum: add,
+  translate: translated,
 };
 
 // --- Patterns ----------------------------------------------------------------

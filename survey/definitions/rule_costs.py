@@ -28,13 +28,22 @@ COST_OF_RULE = 4
 # all spaces, digits or two-letter words, whichever is slowest.
 COST_PER_1000 = {
     "contains": 30,
+    "substring-after": 30,
+    "substring-before": 30,
     "count-selected": 50,
+    "normalize-space": 50,
     "selected-at": 50,
+    "translate": 50,
     "selected": 17,
     "format-date": 14,
     "date": 9,
     "round": 5,
 }
+# Functions whose result is no longer than their first argument.
+PARTS_OF_A_TEXT = frozenset(
+    {"string", "once", "substr", "selected-at", "normalize-space"}
+    | {"substring-after", "substring-before", "translate"}
+)
 # To read a number, which most operations may have to do.
 COST_OF_NUMBER = 5
 COST_OF_TEXT = 1
@@ -189,7 +198,7 @@ def result_length(operation: str, lengths: list[int]) -> int:
         return sum(lengths)
     if operation in {"if", "coalesce"}:
         return max(lengths)
-    if operation in {"string", "once", "substr", "selected-at"}:
+    if operation in PARTS_OF_A_TEXT:
         return lengths[0]
     if operation == "format-date":
         return 2 * lengths[1]

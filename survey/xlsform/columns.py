@@ -192,11 +192,19 @@ def read_columns(sheet: SurveySheet, findings: Findings) -> SheetColumns:
             reason = _("the language is unknown: taken as the default language")
         reason += _("; write its code in parentheses, as in 'label::Hmong (hmn)'")
         findings.warn(sheet.name, 1, problem.column.header, reason, str(problem))
-    # The first row with a value, for each column without a header.
+    for cell in sheet.unreadable:
+        if cell.column in columns.known or cell.column in columns.free:
+            header = sheet.headers[cell.column]
+            findings.refuse(sheet.name, cell.row, header, cell.reason, cell.text)
+    # The first row with content, for each column without a header.
     headless: dict[int, int] = {}
     for row, cells in sheet.rows.items():
         for number in cells.keys() - sheet.headers.keys():
             headless.setdefault(number, row)
+    for cell in sheet.unreadable:
+        if cell.column not in sheet.headers:
+            first_row = headless.get(cell.column, cell.row)
+            headless[cell.column] = min(cell.row, first_row)
     for number, row in sorted(headless.items()):
         letter = get_column_letter(number)
         findings.warn(sheet.name, row, letter, _("a column without a header: ignored"))

@@ -109,7 +109,7 @@ class Fields:
             if match["reference"] is not None:
                 name = match["reference"]
                 return self.reference(row, key, name, match[0], findings)
-            return read_boolean(row, key, match, findings, columns)
+            return read_word(row, key, match, findings, columns)
 
         text = PART.sub(replace, straight_quotes(row.get(key)))
         for reason in refused:
@@ -158,16 +158,21 @@ class Fields:
         ) % {"name": name, "path": self.ambiguous[name]}
 
 
-def read_boolean(
+def read_word(
     row: SurveyRow,
     key: str,
     match: re.Match[str],
     findings: Findings,
     columns: Collection[str],
 ) -> str:
-    """Read TRUE and TRUE(), as spreadsheet programs write true()."""
+    """Read TRUE and TRUE(), as spreadsheet programs write true(), and null."""
     word = match["word"]
-    if word is None or word.lower() not in ("true", "false") or word in columns:
+    if word is None or word in columns:
+        return match[0]
+    if word.lower() == "null" and not match["call"]:
+        row.warn(findings, key, _("read as blank: an answer that is not given"), word)
+        return "''" + (match["empty"] or "")
+    if word.lower() not in ("true", "false"):
         return match[0]
     is_call = bool(match["call"] and match["empty"])
     if match["call"] and not is_call:

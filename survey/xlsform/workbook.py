@@ -48,18 +48,29 @@ CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
 
 
+@dataclass(frozen=True)
+class UnreadableCell:
+    """A cell below the headers whose value cannot be used, and why."""
+
+    row: int
+    column: int
+    reason: str
+    text: str
+
+
 @dataclass
 class SurveySheet:
     """`headers` by column number; `rows` by row number, without blank ones.
 
     `formats` are the number formats of cells that show a number or date otherwise
-    than `rows` do, by row and column.
+    than `rows` do, by row and column. `unreadable` cells are in none of them.
     """
 
     name: str
     headers: dict[int, str] = field(default_factory=dict)
     rows: dict[int, dict[int, str]] = field(default_factory=dict)
     formats: dict[tuple[int, int], str] = field(default_factory=dict)
+    unreadable: list[UnreadableCell] = field(default_factory=list)
     characters: int = 0
 
 
@@ -140,7 +151,13 @@ class _CellParser(WorkSheetParser):
 
     def parse_cell(self, element: Element) -> ParsedCell:
         cell: ParsedCell = super().parse_cell(element)
-        if cell["value"] is None and element.find(FORMULA_TAG) is not None:
+        # A text without characters is a computed value: ="".
+        is_text = element.get("t") == "str"
+        if (
+            cell["value"] is None
+            and not is_text
+            and element.find(FORMULA_TAG) is not None
+        ):
             cell["data_type"] = "f"
         return cell
 
@@ -201,7 +218,6 @@ def _read_cell(
                 "max_columns": MAX_COLUMNS,
             }
         )
-    letter = sheet.headers.get(column) or get_column_letter(column)
     text = cell_text(value)
     sheet.characters += len(text)
     if sheet.characters > MAX_CHARACTERS:
@@ -224,8 +240,11 @@ def _read_cell(
         }
     elif CONTROL.search(text):
         problem = _("contains a control character")
-    if problem:
-        findings.refuse(sheet.name, row, letter, problem, text)
+    if problem and row > 1:
+        # Refused once it is known whether anything reads the column.
+        sheet.unreadable.append(UnreadableCell(row, column, problem, text))
+    elif problem:
+        findings.refuse(sheet.name, row, get_column_letter(column), problem, text)
     elif text and row == 1:
         sheet.headers[column] = text
     elif text:

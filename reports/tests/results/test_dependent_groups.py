@@ -28,7 +28,7 @@ LUNCHES = ["free"] * 40 + ["reduced"] * 6 + ["paid"] * 24
 @pytest.fixture
 def closed(staff, fall, enrol, monkeypatch):
     # Lincoln is the only school of its district, and shows groups nevertheless.
-    monkeypatch.setattr("reports.suppression.results.MOST_LEFT_OUT", 1)
+    monkeypatch.setattr("reports.suppression.attributes.MOST_LEFT_OUT", 1)
     for number, lunch in enumerate(LUNCHES):
         respondent = enrol(fall, staff.lincoln, grade="07")
         Respondent.objects.filter(pk=respondent.pk).update(
@@ -87,8 +87,8 @@ def test_disadvantaged_people_less_those_with_free_lunch_are_not_shown(staff, cl
 def test_without_protection_overlapping_groups_tell_of_six_people(
     staff, closed, monkeypatch
 ):
-    def nothing(tree, groups, memberships, items, minimum, precedent):
-        none = np.zeros(groups.people.shape, dtype=bool)
+    def nothing(tables, memberships, items):
+        none = np.zeros(tables.groups.people.shape, dtype=bool)
         return SimpleNamespace(
             groups=none,
             items=dict.fromkeys(items, none),

@@ -27,7 +27,7 @@ def count(staff, fall, monkeypatch):
     A grade has two people who agree, and all others disagree. However many people are
     left out of the district, the schools show grades.
     """
-    monkeypatch.setattr("reports.suppression.results.MOST_LEFT_OUT", 1)
+    monkeypatch.setattr("reports.suppression.attributes.MOST_LEFT_OUT", 1)
 
     def count(name, hours_ago, lincoln, others=(), **fields):
         administration = opened(fall.published, name)
@@ -137,7 +137,7 @@ def test_a_sum_of_schools_without_grades_stays_one_of_the_same_schools(
     staff, count, monkeypatch
 ):
     # No school of the district shows its grades, because Lincoln does not.
-    monkeypatch.setattr("reports.suppression.results.MOST_LEFT_OUT", 0)
+    monkeypatch.setattr("reports.suppression.attributes.MOST_LEFT_OUT", 0)
     adams = School.objects.create(code="adams", name="Adams", district=staff.riverside)
     lincoln = {"06": 4, "07": 12, "08": 12}
     first = count("first", 4, lincoln, [adams])
@@ -157,7 +157,7 @@ def test_a_sum_of_schools_without_grades_stays_one_of_the_same_schools(
 
 @pytest.mark.usefixtures("exact_shares")
 def test_the_same_schools_are_summed_again(staff, count, monkeypatch):
-    monkeypatch.setattr("reports.suppression.results.MOST_LEFT_OUT", 0)
+    monkeypatch.setattr("reports.suppression.attributes.MOST_LEFT_OUT", 0)
     lincoln = {"06": 4, "07": 12, "08": 12}
     for name, hours_ago in (("first", 3), ("second", 2)):
         wave = count(name, hours_ago, lincoln)

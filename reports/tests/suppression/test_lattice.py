@@ -7,7 +7,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from reports.suppression.lattice import isolates, light_sums
+from reports.suppression.lattice import (
+    group_to_hide,
+    isolates,
+    light_sums,
+    scalar_products,
+)
 
 
 def school(free, reduced, paid):
@@ -57,3 +62,29 @@ def test_the_same_sums_are_found_by_trying_all(seed):
         if np.abs(weights).max() <= 2
     }
     assert tried <= found
+
+
+def next_hidden(members, people, sums, shown, first=()):
+    is_first = np.isin(range(members.shape[1]), list(first))
+    gram = scalar_products(members.astype(float), people)
+    return group_to_hide(
+        gram, np.array(sums), np.array(shown), people @ members, is_first
+    )
+
+
+def test_the_smaller_of_two_groups_that_tell_of_a_few_is_hidden():
+    members, people = school(free=40, reduced=6, paid=54)
+    sums = light_sums(members, people, 10)
+    assert next_hidden(members, people, sums, [0, 1, 2]) == 2
+    # The one that was hidden before, if there is one: with both in two waves, each
+    # wave would tell what the other hides.
+    assert next_hidden(members, people, sums, [0, 1, 2], first=[1]) == 1
+    assert next_hidden(members, people, sums, [0, 1]) is None
+
+
+def test_a_hidden_group_that_others_add_up_to_is_known():
+    # Four grades; the last one is hidden for itself.
+    members = np.column_stack([np.ones(4), np.eye(4)]).astype(bool)
+    people = np.array([60, 30, 20, 4])
+    assert next_hidden(members, people, [[0, 0, 0, 0, 1]], [0, 1, 2, 3]) == 3
+    assert next_hidden(members, people, [[0, 0, 0, 0, 1]], [0, 1, 2]) is None

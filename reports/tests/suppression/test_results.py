@@ -7,13 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from reports.suppression.results import decide, primary_groups
+from reports.suppression import attributes, candidates, places, results
 from reports.suppression.tables import (
     UNKNOWN,
     GroupCounts,
     HiddenCells,
     PlaceTree,
     Precedent,
+    ReleasedTables,
 )
 
 DISTRICT, LINCOLN, ROOSEVELT, ADAMS, JEFFERSON = 1, 2, 3, 4, 5
@@ -39,6 +40,12 @@ def tables(schools, items=()):
         total = table.sum(axis=0, keepdims=True)
         counts[f"item_{number}"] = np.concatenate([total, total, table])
     return tree, groups, counts
+
+
+def decide(tree, groups, items, minimum=10, precedent=None, answered=None):
+    precedent = precedent or Precedent.none(groups)
+    released = ReleasedTables(tree, groups, minimum, precedent)
+    return results.decide(released, items, answered)
 
 
 def even(schools, categories=4):
@@ -198,7 +205,7 @@ def test_a_sum_of_one_school_is_not_shown(monkeypatch):
     assert decision.undivided[DISTRICT].all()
     assert decision.groups[DISTRICT].tolist() == [False, True, True, True]
     # The twin: the sum is the number that Adams hides.
-    monkeypatch.setattr("reports.suppression.results.tells_groups", lambda *_: False)
+    monkeypatch.setattr("reports.suppression.attributes.tells_groups", lambda *_: False)
     decision = decide(tree, groups, {})
     assert not decision.groups[DISTRICT].any()
     assert decision.groups[ADAMS, FIFTH]
@@ -226,7 +233,7 @@ def test_an_item_is_not_summed_over_other_schools_than_its_people(monkeypatch):
     assert decision.items["item_0"][DISTRICT].tolist() == [False, True, True]
     assert decision.items["item_0"][0].tolist() == [False, True, True]
     # The twin: how many answered the item tells who is in grade 4 of Adams.
-    monkeypatch.setattr("reports.suppression.results.tells_items", lambda *_: False)
+    monkeypatch.setattr("reports.suppression.attributes.tells_items", lambda *_: False)
     decision = decide(tree, groups, items, answered=answers)
     assert not decision.items["item_0"][DISTRICT].any()
     people = decision.published(tree, groups, groups.people)[DISTRICT, FOURTH]
@@ -326,10 +333,10 @@ def test_an_item_that_few_have_answered_is_hidden(level, monkeypatch):
     if level == "school":
         assert of_item[DISTRICT, EVERYONE] == others[EVERYONE]
     # The twin: as if everybody had answered.
-    monkeypatch.setattr(
-        "reports.suppression.results.few_answers",
-        lambda answered, _: np.zeros(answered.shape, dtype=bool),
-    )
+    for module in (attributes, candidates, places):
+        monkeypatch.setattr(
+            *(module, "few_answers", lambda counts, _: np.zeros(counts.shape, bool))
+        )
     decision = decide(tree, groups, items, answered={"item_0": answered})
     assert not decision.items["item_0"].any()
 
@@ -394,8 +401,8 @@ def test_an_item_of_small_schools_is_left_out_if_the_others_would_tell_it():
 def test_unusual_trees_get_a_decision(schools):
     tree, groups, items = tables(schools, [even(schools)])
     decision = decide(tree, groups, items)
-    small = primary_groups(groups, 10)
-    assert (decision.groups | ~small)[tree.leaves].all()
+    is_small = (groups.people > 0) & (groups.people < 10)
+    assert (decision.groups | ~is_small)[tree.leaves].all()
 
 
 def test_one_place_without_others_gets_a_decision():

@@ -151,6 +151,27 @@ def substring(value: Value, start: Value, end: Value = FARTHEST) -> str:
     return "" if first is None or last is None else to_text(value)[first:last]
 
 
+def substring_before(value: Value, part: Value) -> str:
+    text = to_text(value)
+    position = text.find(to_text(part))
+    return text[:position] if position >= 0 else ""
+
+
+def substring_after(value: Value, part: Value) -> str:
+    text, sought = to_text(value), to_text(part)
+    position = text.find(sought)
+    return text[position + len(sought) :] if position >= 0 else ""
+
+
+def translate(value: Value, characters: Value, replacements: Value) -> str:
+    """Replace characters one by one; those without a replacement are removed."""
+    replacing: dict[int, str] = {}
+    written = to_text(replacements)
+    for position, character in enumerate(to_text(characters)):
+        replacing.setdefault(ord(character), written[position : position + 1])
+    return to_text(value).translate(replacing)
+
+
 def to_date(value: Value) -> str:
     days = to_number(value)
     if isinstance(value, str) and MOMENT.fullmatch(value.strip(SPACE)):
@@ -252,6 +273,7 @@ EAGER: dict[str, Operation] = {
     "int": lambda value: to_integer(math.trunc, value),
     "max": greatest_of,
     "min": least_of,
+    "normalize-space": lambda value: " ".join(split_words(value)),
     "not": lambda value: not to_boolean(value),
     "number": to_number,
     "once": lambda value: value,
@@ -262,7 +284,10 @@ EAGER: dict[str, Operation] = {
     "string": to_text,
     "string-length": lambda value: float(len(to_text(value))),
     "substr": substring,
+    "substring-after": substring_after,
+    "substring-before": substring_before,
     "sum": add,
+    "translate": translate,
 }
 OPERATIONS: dict[str, Operation] = {
     **{name: evaluating_arguments(function) for name, function in EAGER.items()},

@@ -75,6 +75,7 @@ ARGUMENTS: dict[str, tuple[int, int]] = {
     "jr:choice-name": (2, 2),
     "max": (1, MANY),
     "min": (1, MANY),
+    "normalize-space": (1, 1),
     "not": (1, 1),
     "now": (0, 0),
     "number": (1, 1),
@@ -87,8 +88,11 @@ ARGUMENTS: dict[str, tuple[int, int]] = {
     "string": (1, 1),
     "string-length": (1, 1),
     "substr": (2, 3),
+    "substring-after": (2, 2),
+    "substring-before": (2, 2),
     "sum": (1, MANY),
     "today": (0, 0),
+    "translate": (3, 3),
     "true": (0, 0),
 }
 NO_REPEATS = gettext_noop("%(name)s() is for repeats, which surveys do not have")

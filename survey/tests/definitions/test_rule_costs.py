@@ -48,6 +48,18 @@ def test_long_texts_cost_more_than_short_ones():
     assert costs(grown)["relevant"] > 3 * costs(rule, a={})["relevant"]
 
 
+@pytest.mark.parametrize(
+    "call",
+    ["normalize-space({})", "translate({}, 'a', 'b')", "substring-after({}, 'a')"],
+)
+def test_result_of_a_text_function_is_as_long_as_its_argument(call):
+    def units(text):
+        rule = {"relevant": f"count-selected({call.format(text)}) > 0"}
+        return costs(rule, short={"kind": "date"})["relevant"]
+
+    assert units("${t}") > 250 > 10 * units("${short}")
+
+
 def test_pattern_costs_by_its_states():
     def units(pattern):
         return costs({"constraint": f"regex(., '{pattern}')"})["constraint"]

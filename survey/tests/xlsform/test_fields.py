@@ -49,6 +49,8 @@ def of_type(problems: list[Problem], column: str) -> list[tuple[int | None, str]
         ("${pet} = 'a' or TRUE", ["or", ["=", ["$", "pet"], "a"], True]),
         ("if(FALSE(), true(), false)", ["if", False, True, False]),
         ("${pet} = 'TRUE'", ["=", ["$", "pet"], "TRUE"]),
+        ("(${pet} != null)", ["!=", ["$", "pet"], ""]),
+        ("if(${pet} = 'null', 1, NULL)", ["if", ["=", ["$", "pet"], "null"], 1, ""]),
     ],
 )
 def test_reference_is_read_as_the_name_of_an_item(rule: str, expected: object):
@@ -68,6 +70,7 @@ def test_reference_is_read_as_the_name_of_an_item(rule: str, expected: object):
         ("jr:choice-name(${pet}, '${age}') = 'a'", "in several groups"),
         ("now() - ${began} > 1", "metadata"),
         ("${pet}/age = 1", "paths are not supported"),
+        ("null() = ${pet}", "unknown function null()"),
     ],
 )
 def test_unclear_reference_is_refused(rule: str, reason: str):
@@ -76,7 +79,9 @@ def test_unclear_reference_is_refused(rule: str, reason: str):
     assert reason in reading.problems[0].reason
 
 
-@pytest.mark.parametrize("rule", ["${today} > 1", "${username} = 'x'", "1 = TRUE"])
+@pytest.mark.parametrize(
+    "rule", ["${today} > 1", "${username} = 'x'", "1 = TRUE", "${pet} = null"]
+)
 def test_reading_that_may_differ_gives_a_warning(rule: str):
     reading = read([*GROUPS, ["text", "x", "X?", rule], ["end group"]])
     assert [row for row, _reason in of_type(reading.warnings, "relevant")] == [12]

@@ -23,6 +23,7 @@ from survey.tests.workbooks import (
     AGREE,
     SETTINGS,
     as_excel_writes_it,
+    draft_items,
     form,
     places,
     read,
@@ -259,6 +260,20 @@ def test_value_of_a_formula_is_read():
     assert item.label == {"en": "A?"}
 
 
+def test_formula_that_gives_an_empty_text_is_an_empty_cell():
+    head = [*ROWS[0], "hint"]
+    content = rezipped(
+        form([head, ["text", "a", "A?", '=IF(TRUE,"","never")']]),
+        lambda name, data: (
+            data.replace(b'<c r="D2"><f>', b'<c r="D2" t="str"><f>')
+            if name == SHEET
+            else data
+        ),
+    )
+    (item,) = draft_items(read_xlsform(content)).values()
+    assert item.hint == {}
+
+
 def test_spreadsheet_error_is_reported():
     rows = [ROWS[0], ["text", "a", "#REF!"]]
     content = rezipped(
@@ -268,6 +283,26 @@ def test_spreadsheet_error_is_reported():
     reading = read_xlsform(content)
     assert places(reading.problems)[0] == ("survey", 2, "label")
     assert "spreadsheet error" in reading.problems[0].reason
+
+
+def test_spreadsheet_errors_in_ignored_columns_are_ignored():
+    head = [*ROWS[0], "my notes", None]
+    reading = read([head, ["text", "a", "A?", "=B2", "#REF!"]])
+    assert reading.draft, reading.problems
+    assert {("survey", 1, "my notes"), ("survey", 2, "E")} <= {
+        *places(reading.warnings)
+    }
+
+
+def test_spreadsheet_error_in_a_column_for_choice_filters_is_reported():
+    choices = [["list_name", "name", "label", "town"], ["agree", 1, "Yes", "#REF!"]]
+    reading = read([ROWS[0], ["select_one agree", "a", "A?"]], choices)
+    assert places(reading.problems) == [("choices", 2, "town")]
+
+
+def test_spreadsheet_error_in_the_headers_is_reported():
+    reading = read([[*ROWS[0], "#REF!"], ["text", "a", "A?", "lost"]])
+    assert places(reading.problems) == [("survey", 1, "D")]
 
 
 def test_merged_cells_give_a_warning():
