@@ -23,6 +23,7 @@ from reports.results.access import (
     results_for,
 )
 from reports.results.job import request_results
+from reports.suppression.explanation import hidden_figures
 from survey.console.administrations.edit_views import own_administration_or_404
 from survey.models import Administration
 from survey.open_codes.figures import crowded_periods, watched_codes
@@ -71,6 +72,19 @@ def results_page(request: StaffRequest, pk: int) -> HttpResponse:
         "crowded_answered": sum(period.answered for period in crowded),
     }
     return render(request, "reports/results.html", context)
+
+
+@needs(Capability.SEE_RESULTS)
+@require_safe
+def results_hidden(request: StaffRequest, pk: int) -> HttpResponse:
+    """Explain which numbers are hidden from the user. 1 statement."""
+    administration = administration_or_404(request.permissions, pk)
+    sees_all = request.permissions.has(Capability.SEE_RESPONSES)
+    sentences = hidden_figures(
+        administration.minimum_group, "all" if sees_all else "school"
+    )
+    context = {"administration": administration, "sentences": sentences}
+    return render(request, "reports/results_hidden.html", context)
 
 
 @needs(Capability.SEE_RESULTS)
