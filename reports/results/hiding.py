@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,8 +22,13 @@ from reports.results.frozen_people import SchoolPeople
 from reports.results.frozen_people import unpacked as unpacked_people
 from reports.results.precedents import GONE, precedent_for
 from reports.results.reading import LEVELS, ResultArrays, result_arrays
-from reports.suppression.dependent_groups import Memberships, dependent_groups
+from reports.suppression.dependent_groups import (
+    DependentGroups,
+    Memberships,
+    dependent_groups,
+)
 from reports.suppression.rates import hidden_grades, sizes_for_hiding
+from reports.suppression.repeating import repeated_attributes
 from reports.suppression.results import decide
 from reports.suppression.tables import (
     UNKNOWN,
@@ -50,11 +55,14 @@ def hide_small_groups(administration: Administration) -> None:
     if tables is None:
         # Nobody has answered, or nobody of them is left.
         ResultsRollUp.objects.filter(pk=administration.pk).update(
-            hidden_as_of=F("as_of"), undivided=[], summed=[]
+            hidden_as_of=F("as_of"), undivided=[], summed=[], repeating=[]
         )
         return
     arrays = tables.arrays
-    decision = tables.decide(administration.minimum_group)
+    minimum = administration.minimum_group
+    dependent = tables.dependent_groups(minimum)
+    decision = tables.decide(minimum, dependent)
+    repeating = tables.repeating(minimum, dependent.repeating)
     published = _published(tables, decision)
     with transaction.atomic():
         roll_up = ResultsRollUp.objects.select_for_update().filter(
@@ -66,6 +74,7 @@ def hide_small_groups(administration: Administration) -> None:
                 hidden_as_of=arrays.as_of,
                 undivided=tables.undivided_by(decision),
                 summed=tables.summed_by(decision),
+                repeating=repeating,
             )
 
 
@@ -84,16 +93,39 @@ class ResultTables:
     # By place of the schools.
     memberships: Mapping[int, Memberships]
 
-    def decide(self, minimum: int) -> Decision:
-        dependent = dependent_groups(
+    def dependent_groups(self, minimum: int) -> DependentGroups:
+        return dependent_groups(
             *(self.tree, self.groups, self.memberships, list(self.answered), minimum),
             self.precedent,
         )
+
+    def decide(
+        self, minimum: int, dependent: DependentGroups | None = None
+    ) -> Decision:
         return decide(
             *(self.tree, self.groups, self.items, minimum, self.precedent),
             answered=self.answered,
-            dependent=dependent,
+            dependent=dependent or self.dependent_groups(minimum),
         )
+
+    def repeating(
+        self, minimum: int, attributes: Sequence[int]
+    ) -> list[tuple[str, str]]:
+        """Return attributes that no school shows, and which one each repeats.
+
+        "" if it only repeats several others together.
+        """
+        repeated = repeated_attributes(
+            *(self.tree, self.groups, self.memberships, minimum),
+            *(self.precedent, attributes),
+        )
+        return [
+            (
+                self._attribute(number),
+                self._attribute(repeated[number]) if number in repeated else "",
+            )
+            for number in attributes
+        ]
 
     def undivided_by(self, decision: Decision) -> list[tuple[str, int, str]]:
         """Return level, key and attribute of the places that are undivided."""

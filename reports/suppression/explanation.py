@@ -6,6 +6,7 @@ Every page that says so takes its sentences from here. They follow from the rule
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 from django.utils.translation import gettext as _
@@ -33,8 +34,8 @@ SMALL_SCHOOLS = gettext_lazy(
     " are left out."
 )
 GROUPS = gettext_lazy(
-    "If a grade of a school is hidden, so is at least one more, because the school’s"
-    " total would tell it. The same holds for other groups."
+    "If a group of a school is hidden, such as a grade, so is at least one more of its"
+    " kind, because the school’s total would tell it."
 )
 OVERLAPPING_GROUPS = gettext_lazy(
     "Groups of different kinds are hidden if adding and subtracting them would show a"
@@ -51,13 +52,15 @@ NOTHING_ELSE = gettext_lazy(
 
 
 def hidden_figures(
-    minimum: int, reader: Reader, *, has_reports: bool = True
+    minimum: int, reader: Reader, *, has_reports: bool = True, has_groups: bool = True
 ) -> list[str]:
     """Return the sentences that explain what is hidden from a reader.
 
-    `has_reports` tells whether larger places are sums of schools with a report.
+    `has_reports` tells whether larger places are sums of schools with a report, and
+    `has_groups` whether people are counted by grade or a column of the roster.
     """
     is_public, sees_all, hides_few = reader == "public", reader == "all", minimum > 1
+    sees_groups = has_groups and not is_public
     sentences = [
         (True, results_shown(minimum)),
         (hides_few, FEW_PEOPLE),
@@ -65,9 +68,9 @@ def hidden_figures(
         *((True, sentence) for sentence in shares_in_words()),
         (hides_few and sees_all, SMALL_SCHOOLS),
         (has_reports and not sees_all, SUMS_OF_REPORTS),
-        (not is_public, GROUPS),
-        (hides_few and not is_public, OVERLAPPING_GROUPS),
-        (sees_all, GROUPS_OF_DISTRICTS),
+        (sees_groups, GROUPS),
+        (sees_groups and hides_few, OVERLAPPING_GROUPS),
+        (sees_groups and sees_all, GROUPS_OF_DISTRICTS),
         (hides_few and sees_all, files_without_names(minimum)),
         (is_public, NOTHING_ELSE),
     ]
@@ -98,6 +101,27 @@ def files_without_names(minimum: int) -> str:
         "In a file without names, at least %(minimum)s of the people who were counted"
         " share each combination of school, grade, language and subgroups."
     ) % {"minimum": minimum}
+
+
+def repeating_columns(columns: Iterable[tuple[str, str]]) -> list[str]:
+    """Say which columns no school shows, by the labels of each and of the repeated one.
+
+    The second label is "" for a column that repeats several others together.
+    """
+    sentences = []
+    for column, repeated in columns:
+        if repeated:
+            words = _(
+                "“%(column)s” is not shown by school, because it repeats"
+                " “%(repeated)s”: people could be calculated from both."
+            )
+        else:
+            words = _(
+                "“%(column)s” is not shown by school, because it repeats other"
+                " columns: people could be calculated from all of them."
+            )
+        sentences.append(words % {"column": column, "repeated": repeated})
+    return sentences
 
 
 def shares_in_words() -> list[str]:

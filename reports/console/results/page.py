@@ -30,14 +30,14 @@ from reports.results.access import (
     threshold_of,
 )
 from reports.results.comments import may_review
-from reports.results.counting import GRADE
+from reports.results.menu import attribute_label
 from reports.results.reading import LEVELS
 from reports.results.rollup import attributes_of, is_outdated
 from reports.results.visible import Place, VisibleGroup
 from reports.results.wholes import figures_for
 from reports.scores.visible import has_scores
 from reports.thresholds import ThresholdProgress, ThresholdState
-from survey.administrations import may_manage, subgroup_label
+from survey.administrations import may_manage
 from survey.definitions.measures import measures_of
 from survey.models import Administration
 from survey.taking.published import published_survey
@@ -472,5 +472,4 @@ def _group_elsewhere(administration: Administration, asked: str) -> GroupChoice:
 
 
 def _group_label(attribute: str, value: str) -> str:
-    name = _("Grade") if attribute == GRADE else subgroup_label(attribute)
-    return f"{name}: {value or _('not known')}"
+    return f"{attribute_label(attribute)}: {value or _('not known')}"

@@ -23,6 +23,7 @@ from reports.results.access import (
     results_for,
 )
 from reports.results.job import request_results
+from reports.results.rollup import attributes_of
 from reports.suppression.explanation import hidden_figures
 from survey.console.administrations.edit_views import own_administration_or_404
 from survey.models import Administration
@@ -77,11 +78,13 @@ def results_page(request: StaffRequest, pk: int) -> HttpResponse:
 @needs(Capability.SEE_RESULTS)
 @require_safe
 def results_hidden(request: StaffRequest, pk: int) -> HttpResponse:
-    """Explain which numbers are hidden from the user. 1 statement."""
+    """Explain which numbers are hidden from the user. 2 statements."""
     administration = administration_or_404(request.permissions, pk)
     sees_all = request.permissions.has(Capability.SEE_RESPONSES)
     sentences = hidden_figures(
-        administration.minimum_group, "all" if sees_all else "school"
+        administration.minimum_group,
+        "all" if sees_all else "school",
+        has_groups=len(attributes_of(administration)) > 1,
     )
     context = {"administration": administration, "sentences": sentences}
     return render(request, "reports/results_hidden.html", context)

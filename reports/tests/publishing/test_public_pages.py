@@ -166,7 +166,8 @@ class TestHiddenNumbers:
         own = reverse("published_hidden", args=[fall.pk])
         for name, args in ADDRESSES.items():
             response = page(name, fall.pk, *args(staff))
-            if response.headers["Content-Type"].startswith("text/html"):
+            is_page = response.headers["Content-Type"].startswith("text/html")
+            if is_page and name != "published_hidden":
                 assert f'href="{own}"' in response.text, name
         for name, args in (
             ("published_list", ()),

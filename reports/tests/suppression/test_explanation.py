@@ -36,7 +36,7 @@ def test_without_a_minimum_no_sentence_says_that_few_people_are_hidden():
 
 def test_each_reader_reads_what_is_hidden_from_this_reader():
     small_schools, of_reports = "only together", "schools that have a report"
-    grades, districts = "grade of a school", "up to a fifth of the people"
+    grades, districts = "group of a school", "up to a fifth of the people"
     unpublished, files = "Nothing is published by grade", "file without names"
     expected = {
         "public": {of_reports, unpublished},
@@ -48,6 +48,10 @@ def test_each_reader_reads_what_is_hidden_from_this_reader():
         text = text_for(reader)
         assert {sentence for sentence in sentences if sentence in text} == shown
     assert of_reports not in text_for("public", has_reports=False)
+    # Teachers have no grades, and perhaps no columns of the roster.
+    without_groups = text_for("all", has_groups=False)
+    assert small_schools in without_groups
+    assert grades not in without_groups and districts not in without_groups
 
 
 def test_a_page_has_few_words():

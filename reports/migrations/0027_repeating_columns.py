@@ -1,0 +1,13 @@
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [("reports", "0025_roster_groups")]
+
+    operations = [
+        migrations.AddField(
+            model_name="resultsrollup",
+            name="repeating",
+            field=models.JSONField(db_default=[], default=list),
+        ),
+    ]
