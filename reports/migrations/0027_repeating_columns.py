@@ -10,4 +10,9 @@ class Migration(migrations.Migration):
             name="repeating",
             field=models.JSONField(db_default=[], default=list),
         ),
+        migrations.AddField(
+            model_name="resultsrollup",
+            name="minimum_group",
+            field=models.PositiveSmallIntegerField(null=True),
+        ),
     ]

@@ -35,6 +35,8 @@ class ResultsRollUp(models.Model):
     # The schools that were in figures of such places when they were shown last:
     # [level, key, attribute, keys of schools] each. Null where this was not recorded.
     summed = models.JSONField(null=True)
+    # By which it was decided; null where this was not recorded.
+    minimum_group = models.PositiveSmallIntegerField(null=True)
     # Attributes that no school shows, because people could be calculated from them and
     # others, and the attribute that each repeats, "" for several: [attribute,
     # attribute] each.

@@ -52,14 +52,18 @@ DECIDED = (
 def hide_small_groups(administration: Administration) -> None:
     """Store what is hidden; until then, pages show nothing of newer figures."""
     tables = tables_of(administration)
+    minimum = administration.minimum_group
     if tables is None:
         # Nobody has answered, or nobody of them is left.
         ResultsRollUp.objects.filter(pk=administration.pk).update(
-            hidden_as_of=F("as_of"), undivided=[], summed=[], repeating=[]
+            hidden_as_of=F("as_of"),
+            undivided=[],
+            summed=[],
+            repeating=[],
+            minimum_group=minimum,
         )
         return
     arrays = tables.arrays
-    minimum = administration.minimum_group
     dependent = tables.dependent_groups(minimum)
     decision = tables.decide(minimum, dependent)
     repeating = tables.repeating(minimum, dependent.repeating)
@@ -75,6 +79,7 @@ def hide_small_groups(administration: Administration) -> None:
                 undivided=tables.undivided_by(decision),
                 summed=tables.summed_by(decision),
                 repeating=repeating,
+                minimum_group=minimum,
             )
 
 

@@ -56,7 +56,8 @@ def small_schools(
     shown = [group for group in schools.values() if group]
     number = len(schools) - len(shown)
     people = whole.people - sum(group.people for group in shown)
-    if number < FEWEST_SCHOOLS or people < administration.minimum_group:
+    # Without a shown school, they are the district.
+    if not shown or number < FEWEST_SCHOOLS or people < administration.minimum_group:
         return None
     items = {}
     for name, item in whole.items.items():

@@ -149,7 +149,12 @@ class ResultsPage:
                 )
             shown = {name: found[at] for name, at in places.items() if at in found}
             if together:
-                shown[together.name] = together.group
+                name, *names = shown
+                shown = {
+                    name: shown[name],
+                    together.name: together.group,
+                    **{each: shown[each] for each in names},
+                }
             charts = _charts(administration, shown, compared, compared_figures)
         return cls(
             administration,

@@ -82,8 +82,11 @@ def results_hidden(request: StaffRequest, pk: int) -> HttpResponse:
     """Explain which numbers are hidden from the user. 2 statements."""
     administration = administration_or_404(request.permissions, pk)
     sees_all = request.permissions.has(Capability.SEE_RESPONSES)
+    # Since then, a larger one may have been set.
+    roll_up = getattr(administration, "results_roll_up", None)
+    applied = roll_up and roll_up.minimum_group
     sentences = hidden_figures(
-        administration.minimum_group,
+        applied or administration.minimum_group,
         "all" if sees_all else "school",
         has_groups=len(attributes_of(administration)) > 1,
     )

@@ -61,6 +61,16 @@ def page(client, user, fall, district, **query):
     return client.get(address, {"district": district.pk, **query})
 
 
+def chart_of(response, item):
+    charts = [
+        chart
+        for chart_page in response.context["page"].charts
+        for _stem, charts in chart_page.blocks
+        for chart in charts
+    ]
+    return next(chart for chart in charts if chart.name == item)
+
+
 def counts(group, item="safe"):
     return Counter(group.items[item].values)
 
@@ -74,7 +84,7 @@ def test_figures_are_those_of_the_district_minus_the_schools_that_are_shown(
         fall, [district, lincoln, *(("school", each.pk) for each in schools)]
     )
     assert [groups["school", each.pk] for each in schools] == [None] * 3
-    response = page(client, staff.dana, fall, staff.riverside)
+    response = page(client, staff.state, fall, staff.riverside)
     together = response.context["page"].small_schools
     assert (together.number, together.group.people) == (3, 15)
     rest = counts(groups[district])
@@ -85,13 +95,23 @@ def test_figures_are_those_of_the_district_minus_the_schools_that_are_shown(
     for each in schools:
         truth += Counter(distributions(fall, "school", each.pk).items["safe"].values)
     assert +counts(together.group) == truth
-    assert NAME % 3 in response.text
+    names = [row.place for row in chart_of(response, "safe").rows]
+    assert names == ["Riverside", NAME % 3, "All schools"]
     assert "In 3 schools too few people answered to show them alone." in response.text
     file = client.get(
         reverse("results_csv", args=[fall.pk]), {"district": staff.riverside.pk}
     )
     rows = [line for line in file.text.splitlines() if NAME % 3 in line]
     assert any(",safe," in row for row in rows)
+
+
+def test_a_district_of_small_schools_alone_has_no_such_row(
+    client, staff, fall, released
+):
+    released(6, 5, lincoln=4)
+    shown = page(client, staff.dana, fall, staff.riverside).context["page"]
+    assert shown.figures.people == 15
+    assert shown.small_schools is None
 
 
 @pytest.mark.parametrize("sizes", [(6,), (4, 5), ()])
