@@ -188,11 +188,22 @@ class Reader:
         for group in groups:
             chosen = {"group": ":".join(group)} if group != EVERYONE else {}
             known: set[str] = set()
+            hidden = {school.name for school in schools}
             for name, place in places:
                 # A school's file has the figures of the places around it.
                 if name not in known:
                     lines = self.rows(address, **place, **chosen)
                     known |= {line["place"] for line in lines}
+                    hidden -= {
+                        line["place"] for line in lines if figure_of(line["answered"])
+                    }
+                    for line in lines:
+                        # Of a district: its schools without figures of their own.
+                        if line["place"].startswith("Smaller schools of the district"):
+                            small = [self.places[school] for school in hidden]
+                            self.places[line["place"]] = self.places[name].intersection(
+                                frozenset().union(*small)
+                            )
                     yield from self._tables(lines, source, group)
 
     def _public_tables(self, pk: int, source: int) -> Iterator[Table]:

@@ -37,6 +37,12 @@ class ResultsRollUp(models.Model):
     # The schools that were in figures of such places when they were shown last:
     # [level, key, attribute, keys of schools] each. Null where this was not recorded.
     summed = models.JSONField(null=True)
+    # By which it was decided; null where this was not recorded.
+    minimum_group = models.PositiveSmallIntegerField(null=True)
+    # Attributes that no school shows, because people could be calculated from them and
+    # others, and the attribute that each repeats, "" for several: [attribute,
+    # attribute] each.
+    repeating = models.JSONField(default=list, db_default=[])
     # The provenance of all figures: the digest of the survey by whose rules answers
     # were counted, and the versions of the programs that did so, as some schools may
     # have been counted by an earlier one. "" where this was not recorded.

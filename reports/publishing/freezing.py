@@ -357,7 +357,7 @@ class Freezer:
             languages=languages,
             survey_digest=administration.published_id,
             measures=measures_of(administration.published.survey),
-            minimum_group=administration.minimum_group,
+            minimum_group=roll_up.minimum_group or administration.minimum_group,
             opened=administration.opens_at.isoformat(),
             closed=administration.closes_at.isoformat(),
             counted_at=roll_up.as_of.isoformat(),

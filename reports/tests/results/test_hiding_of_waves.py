@@ -14,6 +14,7 @@ from reports.results import storing
 from reports.results.hiding import hide_small_groups, tables_of
 from reports.results.rollup import roll_up_results
 from reports.results.visible import visible_groups
+from reports.suppression.results import decide
 from reports.suppression.tables import Precedent
 from reports.tests.exports.conftest import answer, enrol_and_answer, opened
 
@@ -77,7 +78,8 @@ def forget(administration):
     """Decide as if there had been nothing before."""
     tables = tables_of(administration)
     alone = replace(tables, precedent=Precedent.none(tables.groups))
-    decision = alone.decide(administration.minimum_group)
+    released = alone.released(administration.minimum_group)
+    decision = decide(released, alone.items, alone.answered)
     for place, (level, key) in enumerate(tables.arrays.places):
         for column, (attribute, value) in enumerate(tables.arrays.groups):
             GroupResults.objects.filter(

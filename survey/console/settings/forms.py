@@ -106,8 +106,9 @@ class MinimumGroupForm(forms.Form):
         max_value=100,
         required=False,
         help_text=gettext_lazy(
-            "In a file without names, at least this many people share each combination"
-            " of facts, such as a school, a grade and a gender."
+            "Results are shown where at least this many people answered. In a file"
+            " without names, at least this many share each combination of facts, such"
+            " as a school, a grade and a gender."
         ),
         error_messages=dict.fromkeys(
             ("min_value", "max_value", "invalid"),
