@@ -241,8 +241,8 @@ class Attack:
         self.world, self.unavoidable = world, unavoidable
         self.outcome = Outcome()
         self.rows: defaultdict[str, list[Constraint]] = defaultdict(list)
-        self.totals: defaultdict[str, list[tuple[Indicator, Table]]]
-        self.totals = defaultdict(list)
+        # The people of each shown figure, whatever the item.
+        self.totals: list[Indicator] = []
         self.exported: ExportedRows | None = None
         self._programs: dict[str, IntegerProgram] = {}
         self._read_tables(outputs.tables)
@@ -284,8 +284,7 @@ class Attack:
                     self.rows[table.item].append(
                         Constraint(people, categories, low, high, table.label)
                     )
-                if table.group == EVERYONE:
-                    self.totals[table.item].append((people, table))
+                self.totals.append(people)
 
     def _added_up(self, tables: Sequence[Table]) -> Iterator[tuple[Table, Indicator]]:
         """Yield tables of a place with the people whose figures they are.
@@ -652,27 +651,31 @@ class Attack:
     def _smallest_total(
         self, item: str, option: str, indicators: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return what the smallest shown total around each set says about an option.
+
+        Also of a coded one, and of an item that no bound protects: that figures of
+        other places give these back is a limit of coding (`reports/README.md`), and no
+        leak of a hidden group.
+        """
         world = self.world
-        answered = [name for name in categories_of(item) if name not in STATES]
+        answered = world.count(
+            item, [name for name in categories_of(item) if name not in STATES]
+        )
         people = world.count(item, categories_of(item))
+        chosen = world.count(item, [option])
         high = indicators @ people
         low = np.zeros_like(high)
         smallest = np.full(len(high), np.inf)
-        for inside, table in self.totals[item]:
-            size = inside @ world.count(item, answered)
-            figures = [row for row in table.rows if row[0] == frozenset([option])]
-            if size < world.state.minimum or not figures:
+        for inside in np.unique(np.array(self.totals), axis=0) if self.totals else ():
+            size = inside @ answered
+            if size < world.state.minimum:
                 continue
-            # Also of a coded total: that other places give it back is a limit of coding
-            # (`reports/README.md`), and no leak of a hidden group.
-            total = inside @ world.count(item, [option])
             is_around = (indicators @ (1 - inside) == 0) & (size < smallest)
             smallest[is_around] = size
             inside_set = indicators @ people
-            low = np.where(
-                is_around, np.maximum(total - inside @ people + inside_set, 0), low
-            )
-            high = np.where(is_around, np.minimum(total, inside_set), high)
+            least = np.maximum(inside @ chosen - inside @ people + inside_set, 0)
+            low = np.where(is_around, least, low)
+            high = np.where(is_around, np.minimum(inside @ chosen, inside_set), high)
         return low, high
 
 

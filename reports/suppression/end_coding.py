@@ -20,7 +20,8 @@ from math import ceil
 LARGE_GROUP = 300
 THRESHOLD_OF_LARGE_GROUPS = 1
 # Fewer people than these are always below the bound. Where answers exclude each other,
-# so many have given one of the coded ones, and each of these can be so many numbers.
+# so many have given one of the coded ones, and each of these can be so many numbers,
+# unless that many people have given each of them.
 FEWEST = 3
 # Coarse, so that a raised bound tells little about the answer that it was raised for.
 RAISED_BOUNDS = (2, 5, 10, 20, 30, 40, 49)
@@ -81,13 +82,15 @@ def _coded(people: int, answered: int, bound: int) -> CodedShare | None:
 def _is_protected(
     shares: Sequence[CodedShare | None], counts: Sequence[int], answered: int
 ) -> bool:
-    """Test that no coded answer can be calculated from the exact ones.
+    """Test that no coded answer of a few people can be calculated from exact ones.
 
     Beside an answer that is over the bound, all others are under it, and any of at
     least three people may have given any of them.
     """
     coded = [(share, n) for share, n in zip(shares, counts, strict=True) if share]
-    if not coded or any(share.is_over for share, _people in coded):
+    if all(people >= FEWEST and not share.is_over for share, people in coded):
+        return True
+    if any(share.is_over for share, _people in coded):
         return True
     together = sum(people for _share, people in coded)
     most = coded[0][0].most(answered)
