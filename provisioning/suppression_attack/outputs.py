@@ -190,8 +190,10 @@ class Reader:
             known: set[str] = set()
             hidden = {school.name for school in schools}
             for name, place in places:
-                # A school's file has the figures of the places around it.
-                if name not in known:
+                # A school's file has the figures of the places around it, but a
+                # district's own file those of its small schools as well.
+                has_small_schools = "district" in place and group == EVERYONE
+                if has_small_schools or name not in known:
                     lines = self.rows(address, **place, **chosen)
                     known |= {line["place"] for line in lines}
                     hidden -= {
