@@ -46,8 +46,7 @@ from provisioning.commands import (
     wait_until,
 )
 from provisioning.fault_injection.stack import RunningStack
-from provisioning.load.crowd import Crowd
-from provisioning.load.engine import Engine
+from provisioning.load.crowd import send
 from provisioning.load.respondent import Request
 from provisioning.load.school_visitors import Place, draw_places, hit_ratio
 from provisioning.load.target import refuse_real_respondents
@@ -252,12 +251,16 @@ def offer(
     """Offer one request for each place at this rate, whatever the stack does."""
     log = stack.folder / "log" / "nginx-access.log"
     before = log.stat().st_size
-    with (
-        during or nullcontext(),
-        closing(Engine(stack.target, connections=1024)) as engine,
-    ):
-        crowd = Crowd(engine, (iter((nearby(stack, place),)) for place in places))
-        tally = crowd.run_open(rate=rate, seconds=seconds, seed=len(places))
+    people = (iter((nearby(stack, place),)) for place in places)
+    with during or nullcontext():
+        tally = send(
+            stack.target,
+            people,
+            rate=rate,
+            seconds=seconds,
+            seed=len(places),
+            connections=1024,
+        ).tally
     # The log is written once a second.
     time.sleep(2)
     with log.open("rb") as lines:

@@ -12,7 +12,6 @@ import json
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from functools import partial
 from itertools import cycle
 from multiprocessing import Process
@@ -35,9 +34,8 @@ from provisioning.commands import (
     write_csv,
 )
 from provisioning.installation.stack_folder import environment_of
-from provisioning.load.crowd import Crowd
-from provisioning.load.engine import Engine
-from provisioning.load.respondent import Request, check_status
+from provisioning.load.crowd import send
+from provisioning.load.respondent import get_request
 from provisioning.load.tally import Tally
 from provisioning.load.target import Target
 
@@ -89,26 +87,20 @@ class Requests(NamedTuple):
     api_key: str
     folder: str = "messages"
 
-    def send(
-        self, target: Target, *, seconds: float, rate: float = 0.0, together: int = 256
-    ) -> Tally:
+    def send(self, target: Target, *, together: int = 256, **load: float) -> Tally:
         """Send at a rate, or with 0 one after the other on each connection."""
-        head = f"Host: {target.host}\r\nAuthorization: Bearer {self.api_key}\r\n\r\n"
+        key = f"Authorization: Bearer {self.api_key}\r\n"
         requests = [
-            Request(
-                "message",
-                f"GET {address} HTTP/1.1\r\n{head}".replace(
-                    "/messages/", f"/{self.folder}/", 1
-                ).encode(),
-                lambda reply: check_status(reply, 200),
+            get_request(
+                *(target, address.replace("/messages/", f"/{self.folder}/", 1)),
+                headers=key,
+                kind="message",
             )
             for address in self.addresses
         ]
-        with closing(Engine(target, connections=together, timeout=10)) as engine:
-            crowd = Crowd(engine, (iter((each,)) for each in cycle(requests)))
-            if rate:
-                return crowd.run_open(rate=rate, seconds=seconds, warm=WARM)
-            return crowd.run_closed(together=together, seconds=seconds, warm=WARM)
+        people = (iter((each,)) for each in cycle(requests))
+        options: Any = {**load, "warm": WARM, "connections": together, "timeout": 10}
+        return send(target, people, together=together, **options).tally
 
     def answers(self, target: Target) -> bool:
         return self.send(target, seconds=0.1, together=1).answered() > 0

@@ -13,7 +13,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import cycle, islice
 from statistics import median
@@ -23,9 +23,9 @@ from provisioning.benchmarks import growth
 from provisioning.benchmarks.phases import Size
 from provisioning.benchmarks.stack import Stack, sql_file
 from provisioning.commands import Refusal, missed
-from provisioning.load.crowd import Crowd
+from provisioning.load.crowd import send
 from provisioning.load.driver import OUT_OF_PEOPLE
-from provisioning.load.engine import TIMEOUT, Engine
+from provisioning.load.engine import TIMEOUT
 from provisioning.load.respondent import BEGIN, RehearsalSurvey, Request, Respondent
 from provisioning.load.tally import percentile_of
 from provisioning.load.target import refuse_real_respondents
@@ -190,11 +190,16 @@ def offer_starts(codes: Codes, size: Size, rate: float) -> dict[str, float]:
     # Arrivals are random; so is their number.
     expected = rate * (size.warm + size.seconds)
     people = codes.people("starts", math.ceil(expected + 6 * expected**0.5))
-    with closing(Engine(codes.stack.target)) as engine:
-        crowd = Crowd(engine, [deciding_request(each, "starts") for each in people])
-        tally = crowd.run_open(rate=rate, seconds=size.seconds, warm=size.warm)
+    crowd = send(
+        codes.stack.target,
+        [deciding_request(each, "starts") for each in people],
+        rate=rate,
+        seconds=size.seconds,
+        warm=size.warm,
+    )
     if crowd.out_of_people:
         raise Refusal(OUT_OF_PEOPLE)
+    tally = crowd.tally
     # One who is told to come again waits longer than anybody who is answered.
     latencies = tally.latencies.get(BEGIN, Counter()) + Counter(
         {TIMEOUT: tally.failed()}
@@ -224,10 +229,8 @@ def shortcomings(figures: dict[str, Any]) -> list[str]:
 
 def _send(stack: Stack, people: Sequence[Iterator[Request]]) -> float:
     """Send all requests of these people; return the number of people a second."""
-    with closing(Engine(stack.target)) as engine:
-        tally = Crowd(engine, people).run_closed(together=TOGETHER)
-    if tally.failed():
-        raise Refusal(f"A request failed: {tally.failures_by_name()}")
+    tally = send(stack.target, people, together=TOGETHER).tally
+    tally.refuse_failures()
     return len(people) / tally.seconds
 
 

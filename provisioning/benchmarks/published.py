@@ -28,7 +28,7 @@ from provisioning.benchmarks.stack import Stack, running_stack
 from provisioning.commands import Refusal, missed, port_number, print_figures, step
 from provisioning.environment import PRODUCTION, STACK, prepare_environment
 from provisioning.installation.temporary_stack import temporary_stack
-from provisioning.load.engine import Engine, Exchange
+from provisioning.load.engine import Engine
 
 FIRST = "/results/"
 PUBLISHED = ("demo-last-students", "--benchmark=demo-first-students")
@@ -95,10 +95,7 @@ def public_pages(stack: Stack) -> dict[str, bytes]:
     with closing(Engine(stack.target)) as engine:
         while waiting:
             path = waiting.pop()
-            received: list[Exchange] = []
-            engine.ask(request_for(stack, path).data, received.append)
-            engine.run()
-            reply = received[0].reply
+            reply = engine.exchange(request_for(stack, path).data).reply
             if reply is None or reply.status != 200:
                 raise Refusal(f"{path} can't be opened")
             pages[path] = reply.head.lower()

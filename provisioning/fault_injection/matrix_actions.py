@@ -16,7 +16,7 @@ import requests
 
 from provisioning.commands import Refusal, wait_until
 from provisioning.fault_injection.stack import RunningStack
-from provisioning.load.engine import Engine, Exchange, clock
+from provisioning.load.engine import Engine, clock
 from provisioning.load.respondent import Request, Respondent, login_requests
 
 # Seconds between two attempts, and until a browser gives up a request.
@@ -103,12 +103,9 @@ class Action:
 
 def send(respondent: Respondent, request: Request) -> str:
     """Send a request over a new connection; return what went wrong, or ""."""
-    received: list[Exchange] = []
+    data = request.again() if request.again else request.data
     with closing(Engine(respondent.target, timeout=TIMEOUT)) as engine:
-        data = request.again() if request.again else request.data
-        engine.ask(data, received.append)
-        engine.run()
-    return request.check(received[0])
+        return request.check(engine.exchange(data))
 
 
 def visit(

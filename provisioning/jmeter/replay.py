@@ -105,8 +105,7 @@ def replay(
         with step("Bringing them to where the log begins"):
             visits = map(preparation, people, respondents)
             tally = Crowd(engine, visits).run_closed(together=LOGINS_TOGETHER)
-        if tally.failed():
-            raise Refusal(f"Logging in fails: {tally.failures_by_name()}")
+        tally.refuse_failures("Logging in fails")
         replayed = Replay(
             engine,
             log.requests,

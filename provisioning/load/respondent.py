@@ -104,6 +104,15 @@ def check_status(reply: Reply, *accepted: int) -> str:
     return "" if reply.status in accepted else f"status {reply.status}"
 
 
+def get_request(
+    target: Target, path: str, *accepted: int, headers: str = "", kind: str = ""
+) -> Request:
+    """Return a request whose reply has one of these statuses, or 200."""
+    data = f"GET {path} HTTP/1.1\r\nHost: {target.host}\r\n{headers}\r\n".encode()
+    statuses = accepted or (200,)
+    return Request(kind or path, data, lambda reply: check_status(reply, *statuses))
+
+
 @dataclass(frozen=True, slots=True)
 class Receipt:
     outcome: str
