@@ -59,15 +59,12 @@ def send(application: Application, administration: str, faults: bool) -> dict:
     )
     assert server.stdin and server.stdout  # noqa: S101
     try:
-        port = server.stdout.readline().strip()
-        printed = application.run_python(
-            "-m",
-            "provisioning.benchmarks.email_worker",
-            administration,
-            port,
-            failing="Sending failed",
+        port = int(server.stdout.readline())
+        sent = application.call(
+            "benchmarks.email_worker.send_emails",
+            administration=administration,
+            port=port,
         )
-        sent = json.loads(printed.splitlines()[-1])
         server.stdin.close()
         received = json.loads(server.stdout.read())
     finally:

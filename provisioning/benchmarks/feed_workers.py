@@ -26,15 +26,8 @@ AT_WORK = {
 
 @contextmanager
 def stopped_workers(stack: Stack) -> Iterator[None]:
-    with closing(RunningStack(stack.folder)) as running:
-        try:
-            for program in WORKERS:
-                running.stop(program)
-            yield
-        finally:
-            for program in WORKERS:
-                running.start(program)
-                running.wait_for(program)
+    with closing(RunningStack(stack.folder)) as running, running.stopped(*WORKERS):
+        yield
 
 
 def kill_workers(stack: Stack) -> int:

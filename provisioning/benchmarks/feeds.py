@@ -78,11 +78,7 @@ class Feeds:
 
     def call(self, action: str, **arguments: object) -> dict[str, Any]:
         """Run a function of `feed_rows` or `feed_jobs` in the stack's application."""
-        words = ("-m", "provisioning.benchmarks.feed_actions", action)
-        printed = self.stack.run_python(
-            *words, json.dumps(arguments), failing=f"Feeds: {action} failed"
-        )
-        result: dict[str, Any] = json.loads(printed.splitlines()[-1])
+        result: dict[str, Any] = self.stack.call(f"benchmarks.{action}", **arguments)
         return result
 
     def add(self, numbers: Sequence[int]) -> None:

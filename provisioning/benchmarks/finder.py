@@ -22,9 +22,7 @@ from contextlib import (
     closing,
     contextmanager,
     nullcontext,
-    suppress,
 )
-from functools import partial
 from itertools import cycle, islice, repeat
 from pathlib import Path
 from typing import Any
@@ -38,12 +36,10 @@ from provisioning.benchmarks.cached_pages import (
 from provisioning.benchmarks.machine import describe_machine
 from provisioning.benchmarks.stack import Stack, running_stack, sql_file
 from provisioning.commands import (
-    Refusal,
     missed,
     positive_integer,
     print_figures,
     step,
-    wait_until,
 )
 from provisioning.fault_injection.stack import RunningStack
 from provisioning.load.crowd import send
@@ -65,7 +61,6 @@ MOST_SEARCH_MS, MOST_NEAREST_MS = 10.0, 5.0
 OUTAGE = 10.0
 # Of the misses that the application answers at most, so many are offered.
 SHARE_OF_MOST = 0.6
-SEARCHES = Path(__file__).with_name("school_searches.py")
 
 
 def main() -> int:
@@ -123,7 +118,7 @@ def measure(stack: Stack, servers: RunningStack, seconds: float) -> dict[str, An
     known = parts[2][-round(rate * OUTAGE) :]
     closed_loop(stack, (nearby(stack, place) for place in known))
     known = list(islice(cycle(known), round(rate * OUTAGE * 2)))
-    down = offer(stack, known, rate, OUTAGE, outage(stack, servers))
+    down = offer(stack, known, rate, OUTAGE, outage(servers))
     by_decimals = hit_ratios(parts[0] + parts[1], rate, warm=seconds)
     result |= {
         "hit_ratio": calm["hit_ratio"],
@@ -167,8 +162,7 @@ def hit_ratios(
 
 
 def time_misses(stack: Stack) -> dict[str, dict[str, float]]:
-    printed = stack.run_python(SEARCHES, failing="The searches failed")
-    timed: dict[str, list[float]] = json.loads(printed.splitlines()[-1])
+    timed = stack.call("benchmarks.school_searches.time_searches")
     return {
         name: {
             "median": round(percentile(times, 50), 2),
@@ -303,22 +297,10 @@ def edits(stack: Stack, seconds: float) -> Iterator[None]:
 
 
 @contextmanager
-def outage(stack: Stack, servers: RunningStack) -> Iterator[None]:
+def outage(servers: RunningStack) -> Iterator[None]:
     names = [name for name in ("primary", "replica") if servers.programs(name)]
-    for name in names:
-        servers.stop(name)
     try:
-        yield
+        with servers.stopped(*names):
+            yield
     finally:
-        for name in names:
-            servers.start(name)
-        for name in names:
-            servers.wait_for(name)
-        if not wait_until(partial(is_up, stack), seconds=60):
-            raise Refusal("PostgreSQL did not come back")
-
-
-def is_up(stack: Stack) -> bool:
-    with suppress(Refusal):
-        return bool(stack.sql("SELECT 1"))
-    return False
+        servers.wait_for_database(seconds=60)

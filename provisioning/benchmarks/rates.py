@@ -31,19 +31,6 @@ from provisioning.load.target import Target
 # A busy minute: 50,000 start in an hour, and as many finish.
 A_MINUTE = 833
 TIMES = 30
-# Prints the cookie of a state administrator's session.
-LOG_IN = """
-import django; django.setup()
-from django.conf import settings
-from django.test import Client
-from accounts.models import Membership, User
-from accounts.staff_cookies import PREFIX
-from accounts.tests.logging_in import log_in
-user, _ = User.objects.get_or_create(email="state@groundswell.example")
-Membership.objects.get_or_create(user=user, role="state")
-name = PREFIX + settings.SESSION_COOKIE_NAME
-print(f"{name}={log_in(Client(), user).cookies[name].value}")
-"""
 
 
 def main() -> int:
@@ -133,7 +120,8 @@ def time_pages(
     times: int = TIMES,
 ) -> dict[str, float]:
     """Print the times of pages of the console; return their medians in ms."""
-    cookie = application.run_python("-c", LOG_IN, failing="Logging in failed").strip()
+    cookies = application.call("staff_login.cookies_of_state")
+    cookie = "; ".join(f"{name}={value}" for name, value in cookies.items())
     rows, medians = [], {}
     for path in paths:
         requests = fetch_requests(target, path, cookie=cookie)

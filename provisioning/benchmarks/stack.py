@@ -64,6 +64,15 @@ class Application:
             cwd=self.checkout,
         )
 
+    def call(self, path: str, **arguments: object) -> Any:
+        """Run a function of `provisioning` in the application; return its result."""
+        printed = self.run_python(
+            *("-m", "provisioning.benchmarks.in_application"),
+            *(path, json.dumps(arguments)),
+            failing=f"{path.rpartition('.')[2]} failed",
+        )
+        return json.loads(printed.splitlines()[-1])
+
     def sql(
         self,
         statements: str,
