@@ -214,7 +214,20 @@ def refuse_unless_served(address: str) -> None:
         raise Refusal(f"The login page is not served; its status is {status or None}")
 
 
-# Types of options
+# Options
+
+
+def command_parser(
+    name: str, description: str | None, epilog: str = ""
+) -> argparse.ArgumentParser:
+    """Return a parser that prints both texts as they are, and wants whole names."""
+    return argparse.ArgumentParser(
+        prog=f"provisioning/{name}",
+        description=description,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
 
 
 def positive_integer(text: str, most: float = math.inf) -> int:

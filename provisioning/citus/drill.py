@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -38,18 +38,11 @@ from provisioning.fault_injection.load_processes import (
     LoadProcesses,
 )
 from provisioning.fault_injection.retrying_respondent import Rehearsal
-from provisioning.fault_injection.verdict import Judge, StoredAnswer, Verdict
+from provisioning.fault_injection.verdict import Judge, Verdict, read_back
 from provisioning.load.respondent import ACKED
+from provisioning.postgresql import superuser_connection
 from provisioning.processes import stop_process
 
-STORED = """
-SELECT respondent_id, item_id, state, value, revision FROM survey_response
-WHERE administration_id = {}
-"""
-COMPLETED = """
-SELECT id FROM survey_respondent
-WHERE administration_id = {} AND completed_at IS NOT NULL
-"""
 # The shard with most of these people.
 LARGEST_SHARD = """
 SELECT get_shard_id_for_distribution_column('public.survey_respondent', person) shard,
@@ -125,14 +118,18 @@ def move_shard_under_load(cluster: Cluster, load: Load, moves: int) -> Moved:
     with step("Inviting people, and finding the shard with most of them"):
         larger = replace(load, respondents=MOVED_RESPONDENTS)
         every = _open_rehearsal(cluster.application, larger, coordinator.sql, "moved")
-        shard, rehearsal = _people_of_one_shard(coordinator, every)
+        keys = ",".join(str(number) for number, _ in every.people)
+        [[shard, listed]] = coordinator.sql(LARGEST_SHARD.format(f"{{{keys}}}"))
+        moved = {int(number) for number in listed.strip("{}").split(",")}
+        there = [person for person in every.people if person[0] in moved]
+        rehearsal = replace(every, people=there)
     seconds = []
     with _answering(cluster.application, rehearsal, load) as people:
         began = time.time()
         with step(f"Moving their shard {moves} times while they answer"):
             for _ in range(moves):
                 before = time.monotonic()
-                move_shard(cluster, shard)
+                move_shard(cluster, int(shard))
                 seconds.append(time.monotonic() - before)
         ended = time.time()
     attempts = people.processes.timeline.attempts
@@ -214,20 +211,10 @@ def _answering(
 def _judge(
     coordinator: Node, rehearsal: Rehearsal, load: Load, attempts: list[Attempt]
 ) -> Verdict:
-    administration = rehearsal.administration
-    stored = [
-        StoredAnswer(int(who), int(item), state, value, int(revision))
-        for who, item, state, value, revision in coordinator.sql(
-            STORED.format(administration)
-        )
-    ]
-    finished = coordinator.sql(COMPLETED.format(administration))
-    return Judge(
-        AnswerSource.of(load.seed, rehearsal.described),
-        attempts,
-        stored,
-        frozenset(int(who) for (who,) in finished),
-    ).verdict()
+    source = AnswerSource.of(load.seed, rehearsal.described)
+    with closing(superuser_connection(coordinator.run, coordinator.port)) as connection:
+        stored = read_back(connection, rehearsal.administration)
+    return Judge(source, attempts, *stored).verdict()
 
 
 def _waits(attempts: list[Attempt], began: float, ended: float) -> Iterator[float]:
@@ -240,16 +227,6 @@ def _waits(attempts: list[Attempt], began: float, ended: float) -> Iterator[floa
             yield attempt.answered - sent
             # A repetition is no second save.
             first[save] = ended
-
-
-def _people_of_one_shard(
-    coordinator: Node, rehearsal: Rehearsal
-) -> tuple[int, Rehearsal]:
-    keys = ",".join(str(number) for number, _ in rehearsal.people)
-    [[shard, found]] = coordinator.sql(LARGEST_SHARD.format(f"{{{keys}}}"))
-    there = {int(number) for number in found.strip("{}").split(",")}
-    people = [each for each in rehearsal.people if each[0] in there]
-    return int(shard), replace(rehearsal, people=people)
 
 
 def _wait_for_saves(processes: LoadProcesses, load: Load) -> None:

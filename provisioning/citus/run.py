@@ -35,7 +35,7 @@ from provisioning.citus.operations import (
     respondent_operations,
     staff_operations,
 )
-from provisioning.commands import positive_integer, print_table, step
+from provisioning.commands import command_parser, positive_integer, print_table, step
 from provisioning.processes import cpu_seconds_by_group
 
 EPILOG = """\
@@ -127,27 +127,14 @@ def main() -> int:
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="provisioning/cluster",
-        description=__doc__,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add = parser.add_argument
-    add(
-        "--citus",
-        type=Path,
-        help="archive of Citus's source (vendor beside this checkout)",
-    )
-    add("--saves", type=positive_integer, default=2000, help="to measure (2000)")
-    add(
-        "--rate",
-        type=positive_integer,
-        default=25,
-        help="saves a second meanwhile (25)",
-    )
-    add("--moves", type=positive_integer, default=6, help="of a shard (6)")
-    add("--respondents", type=positive_integer, default=400, help="who answer (400)")
+    parser = command_parser("cluster", __doc__, EPILOG)
+    add, number = parser.add_argument, positive_integer
+    archive = "archive of Citus's source (vendor beside this checkout)"
+    add("--citus", type=Path, help=archive)
+    add("--saves", type=number, default=2000, help="to measure (2000)")
+    add("--rate", type=number, default=25, help="saves a second meanwhile (25)")
+    add("--moves", type=number, default=6, help="of a shard (6)")
+    add("--respondents", type=number, default=400, help="who answer (400)")
     add("--seed", type=int, default=os.getpid(), help="of the answers")
     return parser.parse_args()
 

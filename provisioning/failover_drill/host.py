@@ -17,7 +17,7 @@ from provisioning.environment import PYTHON
 from provisioning.failover_drill import slow_disk
 from provisioning.failover_drill.watchdog import NAME, Watchdog
 from provisioning.installation.supervisor import Supervisor
-from provisioning.postgresql import DATABASE
+from provisioning.postgresql import DATABASE, superuser_connection
 from provisioning.power_loss_images.recorded_disk import DISK, mount_disk, serve_disk
 from provisioning.shifted_clock import shift_clock
 
@@ -197,14 +197,7 @@ class Host:
     # PostgreSQL, by its socket: no partition is in the way
 
     def connect(self, database: str = DATABASE) -> Any:
-        import psycopg2
-
-        connection = psycopg2.connect(
-            f"host={self.folder}/run port=5432 user=postgres dbname={database}"
-            " connect_timeout=2"
-        )
-        connection.autocommit = True
-        return connection
+        return superuser_connection(self.folder / "run", database=database, patience=2)
 
     def query(self, sql: str) -> Any:
         """Return the first row; None if there is none, or no answer."""

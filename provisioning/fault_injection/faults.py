@@ -113,25 +113,13 @@ def kill_backend(context: FaultContext) -> Iterator[None]:
 # Suspend and stop programs
 
 
-@contextmanager
-def hang(program: str, context: FaultContext) -> Iterator[None]:
+def hang(program: str, context: FaultContext) -> AbstractContextManager[None]:
     """Suspend a program, so that it is alive but silent."""
-    pids = context.stack.tree(program)
-    context.stack.signal(pids, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        context.stack.signal(pids, signal.SIGCONT)
+    return context.stack.suspended(program)
 
 
-@contextmanager
-def stop(program: str, context: FaultContext) -> Iterator[None]:
-    context.stack.stop(program)
-    try:
-        yield
-    finally:
-        context.stack.start(program)
-        context.stack.wait_for(program)
+def stop(program: str, context: FaultContext) -> AbstractContextManager[None]:
+    return context.stack.stopped(program)
 
 
 @contextmanager
