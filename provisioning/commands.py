@@ -10,11 +10,14 @@ import argparse
 import csv
 import errno
 import http.client
+import json
 import math
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -82,6 +85,27 @@ def step(name: str) -> Iterator[None]:
     print(f"{time.monotonic() - began:.1f} s", flush=True)
 
 
+@contextmanager
+def scratch_folder(
+    parent: Path = Path("/tmp"),  # noqa: S108
+    *,
+    keep: bool = False,
+) -> Iterator[Path]:
+    """Make a folder that all users may enter, and delete it.
+
+    Its path is short, because of the sockets that servers put into it.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="gs-", dir=parent))
+    try:
+        folder.chmod(0o755)
+        yield folder
+    finally:
+        if keep:
+            print(f"Logs are kept in {folder}")
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
 def wait_until(
     happened: Callable[[], object], *, seconds: float, pause: float = 0.05
 ) -> bool:
@@ -127,6 +151,20 @@ def missed(
         *(f"{name} is {figures[name]}, below {least[name]:g}" for name in below),
         *(f"{name} is {figures[name]}, above {most[name]:g}" for name in above),
     ]
+
+
+def conclude(
+    figures: Mapping[str, Any], *, least: Mapping[str, float], most: Mapping[str, float]
+) -> int:
+    """Print what is not as required, and all figures as JSON; return the exit status.
+
+    With `missed`, the sentences, and `passed`.
+    """
+    shortcomings = missed(figures, least=least, most=most)
+    print("; ".join(shortcomings) or "held")
+    verdict = {"missed": shortcomings, "passed": not shortcomings}
+    print(json.dumps({**figures, **verdict}), flush=True)
+    return int(bool(shortcomings))
 
 
 def write_csv(path: Path, rows: Iterable[Sequence[object]]) -> None:

@@ -12,10 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -37,7 +34,13 @@ from provisioning.backups.restoring import (
 from provisioning.benchmarks.saves_beside import save_beside
 from provisioning.benchmarks.stack import Application, private_application, sql_file
 from provisioning.benchmarks.timed_requests import log_in, served
-from provisioning.commands import Refusal, output_of, positive_integer, step
+from provisioning.commands import (
+    Refusal,
+    output_of,
+    positive_integer,
+    scratch_folder,
+    step,
+)
 from provisioning.installation.stack_folder import stack_folder
 from provisioning.postgresql import run_sql
 
@@ -254,7 +257,8 @@ def drill(application: Application) -> dict[str, Any]:
     time.sleep(1.1)
     before = datetime.now(UTC).replace(microsecond=0)
     time.sleep(1)
-    destroy(application)
+    with step("Dropping a table, and destroying a wave"):
+        application.sql(DESTROY)
     with step("Archiving the log"):
         time.sleep(1.1)
         after = datetime.now(UTC)
@@ -276,23 +280,10 @@ def drill(application: Application) -> dict[str, Any]:
     return result
 
 
-@contextmanager
-def scratch_folder(parent: Path = Path("/tmp")) -> Iterator[Path]:  # noqa: S108
-    # A short path, because of the socket in it; which PostgreSQL's user may enter.
-    with tempfile.TemporaryDirectory(prefix="gs-", dir=parent) as name:
-        Path(name).chmod(0o755)
-        yield Path(name)
-
-
 def report(found: list[str]) -> bool:
     for sentence in found:
         print(f"  {sentence}", flush=True)
     return not found
-
-
-def destroy(application: Application) -> None:
-    with step("Dropping a table, and destroying a wave"):
-        application.sql(DESTROY)
 
 
 def put_back(restored: Path, running: Path) -> None:

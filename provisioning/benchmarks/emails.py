@@ -14,7 +14,7 @@ import json
 import subprocess
 
 from provisioning.benchmarks.stack import Application, private_application
-from provisioning.commands import ROOT, missed, positive_integer, print_figures, step
+from provisioning.commands import ROOT, conclude, positive_integer, print_figures, step
 
 REQUIRED_PER_S = 150
 # Of the worker, from the first tenth of the run to its end.
@@ -31,11 +31,8 @@ def main() -> int:
         with step(f"Sending {options.mails:,} e-mails"):
             figures = send(application, details["administration"], options.faults)
     most = {"doubled": 0, "missing": 0, "memory_growth_mb": MOST_GROWTH_MB}
-    shortcomings = missed(figures, least={"per_s": REQUIRED_PER_S}, most=most)
-    figures["passed"] = not shortcomings
     print_figures(figures)
-    print(json.dumps(figures))
-    return 0 if figures["passed"] else 1
+    return conclude(figures, least={"per_s": REQUIRED_PER_S}, most=most)
 
 
 def parse_options() -> argparse.Namespace:

@@ -5,7 +5,6 @@ What was reported as saved is read back by the checker of fault_injection.
 
 from __future__ import annotations
 
-import os
 import socket
 import subprocess
 import tempfile
@@ -31,12 +30,7 @@ from provisioning.citus.nodes import Node
 from provisioning.commands import Refusal, listen, step, wait_until
 from provisioning.fault_injection.answers import AnswerSource
 from provisioning.fault_injection.attempts import Attempt
-from provisioning.fault_injection.load_processes import (
-    ITEMS,
-    PAGES,
-    RESPONDENTS,
-    LoadProcesses,
-)
+from provisioning.fault_injection.load_processes import LoadProcesses, open_rehearsal
 from provisioning.fault_injection.retrying_respondent import Rehearsal
 from provisioning.fault_injection.verdict import Judge, Verdict, read_back
 from provisioning.load.respondent import ACKED
@@ -116,8 +110,9 @@ def move_shard_under_load(cluster: Cluster, load: Load, moves: int) -> Moved:
     """Move one shard between two workers while its respondents save pages."""
     coordinator = cluster.coordinator
     with step("Inviting people, and finding the shard with most of them"):
-        larger = replace(load, respondents=MOVED_RESPONDENTS)
-        every = _open_rehearsal(cluster.application, larger, coordinator.sql, "moved")
+        every = open_rehearsal(
+            cluster.application, MOVED_RESPONDENTS, port=coordinator.port
+        )
         keys = ",".join(str(number) for number, _ in every.people)
         [[shard, listed]] = coordinator.sql(LARGEST_SHARD.format(f"{{{keys}}}"))
         moved = {int(number) for number in listed.strip("{}").split(",")}
@@ -147,7 +142,7 @@ def _switch_under_load(
     switch: Callable[[], Application],
 ) -> Migrated:
     with step("Inviting people"):
-        rehearsal = _open_rehearsal(application, load, application.sql, "migrated")
+        rehearsal = open_rehearsal(application, load.respondents)
     with (
         _answering(application, rehearsal, load) as people,
         step("Migrating while they answer"),
@@ -237,20 +232,3 @@ def _wait_for_saves(processes: LoadProcesses, load: Load) -> None:
     enough = acknowledged() + load.rate * CALM
     if not wait_until(lambda: acknowledged() >= enough, seconds=180, pause=0.5):
         raise Refusal("Nobody saves pages")
-
-
-def _open_rehearsal(
-    application: Application,
-    load: Load,
-    sql: Callable[[str], list[list[str]]],
-    name: str,
-) -> Rehearsal:
-    described, codes = application.open_rehearsal(
-        f"--respondents={load.respondents}",
-        *(f"--pages={PAGES}", f"--items={ITEMS}", f"--name={name}-{os.getpid()}"),
-    )
-    administration = described["administration_id"]
-    [[found]] = sql(RESPONDENTS.format(administration))
-    numbers = [int(number) for number in found.strip("[]").split(",")]
-    people = list(zip(numbers, codes, strict=True))
-    return Rehearsal(administration, described, people)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import signal
-import tempfile
 from pathlib import Path
 
-from provisioning.commands import Refusal, command_parser, positive_integer
+from provisioning.commands import (
+    Refusal,
+    command_parser,
+    positive_integer,
+    scratch_folder,
+)
 from provisioning.environment import (
     PRODUCTION,
     PYTHON,
@@ -55,24 +58,18 @@ def main() -> int:
         raise Refusal("Only root can make network namespaces; try sudo")
     prepare_environment(PRODUCTION, STACK)
     install_missing_packages(*PACKAGES)
-    # Not TMPDIR: the path of a Unix socket ends at 107 bytes.
-    folder = Path(tempfile.mkdtemp(prefix="gs-failover-", dir=options.folder))
-    folder.chmod(0o711)
     command = [*NAMESPACES, str(PYTHON), "-m", "provisioning", MODULE]
-    process = start_process(
-        [*command, "provisioning/failovers", *command_line(options, folder)],
-        parent_signal=signal.SIGKILL,
-    )
-    try:
-        return process.wait()
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGTERM)
-            process.wait()
-        if options.keep:
-            print(f"Logs are in {folder}")
-        else:
-            shutil.rmtree(folder, ignore_errors=True)
+    with scratch_folder(options.folder, keep=options.keep) as folder:
+        process = start_process(
+            [*command, "provisioning/failovers", *command_line(options, folder)],
+            parent_signal=signal.SIGKILL,
+        )
+        try:
+            return process.wait()
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGTERM)
+                process.wait()
 
 
 def command_line(options: argparse.Namespace, folder: Path) -> list[str]:

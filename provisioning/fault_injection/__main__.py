@@ -7,14 +7,18 @@ import contextlib
 import json
 import os
 import secrets
-import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
 from provisioning.benchmarks.machine import processor, revision_of
-from provisioning.commands import ROOT, Refusal, output_of, print_figures
+from provisioning.commands import (
+    ROOT,
+    Refusal,
+    output_of,
+    print_figures,
+    scratch_folder,
+)
 from provisioning.fault_injection.controls import CONTROLS, run_controls
 from provisioning.fault_injection.disk_full import MARK, LogDisk
 from provisioning.fault_injection.failover import PrimaryLoss
@@ -47,11 +51,11 @@ def main() -> int:
         "revision": revision_of(ROOT),
     }
     if options.overload:
-        with _stack(options) as (stack, folder):
-            return run_overload(stack, folder, seed)
+        with _stack(options) as (stack, _):
+            return run_overload(stack, seed)
     if options.matrix:
-        with _stack(options) as (stack, folder):
-            return run_matrix(stack, folder, seed)
+        with _stack(options) as (stack, _):
+            return run_matrix(stack, seed)
     report = Report(seed) if options.controls_only else run_faults(options, seed)
     print("Negative controls: with a protection removed, the judge must object")
     for control in run_controls(seed, CONTROLS):
@@ -129,8 +133,8 @@ def run_options(
     )
 
 
-def run_overload(stack: RunningStack, folder: Path, seed: int) -> int:
-    rehearsal = open_rehearsal(stack, folder, RESPONDENTS)
+def run_overload(stack: RunningStack, seed: int) -> int:
+    rehearsal = open_rehearsal(stack.application, RESPONDENTS)
     result = OverloadRun(stack, rehearsal, seed).run()
     shortcomings, void = result.shortcomings(), result.why_void()
     described = result.described()
@@ -143,8 +147,8 @@ def run_overload(stack: RunningStack, folder: Path, seed: int) -> int:
     return 2 if void else 1 if shortcomings else 0
 
 
-def run_matrix(stack: RunningStack, folder: Path, seed: int) -> int:
-    run = MatrixRun(stack, open_rehearsal(stack, folder, PEOPLE), seed)
+def run_matrix(stack: RunningStack, seed: int) -> int:
+    run = MatrixRun(stack, open_rehearsal(stack.application, PEOPLE), seed)
     run.run()
     shortcomings = run.shortcomings()
     for shortcoming in shortcomings:
@@ -160,12 +164,8 @@ def run_matrix(stack: RunningStack, folder: Path, seed: int) -> int:
 @contextlib.contextmanager
 def _stack(options: argparse.Namespace) -> Iterator[tuple[RunningStack, Path]]:
     """Use the stack of --home, or start one and remove it; with a work folder."""
-    folder = Path(tempfile.mkdtemp(prefix="groundswell-", dir="/tmp"))  # noqa: S108
-    # Servers under a user of their own have to reach their home in it.
-    folder.chmod(0o755)
     with contextlib.ExitStack() as cleanup:
-        if not options.keep:
-            cleanup.callback(shutil.rmtree, folder, ignore_errors=True)
+        folder = cleanup.enter_context(scratch_folder(keep=options.keep))
         if options.home:
             home = Path(options.home)
         else:
@@ -179,5 +179,3 @@ def _stack(options: argparse.Namespace) -> Iterator[tuple[RunningStack, Path]]:
                 stack.query, consequence="their servers would be broken"
             )
         yield stack, folder
-    if options.keep:
-        print(f"Logs are kept in {folder}")

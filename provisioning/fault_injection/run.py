@@ -55,7 +55,7 @@ class FaultRun:
 
     def run(self) -> Report:
         report, options = self.report, self.options
-        rehearsal = open_rehearsal(self.stack, self.folder, options.respondents)
+        rehearsal = open_rehearsal(self.stack.application, options.respondents)
         url, rate, seed = self.stack.address, options.rate, options.seed
         self.load = LoadProcesses(self.folder, rehearsal, url=url, rate=rate, seed=seed)
         self.context.load = self.load

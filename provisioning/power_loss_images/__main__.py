@@ -12,14 +12,14 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from django.db import connection
 
-from provisioning.commands import output_of, print_table, step
+from provisioning.commands import output_of, print_table, scratch_folder, step
 from provisioning.fault_injection.answers import AnswerSource
 from provisioning.fault_injection.attempts import Attempt
 from provisioning.fault_injection.controls import (
@@ -59,9 +59,11 @@ def main() -> int:
     print(f"Seed {seed}", flush=True)
     results = {}
     with (
-        _work_folder() as folder,
+        scratch_folder(Path(tempfile.gettempdir())) as folder,
         servers_with_people(RESPONDENTS) as stack,
     ):
+        # PostgreSQL's user makes its socket there, and reads what is mounted.
+        shutil.chown(folder, USER)
         original = stack.folder / "data" / "original"
         for program in ("replica", "pgbouncer", "redis", "memcached", "primary"):
             stack.stop(program)
@@ -82,18 +84,6 @@ def main() -> int:
                 results[name] = list(judged)
             shutil.rmtree(folder / "disk")
     return _report(seed, results)
-
-
-@contextmanager
-def _work_folder() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="groundswell-"))
-    try:
-        # PostgreSQL's user makes its socket there, and reads what is mounted.
-        folder.chmod(0o755)
-        shutil.chown(folder, USER)
-        yield folder
-    finally:
-        shutil.rmtree(folder)
 
 
 def _record(
