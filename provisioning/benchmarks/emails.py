@@ -23,32 +23,24 @@ MANY, FEW = 100_000, 5_000
 
 
 def main() -> int:
-    options = parse_options()
+    parser = argparse.ArgumentParser(prog="provisioning/emails", description=__doc__)
+    mails = f"{MANY:,} in full"
+    parser.add_argument("--mails", type=positive_integer, default=FEW, help=mails)
+    options = parser.parse_args()
     with private_application() as application:
         details, _ = application.open_rehearsal(
             f"--respondents={options.mails}", "--pages=1", "--items=1"
         )
         with step(f"Sending {options.mails:,} e-mails"):
-            figures = send(application, details["administration"], options.faults)
+            figures = send(application, details["administration"])
     most = {"doubled": 0, "missing": 0, "memory_growth_mb": MOST_GROWTH_MB}
     print_figures(figures)
     return conclude(figures, least={"per_s": REQUIRED_PER_S}, most=most)
 
 
-def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="provisioning/emails", description=__doc__)
-    add = parser.add_argument
-    add("--mails", type=positive_integer, default=FEW, help=f"{MANY:,} in full")
-    add("--no-faults", dest="faults", action="store_false", help="accept everything")
-    return parser.parse_args()
-
-
-def send(application: Application, administration: str, faults: bool) -> dict:
-    command = [str(application.python), "-m", "provisioning.benchmarks.mail_server"]
-    if faults:
-        command.append("--faults")
+def send(application: Application, administration: str) -> dict:
     server = subprocess.Popen(
-        command,
+        [application.python, "-m", "provisioning.benchmarks.mail_server"],
         cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

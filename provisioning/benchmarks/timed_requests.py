@@ -33,17 +33,11 @@ TOGETHER = 64
 
 
 @contextmanager
-def served(
-    application: Application,
-    *options: str,
-    wsgi: str = "settings.wsgi",
-    environment: Mapping[str, str] | None = None,
-) -> Iterator[Target]:
+def served(application: Application, *options: str, **how: Any) -> Iterator[Target]:
+    """Serve as `start_server` does, on a port of its own."""
     with listen(0) as listener:
         target = target_of(f"http://127.0.0.1:{listener.getsockname()[1]}")
-        server = start_server(
-            application, listener, *options, wsgi=wsgi, environment=environment
-        )
+        server = start_server(application, listener, *options, **how)
     try:
         yield target
     finally:

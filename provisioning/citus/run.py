@@ -89,7 +89,9 @@ def main() -> int:
         with step("Saving pages on three nodes"):
             saves, tasks = time_saves_on(cluster, rehearsal, codes, options.saves)
         moved = move_shard_under_load(cluster, load, options.moves)
-        operations = try_operations(cluster.application, rehearsal, codes[-1])
+        with served(as_process(cluster.application, "taking")) as target:
+            operations = [*respondent_operations(rehearsal, codes[-1], target)]
+        operations += staff_operations(cluster.application)
         print_table(
             ("operation", "works"),
             [(each.name, each.problem or "yes") for each in operations],
@@ -178,14 +180,6 @@ def time_saves_on(
         counts = [int(worker.sql(TASKS)[0][0]) for worker in cluster.workers]
     saves = time_saves(application, rehearsal, codes, pids, count)
     return saves, sum(counts) / len(replies)
-
-
-def try_operations(
-    application: Application, rehearsal: dict[str, Any], code: str
-) -> list[Operation]:
-    with served(as_process(application, "taking")) as target:
-        found = list(respondent_operations(rehearsal, code, target))
-    return [*found, *staff_operations(application)]
 
 
 def missed_requirements(

@@ -15,7 +15,7 @@ from provisioning import processes
 from provisioning.commands import Refusal, output_of, wait_until
 from provisioning.environment import PYTHON
 from provisioning.failover_drill import slow_disk
-from provisioning.failover_drill.watchdog import NAME, Watchdog
+from provisioning.failover_drill.watchdog import Watchdog
 from provisioning.installation.supervisor import Supervisor
 from provisioning.postgresql import DATABASE, superuser_connection
 from provisioning.power_loss_images.recorded_disk import DISK, mount_disk, serve_disk
@@ -130,9 +130,6 @@ class Host:
         supervisor, *programs = self.pids()
         processes.send_signal([supervisor], signal.SIGSTOP)
         processes.kill_together(programs)
-
-    def add_watchdog(self) -> None:
-        self.watchdog = Watchdog(self.folder / "run" / NAME, self.kill)
 
     def suspend(self) -> None:
         processes.send_signal(self.pids(), signal.SIGSTOP)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import signal
+import sys
 from pathlib import Path
 
 from provisioning.commands import (
@@ -61,7 +62,7 @@ def main() -> int:
     command = [*NAMESPACES, str(PYTHON), "-m", "provisioning", MODULE]
     with scratch_folder(options.folder, keep=options.keep) as folder:
         process = start_process(
-            [*command, "provisioning/failovers", *command_line(options, folder)],
+            [*command, *sys.argv, f"--folder={folder}"],
             parent_signal=signal.SIGKILL,
         )
         try:
@@ -70,16 +71,6 @@ def main() -> int:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGTERM)
                 process.wait()
-
-
-def command_line(options: argparse.Namespace, folder: Path) -> list[str]:
-    """Return the options for the process that runs in the namespaces."""
-    line = [f"--promise={options.promise}", f"--count={options.count}"]
-    line += [f"--rate={options.rate}", f"--folder={folder}"]
-    line += [f"--only={name}" for name in options.only or ()]
-    line += [f"--seed={options.seed}"] if options.seed is not None else []
-    line += [f"--control={options.control}"] if options.control else []
-    return line + (["--record"] if options.record else [])
 
 
 def arguments(command: list[str] | None = None) -> argparse.Namespace:
