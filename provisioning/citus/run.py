@@ -23,7 +23,6 @@ from provisioning.benchmarks.stack import Application, private_application
 from provisioning.benchmarks.timed_requests import log_in, send_requests, served
 from provisioning.citus.build import build_citus, find_archive
 from provisioning.citus.drill import (
-    Load,
     lose_under_load,
     migrated_under_load,
     move_shard_under_load,
@@ -71,7 +70,6 @@ class Saves(NamedTuple):
 def main() -> int:
     options = parse_options()
     programs = build_citus(find_archive(options.citus))
-    load = Load(options.rate, options.seed, options.respondents)
     figures: dict[str, Any] = {"nodes": 3}
     with private_application() as application, ExitStack() as stack:
         people = ("--name=measured", f"--respondents={TOGETHER + 1}")
@@ -84,11 +82,11 @@ def main() -> int:
         with step("Loading the demonstration, for the console's pages"):
             application.manage("load_demo")
         cluster, migrated = stack.enter_context(
-            migrated_under_load(application, programs, load)
+            migrated_under_load(application, programs, options)
         )
         with step("Saving pages on three nodes"):
             saves, tasks = time_saves_on(cluster, rehearsal, codes, options.saves)
-        moved = move_shard_under_load(cluster, load, options.moves)
+        moved = move_shard_under_load(cluster, options)
         with served(as_process(cluster.application, "taking")) as target:
             operations = [*respondent_operations(rehearsal, codes[-1], target)]
         operations += staff_operations(cluster.application)
@@ -98,7 +96,7 @@ def main() -> int:
         )
     print("Control: switching without the last changes")
     with private_application() as application:
-        control = lose_under_load(application, programs, load)
+        control = lose_under_load(application, programs, options)
     counts, moved_counts = migrated.verdict.counts(), moved.verdict.counts()
     figures |= {
         "tasks_per_save": tasks,

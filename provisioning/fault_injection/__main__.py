@@ -136,26 +136,26 @@ def run_options(
 def run_overload(stack: RunningStack, seed: int) -> int:
     rehearsal = open_rehearsal(stack.application, RESPONDENTS)
     result = OverloadRun(stack, rehearsal, seed).run()
-    shortcomings, void = result.shortcomings(), result.why_void()
     described = result.described()
     print_figures({name: value for name, value in described.items() if name != "steps"})
-    for shortcoming in shortcomings:
-        print(f"Not as required: {shortcoming}")
-    verdict = "NOT as required" if shortcomings else "Every requirement holds"
-    print(f"Void: {void}" if void else verdict)
-    print(json.dumps({"seed": seed, **described, "missed": shortcomings}))
-    return 2 if void else 1 if shortcomings else 0
+    return _conclude(seed, described, result.shortcomings(), void=result.why_void())
 
 
 def run_matrix(stack: RunningStack, seed: int) -> int:
     run = MatrixRun(stack, open_rehearsal(stack.application, PEOPLE), seed)
     run.run()
-    shortcomings = run.shortcomings()
+    return _conclude(seed, {"matrix": run.described()}, run.shortcomings())
+
+
+def _conclude(
+    seed: int, described: dict[str, object], shortcomings: list[str], void: str = ""
+) -> int:
     for shortcoming in shortcomings:
         print(f"Not as required: {shortcoming}")
-    print("NOT as required" if shortcomings else "Every requirement holds")
-    print(json.dumps({"seed": seed, "matrix": run.described(), "missed": shortcomings}))
-    return 1 if shortcomings else 0
+    verdict = "NOT as required" if shortcomings else "Every requirement holds"
+    print(f"Void: {void}" if void else verdict)
+    print(json.dumps({"seed": seed, **described, "missed": shortcomings}))
+    return 2 if void else int(bool(shortcomings))
 
 
 # The stack

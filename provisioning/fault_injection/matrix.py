@@ -176,7 +176,7 @@ class MatrixRun:
     def run(self) -> None:
         for _ in range(ANSWERED):
             self._answer_all(self._next_person()[1])
-        self.stack.manage("roll_up_rates")
+        self.stack.application.manage("roll_up_rates")
         for name in PARTS:
             for mode in MODES:
                 self._break(name, mode)

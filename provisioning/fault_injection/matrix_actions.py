@@ -130,7 +130,7 @@ class Staff:
         self.log_in()
 
     def log_in(self) -> None:
-        self.cookies = self.stack.call("staff_login.cookies_of_state")
+        self.cookies = self.stack.application.call("staff_login.cookies_of_state")
 
     def rates(self) -> Action:
         path = f"rates/?administration={self.administration}"

@@ -134,9 +134,3 @@ class RunningStack(Supervisor):
     def application(self) -> Application:
         environment = {**os.environ, **environment_of(self.folder, "manage")}
         return Application(environment=environment, run=self.run)
-
-    def manage(self, *arguments: str) -> str:
-        return self.application.manage(*arguments)
-
-    def call(self, path: str, **arguments: object) -> Any:
-        return self.application.call(path, **arguments)
