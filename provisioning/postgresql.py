@@ -124,4 +124,4 @@ def run_sql(
         },
         input_text=statements,
     )
-    return [line.split("\t") for line in output.splitlines() if line]
+    return [line.split("\t") for line in output.split("\n") if line]

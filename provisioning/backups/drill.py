@@ -202,9 +202,9 @@ def restore_last_record(
         with restored_database(repository, place, until) as run:
             result["restored"] = True
             with step("Comparing all tables"):
-                found = differences(record["tables"], count_tables(run))
-            result["differences"] = found[:20]
-            result["equal"] = report(found)
+                sentences = differences(record["tables"], count_tables(run))
+            result["differences"] = sentences[:20]
+            result["equal"] = report(sentences)
 
 
 def make_responses(
@@ -270,8 +270,8 @@ def drill(application: Application) -> dict[str, Any]:
             result["seconds"] = round(time.monotonic() - began, 1)
             result["restored"] = True
             with step("Comparing all tables"):
-                found = differences(tables, count_tables(place))
-            result["equal"] = report(found)
+                sentences = differences(tables, count_tables(place))
+            result["equal"] = report(sentences)
             with step("Putting back what was lost"):
                 put_back(place, run)
             result["recovered"] = report(differences(tables, count_tables(run)))
@@ -280,10 +280,10 @@ def drill(application: Application) -> dict[str, Any]:
     return result
 
 
-def report(found: list[str]) -> bool:
-    for sentence in found:
+def report(sentences: list[str]) -> bool:
+    for sentence in sentences:
         print(f"  {sentence}", flush=True)
-    return not found
+    return not sentences
 
 
 def put_back(restored: Path, running: Path) -> None:
@@ -322,8 +322,8 @@ def restored_without_log(
 ) -> bool:
     """Hide a file of the log, and return whether it is restored nevertheless."""
     print(f"Negative control: without {file} of the log", flush=True)
-    [found] = folder.glob(f"backups/database/archive/*/*/*/{file}-*")
-    hidden = found.rename(found.with_name(f"hidden-{found.name}"))
+    [archived] = folder.glob(f"backups/database/archive/*/*/*/{file}-*")
+    hidden = archived.rename(archived.with_name(f"hidden-{archived.name}"))
     backup = backup_before(repository.backups(), before)
     try:
         with (
@@ -335,4 +335,4 @@ def restored_without_log(
         print(f"  refused: {refusal}", flush=True)
         return False
     finally:
-        hidden.rename(found)
+        hidden.rename(archived)

@@ -219,13 +219,13 @@ def restore(
         listen(number).close()
     archive_running_log(folder, host)
     began = time.monotonic()
-    kept = {
+    settings_to_keep = {
         name: value
         for name, value in options.settings.items()
         if not name.startswith(("mail_", "backup_"))
     }
     try:
-        keep_options(home, StackOptions(port=port, settings=kept | QUIET))
+        keep_options(home, StackOptions(port=port, settings=settings_to_keep | QUIET))
         shutil.copytree(folder / "secrets", home / "secrets")
         with restored_database(repository, home, until):
             print(f"Restored {chosen.label} and the log after it", flush=True)

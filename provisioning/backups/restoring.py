@@ -96,12 +96,12 @@ def restored_database(
         # PostgreSQL's user has to pass.
         path.chmod(0o711)
     write_configuration(repository, folder)
-    own = Repository(etc / "pgbackrest.conf")
+    reader = Repository(etc / "pgbackrest.conf")
     for path in (data, run, etc, *etc.iterdir()):
         shutil.chown(path, user, user) if user else None
     data.chmod(0o700)
     with step("Copying the backup"):
-        own.run(
+        reader.run(
             "restore",
             *until,
             f"--process-max={os.cpu_count() or 1}",
@@ -131,13 +131,13 @@ def write_configuration(repository: Repository, folder: Path) -> None:
     etc, work = folder / "etc" / "restore", folder / "data" / "primary"
     known = configparser.RawConfigParser()
     known.read(repository.config)
-    kept = {
+    shared = {
         name: value
         for name, value in known["global"].items()
         if name.startswith("repo1-") and "retention" not in name
     }
-    kept |= {"lock-path": f"{etc}/lock", "spool-path": f"{etc}/spool"}
-    lines = ["[global]", *(f"{name} = {value}" for name, value in kept.items())]
+    shared |= {"lock-path": f"{etc}/lock", "spool-path": f"{etc}/spool"}
+    lines = ["[global]", *(f"{name} = {value}" for name, value in shared.items())]
     lines += [
         "log-level-console = warn",
         "log-level-file = off",

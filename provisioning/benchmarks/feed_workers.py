@@ -83,11 +83,11 @@ def saves_beside_scans(
 
     with (
         rehearsal_of(stack, size, purpose="feeds") as rehearsal,
-        ThreadPoolExecutor(1) as other,
+        ThreadPoolExecutor(1) as thread,
     ):
         rate = OFFERED_SHARE * mix(rehearsal, TOGETHER)["mix_per_s"]
         alone = offer(rehearsal, rate)
-        scanning = other.submit(scan_until_over)
+        scanning = thread.submit(scan_until_over)
         try:
             if not wait_until(partial(is_true, stack, RUNNING), seconds=60):
                 raise Refusal("No scan has begun")

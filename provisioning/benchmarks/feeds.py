@@ -104,11 +104,13 @@ class Feeds:
         print_night(name, result)
         offered = self.servers.offered
         paths = {each: f"{offered[each].absolute()}" for each in numbers or offered}
-        found = self.call("feed_rows.verify", offered=paths)
-        found["duplicates"] += result["applied_twice"]
-        wrong = ", ".join(f"{found[name]:,} {name}" for name in WRONG)
-        print(f"  {found['exact']:,} districts are as their files say; people: {wrong}")
-        return {**result, **found}
+        people = self.call("feed_rows.verify", offered=paths)
+        people["duplicates"] += result["applied_twice"]
+        wrong = ", ".join(f"{people[name]:,} {name}" for name in WRONG)
+        print(
+            f"  {people['exact']:,} districts are as their files say; people: {wrong}"
+        )
+        return {**result, **people}
 
     def offer_others(self, numbers: Sequence[int] | None = None) -> None:
         """Offer files that all differ from those offered before."""
@@ -218,8 +220,8 @@ def measure_bad_night(feeds: Feeds) -> tuple[dict[str, Any], dict[str, int]]:
         " files, and two workers are killed"
     )
     window_s = max(BAD_WINDOW_S, feeds.wait_s / 2 if len(before) > 100 else 0)
-    with ThreadPoolExecutor(1) as other:
-        killing = other.submit(kill_workers, feeds.stack)
+    with ThreadPoolExecutor(1) as thread:
+        killing = thread.submit(kill_workers, feeds.stack)
         night = feeds.scan_and_verify("Bad night", window_s=window_s)
     return night, {
         "named_bad": named(bad, night["failed"]),
@@ -251,11 +253,11 @@ def measure_jobs(feeds: Feeds) -> dict[str, float]:
             feeds.offer_others(many)
             separate = feeds.call("feed_jobs.in_pools", numbers=many, separate=True)
             feeds.offer_others(many)
-            one = feeds.call("feed_jobs.in_pools", numbers=many, separate=False)
-    ratio = round(separate["seconds"] / one["seconds"], 3)
+            common = feeds.call("feed_jobs.in_pools", numbers=many, separate=False)
+    ratio = round(separate["seconds"] / common["seconds"], 3)
     print(
-        f"  {len(many)} feeds by {one['processes']} processes each: separate pools"
-        f" {separate['seconds']} s, one pool {one['seconds']} s, ratio {ratio};\n"
+        f"  {len(many)} feeds by {common['processes']} processes each: separate pools"
+        f" {separate['seconds']} s, one pool {common['seconds']} s, ratio {ratio};\n"
         f"  {SLOW}"
     )
     return {
@@ -264,7 +266,7 @@ def measure_jobs(feeds: Feeds) -> dict[str, float]:
         "warm_ratio": round(warm / apart, 2),
         "feeds_in_pools": len(many),
         "separate_pools_s": separate["seconds"],
-        "one_pool_s": one["seconds"],
+        "one_pool_s": common["seconds"],
         "pools_ratio": ratio,
     }
 
@@ -302,15 +304,15 @@ def print_night(name: str, result: Mapping[str, Any]) -> None:
     rows = [
         (
             stage,
-            f"{found['seconds']:.1f}",
-            f"{100 * found['seconds'] / total:.0f} %",
-            f"{found['rows']:,}",
-            f"{found['rows'] / max(found['seconds'], 0.001):,.0f}",
-            f"{found['bytes'] / 1e6:.1f}",
-            found["repeated"],
+            f"{figures['seconds']:.1f}",
+            f"{100 * figures['seconds'] / total:.0f} %",
+            f"{figures['rows']:,}",
+            f"{figures['rows'] / max(figures['seconds'], 0.001):,.0f}",
+            f"{figures['bytes'] / 1e6:.1f}",
+            figures["repeated"],
         )
         for stage in STAGES
-        if (found := stages.get(stage))
+        if (figures := stages.get(stage))
     ]
     header = ("stage", "s of all", "share", "rows", "rows/s", "MB", "repeated")
     print_table(header, rows)

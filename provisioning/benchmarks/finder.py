@@ -262,13 +262,13 @@ def offer(
         entries = [
             entry for entry in map(json.loads, lines) if entry["path"] == "/schools/"
         ]
-    found = Counter(entry["cache"] for entry in entries)
-    hits = sum(found[status] for status in FROM_THE_CACHE)
+    statuses = Counter(entry["cache"] for entry in entries)
+    hits = sum(statuses[status] for status in FROM_THE_CACHE)
     return {
         "offered_per_s": round(rate, 1),
-        "requests": found.total(),
-        "hit_ratio": round(hits / max(1, found.total()), 4),
-        "cache": dict(found),
+        "requests": statuses.total(),
+        "hit_ratio": round(hits / max(1, statuses.total()), 4),
+        "cache": dict(statuses),
         "refused": sum(entry["status"] == 503 for entry in entries),
         "failed": tally.failed(),
         "failures": tally.failures_by_name(),

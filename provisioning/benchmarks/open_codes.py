@@ -80,8 +80,8 @@ class Codes:
 
     def people(self, variant: str, count: int) -> list[Respondent]:
         """Return people who have opened all pages before the one that counts."""
-        found = islice(self.by_variant[variant], count)
-        people = [Respondent(each, self.survey, self.stack.target) for each in found]
+        codes = islice(self.by_variant[variant], count)
+        people = [Respondent(each, self.survey, self.stack.target) for each in codes]
         if len(people) < count:
             raise Refusal(OUT_OF_PEOPLE)
         _send(self.stack, [opening_requests(each, variant) for each in people])
@@ -112,13 +112,13 @@ def measure(stack: Stack, size: Size) -> dict[str, Any]:
     count = max(TOGETHER, round(PEOPLE * size.seconds))
     with prepared_codes(stack, size, count * ROUNDS) as codes:
         rounds, statements = take_turns(codes, count)
-        rates = {name: round(median(found), 1) for name, found in rounds.items()}
+        rates = {name: round(median(by_round), 1) for name, by_round in rounds.items()}
         offered = offer_starts(codes, size, min(WANTED_PER_S, SHARE * rates["starts"]))
     figures = {
         **{f"{name}_per_s": rate for name, rate in rates.items()},
         "ratios": {
-            f"{one}/{other}": ratio_of(rounds, one, other)
-            for one, other, *_ in (*REQUIRED, *COMPARED)
+            f"{variant}/{reference}": ratio_of(rounds, variant, reference)
+            for variant, reference, *_ in (*REQUIRED, *COMPARED)
         },
         "statements": statements,
         **offered,
@@ -144,7 +144,7 @@ def prepared_codes(stack: Stack, size: Size, people: int) -> Iterator[Codes]:
         everyone += [f"--unlimited={3 + SCHOOLS}", f"--seats={people}"]
         details, codes = stack.open_rehearsal(*everyone, command=command)
         ids = stack.sql(CODE_IDS.format(int(details["administration_id"])))
-        one, naive, counter, *schools, limited = codes
+        unlimited, naive, counter, *schools, limited = codes
         cleaning.callback(stack.sql, sql_file("delete_naive_open_codes"))
         stack.sql(
             sql_file(
@@ -153,8 +153,8 @@ def prepared_codes(stack: Stack, size: Size, people: int) -> Iterator[Codes]:
         )
         by_variant = {
             "logins": iter(personal),
-            "starts": cycle([one]),
-            "same_code": cycle([one]),
+            "starts": cycle([unlimited]),
+            "same_code": cycle([unlimited]),
             "different_codes": cycle(schools),
             "limited": cycle([limited]),
             "counter": cycle([counter]),
@@ -178,10 +178,11 @@ def take_turns(
             requests = [deciding_request(each, name) for each in people]
             rates[name].append(_send(codes.stack, requests))
             statements[name] += _statements(codes.stack) - before
-        figures = (f"{name} {found[-1]:,.0f}" for name, found in rates.items())
+        figures = (f"{name} {measured[-1]:,.0f}" for name, measured in rates.items())
         print(f"  round {number + 1}, per second: {', '.join(figures)}", flush=True)
     return rates, {
-        name: round(found / count / ROUNDS, 2) for name, found in statements.items()
+        name: round(measured / count / ROUNDS, 2)
+        for name, measured in statements.items()
     }
 
 
@@ -212,8 +213,8 @@ def offer_starts(codes: Codes, size: Size, rate: float) -> dict[str, float]:
     }
 
 
-def ratio_of(rounds: dict[str, list[float]], one: str, other: str) -> float:
-    pairs = zip(rounds[one], rounds[other], strict=True)
+def ratio_of(rounds: dict[str, list[float]], variant: str, reference: str) -> float:
+    pairs = zip(rounds[variant], rounds[reference], strict=True)
     return round(median(rate / divisor for rate, divisor in pairs), 3)
 
 
@@ -221,7 +222,9 @@ def shortcomings(figures: dict[str, Any]) -> list[str]:
     compared = {**figures["ratios"], "statements": figures["statements"]["starts"]}
     return missed(
         {**compared, "p95_ms": figures["p95_ms"]},
-        least={f"{one}/{other}": least for one, other, least in REQUIRED},
+        least={
+            f"{variant}/{reference}": least for variant, reference, least in REQUIRED
+        },
         # A worker's other statements, such as one for a new survey, are a few of 1,000.
         most={"statements": MOST_STATEMENTS + 0.01, "p95_ms": P95_LIMIT_MS},
     )

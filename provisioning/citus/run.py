@@ -183,13 +183,13 @@ def time_saves_on(
 def missed_requirements(
     figures: Mapping[str, Any], operations: Sequence[Operation]
 ) -> list[str]:
-    found = [f"{each.name}: {each.problem}" for each in operations if each.problem]
+    problems = [f"{each.name}: {each.problem}" for each in operations if each.problem]
     if figures["tasks_per_save"] != 1:
-        found.append(f"a page save is {figures['tasks_per_save']} tasks")
+        problems.append(f"a page save is {figures['tasks_per_save']} tasks")
     if figures["lost_in_migration"] or figures["other_forbidden"]:
-        found.append("the migration lost or changed answers")
+        problems.append("the migration lost or changed answers")
     if figures["lost_in_moves"] or figures["other_forbidden_in_moves"]:
-        found.append("moving a shard lost or changed answers")
+        problems.append("moving a shard lost or changed answers")
     if not figures["lost_in_control"]:
-        found.append("the control lost nothing, so the comparison proves nothing")
-    return found
+        problems.append("the control lost nothing, so the comparison proves nothing")
+    return problems

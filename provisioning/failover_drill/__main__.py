@@ -123,10 +123,10 @@ def shortcomings_of(result: dict[str, Any], options: argparse.Namespace) -> list
     # A tab may have seen what A1 loses, and is refused then.
     of_a2 = ["lost", "regressions", "lost_updates", "false_rejected"]
     names += of_a2 if options.promise == "A2" else []
-    found = [f"{name} is {result[name]}" for name in names if result[name]]
+    shortcomings = [f"{name} is {result[name]}" for name in names if result[name]]
     if result["median_s"] > MEDIAN:
-        found.append(f"saves succeed again after {result['median_s']} s")
-    return found
+        shortcomings.append(f"saves succeed again after {result['median_s']} s")
+    return shortcomings
 
 
 def record(result: dict[str, Any]) -> None:

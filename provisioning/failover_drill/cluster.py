@@ -134,8 +134,10 @@ class Cluster:
 
     def primary(self) -> Host | None:
         """Return the only host that is no standby."""
-        found = [host for host in self.databases if host.query(IS_PRIMARY) == (True,)]
-        return found[0] if len(found) == 1 else None
+        primaries = [
+            host for host in self.databases if host.query(IS_PRIMARY) == (True,)
+        ]
+        return primaries[0] if len(primaries) == 1 else None
 
     def is_whole(self) -> bool:
         """Return whether both standbys follow the primary, as the promise wants."""

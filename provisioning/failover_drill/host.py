@@ -57,9 +57,9 @@ class Host:
     def connected(cls, name: str, address: str, folder: Path) -> Host:
         """Make the namespace, and connect it to the bridge."""
         holder = processes.start_process(["unshare", "--net", "sleep", "infinity"])
-        own = os.readlink("/proc/self/ns/net")
+        here = os.readlink("/proc/self/ns/net")
         place = Path(f"/proc/{holder.pid}/ns/net")
-        wait_until(lambda: os.readlink(place) != own, seconds=10)
+        wait_until(lambda: os.readlink(place) != here, seconds=10)
         host = cls(name, address, folder, holder)
         run(f"ip link add {name} type veth peer name eth0 netns {holder.pid}")
         run(f"ip link set {name} master bridge up")
@@ -103,14 +103,14 @@ class Host:
         """
         assert self.supervisor is not None  # noqa: S101
         network = os.readlink(f"/proc/{self.holder.pid}/ns/net")
-        found = []
+        members = []
         for pid in processes.all_stats():
             # A process may end in between.
             with suppress(OSError):
                 if os.readlink(f"/proc/{pid}/ns/net") == network:
-                    found.append(pid)
+                    members.append(pid)
         first = self.supervisor.pid
-        return [first, *(pid for pid in found if pid not in (first, self.holder.pid))]
+        return [first, *(pid for pid in members if pid not in (first, self.holder.pid))]
 
     def patroni(self) -> list[int]:
         with closing(Supervisor(self.folder)) as supervisor:

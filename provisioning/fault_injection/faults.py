@@ -191,8 +191,8 @@ def lose_replies(context: FaultContext) -> Iterator[None]:
         yield
     finally:
         load.lose_replies(False)
-    found = load.read_logs().between(began, time.time())
-    if not any(attempt.reply == "cut" for attempt in found):
+    attempts = load.read_logs().between(began, time.time())
+    if not any(attempt.reply == "cut" for attempt in attempts):
         raise NotInjected("No reply was lost")
 
 

@@ -74,9 +74,9 @@ class LoadProcesses:
         self.processes: list[multiprocessing.process.BaseProcess] = []
         seats = max(8, round(rate * 0.75))
         for number, (part, log) in enumerate(zip(PARTS, self.logs, strict=True)):
-            own = replace(rehearsal, people=rehearsal.people[number :: len(PARTS)])
+            share = replace(rehearsal, people=rehearsal.people[number :: len(PARTS)])
             load = {"seats": round(seats * part), "rate": rate * part, "seed": seed}
-            arguments = (own, log.path, {"url": url, **load})
+            arguments = (share, log.path, {"url": url, **load})
             process = context.Process(target=run_pool, args=arguments)
             process.start()
             self.processes.append(process)

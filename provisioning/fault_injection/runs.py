@@ -107,8 +107,8 @@ def _row(
     )
 
 
-def _bound(tries: int, found: float) -> float | None:
+def _bound(tries: int, losses: float) -> float | None:
     """Return 3 / tries, of which none was found; None where that says nothing."""
-    if found or tries < 4:
+    if losses or tries < 4:
         return None
     return float(f"{3 / tries:.2g}")

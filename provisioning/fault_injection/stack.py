@@ -62,8 +62,8 @@ class RunningStack(Supervisor):
 
     def wait_for(self, name: str, *, seconds: float = START_SECONDS) -> None:
         def is_running() -> bool:
-            found = self.programs(name)
-            return all(program["statename"] == "RUNNING" for program in found)
+            programs = self.programs(name)
+            return all(program["statename"] == "RUNNING" for program in programs)
 
         if not wait_until(is_running, seconds=seconds, pause=0.1):
             raise Refusal(f"{name} did not come back within {seconds:.0f} s")
@@ -99,8 +99,8 @@ class RunningStack(Supervisor):
 
     def _own(self, pids: Iterable[int]) -> list[int]:
         supervisor = self.supervisor_pid
-        own = {supervisor, *processes.descendants_of(supervisor)}
-        return [pid for pid in pids if pid in own]
+        members = {supervisor, *processes.descendants_of(supervisor)}
+        return [pid for pid in pids if pid in members]
 
     # Databases and commands
 

@@ -71,8 +71,8 @@ def main(folder: Path) -> None:
             report = school_report(
                 Permissions(user), administration, schools[0], language
             )
-            measures = [one for _, group in report.essentials for one in group]
-            if not any(one.trend for one in (*measures, *report.others)):
+            measures = [measure for _, group in report.essentials for measure in group]
+            if not any(measure.trend for measure in (*measures, *report.others)):
                 sys.exit(f"The report in {language} has no trend: {report.reason}")
             documents[f"report-{language}"] = html_of(report)
     for name, content in pdf_files(documents).items():
@@ -129,17 +129,17 @@ def take_part(
     )
     responses = []
     for person in people:
-        own = draw.gauss(shift, 1)
+        inclination = draw.gauss(shift, 1)
         for measure in content["measures"] if content else ():
-            for one in measure["items"]:
-                item = definition["items"][one["name"]]
+            for scored in measure["items"]:
+                item = definition["items"][scored["name"]]
                 options = definition["option_sets"][item["option_set"]]
                 values = [
                     option["value"]
                     for option in options
                     if option["value"] not in measure["missing"]
                 ]
-                place = round((len(values) - 1) / 2 + own + draw.gauss(0, 1))
+                place = round((len(values) - 1) / 2 + inclination + draw.gauss(0, 1))
                 value = values[min(max(place, 0), len(values) - 1)]
                 responses.append(
                     Response(

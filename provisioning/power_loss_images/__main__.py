@@ -127,10 +127,10 @@ def _save_for(seconds: float, saver: ControlledSaver) -> None:
             saver.stack.query("CHECKPOINT")
 
     def save(client: int) -> None:
-        own = range(client + 1, RESPONDENTS + 1, CLIENTS)
+        people = range(client + 1, RESPONDENTS + 1, CLIENTS)
         random = Random(saver.source.seed + client)  # noqa: S311
         for revision in itertools.count(1):
-            for respondent in random.sample(own, len(own)):
+            for respondent in random.sample(people, len(people)):
                 for page in PAGES:
                     if is_over.is_set():
                         return
@@ -168,11 +168,14 @@ def _judge(
 
 
 def _report(seed: int, results: Mapping[str, list[ImageResult]]) -> int:
-    figures = {name: _figures(found) for name, found in results.items()}
+    figures = {name: _figures(images) for name, images in results.items()}
     columns = ("images", "wrong_images", "damaged", "lost", "unflushed", "dropped")
     print_table(
         ("", *(column.replace("_", " ") for column in columns)),
-        [[name, *(found[each] for each in columns)] for name, found in figures.items()],
+        [
+            [name, *(images[each] for each in columns)]
+            for name, images in figures.items()
+        ],
     )
     for result in results[PROTECTED]:
         if not result.is_right:
