@@ -36,12 +36,15 @@ from provisioning.benchmarks.cached_pages import (
 from provisioning.benchmarks.machine import describe_machine
 from provisioning.benchmarks.stack import Stack, running_stack, sql_file
 from provisioning.commands import (
+    Refusal,
     conclude,
     positive_integer,
     print_figures,
     step,
+    wait_until,
 )
 from provisioning.fault_injection.stack import RunningStack
+from provisioning.installation.promotion import PRIMARY, answers
 from provisioning.load.crowd import send
 from provisioning.load.respondent import Request
 from provisioning.load.school_visitors import Place, draw_places, hit_ratio
@@ -303,4 +306,5 @@ def outage(servers: RunningStack) -> Iterator[None]:
         with servers.stopped(*names):
             yield
     finally:
-        servers.wait_for_database(seconds=60)
+        if not wait_until(lambda: answers(servers.run, PRIMARY), seconds=60):
+            raise Refusal("PostgreSQL did not come back")

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -32,9 +32,14 @@ from provisioning.fault_injection.answers import AnswerSource
 from provisioning.fault_injection.attempts import Attempt
 from provisioning.fault_injection.load_processes import LoadProcesses, open_rehearsal
 from provisioning.fault_injection.retrying_respondent import Rehearsal
-from provisioning.fault_injection.verdict import Judge, Verdict, read_back
+from provisioning.fault_injection.verdict import (
+    COMPLETED,
+    STORED,
+    Judge,
+    StoredAnswer,
+    Verdict,
+)
 from provisioning.load.respondent import ACKED
-from provisioning.postgresql import superuser_connection
 from provisioning.processes import stop_process
 
 # The shard with most of these people.
@@ -192,10 +197,20 @@ def _judge(
     load: argparse.Namespace,
     attempts: list[Attempt],
 ) -> Verdict:
-    source = AnswerSource.of(load.seed, rehearsal.described)
-    with closing(superuser_connection(coordinator.run, coordinator.port)) as connection:
-        stored = read_back(connection, rehearsal.administration)
-    return Judge(source, attempts, *stored).verdict()
+    # By psql: this runs in the system's Python, which has no driver.
+    stored = [
+        StoredAnswer(int(who), int(item), state, value, int(revision))
+        for who, item, state, value, revision in coordinator.sql(
+            STORED % rehearsal.administration
+        )
+    ]
+    completed = coordinator.sql(COMPLETED % rehearsal.administration)
+    return Judge(
+        AnswerSource.of(load.seed, rehearsal.described),
+        attempts,
+        stored,
+        frozenset(int(who) for (who,) in completed),
+    ).verdict()
 
 
 def _waits(attempts: list[Attempt], began: float, ended: float) -> Iterator[float]:
