@@ -12,6 +12,7 @@ import errno
 import http.client
 import json
 import math
+import secrets
 import shutil
 import signal
 import socket
@@ -266,6 +267,14 @@ def command_parser(
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+
+
+def seed_of(options: argparse.Namespace) -> int:
+    """Return the seed that was given, or draw one; print it."""
+    seed: int | None = options.seed
+    seed = secrets.randbelow(10**9) if seed is None else seed
+    print(f"Seed {seed}", flush=True)
+    return seed
 
 
 def positive_integer(text: str, most: float = math.inf) -> int:

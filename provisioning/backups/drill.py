@@ -31,6 +31,7 @@ from provisioning.backups.restoring import (
     until_point,
     until_time,
 )
+from provisioning.benchmarks.answered_survey import answer_items
 from provisioning.benchmarks.saves_beside import save_beside
 from provisioning.benchmarks.stack import Application, private_application, sql_file
 from provisioning.benchmarks.timed_requests import log_in, served
@@ -212,20 +213,12 @@ def make_responses(
 ) -> tuple[dict[str, Any], list[str]]:
     """Create made-up responses, and return a rehearsal of eight people."""
     people = max(20, count // ITEMS)
-    with step(f"Making {count:,} responses"):
-        details, codes = application.open_rehearsal(
-            "--respondents=8", "--pages=4", f"--items={ITEMS // 4}"
-        )
-        schools = min(20, people // 20) if people < 400 else people // 200 + 1
-        application.sql(
-            sql_file("invite_people", schools=schools, each=people // schools)
-        )
-        keys = [item["id"] for page in details["pages"] for item in page["items"]]
-        listed = ",".join(map(str, keys))
-        application.sql(sql_file("answer_items", items=listed, half=ITEMS // 2))
+    schools = min(20, people // 20) if people < 400 else people // 200 + 1
+    shape = ("--respondents=8", "--pages=4", f"--items={ITEMS // 4}")
+    rehearsal = answer_items(application, *shape, people=people, schools=schools)
     application.sql("INSERT INTO survey_wave (name) VALUES ('measured')")
     application.sql(JOIN_WAVE)
-    return details, codes
+    return rehearsal
 
 
 def drill(application: Application) -> dict[str, Any]:

@@ -15,6 +15,21 @@ CLOSE = (
 )
 
 
+def answer_items(
+    application: Application, *shape: str, people: int, schools: int
+) -> tuple[dict[str, Any], list[str]]:
+    """Let people of each school answer all items of a rehearsal; return what it is."""
+    with step(f"Inviting {people:,} people in {schools:,} schools"):
+        details, codes = application.open_rehearsal(*shape)
+        each = people // schools
+        application.sql(sql_file("invite_people", schools=schools, each=each))
+    keys = [item["id"] for page in details["pages"] for item in page["items"]]
+    with step(f"Answering {len(keys)} items"):
+        listed = ",".join(map(str, keys))
+        application.sql(sql_file("answer_items", items=listed, half=len(keys) // 2))
+    return details, codes
+
+
 def answer_survey(
     application: Application, *, people: int, schools: int, items: int, measures: int
 ) -> dict[str, Any]:
@@ -22,21 +37,24 @@ def answer_survey(
 
     It is open until `CLOSE`. Returns the description of its rehearsal.
     """
-    with step(f"Inviting {people:,} people in {schools:,} schools"):
-        pages = items // ITEMS_ON_A_PAGE
-        details, _ = application.open_rehearsal(
-            "--respondents=1", f"--pages={pages}", f"--items={ITEMS_ON_A_PAGE}"
-        )
-        each = people // schools
-        application.sql(sql_file("invite_people", schools=schools, each=each))
-    with step(f"Answering {items} items"):
-        keys = [item["id"] for page in details["pages"] for item in page["items"]]
-        listed = ",".join(map(str, keys))
-        application.sql(sql_file("answer_items", items=listed, half=items // 2))
+    shape = (f"--pages={items // ITEMS_ON_A_PAGE}", f"--items={ITEMS_ON_A_PAGE}")
+    details, _ = answer_items(
+        application, "--respondents=1", *shape, people=people, schools=schools
+    )
     # Measures are frozen when a survey is published.
     application.sql("ALTER TABLE survey_surveymeasures DISABLE TRIGGER USER")
     application.call("benchmarks.measured_survey.add_measures", size=items // measures)
     return details
+
+
+def measured_ids(application: Application) -> list[str]:
+    """Return the keys of a district, of its school and of 'measured'."""
+    [ids] = application.sql(
+        "SELECT s.district_id, s.id, a.id FROM accounts_school s"
+        " CROSS JOIN survey_administration a"
+        " WHERE s.code = 's1' AND a.name = 'measured'"
+    )
+    return ids
 
 
 def add_earlier_wave(application: Application) -> int:

@@ -14,7 +14,7 @@ import statistics
 from collections.abc import Sequence
 from itertools import islice
 
-from provisioning.benchmarks.answered_survey import REPLICA_PORT
+from provisioning.benchmarks.answered_survey import REPLICA_PORT, measured_ids
 from provisioning.benchmarks.saves import SIZE
 from provisioning.benchmarks.saves_beside import save_beside
 from provisioning.benchmarks.stack import Application, private_application, sql_file
@@ -99,11 +99,7 @@ def _time_roll_ups(application: Application) -> None:
 
 
 def _time_pages(application: Application, target: Target) -> None:
-    [[district, school, administration]] = application.sql(
-        "SELECT s.district_id, s.id, a.id FROM accounts_school s"
-        " CROSS JOIN survey_administration a"
-        " WHERE s.code = 's1' AND a.name = 'measured'"
-    )
+    district, school, administration = measured_ids(application)
     pages = ["", "schools/", "schools/?sort=quiet", "schools/?q=42&sort=-rate"]
     pages += [f"districts/{district}/", f"schools/{school}/", "schools.csv"]
     # The students who save have an administration of their own.

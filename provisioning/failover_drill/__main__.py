@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import secrets
 import statistics
 from contextlib import closing
 from datetime import UTC, datetime
 from random import Random
 from typing import Any
 
-from provisioning.commands import ROOT, Refusal, print_figures, step
+from provisioning.commands import ROOT, Refusal, print_figures, seed_of, step
 from provisioning.failover_drill.cluster import Cluster
 from provisioning.failover_drill.drill import Drill, Load, prepare
 from provisioning.failover_drill.faults import FAULTS, PROTECTED, UNPROTECTED
@@ -30,10 +29,10 @@ EACH = 150
 
 def main() -> int:
     options = arguments()
-    seed = options.seed if options.seed is not None else secrets.randbelow(10**9)
+    seed = seed_of(options)
     if options.control:
         options.promise, options.count = "A1", 3
-    print(f"Seed {seed}, promise {options.promise}", flush=True)
+    print(f"Promise {options.promise}", flush=True)
     result = run(options, seed)
     if options.record:
         record(result)

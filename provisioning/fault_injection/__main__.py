@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import json
 import os
-import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -18,6 +17,7 @@ from provisioning.commands import (
     output_of,
     print_figures,
     scratch_folder,
+    seed_of,
 )
 from provisioning.fault_injection.controls import CONTROLS, run_controls
 from provisioning.fault_injection.disk_full import MARK, LogDisk
@@ -42,8 +42,7 @@ from provisioning.load.target import refuse_real_respondents
 
 def main() -> int:
     options = arguments()
-    seed = options.seed if options.seed is not None else secrets.randbelow(10**9)
-    print(f"Seed {seed}", flush=True)
+    seed = seed_of(options)
     # Now: files may change during a long run.
     machine = {
         "cpu": processor(),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import mmap
-import secrets
 import shutil
 import tempfile
 import threading
@@ -19,7 +18,7 @@ from typing import Any
 
 from django.db import connection
 
-from provisioning.commands import output_of, print_table, scratch_folder, step
+from provisioning.commands import output_of, print_table, scratch_folder, seed_of, step
 from provisioning.fault_injection.answers import AnswerSource
 from provisioning.fault_injection.attempts import Attempt
 from provisioning.fault_injection.controls import (
@@ -55,8 +54,7 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
 
 def main() -> int:
     options = arguments()
-    seed = options.seed if options.seed is not None else secrets.randbelow(10**9)
-    print(f"Seed {seed}", flush=True)
+    seed = seed_of(options)
     results = {}
     with (
         scratch_folder(Path(tempfile.gettempdir())) as folder,
