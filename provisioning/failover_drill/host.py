@@ -14,10 +14,10 @@ from typing import Any
 from provisioning import processes
 from provisioning.commands import Refusal, output_of, wait_until
 from provisioning.environment import PYTHON
-from provisioning.failover_drill import slow_disk
 from provisioning.failover_drill.watchdog import Watchdog
 from provisioning.installation.supervisor import Supervisor
 from provisioning.postgresql import DATABASE, superuser_connection
+from provisioning.power_loss_images.disk_plugin import FLUSH_SECONDS
 from provisioning.power_loss_images.recorded_disk import DISK, mount_disk, serve_disk
 from provisioning.shifted_clock import shift_clock
 
@@ -82,7 +82,7 @@ class Host:
     def mount_disk(self) -> None:
         """Mount a separate disk for the data, whose flushes can be slowed down."""
         data = self.folder / "data"
-        serve_disk(self.disk, slow_disk.__file__, DISK_SIZE)
+        serve_disk(self.disk, DISK_SIZE)
         mount_disk(self.disk / DISK, data)
         run(f"chown {USER}:{USER} {data}")
 
@@ -179,10 +179,10 @@ class Host:
 
     def slow_down_disk(self, seconds: float) -> None:
         """Let each flush take so long, until `speed_up_disk` also ends the last."""
-        (self.disk / slow_disk.FLUSH_SECONDS).write_text(f"{seconds}")
+        (self.disk / FLUSH_SECONDS).write_text(f"{seconds}")
 
     def speed_up_disk(self) -> None:
-        (self.disk / slow_disk.FLUSH_SECONDS).unlink(missing_ok=True)
+        (self.disk / FLUSH_SECONDS).unlink(missing_ok=True)
 
     def shift_clock(self, seconds: int) -> None:
         """Let the host's programs read another time of day; 0: the right one."""

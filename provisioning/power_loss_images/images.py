@@ -13,8 +13,8 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
+from provisioning.power_loss_images.disk_plugin import HEADER
 from provisioning.power_loss_images.recorded_disk import BLOCK, SIZE
-from provisioning.power_loss_images.recorder import HEADER
 
 # Share of the blocks that were written after the last flush and are kept.
 SHARES = (0.0, 0.25, 0.5, 0.5, 0.75, 1.0)

@@ -14,7 +14,7 @@ from provisioning.power_loss_images.images import (
     draw_losses,
     read_records,
 )
-from provisioning.power_loss_images.recorder import HEADER
+from provisioning.power_loss_images.disk_plugin import HEADER
 
 FLUSH = b""
 
