@@ -88,7 +88,7 @@ def superuser_connection(
 def why_ended(log: Path) -> str:
     """Return the fatal line of a server's log, without what connections were told."""
     text = log.read_text(errors="replace")
-    fatal = re.findall("(?:FATAL|PANIC): +(?!the database system is)(.+)", text)
+    fatal = re.findall("(?:FATAL|PANIC): +(?! |the database system is)(.+)", text)
     return fatal[-1] if fatal else reason(text)
 
 
