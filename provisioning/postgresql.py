@@ -54,20 +54,27 @@ def running_server(
             user=user,
             parent_signal=end_by,
         )
-    ready = [f"{programs}/pg_isready", "--quiet", "--username=postgres"]
-    ready += [f"--host={run}", f"--port={port}"]
 
-    def accepts() -> bool:
-        return not subprocess.call(ready)
+    def ends_or_accepts() -> bool:
+        return server.poll() is not None or accepts(run, port, programs)
 
     try:
-        wait_until(lambda: server.poll() is not None or accepts(), seconds=seconds)
-        if not accepts():
+        wait_until(ends_or_accepts, seconds=seconds)
+        if not accepts(run, port, programs):
             raise Refusal(f"PostgreSQL does not start: {why_ended(log)}")
         yield server
     finally:
         server.send_signal(end_by)
         stop_process(server, seconds=60)
+
+
+def accepts(run: Path, port: int, programs: Path | None = None) -> bool:
+    """Return whether a server accepts connections; one that recovers does not."""
+    pg_isready = f"{programs or postgresql_programs()}/pg_isready"
+    return not subprocess.call(
+        [pg_isready, "--quiet", "--username=postgres", f"--host={run}"]
+        + [f"--port={port}"]
+    )
 
 
 def superuser_connection(
