@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from importlib import import_module
 from operator import or_
 
 from django.db import connections, router, transaction
@@ -19,13 +18,10 @@ from django.db.models import BooleanField, Q, Sum
 from django.db.models.expressions import RawSQL
 
 from accounts.models import SchoolListing, SchoolWord
+from accounts.search_letters import LETTERS, LIGATURES, REMOVED, SPACES
 
-_normalisation = import_module("accounts.migrations.0009_keep_school_listings")
 _TABLE = str.maketrans(
-    _normalisation.LETTERS
-    | _normalisation.LIGATURES
-    | dict.fromkeys(_normalisation.SPACES, " ")
-    | dict.fromkeys(_normalisation.REMOVED, "")
+    LETTERS | LIGATURES | dict.fromkeys(SPACES, " ") | dict.fromkeys(REMOVED, "")
 )
 
 EARTH_RADIUS_KM = 6371.0

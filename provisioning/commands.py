@@ -10,11 +10,15 @@ import argparse
 import csv
 import errno
 import http.client
+import json
 import math
+import secrets
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -82,6 +86,27 @@ def step(name: str) -> Iterator[None]:
     print(f"{time.monotonic() - began:.1f} s", flush=True)
 
 
+@contextmanager
+def scratch_folder(
+    parent: Path = Path("/tmp"),  # noqa: S108
+    *,
+    keep: bool = False,
+) -> Iterator[Path]:
+    """Make a folder that all users may enter, and delete it.
+
+    Its path is short, because of the sockets that servers put into it.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="gs-", dir=parent))
+    try:
+        folder.chmod(0o755)
+        yield folder
+    finally:
+        if keep:
+            print(f"Logs are kept in {folder}")
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
 def wait_until(
     happened: Callable[[], object], *, seconds: float, pause: float = 0.05
 ) -> bool:
@@ -127,6 +152,20 @@ def missed(
         *(f"{name} is {figures[name]}, below {least[name]:g}" for name in below),
         *(f"{name} is {figures[name]}, above {most[name]:g}" for name in above),
     ]
+
+
+def conclude(
+    figures: Mapping[str, Any], *, least: Mapping[str, float], most: Mapping[str, float]
+) -> int:
+    """Print what is not as required, and all figures as JSON; return the exit status.
+
+    With `missed`, the sentences, and `passed`.
+    """
+    shortcomings = missed(figures, least=least, most=most)
+    print("; ".join(shortcomings) or "held")
+    verdict = {"missed": shortcomings, "passed": not shortcomings}
+    print(json.dumps({**figures, **verdict}), flush=True)
+    return int(bool(shortcomings))
 
 
 def write_csv(path: Path, rows: Iterable[Sequence[object]]) -> None:
@@ -214,7 +253,28 @@ def refuse_unless_served(address: str) -> None:
         raise Refusal(f"The login page is not served; its status is {status or None}")
 
 
-# Types of options
+# Options
+
+
+def command_parser(
+    name: str, description: str | None, epilog: str = ""
+) -> argparse.ArgumentParser:
+    """Return a parser that prints both texts as they are, and wants whole names."""
+    return argparse.ArgumentParser(
+        prog=f"provisioning/{name}",
+        description=description,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+
+
+def seed_of(options: argparse.Namespace) -> int:
+    """Return the seed that was given, or draw one; print it."""
+    seed: int | None = options.seed
+    seed = secrets.randbelow(10**9) if seed is None else seed
+    print(f"Seed {seed}", flush=True)
+    return seed
 
 
 def positive_integer(text: str, most: float = math.inf) -> int:

@@ -54,14 +54,14 @@ def log_in(page: Page, email: str, password: str) -> None:
 def addresses(page: Page) -> dict[str, str]:
     cards = link(page, r"/administrations/\d+/cards/$")
     administration = cards.removesuffix("cards/")
-    found = {
+    places = {
         "before": f"{administration}roster/",
         "cards": cards,
         "rates": link(page, r"/rates/schools/\d+/\?"),
         "after": link(page, r"/rates/schools/\d+/\?", within=".home-closed"),
     }
     page.goto(f"{administration}people/?state=not-started")
-    return {**found, "people": link(page, r"/people/\d+/$", within="table")}
+    return {**places, "people": link(page, r"/people/\d+/$", within="table")}
 
 
 def link(page: Page, pattern: str, within: str = "main") -> str:

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from provisioning.commands import Refusal, output_of
+from provisioning.commands import Refusal, output_of, reason, wait_until
+from provisioning.processes import start_process, stop_process
 
 DATABASE = "groundswell"
 
@@ -20,6 +27,76 @@ def postgresql_programs() -> Path:
     if not installed:
         raise Refusal("PostgreSQL 15 or newer is missing (apt-get install postgresql)")
     return min(installed, key=lambda folder: int(folder.parent.name))
+
+
+@contextmanager
+def running_server(
+    data: Path,
+    *options: str,
+    run: Path,
+    log: Path,
+    port: int = 5432,
+    programs: Path | None = None,
+    user: str | None = None,
+    seconds: float = 120,
+    end_by: int = signal.SIGTERM,
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run the server of a data folder; raise Refusal unless it accepts connections.
+
+    `run` is the folder of its socket. `end_by` is also sent when this process ends.
+    """
+    programs = programs or postgresql_programs()
+    with log.open("wb") as output:
+        server = start_process(
+            [programs / "postgres", "-D", data, *options],
+            output=output,
+            cwd=Path("/"),
+            user=user,
+            parent_signal=end_by,
+        )
+
+    def ends_or_accepts() -> bool:
+        return server.poll() is not None or accepts(run, port, programs)
+
+    try:
+        wait_until(ends_or_accepts, seconds=seconds)
+        if not accepts(run, port, programs):
+            raise Refusal(f"PostgreSQL does not start: {why_ended(log)}")
+        yield server
+    finally:
+        server.send_signal(end_by)
+        stop_process(server, seconds=60)
+
+
+def accepts(run: Path, port: int, programs: Path | None = None) -> bool:
+    """Return whether a server accepts connections; one that recovers does not."""
+    pg_isready = f"{programs or postgresql_programs()}/pg_isready"
+    return not subprocess.call(
+        [pg_isready, "--quiet", "--username=postgres", f"--host={run}"]
+        + [f"--port={port}"]
+    )
+
+
+def superuser_connection(
+    run: Path, port: int = 5432, *, database: str = DATABASE, patience: int = 5
+) -> Any:
+    """Connect by the server's socket, without pgbouncer, and with autocommit."""
+    # Not at the top: commands import this before the environment is installed.
+    import psycopg2
+
+    connection = psycopg2.connect(
+        f"host={run} port={port} user=postgres dbname={database}"
+        f" connect_timeout={patience}"
+    )
+    connection.autocommit = True
+    return connection
+
+
+def why_ended(log: Path) -> str:
+    """Return the fatal line of a server's log, without what connections were told."""
+    text = log.read_text(errors="replace")
+    fatal = re.findall("(?:FATAL|PANIC): +(?! |the database system is)(.+)", text)
+    return fatal[-1] if fatal else reason(text)
 
 
 def run_sql(
@@ -54,4 +131,4 @@ def run_sql(
         },
         input_text=statements,
     )
-    return [line.split("\t") for line in output.splitlines() if line]
+    return [line.split("\t") for line in output.split("\n") if line]

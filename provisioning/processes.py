@@ -175,12 +175,12 @@ def command_line(pid: int) -> str:
 
 
 def children_of(pid: int) -> list[int]:
-    found: list[int] = []
+    children: list[int] = []
     for thread in Path(f"/proc/{pid}/task").glob("*/children"):
         # A thread may end in between.
         with suppress(OSError):
-            found += map(int, thread.read_text().split())
-    return found
+            children += map(int, thread.read_text().split())
+    return children
 
 
 def descendants_of(
@@ -188,10 +188,10 @@ def descendants_of(
 ) -> list[int]:
     """Return all processes below this one, parents before their children."""
     stats = stats or all_stats()
-    found = [pid]
-    for parent in found:
-        found += [child for child, stat in stats.items() if stat.parent == parent]
-    return found[1:]
+    family = [pid]
+    for parent in family:
+        family += [child for child, stat in stats.items() if stat.parent == parent]
+    return family[1:]
 
 
 # Memory and processor time

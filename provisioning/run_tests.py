@@ -249,8 +249,8 @@ class PytestRun:
             self.output = None
         failed = []
         if status == TESTS_FAILED and not self.is_chosen:
-            found = self.cache / "v/cache/lastfailed"
-            failed = list(json.loads(found.read_text())) if found.exists() else []
+            record = self.cache / "v/cache/lastfailed"
+            failed = list(json.loads(record.read_text())) if record.exists() else []
         if not 0 < len(failed) <= MOST_REPEATED or NEVER_REPEATED in str(failed):
             return status
         print("Repeated by themselves, because they failed:", *failed, sep="\n  ")

@@ -136,10 +136,10 @@ def functions() -> dict[str, Function]:
     ]
     symbols = next(each for each in sections if each[1] == SYMBOL_TABLE)
     names = sections[symbols[6]][4]
-    found = {}
+    by_name = {}
     for at in range(symbols[4], symbols[4] + symbols[5], SYMBOL.size):
         name, _, _, _, offset, length = SYMBOL.unpack_from(image, at)
         name_at = names + name
         text = image[name_at : image.index(b"\0", name_at)].decode()
-        found[text] = Function(offset, image[offset : offset + length])
-    return found
+        by_name[text] = Function(offset, image[offset : offset + length])
+    return by_name

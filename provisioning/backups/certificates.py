@@ -28,12 +28,12 @@ def first_end(etc: Path, servers: Sequence[str]) -> float | None:
                 socket.create_connection((host, int(port)), SECONDS) as connection,
                 context.wrap_socket(connection) as encrypted,
             ):
-                found = encrypted.getpeercert() or {}
+                certificate = encrypted.getpeercert() or {}
         except ssl.SSLCertVerificationError:
             # It has ended, or is of another authority.
             ends.append(0.0)
         except OSError:
             continue
         else:
-            ends.append(float(ssl.cert_time_to_seconds(str(found["notAfter"]))))
+            ends.append(float(ssl.cert_time_to_seconds(str(certificate["notAfter"]))))
     return min(ends, default=None)

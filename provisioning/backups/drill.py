@@ -12,10 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -34,10 +31,17 @@ from provisioning.backups.restoring import (
     until_point,
     until_time,
 )
+from provisioning.benchmarks.answered_survey import answer_items
 from provisioning.benchmarks.saves_beside import save_beside
 from provisioning.benchmarks.stack import Application, private_application, sql_file
 from provisioning.benchmarks.timed_requests import log_in, served
-from provisioning.commands import Refusal, output_of, positive_integer, step
+from provisioning.commands import (
+    Refusal,
+    output_of,
+    positive_integer,
+    scratch_folder,
+    step,
+)
 from provisioning.installation.stack_folder import stack_folder
 from provisioning.postgresql import run_sql
 
@@ -199,9 +203,9 @@ def restore_last_record(
         with restored_database(repository, place, until) as run:
             result["restored"] = True
             with step("Comparing all tables"):
-                found = differences(record["tables"], count_tables(run))
-            result["differences"] = found[:20]
-            result["equal"] = report(found)
+                sentences = differences(record["tables"], count_tables(run))
+            result["differences"] = sentences[:20]
+            result["equal"] = report(sentences)
 
 
 def make_responses(
@@ -209,20 +213,12 @@ def make_responses(
 ) -> tuple[dict[str, Any], list[str]]:
     """Create made-up responses, and return a rehearsal of eight people."""
     people = max(20, count // ITEMS)
-    with step(f"Making {count:,} responses"):
-        details, codes = application.open_rehearsal(
-            "--respondents=8", "--pages=4", f"--items={ITEMS // 4}"
-        )
-        schools = min(20, people // 20) if people < 400 else people // 200 + 1
-        application.sql(
-            sql_file("invite_people", schools=schools, each=people // schools)
-        )
-        keys = [item["id"] for page in details["pages"] for item in page["items"]]
-        listed = ",".join(map(str, keys))
-        application.sql(sql_file("answer_items", items=listed, half=ITEMS // 2))
+    schools = min(20, people // 20) if people < 400 else people // 200 + 1
+    shape = ("--respondents=8", "--pages=4", f"--items={ITEMS // 4}")
+    rehearsal = answer_items(application, *shape, people=people, schools=schools)
     application.sql("INSERT INTO survey_wave (name) VALUES ('measured')")
     application.sql(JOIN_WAVE)
-    return details, codes
+    return rehearsal
 
 
 def drill(application: Application) -> dict[str, Any]:
@@ -254,7 +250,8 @@ def drill(application: Application) -> dict[str, Any]:
     time.sleep(1.1)
     before = datetime.now(UTC).replace(microsecond=0)
     time.sleep(1)
-    destroy(application)
+    with step("Dropping a table, and destroying a wave"):
+        application.sql(DESTROY)
     with step("Archiving the log"):
         time.sleep(1.1)
         after = datetime.now(UTC)
@@ -266,8 +263,8 @@ def drill(application: Application) -> dict[str, Any]:
             result["seconds"] = round(time.monotonic() - began, 1)
             result["restored"] = True
             with step("Comparing all tables"):
-                found = differences(tables, count_tables(place))
-            result["equal"] = report(found)
+                sentences = differences(tables, count_tables(place))
+            result["equal"] = report(sentences)
             with step("Putting back what was lost"):
                 put_back(place, run)
             result["recovered"] = report(differences(tables, count_tables(run)))
@@ -276,23 +273,10 @@ def drill(application: Application) -> dict[str, Any]:
     return result
 
 
-@contextmanager
-def scratch_folder(parent: Path = Path("/tmp")) -> Iterator[Path]:  # noqa: S108
-    # A short path, because of the socket in it; which PostgreSQL's user may enter.
-    with tempfile.TemporaryDirectory(prefix="gs-", dir=parent) as name:
-        Path(name).chmod(0o755)
-        yield Path(name)
-
-
-def report(found: list[str]) -> bool:
-    for sentence in found:
+def report(sentences: list[str]) -> bool:
+    for sentence in sentences:
         print(f"  {sentence}", flush=True)
-    return not found
-
-
-def destroy(application: Application) -> None:
-    with step("Dropping a table, and destroying a wave"):
-        application.sql(DESTROY)
+    return not sentences
 
 
 def put_back(restored: Path, running: Path) -> None:
@@ -331,8 +315,8 @@ def restored_without_log(
 ) -> bool:
     """Hide a file of the log, and return whether it is restored nevertheless."""
     print(f"Negative control: without {file} of the log", flush=True)
-    [found] = folder.glob(f"backups/database/archive/*/*/*/{file}-*")
-    hidden = found.rename(found.with_name(f"hidden-{found.name}"))
+    [archived] = folder.glob(f"backups/database/archive/*/*/*/{file}-*")
+    hidden = archived.rename(archived.with_name(f"hidden-{archived.name}"))
     backup = backup_before(repository.backups(), before)
     try:
         with (
@@ -344,4 +328,4 @@ def restored_without_log(
         print(f"  refused: {refusal}", flush=True)
         return False
     finally:
-        hidden.rename(found)
+        hidden.rename(archived)

@@ -70,13 +70,13 @@ class FileRepository:
         names are never used twice, so nothing is overwritten.
         """
         printed = self.run("snapshots", failing=f"{self.location} can't be read")
-        found = [
+        snapshots = [
             (datetime.fromisoformat(each["time"][:19] + "+00:00"), each["short_id"])
             for each in json.loads(printed) or ()
         ]
-        found.sort()
-        before = [name for time, name in found if at is None or time <= at][-1:]
-        after = [name for time, name in found if at and time > at][:1]
+        snapshots.sort()
+        before = [name for time, name in snapshots if at is None or time <= at][-1:]
+        after = [name for time, name in snapshots if at and time > at][:1]
         for name in (*after, *before):
             self.run(
                 *("restore", name, f"--target={folder}"),

@@ -23,7 +23,7 @@ from provisioning.backups.restoring import (
 )
 from provisioning.commands import Refusal, listen, positive_integer, step
 from provisioning.installation.playbook import run_playbook
-from provisioning.installation.promotion import ask
+from provisioning.installation.promotion import answers
 from provisioning.installation.stack_folder import stack_folder
 from provisioning.installation.up import (
     PORTS,
@@ -111,7 +111,7 @@ def back_up_database(
 ) -> dict[str, Any]:
     repository = Repository.of_stack(folder)
     run, port = folder / "run", host["replica_port"]
-    has_replica = bool(port) and _says(run, port, "SELECT pg_is_in_recovery()")
+    has_replica = bool(port) and answers(run, port, "SELECT pg_is_in_recovery()")
     if port and not has_replica:
         print("The replica does not follow: the primary is read instead", flush=True)
     began = time.monotonic()
@@ -129,13 +129,6 @@ def back_up_database(
         with step("Recording rows and checksums"):
             repository.keep_record(made, record_replica(run, port))
     return figures
-
-
-def _says(run: Path, port: int, query: str) -> bool:
-    try:
-        return ask(run, port, query) == "t"
-    except Refusal:
-        return False
 
 
 def primary_of(folder: Path, host: dict[str, Any]) -> dict[str, Any]:
@@ -226,13 +219,13 @@ def restore(
         listen(number).close()
     archive_running_log(folder, host)
     began = time.monotonic()
-    kept = {
+    settings_to_keep = {
         name: value
         for name, value in options.settings.items()
         if not name.startswith(("mail_", "backup_"))
     }
     try:
-        keep_options(home, StackOptions(port=port, settings=kept | QUIET))
+        keep_options(home, StackOptions(port=port, settings=settings_to_keep | QUIET))
         shutil.copytree(folder / "secrets", home / "secrets")
         with restored_database(repository, home, until):
             print(f"Restored {chosen.label} and the log after it", flush=True)

@@ -79,18 +79,18 @@ def archive_log(*, seconds: float = 120, **primary: Any) -> str:
 
 
 def differences(
-    recorded: dict[str, list[str]], found: dict[str, list[str]]
+    recorded: dict[str, list[str]], counted: dict[str, list[str]]
 ) -> list[str]:
     """Return a sentence for each table that is not as recorded."""
-    said = []
-    for name in sorted({*recorded, *found}):
-        before, after = recorded.get(name), found.get(name)
+    sentences = []
+    for name in sorted({*recorded, *counted}):
+        before, after = recorded.get(name), counted.get(name)
         if before == after:
             continue
         if before is None or after is None:
-            said.append(f"{name} {'is missing' if before else 'was not there'}")
+            sentences.append(f"{name} {'is missing' if before else 'was not there'}")
         elif before[0] != after[0]:
-            said.append(f"{name} has {after[0]} rows instead of {before[0]}")
+            sentences.append(f"{name} has {after[0]} rows instead of {before[0]}")
         else:
-            said.append(f"{name} has other content")
-    return said
+            sentences.append(f"{name} has other content")
+    return sentences

@@ -64,11 +64,11 @@ class Repository:
         """Run pgBackRest here, as PostgreSQL's user."""
         etc = self.config.parent.parent
         passwords = [etc / name / "pgpass" for name in PASSWORDS]
-        found = next((str(path) for path in passwords if path.exists()), "")
+        passfile = next((str(path) for path in passwords if path.exists()), "")
         return output_of(
             pgbackrest(self.config, *options),
             failing=failing,
-            env={**os.environ, "PGPASSFILE": found},
+            env={**os.environ, "PGPASSFILE": passfile},
             user=self.user,
         )
 

@@ -7,14 +7,13 @@ import os
 import pwd
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 from provisioning.backups.repository import Backup, Repository
-from provisioning.commands import Refusal, step, wait_until
-from provisioning.postgresql import postgresql_programs, run_sql
-from provisioning.processes import start_process, stop_process
+from provisioning.commands import Refusal, step
+from provisioning.postgresql import run_sql, running_server
 
 # Reading the log of a busy day may take that long.
 LONGEST_RECOVERY = 24 * 60 * 60
@@ -97,42 +96,31 @@ def restored_database(
         # PostgreSQL's user has to pass.
         path.chmod(0o711)
     write_configuration(repository, folder)
-    own = Repository(etc / "pgbackrest.conf")
+    reader = Repository(etc / "pgbackrest.conf")
     for path in (data, run, etc, *etc.iterdir()):
         shutil.chown(path, user, user) if user else None
     data.chmod(0o700)
     with step("Copying the backup"):
-        own.run(
+        reader.run(
             "restore",
             *until,
             f"--process-max={os.cpu_count() or 1}",
             failing="The backup can't be restored",
         )
-    log = folder / "log" / "restore.log"
-    with log.open("wb") as output:
-        process = start_process(
-            [
-                *(postgresql_programs() / "postgres", "-D", data),
-                *("-c", f"config_file={etc}/postgresql.conf"),
-            ],
-            output=output,
-            cwd=Path("/"),
-            user=user,
-        )
-    try:
+    with ExitStack() as stack:
         with step("Replaying the log"):
-            wait_until(
-                lambda: process.poll() is not None or _accepts(run),
+            server = running_server(
+                data,
+                f"--config_file={etc}/postgresql.conf",
+                run=run,
+                log=folder / "log" / "restore.log",
+                user=user,
                 seconds=LONGEST_RECOVERY,
-                pause=0.2,
             )
-        if not _accepts(run):
-            raise Refusal(f"The database does not recover: {_why_ended(log)}")
+            stack.enter_context(server)
         # A later start must not look for the log again.
         run_sql("ALTER SYSTEM RESET ALL", run=run, database="postgres")
         yield run
-    finally:
-        stop_process(process, seconds=60)
 
 
 def write_configuration(repository: Repository, folder: Path) -> None:
@@ -143,13 +131,13 @@ def write_configuration(repository: Repository, folder: Path) -> None:
     etc, work = folder / "etc" / "restore", folder / "data" / "primary"
     known = configparser.RawConfigParser()
     known.read(repository.config)
-    kept = {
+    shared = {
         name: value
         for name, value in known["global"].items()
         if name.startswith("repo1-") and "retention" not in name
     }
-    kept |= {"lock-path": f"{etc}/lock", "spool-path": f"{etc}/spool"}
-    lines = ["[global]", *(f"{name} = {value}" for name, value in kept.items())]
+    shared |= {"lock-path": f"{etc}/lock", "spool-path": f"{etc}/spool"}
+    lines = ["[global]", *(f"{name} = {value}" for name, value in shared.items())]
     lines += [
         "log-level-console = warn",
         "log-level-file = off",
@@ -169,18 +157,3 @@ def write_configuration(repository: Repository, folder: Path) -> None:
         path.unlink(missing_ok=True)
         path.touch(mode=0o600)
         path.write_text(text)
-
-
-def _accepts(run: Path) -> bool:
-    try:
-        return bool(run_sql("SELECT 1", run=run, database="postgres"))
-    except Refusal:
-        return False
-
-
-def _why_ended(log: Path) -> str:
-    lines = log.read_text(errors="replace").splitlines()
-    fatal = [line.partition(":")[2].strip() for line in lines if "FATAL:" in line]
-    # All others were said to connections, which are tried meanwhile.
-    own = [line for line in fatal if not line.startswith("the database system is")]
-    return own[-1] if own else f"see {log}"

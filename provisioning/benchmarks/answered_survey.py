@@ -9,67 +9,25 @@ from provisioning.commands import step
 
 REPLICA_PORT = "5433"
 ITEMS_ON_A_PAGE = 5
-# Takes the items of a measure in the order of the survey, and reverses the last.
-ADD_MEASURES = """
-import sys
-import django; django.setup()
-from survey.administrations import get_administration
-from survey.models import SurveyMeasures
-survey = get_administration("measured").published.survey
-names = list(survey.items.filter(kind="select_one").order_by("position")
-             .values_list("name", flat=True))
-size = int(sys.argv[1])
-measures = [
-    {"name": f"m{n}", "label": {}, "description": {}, "essential": f"e{n // 3}",
-     "direction": "positive", "missing": [],
-     "items": [{"name": name, "reversed": name == names[n * size + size - 1]}
-               for name in names[n * size:][:size]]}
-    for n in range(len(names) // size)
-]
-essentials = [{"name": name, "label": {}, "description": {}}
-              for name in sorted({measure["essential"] for measure in measures})]
-content = {"essentials": essentials, "measures": measures}
-SurveyMeasures.objects.create(survey=survey, content=content)
-"""
-# Copies what pages show of everyone at each place, and moves the scores of schools.
-ADD_EARLIER_WAVE = """
-import random
-from datetime import timedelta
-import django; django.setup()
-from reports.models import (
-    Calibration, GroupResults, ResultsRollUp, SchoolRate, ScoreRow, Scoring)
-from survey.administrations import get_administration
-measured = get_administration("measured")
-earlier = get_administration("measured")
-earlier.pk, earlier.name, earlier._state.adding = None, "earlier", True
-earlier.opens_at -= timedelta(days=365)
-earlier.closes_at -= timedelta(days=365)
-earlier.save()
-random.seed(1)
-for model in (ResultsRollUp, Scoring, Calibration, SchoolRate, GroupResults, ScoreRow):
-    rows = model.objects.filter(administration=measured)
-    if model in (GroupResults, ScoreRow):
-        rows = rows.filter(attribute="")
-    copies = []
-    for row in rows:
-        if model is Calibration:
-            row.anchored_to_id = row.pk
-        if model is ScoreRow:
-            for figures in row.measures.values():
-                if figures[3] is not None:
-                    moved = figures[3] + round(random.gauss(0, 8))
-                    figures[3] = min(max(moved, 1), 99)
-        if model not in (ResultsRollUp, Scoring):
-            row.pk = None
-        row.administration = earlier
-        copies.append(row)
-    model.objects.bulk_create(copies, batch_size=1000)
-print(earlier.pk)
-"""
 CLOSE = (
     "UPDATE survey_administration SET closes_at = now() - interval '2 hours'"
     " WHERE name = 'measured'"
 )
+
+
+def answer_items(
+    application: Application, *shape: str, people: int, schools: int
+) -> tuple[dict[str, Any], list[str]]:
+    """Let people of each school answer all items of a rehearsal; return what it is."""
+    with step(f"Inviting {people:,} people in {schools:,} schools"):
+        details, codes = application.open_rehearsal(*shape)
+        each = people // schools
+        application.sql(sql_file("invite_people", schools=schools, each=each))
+    keys = [item["id"] for page in details["pages"] for item in page["items"]]
+    with step(f"Answering {len(keys)} items"):
+        listed = ",".join(map(str, keys))
+        application.sql(sql_file("answer_items", items=listed, half=len(keys) // 2))
+    return details, codes
 
 
 def answer_survey(
@@ -79,24 +37,24 @@ def answer_survey(
 
     It is open until `CLOSE`. Returns the description of its rehearsal.
     """
-    with step(f"Inviting {people:,} people in {schools:,} schools"):
-        pages = items // ITEMS_ON_A_PAGE
-        details, _ = application.open_rehearsal(
-            "--respondents=1", f"--pages={pages}", f"--items={ITEMS_ON_A_PAGE}"
-        )
-        each = people // schools
-        application.sql(sql_file("invite_people", schools=schools, each=each))
-    with step(f"Answering {items} items"):
-        keys = [item["id"] for page in details["pages"] for item in page["items"]]
-        listed = ",".join(map(str, keys))
-        application.sql(sql_file("answer_items", items=listed, half=items // 2))
+    shape = (f"--pages={items // ITEMS_ON_A_PAGE}", f"--items={ITEMS_ON_A_PAGE}")
+    details, _ = answer_items(
+        application, "--respondents=1", *shape, people=people, schools=schools
+    )
     # Measures are frozen when a survey is published.
     application.sql("ALTER TABLE survey_surveymeasures DISABLE TRIGGER USER")
-    application.run_python(
-        *("-c", ADD_MEASURES, str(items // measures)),
-        failing="The measures were not added",
-    )
+    application.call("benchmarks.measured_survey.add_measures", size=items // measures)
     return details
+
+
+def measured_ids(application: Application) -> list[str]:
+    """Return the keys of a district, of its school and of 'measured'."""
+    [ids] = application.sql(
+        "SELECT s.district_id, s.id, a.id FROM accounts_school s"
+        " CROSS JOIN survey_administration a"
+        " WHERE s.code = 's1' AND a.name = 'measured'"
+    )
+    return ids
 
 
 def add_earlier_wave(application: Application) -> int:
@@ -106,8 +64,4 @@ def add_earlier_wave(application: Application) -> int:
     with as many people, and it takes seconds.
     """
     with step("Adding an earlier wave"):
-        return int(
-            application.run_python(
-                "-c", ADD_EARLIER_WAVE, failing="The earlier wave was not added"
-            )
-        )
+        return int(application.call("benchmarks.measured_survey.add_earlier_wave"))

@@ -236,7 +236,7 @@ def _measure_growth(
                 print(f"Page saves into the {name} partition", flush=True)
                 step = phases.save_pages(rehearsal, size.connections[-1])
                 speeds[name].append(step["saves_per_s"])
-    medians = {name: statistics.median(found) for name, found in speeds.items()}
+    medians = {name: statistics.median(rates) for name, rates in speeds.items()}
     ratio = round(medians["grown"] / medians["empty"], 3)
     result["growth"] = {"rows": rows, "ratio": ratio, "runs": speeds, **medians}
     print(

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from contextlib import closing
 from itertools import cycle, repeat
 
 from provisioning.benchmarks.meter import Meter
 from provisioning.benchmarks.stack import Stack
-from provisioning.commands import Refusal
-from provisioning.load.crowd import Crowd
-from provisioning.load.engine import Engine
+from provisioning.load.crowd import send
 from provisioning.load.replies import Reply
-from provisioning.load.respondent import Request, check_status
+from provisioning.load.respondent import Request, get_request
 
 # At a time, of pages that are cached, and of others: nginx refuses more than 32.
 TOGETHER, MISSES_TOGETHER = 64, 8
@@ -23,9 +20,8 @@ LEAST_OF_LIMIT = 0.5
 
 
 def request_for(stack: Stack, path: str) -> Request:
-    data = f"GET {path} HTTP/1.1\r\nHost: {stack.target.host}\r\n\r\n"
     # 503: a miss for which the pool has no place, told to come again.
-    return Request(path[:9], data.encode(), lambda r: check_status(r, 200, 503))
+    return get_request(stack.target, path, 200, 503, kind=path[:9])
 
 
 def closed_loop(
@@ -36,13 +32,13 @@ def closed_loop(
 ) -> tuple[float, float]:
     """Return requests a second, and µs of nginx's processor time for each."""
     meter = Meter(stack)
-    with closing(Engine(stack.target, connections=together)) as engine:
-        crowd = Crowd(engine, (iter((request,)) for request in requests))
-        meter.begin()
-        tally = crowd.run_closed(together=together, seconds=seconds)
-        meter.end()
-    if tally.failed():
-        raise Refusal(f"A request failed: {tally.failures_by_name()}")
+    people = (iter((request,)) for request in requests)
+    meter.begin()
+    tally = send(
+        stack.target, people, together=together, seconds=seconds, connections=together
+    ).tally
+    meter.end()
+    tally.refuse_failures()
     used = meter.per_request(tally.answered(), tally.own_cpu)
     return round(tally.per_second(), 1), used["nginx"]
 

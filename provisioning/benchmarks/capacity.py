@@ -167,68 +167,41 @@ def requests_of_a_person(pages: int) -> dict[str, int]:
     return {LOGIN: 2, DISPLAY: 1, CONTENT: content, SAVE: pages, COMPLETE: 3}
 
 
-@dataclass(frozen=True, slots=True)
-class DayLoad:
-    """Requests per second of a survey day."""
-
-    requests: Mapping[str, float]
-    total: float
-    # Processor seconds.
-    web: float
-    database: float
-    redis: float
-    pgbouncer: float
-    # By Little's law: how many are in use at any moment.
-    people: float
-    workers: float
-    connections: float
-
-    @classmethod
-    def of(cls, day: SurveyDay, cost: RequestCost) -> DayLoad:
-        starts_per_s = day.takers_per_hour / 3600
-        requests = {
-            view: starts_per_s * count
-            for view, count in requests_of_a_person(day.pages).items()
-        }
-        total = sum(requests.values())
-        # nginx serves content from its cache; the others hold a worker and a
-        # connection, and wait for a flush.
-        flushing = (total - requests[CONTENT]) * FLUSH_SECONDS
-        database = total * cost.postgresql / 1e6
-        return cls(
-            requests=requests,
-            total=total,
-            web=total * (cost.gunicorn + cost.nginx + cost.pgbouncer) / 1e6,
-            database=database,
-            redis=total * cost.redis / 1e6,
-            pgbouncer=total * cost.pgbouncer / 1e6,
-            people=starts_per_s * day.pages * day.think_seconds,
-            workers=total * cost.in_python / 1e6 + flushing,
-            connections=database + flushing,
-        )
-
-
 def capacity_sheet(
     day: SurveyDay, machines: Machines, cost: RequestCost
 ) -> CapacitySheet:
-    load, cores = DayLoad.of(day, cost), machines.web_cores
-    servers = max(1, round_up(load.web / (cores * HEADROOM)))
+    cores, starts_per_s = machines.web_cores, day.takers_per_hour / 3600
+    requests = {
+        view: starts_per_s * count
+        for view, count in requests_of_a_person(day.pages).items()
+    }
+    total = sum(requests.values())
+    # Processor seconds in each second.
+    web = total * (cost.gunicorn + cost.nginx + cost.pgbouncer) / 1e6
+    database, redis = total * cost.postgresql / 1e6, total * cost.redis / 1e6
+    # nginx serves content from its cache; the others hold a worker and a
+    # connection, and wait for a flush. By Little's law so many are in use at any
+    # moment.
+    flushing = (total - requests[CONTENT]) * FLUSH_SECONDS
+    busy_workers = total * cost.in_python / 1e6 + flushing
+    connections = database + flushing
+    servers = max(1, round_up(web / (cores * HEADROOM)))
     # At least two workers and one connection for each core.
-    workers = max(round_up(load.workers / HEADROOM), 2 * servers * cores)
+    workers = max(round_up(busy_workers / HEADROOM), 2 * servers * cores)
     workers = round_up(workers / servers)
-    pool = max(cores, round_up(load.connections / HEADROOM / servers))
+    pool = max(cores, round_up(connections / HEADROOM / servers))
     saves_a_day = day.takers_per_hour * SCHOOL_HOURS * day.pages
     sessions = day.takers_per_hour * min(SESSION_HOURS, SCHOOL_HOURS) * SESSION_BYTES
     content = (day.pages + 1) * CONTENT_COPIES * CONTENT_BYTES
-    jmeter = max(1, round_up(load.total / (JMETER_PER_CORE * cores)))
+    jmeter = max(1, round_up(total / (JMETER_PER_CORE * cores)))
     each_web, of_cores = "on each web server", f"of {cores} cores"
     needs = [
-        *(Need(f"{name} requests", n, "per s") for name, n in load.requests.items()),
-        Need("requests", load.total, "per s"),
-        Need("people at once", load.people, ""),
-        Need("web processors used", load.web, "cores"),
-        Need("primary processors used", load.database, "cores"),
-        Need("Redis processor used", load.redis, "cores"),
+        *(Need(f"{name} requests", n, "per s") for name, n in requests.items()),
+        Need("requests", total, "per s"),
+        Need("people at once", starts_per_s * day.pages * day.think_seconds, ""),
+        Need("web processors used", web, "cores"),
+        Need("primary processors used", database, "cores"),
+        Need("Redis processor used", redis, "cores"),
         Need("web servers", servers, of_cores),
         Need("gunicorn workers", workers, each_web),
         Need("gunicorn memory", workers * WORKER_MB, f"MB {each_web}"),
@@ -246,12 +219,12 @@ def capacity_sheet(
     ]
     # What there is, and what is used of it.
     resources = {
-        "web processors": (servers * cores, load.web),
-        "primary processors": (machines.database_cores, load.database),
-        "gunicorn workers": (servers * workers, load.workers),
-        "taking pools": (servers * pool, load.connections),
-        "pgbouncer (one thread each)": (servers, load.pgbouncer),
-        "Redis (one thread)": (1, load.redis),
+        "web processors": (servers * cores, web),
+        "primary processors": (machines.database_cores, database),
+        "gunicorn workers": (servers * workers, busy_workers),
+        "taking pools": (servers * pool, connections),
+        "pgbouncer (one thread each)": (servers, total * cost.pgbouncer / 1e6),
+        "Redis (one thread)": (1, redis),
     }
     multiples = {
         name: available / used if used else math.inf

@@ -33,9 +33,9 @@ def compare(
     other one's idling. The load engine is this checkout's for both.
     """
     runs: dict[str, list[Figures]] = {"here": [], revision: []}
-    with _worktree(revision) as checkout, _second_stack(stack, checkout) as other:
+    with _worktree(revision) as checkout, _second_stack(stack, checkout) as second:
         for turn in range(1, TURNS + 1):
-            for name, driven in (("here", stack), (revision, other)):
+            for name, driven in (("here", stack), (revision, second)):
                 figures = measure(driven, size)
                 runs[name].append(figures)
                 parts = ", ".join(f"{key} {it:,.1f}" for key, it in figures.items())

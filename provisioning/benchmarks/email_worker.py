@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import sys
 import threading
 import time
 from pathlib import Path
 
-import django
+from django.conf import settings
+from django.db import connection
+from django.utils import timezone
 
-django.setup()
-
-from django.conf import settings  # noqa: E402
-from django.db import connection  # noqa: E402
-from django.db.models import Q  # noqa: E402
-from django.utils import timezone  # noqa: E402
-
-from accounts.models import Membership, User  # noqa: E402
-from survey import jobs  # noqa: E402
-from survey.administrations import get_administration  # noqa: E402
-from survey.models import (  # noqa: E402
-    Administration,
-    EmailDelivery,
-    EmailSchedule,
-    EmailStep,
-)
-from survey.models.email_schedule import MAX_RATE  # noqa: E402
-from survey.reminders import schedules, sending  # noqa: E402
-from survey.simulation.load_survey import is_rehearsal  # noqa: E402
+from accounts.models import Membership, User
+from survey import jobs
+from survey.administrations import get_administration
+from survey.models import Administration, EmailDelivery, EmailSchedule, EmailStep
+from survey.models.email_schedule import MAX_RATE
+from survey.reminders import schedules, sending
+from survey.simulation.load_survey import is_rehearsal
 
 ADDRESSES = """
 UPDATE survey_identity SET email = 'p' || respondent_id || '@mail.example'
@@ -36,13 +24,12 @@ WHERE administration_id = %s
 """
 
 
-def main() -> None:
-    administration = get_administration(sys.argv[1])
-    assert is_rehearsal(administration)  # noqa: S101
-    settings.JOBS_BY_MESSAGE = False
+def send_emails(*, administration: str, port: int) -> dict[str, float]:
+    rehearsal = get_administration(administration)
+    assert is_rehearsal(rehearsal)  # noqa: S101
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
-    settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", int(sys.argv[2])
-    schedule = plan(administration)
+    settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", port
+    schedule = plan(rehearsal)
     memory: list[int] = []
     over = threading.Event()
     threading.Thread(target=watch, args=(memory, over), daemon=True).start()
@@ -52,14 +39,13 @@ def main() -> None:
     seconds, cpu = time.monotonic() - began, time.process_time() - cpu
     over.set()
     early = max(memory[: max(1, len(memory) // 10)])
-    figures = {
+    return {
         **count(schedule),
         "seconds": seconds,
         "cpu_seconds": cpu,
         "memory_mb": max(memory),
         "memory_growth_mb": max(memory) - early,
     }
-    print(json.dumps(figures))
 
 
 def plan(administration: Administration) -> EmailSchedule:
@@ -116,9 +102,5 @@ def count(schedule: EmailSchedule) -> dict[str, int]:
         "unconfirmed": unconfirmed,
         # The mail server of this measurement has received all unconfirmed ones.
         "failed_unreceived": failed.count() - unconfirmed,
-        "tried_again": rows.filter(Q(attempts__gt=1)).count(),
+        "tried_again": rows.filter(attempts__gt=1).count(),
     }
-
-
-if __name__ == "__main__":
-    main()

@@ -32,8 +32,9 @@ KINDS = {"download": download_feed.name, "scan": process_scan.name}
 
 
 def command(action: str, **arguments: object) -> list[str]:
-    words = ("-m", "provisioning.benchmarks.feed_actions", f"feed_jobs.{action}")
-    return [sys.executable, *words, json.dumps(arguments)]
+    words = ("-m", "provisioning.benchmarks.in_application")
+    path = f"benchmarks.feed_jobs.{action}"
+    return [sys.executable, *words, path, json.dumps(arguments)]
 
 
 def scan_feeds(numbers: Sequence[int]) -> list[FeedScan]:

@@ -53,13 +53,13 @@ def people_of(archive: Path) -> dict[tuple[str, str], Person]:
 
     Reads the generator's file without the product's reader.
     """
-    found = {}
+    people = {}
     with zipfile.ZipFile(archive) as zipped, zipped.open("users.csv") as binary:
         for row in csv.DictReader(io.TextIOWrapper(binary, "utf-8", newline="")):
             if role := TAKEN_IN_AS.get(row["role"]):
                 name = f"{row['givenName']} {row['familyName']}"
-                found[role, row["sourcedId"]] = Person(name, row["email"])
-    return found
+                people[role, row["sourcedId"]] = Person(name, row["email"])
+    return people
 
 
 def compare_people(
@@ -148,27 +148,27 @@ def scan(
             night=date(2000, 1, 1) + timedelta(days=night),
             begins_before=began + timedelta(seconds=window_s),
         )
-    found = scans().filter(created_at__gte=began)
-    unfinished = found.filter(state__in=FeedScan.UNFINISHED)
+    started = scans().filter(created_at__gte=began)
+    unfinished = started.filter(state__in=FeedScan.UNFINISHED)
     is_over = wait_until(lambda: not unfinished.exists(), seconds=wait_s, pause=0.2)
-    ended = found.aggregate(ended=models.Max("ended_at"))["ended"]
-    failed = found.filter(state=FeedScan.State.FAILED).values_list(
+    ended = started.aggregate(ended=models.Max("ended_at"))["ended"]
+    failed = started.filter(state=FeedScan.State.FAILED).values_list(
         "district__code", "message"
     )
-    held = found.filter(state=FeedScan.State.HELD).values_list("message", flat=True)
+    held = started.filter(state=FeedScan.State.HELD).values_list("message", flat=True)
     return {
         "is_over": is_over,
         "window_s": (ended - began).total_seconds() if ended else wait_s,
-        "states": dict(Counter(found.values_list("state", flat=True))),
+        "states": dict(Counter(started.values_list("state", flat=True))),
         "failed": {int(code.removeprefix(CODE)): message for code, message in failed},
         "held": list(held),
-        "stages": stages_of(found),
-        "applied_twice": applied_twice(found),
+        "stages": stages_of(started),
+        "applied_twice": applied_twice(started),
     }
 
 
-def stages_of(found: QuerySet[FeedScan]) -> dict[str, dict[str, Any]]:
-    stages = FeedStage.objects.filter(scan__in=found, ended_at__isnull=False)
+def stages_of(scanned: QuerySet[FeedScan]) -> dict[str, dict[str, Any]]:
+    stages = FeedStage.objects.filter(scan__in=scanned, ended_at__isnull=False)
     rows = stages.values("stage").annotate(
         seconds=Sum(F("ended_at") - F("started_at")),
         rows=Sum("rows"),
@@ -181,10 +181,10 @@ def stages_of(found: QuerySet[FeedScan]) -> dict[str, dict[str, Any]]:
     }
 
 
-def applied_twice(found: QuerySet[FeedScan]) -> int:
+def applied_twice(scanned: QuerySet[FeedScan]) -> int:
     """Count scans that have more applied uploads than the feed has administrations."""
     applied = RosterUpload.objects.filter(
-        scan__in=found, state=RosterUpload.State.APPLIED
+        scan__in=scanned, state=RosterUpload.State.APPLIED
     )
     uploads = applied.values("scan", "administration").annotate(number=Count("pk"))
     return uploads.filter(number__gt=1).count()
@@ -228,7 +228,10 @@ def remove() -> dict[str, Any]:
         cursor.execute("SET LOCAL statement_timeout = 0")
         jobs.delete()
         districts = District.objects.filter(code__startswith=CODE)
-        partitions = [f"survey_response_{one.pk}" for one in administrations()]
+        partitions = [
+            f"survey_response_{administration.pk}"
+            for administration in administrations()
+        ]
         uploads = RosterUpload.objects.filter(administration__in=administrations())
         people = Respondent.objects.filter(administration__in=administrations())
         # The largest tables first, by the shortest ways.
@@ -260,8 +263,8 @@ def stop_scans(jobs: QuerySet[Job]) -> None:
 
 def administrations() -> QuerySet[Administration]:
     names = [f"{CODE}{role}s" for role in ROLES]
-    found = Administration.objects.filter(name__in=names)
-    return found.filter(wave__name="Rehearsals")
+    named = Administration.objects.filter(name__in=names)
+    return named.filter(wave__name="Rehearsals")
 
 
 def delete_private_files() -> None:
@@ -282,6 +285,6 @@ def delete_with_related(rows: QuerySet[Any], chain: tuple[type, ...] = ()) -> No
             continue
         if relation.on_delete is not models.SET_NULL:
             related = relation.related_model._base_manager
-            found = related.filter(**{f"{relation.field.name}__in": rows})
-            delete_with_related(found, chain)
+            referring = related.filter(**{f"{relation.field.name}__in": rows})
+            delete_with_related(referring, chain)
     rows._raw_delete(rows.db)

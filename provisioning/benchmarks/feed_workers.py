@@ -26,15 +26,8 @@ AT_WORK = {
 
 @contextmanager
 def stopped_workers(stack: Stack) -> Iterator[None]:
-    with closing(RunningStack(stack.folder)) as running:
-        try:
-            for program in WORKERS:
-                running.stop(program)
-            yield
-        finally:
-            for program in WORKERS:
-                running.start(program)
-                running.wait_for(program)
+    with closing(RunningStack(stack.folder)) as running, running.stopped(*WORKERS):
+        yield
 
 
 def kill_workers(stack: Stack) -> int:
@@ -90,11 +83,11 @@ def saves_beside_scans(
 
     with (
         rehearsal_of(stack, size, purpose="feeds") as rehearsal,
-        ThreadPoolExecutor(1) as other,
+        ThreadPoolExecutor(1) as thread,
     ):
         rate = OFFERED_SHARE * mix(rehearsal, TOGETHER)["mix_per_s"]
         alone = offer(rehearsal, rate)
-        scanning = other.submit(scan_until_over)
+        scanning = thread.submit(scan_until_over)
         try:
             if not wait_until(partial(is_true, stack, RUNNING), seconds=60):
                 raise Refusal("No scan has begun")

@@ -12,7 +12,6 @@ if a requirement is missed.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,7 +36,7 @@ from provisioning.benchmarks.machine import processor
 from provisioning.benchmarks.stack import SCRATCH, Stack, running_stack
 from provisioning.commands import (
     Refusal,
-    missed,
+    conclude,
     positive_integer,
     print_table,
     step,
@@ -78,11 +77,7 @@ class Feeds:
 
     def call(self, action: str, **arguments: object) -> dict[str, Any]:
         """Run a function of `feed_rows` or `feed_jobs` in the stack's application."""
-        words = ("-m", "provisioning.benchmarks.feed_actions", action)
-        printed = self.stack.run_python(
-            *words, json.dumps(arguments), failing=f"Feeds: {action} failed"
-        )
-        result: dict[str, Any] = json.loads(printed.splitlines()[-1])
+        result: dict[str, Any] = self.stack.call(f"benchmarks.{action}", **arguments)
         return result
 
     def add(self, numbers: Sequence[int]) -> None:
@@ -109,11 +104,13 @@ class Feeds:
         print_night(name, result)
         offered = self.servers.offered
         paths = {each: f"{offered[each].absolute()}" for each in numbers or offered}
-        found = self.call("feed_rows.verify", offered=paths)
-        found["duplicates"] += result["applied_twice"]
-        wrong = ", ".join(f"{found[name]:,} {name}" for name in WRONG)
-        print(f"  {found['exact']:,} districts are as their files say; people: {wrong}")
-        return {**result, **found}
+        people = self.call("feed_rows.verify", offered=paths)
+        people["duplicates"] += result["applied_twice"]
+        wrong = ", ".join(f"{people[name]:,} {name}" for name in WRONG)
+        print(
+            f"  {people['exact']:,} districts are as their files say; people: {wrong}"
+        )
+        return {**result, **people}
 
     def offer_others(self, numbers: Sequence[int] | None = None) -> None:
         """Offer files that all differ from those offered before."""
@@ -142,11 +139,7 @@ def main() -> int:
         feeds_of(stack, Path(folder), options) as feeds,
     ):
         figures = measure(feeds, options.saving)
-    shortcomings = shortcomings_of(figures)
-    print("; ".join(shortcomings) or "held")
-    figures["passed"] = not shortcomings
-    print(json.dumps(figures))
-    return 1 if shortcomings else 0
+    return conclude(figures, **limits_of(figures))
 
 
 @contextmanager
@@ -227,8 +220,8 @@ def measure_bad_night(feeds: Feeds) -> tuple[dict[str, Any], dict[str, int]]:
         " files, and two workers are killed"
     )
     window_s = max(BAD_WINDOW_S, feeds.wait_s / 2 if len(before) > 100 else 0)
-    with ThreadPoolExecutor(1) as other:
-        killing = other.submit(kill_workers, feeds.stack)
+    with ThreadPoolExecutor(1) as thread:
+        killing = thread.submit(kill_workers, feeds.stack)
         night = feeds.scan_and_verify("Bad night", window_s=window_s)
     return night, {
         "named_bad": named(bad, night["failed"]),
@@ -260,11 +253,11 @@ def measure_jobs(feeds: Feeds) -> dict[str, float]:
             feeds.offer_others(many)
             separate = feeds.call("feed_jobs.in_pools", numbers=many, separate=True)
             feeds.offer_others(many)
-            one = feeds.call("feed_jobs.in_pools", numbers=many, separate=False)
-    ratio = round(separate["seconds"] / one["seconds"], 3)
+            common = feeds.call("feed_jobs.in_pools", numbers=many, separate=False)
+    ratio = round(separate["seconds"] / common["seconds"], 3)
     print(
-        f"  {len(many)} feeds by {one['processes']} processes each: separate pools"
-        f" {separate['seconds']} s, one pool {one['seconds']} s, ratio {ratio};\n"
+        f"  {len(many)} feeds by {common['processes']} processes each: separate pools"
+        f" {separate['seconds']} s, one pool {common['seconds']} s, ratio {ratio};\n"
         f"  {SLOW}"
     )
     return {
@@ -273,7 +266,7 @@ def measure_jobs(feeds: Feeds) -> dict[str, float]:
         "warm_ratio": round(warm / apart, 2),
         "feeds_in_pools": len(many),
         "separate_pools_s": separate["seconds"],
-        "one_pool_s": one["seconds"],
+        "one_pool_s": common["seconds"],
         "pools_ratio": ratio,
     }
 
@@ -311,15 +304,15 @@ def print_night(name: str, result: Mapping[str, Any]) -> None:
     rows = [
         (
             stage,
-            f"{found['seconds']:.1f}",
-            f"{100 * found['seconds'] / total:.0f} %",
-            f"{found['rows']:,}",
-            f"{found['rows'] / max(found['seconds'], 0.001):,.0f}",
-            f"{found['bytes'] / 1e6:.1f}",
-            found["repeated"],
+            f"{figures['seconds']:.1f}",
+            f"{100 * figures['seconds'] / total:.0f} %",
+            f"{figures['rows']:,}",
+            f"{figures['rows'] / max(figures['seconds'], 0.001):,.0f}",
+            f"{figures['bytes'] / 1e6:.1f}",
+            figures["repeated"],
         )
         for stage in STAGES
-        if (found := stages.get(stage))
+        if (figures := stages.get(stage))
     ]
     header = ("stage", "s of all", "share", "rows", "rows/s", "MB", "repeated")
     print_table(header, rows)
@@ -334,26 +327,24 @@ def print_night(name: str, result: Mapping[str, Any]) -> None:
         print("  not all scans ended in time")
 
 
-def shortcomings_of(figures: Mapping[str, Any]) -> list[str]:
-    return missed(
-        figures,
-        least={
-            "applied": figures["feeds"],
-            "named_bad": figures["bad"],
-            "bad_night_applied": figures["bad_night_healthy"],
-            "bad_night_exact": figures["feeds"],
-            "killed": 2,
-            "saves_kept": LEAST_SAVES_KEPT,
-            "warm_ratio": LEAST_WARM_RATIO,
-            "rows_compared_per_s": LEAST_ROWS_PER_S,
-        },
-        most={
-            "window_s": MOST_WINDOW_S,
-            "pools_ratio": MOST_POOLS_RATIO,
-            "memory_mb": MOST_MEMORY_MB,
-            **dict.fromkeys(WRONG, 0),
-        },
-    )
+def limits_of(figures: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    least = {
+        "applied": figures["feeds"],
+        "named_bad": figures["bad"],
+        "bad_night_applied": figures["bad_night_healthy"],
+        "bad_night_exact": figures["feeds"],
+        "killed": 2,
+        "saves_kept": LEAST_SAVES_KEPT,
+        "warm_ratio": LEAST_WARM_RATIO,
+        "rows_compared_per_s": LEAST_ROWS_PER_S,
+    }
+    most = {
+        "window_s": MOST_WINDOW_S,
+        "pools_ratio": MOST_POOLS_RATIO,
+        "memory_mb": MOST_MEMORY_MB,
+        **dict.fromkeys(WRONG, 0),
+    }
+    return {"least": least, "most": most}
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:

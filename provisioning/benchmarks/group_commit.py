@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from provisioning.benchmarks.machine import processor
 from provisioning.benchmarks.meter import Counters
-from provisioning.benchmarks.stack import Application, private_application
+from provisioning.benchmarks.stack import private_application
 from provisioning.benchmarks.statement import pgbench, save_script
 from provisioning.commands import (
     Refusal,
@@ -62,7 +62,14 @@ def main() -> int:
         for clients in CLIENTS:
             for delay in DELAYS:
                 with step(f"{clients} clients, {delay} µs"):
-                    _set_delay(application, delay, partition)
+                    # Each cell fills the same empty partition, after the same
+                    # checkpoint.
+                    application.sql(
+                        f"ALTER SYSTEM SET commit_delay = {delay};\n"
+                        f"ALTER SYSTEM SET commit_siblings = {SIBLINGS};\n"
+                        "SELECT pg_reload_conf();\n"
+                        f"TRUNCATE {partition};\nCHECKPOINT;"
+                    )
                     before = Counters.now(application)
                     speed, p95 = pgbench(
                         application,
@@ -101,17 +108,6 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     add("--pool", type=positive_integer, default=POOL, help=f"connections ({POOL})")
     add("--csv", type=Path, help="write the table there as well")
     return parser.parse_args(arguments)
-
-
-def _set_delay(application: Application, delay: int, partition: str) -> None:
-    # Each cell fills the same empty partition, after the same checkpoint.
-    application.sql(
-        f"ALTER SYSTEM SET commit_delay = {delay};\n"
-        f"ALTER SYSTEM SET commit_siblings = {SIBLINGS};\n"
-        "SELECT pg_reload_conf();\n"
-        f"TRUNCATE {partition};\n"
-        "CHECKPOINT;"
-    )
 
 
 def best_delay(rows: Sequence[DelayResult], pool: int) -> tuple[int, int]:

@@ -22,8 +22,8 @@ VERSION_COMMANDS = {
 def processor() -> str:
     with suppress(OSError):
         text = Path("/proc/cpuinfo").read_text()
-        if found := re.search(r"model name\s*: (.*)", text):
-            return found[1].strip()
+        if model := re.search(r"model name\s*: (.*)", text):
+            return model[1].strip()
     return platform.machine()
 
 
@@ -53,8 +53,8 @@ def revision_of(checkout: Path) -> str:
 
 def version_in(text: str) -> str:
     """Return the first number with a dot in it; "" where there is none."""
-    found = re.search(r"\d+(?:\.\d+)+", text)
-    return found[0] if found else ""
+    number = re.search(r"\d+(?:\.\d+)+", text)
+    return number[0] if number else ""
 
 
 def _output(command: list[str]) -> str:

@@ -5,7 +5,6 @@ Prints its port. When its input ends, it prints as JSON what it has received.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import sys
@@ -20,14 +19,10 @@ BOUNCE = "550 5.1.1 No such user"
 
 
 class MailServer:
-    def __init__(self, faults: bool) -> None:
-        self.faults = faults
+    def __init__(self) -> None:
         self.recipients = self.texts = 0
         self.received: Counter[str] = Counter()
         self.trouble: Counter[str] = Counter()
-
-    def is_due(self, number: int, every: int) -> bool:
-        return self.faults and number % every == 0
 
     async def handle_RCPT(
         self,
@@ -38,9 +33,9 @@ class MailServer:
         options: list[str],
     ) -> str:
         self.recipients += 1
-        if self.is_due(self.recipients, CLOSED):
+        if self.recipients % CLOSED == 0:
             return self._close(smtp, "closed")
-        if self.is_due(self.recipients, REFUSED):
+        if self.recipients % REFUSED == 0:
             self.trouble["refused"] += 1
             return BOUNCE
         envelope.rcpt_tos.append(address)
@@ -51,10 +46,10 @@ class MailServer:
     ) -> str:
         self.texts += 1
         self.received.update(envelope.rcpt_tos)
-        if self.is_due(self.texts, HUNG):
+        if self.texts % HUNG == 0:
             self.trouble["hung"] += 1
             await asyncio.sleep(3600)
-        if self.is_due(self.texts, CLOSED_AFTER):
+        if self.texts % CLOSED_AFTER == 0:
             return self._close(smtp, "closed_after")
         return "250 OK"
 
@@ -76,9 +71,7 @@ async def serve(server: MailServer) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--faults", action="store_true")
-    server = MailServer(parser.parse_args().faults)
+    server = MailServer()
     asyncio.run(serve(server))
     times = Counter(server.received.values())
     print(

@@ -46,7 +46,7 @@ class Meter:
     def __init__(self, stack: Stack) -> None:
         with closing(Supervisor(stack.folder)) as supervisor:
             pids = {server: supervisor.pids(group) for server, group in GROUPS.items()}
-        self.groups = {server: found for server, found in pids.items() if found}
+        self.groups = {server: running for server, running in pids.items() if running}
         self.used: dict[str, float] = {}
         self.used_by_all = 0.0
 

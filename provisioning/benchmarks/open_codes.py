@@ -13,7 +13,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import cycle, islice
 from statistics import median
@@ -23,9 +23,9 @@ from provisioning.benchmarks import growth
 from provisioning.benchmarks.phases import Size
 from provisioning.benchmarks.stack import Stack, sql_file
 from provisioning.commands import Refusal, missed
-from provisioning.load.crowd import Crowd
+from provisioning.load.crowd import send
 from provisioning.load.driver import OUT_OF_PEOPLE
-from provisioning.load.engine import TIMEOUT, Engine
+from provisioning.load.engine import TIMEOUT
 from provisioning.load.respondent import BEGIN, RehearsalSurvey, Request, Respondent
 from provisioning.load.tally import percentile_of
 from provisioning.load.target import refuse_real_respondents
@@ -80,8 +80,8 @@ class Codes:
 
     def people(self, variant: str, count: int) -> list[Respondent]:
         """Return people who have opened all pages before the one that counts."""
-        found = islice(self.by_variant[variant], count)
-        people = [Respondent(each, self.survey, self.stack.target) for each in found]
+        codes = islice(self.by_variant[variant], count)
+        people = [Respondent(each, self.survey, self.stack.target) for each in codes]
         if len(people) < count:
             raise Refusal(OUT_OF_PEOPLE)
         _send(self.stack, [opening_requests(each, variant) for each in people])
@@ -112,13 +112,13 @@ def measure(stack: Stack, size: Size) -> dict[str, Any]:
     count = max(TOGETHER, round(PEOPLE * size.seconds))
     with prepared_codes(stack, size, count * ROUNDS) as codes:
         rounds, statements = take_turns(codes, count)
-        rates = {name: round(median(found), 1) for name, found in rounds.items()}
+        rates = {name: round(median(by_round), 1) for name, by_round in rounds.items()}
         offered = offer_starts(codes, size, min(WANTED_PER_S, SHARE * rates["starts"]))
     figures = {
         **{f"{name}_per_s": rate for name, rate in rates.items()},
         "ratios": {
-            f"{one}/{other}": ratio_of(rounds, one, other)
-            for one, other, *_ in (*REQUIRED, *COMPARED)
+            f"{variant}/{reference}": ratio_of(rounds, variant, reference)
+            for variant, reference, *_ in (*REQUIRED, *COMPARED)
         },
         "statements": statements,
         **offered,
@@ -144,7 +144,7 @@ def prepared_codes(stack: Stack, size: Size, people: int) -> Iterator[Codes]:
         everyone += [f"--unlimited={3 + SCHOOLS}", f"--seats={people}"]
         details, codes = stack.open_rehearsal(*everyone, command=command)
         ids = stack.sql(CODE_IDS.format(int(details["administration_id"])))
-        one, naive, counter, *schools, limited = codes
+        unlimited, naive, counter, *schools, limited = codes
         cleaning.callback(stack.sql, sql_file("delete_naive_open_codes"))
         stack.sql(
             sql_file(
@@ -153,8 +153,8 @@ def prepared_codes(stack: Stack, size: Size, people: int) -> Iterator[Codes]:
         )
         by_variant = {
             "logins": iter(personal),
-            "starts": cycle([one]),
-            "same_code": cycle([one]),
+            "starts": cycle([unlimited]),
+            "same_code": cycle([unlimited]),
             "different_codes": cycle(schools),
             "limited": cycle([limited]),
             "counter": cycle([counter]),
@@ -178,10 +178,11 @@ def take_turns(
             requests = [deciding_request(each, name) for each in people]
             rates[name].append(_send(codes.stack, requests))
             statements[name] += _statements(codes.stack) - before
-        figures = (f"{name} {found[-1]:,.0f}" for name, found in rates.items())
+        figures = (f"{name} {measured[-1]:,.0f}" for name, measured in rates.items())
         print(f"  round {number + 1}, per second: {', '.join(figures)}", flush=True)
     return rates, {
-        name: round(found / count / ROUNDS, 2) for name, found in statements.items()
+        name: round(measured / count / ROUNDS, 2)
+        for name, measured in statements.items()
     }
 
 
@@ -190,11 +191,16 @@ def offer_starts(codes: Codes, size: Size, rate: float) -> dict[str, float]:
     # Arrivals are random; so is their number.
     expected = rate * (size.warm + size.seconds)
     people = codes.people("starts", math.ceil(expected + 6 * expected**0.5))
-    with closing(Engine(codes.stack.target)) as engine:
-        crowd = Crowd(engine, [deciding_request(each, "starts") for each in people])
-        tally = crowd.run_open(rate=rate, seconds=size.seconds, warm=size.warm)
+    crowd = send(
+        codes.stack.target,
+        [deciding_request(each, "starts") for each in people],
+        rate=rate,
+        seconds=size.seconds,
+        warm=size.warm,
+    )
     if crowd.out_of_people:
         raise Refusal(OUT_OF_PEOPLE)
+    tally = crowd.tally
     # One who is told to come again waits longer than anybody who is answered.
     latencies = tally.latencies.get(BEGIN, Counter()) + Counter(
         {TIMEOUT: tally.failed()}
@@ -207,8 +213,8 @@ def offer_starts(codes: Codes, size: Size, rate: float) -> dict[str, float]:
     }
 
 
-def ratio_of(rounds: dict[str, list[float]], one: str, other: str) -> float:
-    pairs = zip(rounds[one], rounds[other], strict=True)
+def ratio_of(rounds: dict[str, list[float]], variant: str, reference: str) -> float:
+    pairs = zip(rounds[variant], rounds[reference], strict=True)
     return round(median(rate / divisor for rate, divisor in pairs), 3)
 
 
@@ -216,7 +222,9 @@ def shortcomings(figures: dict[str, Any]) -> list[str]:
     compared = {**figures["ratios"], "statements": figures["statements"]["starts"]}
     return missed(
         {**compared, "p95_ms": figures["p95_ms"]},
-        least={f"{one}/{other}": least for one, other, least in REQUIRED},
+        least={
+            f"{variant}/{reference}": least for variant, reference, least in REQUIRED
+        },
         # A worker's other statements, such as one for a new survey, are a few of 1,000.
         most={"statements": MOST_STATEMENTS + 0.01, "p95_ms": P95_LIMIT_MS},
     )
@@ -224,10 +232,8 @@ def shortcomings(figures: dict[str, Any]) -> list[str]:
 
 def _send(stack: Stack, people: Sequence[Iterator[Request]]) -> float:
     """Send all requests of these people; return the number of people a second."""
-    with closing(Engine(stack.target)) as engine:
-        tally = Crowd(engine, people).run_closed(together=TOGETHER)
-    if tally.failed():
-        raise Refusal(f"A request failed: {tally.failures_by_name()}")
+    tally = send(stack.target, people, together=TOGETHER).tally
+    tally.refuse_failures()
     return len(people) / tally.seconds
 
 

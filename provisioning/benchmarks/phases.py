@@ -239,7 +239,7 @@ def limits(rehearsal: Rehearsal, together: int) -> dict[str, float]:
 
     script = save_script(stack, rehearsal.details)
     taking = environment_of(stack.folder, "taking")
-    found = {
+    rates = {
         f"statement_{name}_per_s": pgbench(
             stack,
             script,
@@ -254,7 +254,7 @@ def limits(rehearsal: Rehearsal, together: int) -> dict[str, float]:
     if socket.is_socket():
         # A missing page costs an empty view too, in revisions without /healthz.
         pool = target_of(f"unix:{socket}", host=stack.target.host)
-        found["empty_view_per_s"] = fetch(pool, "/healthz", 200, 404)
+        rates["empty_view_per_s"] = fetch(pool, "/healthz", 200, 404)
     content = RehearsalSurvey.of(rehearsal.details).content_path(1)
-    found["nginx_cache_per_s"] = fetch(stack.target, content, 200)
-    return found
+    rates["nginx_cache_per_s"] = fetch(stack.target, content, 200)
+    return rates

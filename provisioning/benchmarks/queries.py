@@ -14,7 +14,7 @@ import re
 import socket
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,8 +27,7 @@ from provisioning.commands import (
     step,
 )
 from provisioning.environment import install_packages, path_of_program
-from provisioning.load.crowd import Crowd
-from provisioning.load.engine import Engine
+from provisioning.load.crowd import send
 from provisioning.load.respondent import RehearsalSurvey, Respondent, visit_requests
 from provisioning.load.target import refuse_real_respondents
 from provisioning.postgresql import DATABASE, run_sql
@@ -73,12 +72,9 @@ def main() -> int:
     with everything_logged(servers) as logs:
         for server in servers:
             server.ask("SELECT '0' FROM pg_stat_statements_reset()")
-        with (
-            step(f"{len(codes)} people take {len(survey.pages)} pages each"),
-            closing(Engine(stack.target)) as engine,
-        ):
-            crowd = Crowd(engine, map(visit_requests, people))
-            tally = crowd.run_closed(together=TOGETHER)
+        with step(f"{len(codes)} people take {len(survey.pages)} pages each"):
+            visits = map(visit_requests, people)
+            tally = send(stack.target, visits, together=TOGETHER).tally
     print("\nAfter: this run alone")
     calls = print_statements(servers, options.top)
     for server, log in zip(servers, logs, strict=True):

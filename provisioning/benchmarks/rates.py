@@ -14,7 +14,7 @@ import statistics
 from collections.abc import Sequence
 from itertools import islice
 
-from provisioning.benchmarks.answered_survey import REPLICA_PORT
+from provisioning.benchmarks.answered_survey import REPLICA_PORT, measured_ids
 from provisioning.benchmarks.saves import SIZE
 from provisioning.benchmarks.saves_beside import save_beside
 from provisioning.benchmarks.stack import Application, private_application, sql_file
@@ -31,19 +31,6 @@ from provisioning.load.target import Target
 # A busy minute: 50,000 start in an hour, and as many finish.
 A_MINUTE = 833
 TIMES = 30
-# Prints the cookie of a state administrator's session.
-LOG_IN = """
-import django; django.setup()
-from django.conf import settings
-from django.test import Client
-from accounts.models import Membership, User
-from accounts.staff_cookies import PREFIX
-from accounts.tests.logging_in import log_in
-user, _ = User.objects.get_or_create(email="state@groundswell.example")
-Membership.objects.get_or_create(user=user, role="state")
-name = PREFIX + settings.SESSION_COOKIE_NAME
-print(f"{name}={log_in(Client(), user).cookies[name].value}")
-"""
 
 
 def main() -> int:
@@ -112,11 +99,7 @@ def _time_roll_ups(application: Application) -> None:
 
 
 def _time_pages(application: Application, target: Target) -> None:
-    [[district, school, administration]] = application.sql(
-        "SELECT s.district_id, s.id, a.id FROM accounts_school s"
-        " CROSS JOIN survey_administration a"
-        " WHERE s.code = 's1' AND a.name = 'measured'"
-    )
+    district, school, administration = measured_ids(application)
     pages = ["", "schools/", "schools/?sort=quiet", "schools/?q=42&sort=-rate"]
     pages += [f"districts/{district}/", f"schools/{school}/", "schools.csv"]
     # The students who save have an administration of their own.
@@ -133,7 +116,8 @@ def time_pages(
     times: int = TIMES,
 ) -> dict[str, float]:
     """Print the times of pages of the console; return their medians in ms."""
-    cookie = application.run_python("-c", LOG_IN, failing="Logging in failed").strip()
+    cookies = application.call("staff_login.cookies_of_state")
+    cookie = "; ".join(f"{name}={value}" for name, value in cookies.items())
     rows, medians = [], {}
     for path in paths:
         requests = fetch_requests(target, path, cookie=cookie)

@@ -24,6 +24,7 @@ from provisioning.benchmarks.answered_survey import (
     REPLICA_PORT,
     add_earlier_wave,
     answer_survey,
+    measured_ids,
 )
 from provisioning.benchmarks.rates import time_pages
 from provisioning.benchmarks.saves import SIZE
@@ -195,11 +196,7 @@ def _time_scores(application: Application) -> dict[str, float]:
 def _time_pages(
     application: Application, target: Target, earlier: int
 ) -> dict[str, float]:
-    [[district, school, administration]] = application.sql(
-        "SELECT s.district_id, s.id, a.id FROM accounts_school s"
-        " CROSS JOIN survey_administration a"
-        " WHERE s.code = 's1' AND a.name = 'measured'"
-    )
+    district, school, administration = measured_ids(application)
     results = f"/console/results/{administration}/"
     pages = ("", f"?district={district}", f"?school={school}", "?group=grade%3A07")
     scores = ("scores/", "scores/?sort=score-m0", "scores/rates/", "scores/quality/")

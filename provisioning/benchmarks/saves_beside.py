@@ -103,19 +103,19 @@ def _print_speeds(
     took: float,
 ) -> SavesBeside:
     rows, speeds = [], []
-    for kind, found in (("alone", alone), (f"beside a {name}", during)):
-        each = [len(one.replies) / one.seconds for one in found]
-        speeds.append(statistics.median(each))
-        times = [reply.milliseconds for one in found for reply in one.replies]
+    for kind, saving_rounds in (("alone", alone), (f"beside a {name}", during)):
+        rates = [len(each.replies) / each.seconds for each in saving_rounds]
+        speeds.append(statistics.median(rates))
+        times = [reply.milliseconds for each in saving_rounds for reply in each.replies]
         if times:
             median, p95, _ = figures_of(times)
             rows.append((kind, median, p95, f"{speeds[-1]:,.1f}"))
     print_table(("saves, ms", "median", "p95", "saves/s"), rows)
     # Also those that were never answered.
-    due = rate * sum(one.seconds for one in during if one.seconds > 0)
+    due = rate * sum(each.seconds for each in during if each.seconds > 0)
     if not due:
         raise Refusal(f"The {name} ran after the saves; try again with more people")
-    answered = sum(len(one.replies) for one in during)
+    answered = sum(len(each.replies) for each in during)
     saves = SavesBeside(speeds[0], speeds[1], 100 * (1 - answered / due))
     print(
         f"The {name} took {took:.2f} s beside the saves, of which"

@@ -16,49 +16,6 @@ from provisioning.commands import positive_integer, print_table, run_command, st
 
 MOST_SECONDS_EACH, MOST_MEGABYTES = 2.5, 600
 SCHOOLS = 4000
-MAKE = """
-import json, resource, sys, time
-import django; django.setup()
-from contextlib import ExitStack
-from django.db import connections
-from accounts.models import Membership, User
-from reports.models import ReportArchive
-from reports.school_report.archives import make_archive
-from survey import jobs
-from survey.administrations import get_administration
-from survey.models import Job
-administration = get_administration("measured")
-by = User.objects.create(email="measured@example.org")
-Membership.objects.create(user=by, role="state")
-archive = ReportArchive.objects.create(
-    administration=administration, language=sys.argv[1], by=by)
-archive.job = Job.objects.create(
-    kind=make_archive.name, subject_id=archive.pk, by=by)
-archive.save(update_fields=["job"])
-statements = [0]
-def count(execute, *arguments):
-    statements[0] += 1
-    return execute(*arguments)
-began = time.perf_counter()
-with ExitStack() as stack:
-    for alias in connections:
-        stack.enter_context(connections[alias].execute_wrapper(count))
-    jobs.run(archive.job_id)
-seconds = time.perf_counter() - began
-archive.refresh_from_db()
-archive.job.refresh_from_db()
-if not archive.file_name:
-    sys.exit(archive.job.message)
-own, children = (
-    resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-print(json.dumps({
-    "schools": archive.schools, "reports": archive.reports,
-    "seconds": round(seconds, 1),
-    "processor_seconds_of_pdf": round(children.ru_utime + children.ru_stime, 1),
-    "statements": statements[0],
-    "memory_mb": own.ru_maxrss // 1024, "memory_of_pdf_mb": children.ru_maxrss // 1024,
-    "size_mb": round(archive.size / 1e6, 1)}))
-"""
 
 
 def main() -> int:
@@ -76,10 +33,7 @@ def main() -> int:
         application.manage("roll_up_results", "measured")
         application.manage("score_administration", "measured")
         with step("Making the reports"):
-            printed = application.run_python(
-                "-c", MAKE, "en", failing="The file was not made"
-            )
-    figures = json.loads(printed.strip().splitlines()[-1])
+            figures = application.call("benchmarks.report_archive.make", language="en")
     each_seconds = figures["seconds"] / max(1, figures["reports"])
     figures["seconds_each"] = round(each_seconds, 2)
     print_table(

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import random
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
-import django
+from accounts.models import SchoolListing
+from accounts.school_directory import find_schools, nearest_schools
 
 FREQUENT = ("school", "high school", "elementary", "lincoln", "school high", "s", "e")
 MISSPELT = ("scohol", "elemntary", "hihg school lincon", "acadmy", "middel")
 ROUNDS = 40
 
 
-def main() -> None:
-    django.setup()
-    # Models can be imported only now.
-    from accounts.models import SchoolListing
-    from accounts.school_directory import find_schools, nearest_schools
-
+def time_searches() -> dict[str, list[float]]:
+    """Return milliseconds of each search, by what is typed."""
     chance = random.Random(7)  # noqa: S311
     placed = SchoolListing.objects.exclude(latitude=None).order_by("pk")
     known = list(placed[:: max(1, placed.count() // 300)])
@@ -45,21 +41,18 @@ def main() -> None:
             latitude + chance.gauss(0, 0.2), longitude + chance.gauss(0, 0.2)
         )
 
-    timed("", [partial(nearby, each) for each in known[:20]])
-    found = [timed("nearest", [partial(nearby, each) for each in known])]
-    for name, some in texts.items():
-        found.append(timed(name, [partial(find_schools, text) for text in some]))
-    print(json.dumps(dict(found)))
+    timed([partial(nearby, each) for each in known[:20]])
+    nearest = timed([partial(nearby, each) for each in known])
+    return {"nearest": nearest} | {
+        name: timed([partial(find_schools, text) for text in some])
+        for name, some in texts.items()
+    }
 
 
-def timed(name: str, calls: Sequence[Callable[[], object]]) -> tuple[str, list[float]]:
+def timed(calls: Sequence[Callable[[], object]]) -> list[float]:
     took = []
     for call in calls:
         began = time.perf_counter()
         call()
         took.append((time.perf_counter() - began) * 1000)
-    return name, took
-
-
-if __name__ == "__main__":
-    main()
+    return took

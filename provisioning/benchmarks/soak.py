@@ -79,9 +79,9 @@ def judge_memory(readings: Sequence[Reading]) -> dict[str, Any]:
     for reading in readings:
         for pid, megabytes in reading.items():
             by_worker[pid].append(megabytes)
-    most = max((max(own) for own in by_worker.values()), default=0.0)
-    settled = [own[1:] for own in by_worker.values() if len(own) > 2]
-    growth = max((max(own) - own[0] for own in settled), default=0.0)
+    most = max((max(sizes) for sizes in by_worker.values()), default=0.0)
+    settled = [sizes[1:] for sizes in by_worker.values() if len(sizes) > 2]
+    growth = max((max(sizes) - sizes[0] for sizes in settled), default=0.0)
     shortcomings = []
     if most > WORKER_MB:
         shortcomings.append(f"a worker has {most:.1f} MB, above {WORKER_MB}")

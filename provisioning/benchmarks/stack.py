@@ -64,6 +64,15 @@ class Application:
             cwd=self.checkout,
         )
 
+    def call(self, path: str, **arguments: object) -> Any:
+        """Run a function of `provisioning` in the application; return its result."""
+        printed = self.run_python(
+            *("-m", "provisioning.benchmarks.in_application"),
+            *(path, json.dumps(arguments)),
+            failing=f"{path.rpartition('.')[2]} failed",
+        )
+        return json.loads(printed.splitlines()[-1])
+
     def sql(
         self,
         statements: str,
@@ -132,9 +141,9 @@ def private_application(
     """Create the tables on private servers, which are deleted afterwards."""
     prepare_environment(PRODUCTION, STACK)
     with private_servers(backs_up=backs_up) as run:
-        own = {"GROUNDSWELL_TEST_SERVERS": str(run), **variables}
-        own["GROUNDSWELL_TEST_DATABASE"] = DATABASE
-        with _migrated("settings.browser_test_server", own, run) as application:
+        servers = {"GROUNDSWELL_TEST_SERVERS": str(run), **variables}
+        servers["GROUNDSWELL_TEST_DATABASE"] = DATABASE
+        with _migrated("settings.browser_test_server", servers, run) as application:
             yield application
 
 

@@ -8,19 +8,19 @@ import statistics
 import subprocess
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from itertools import cycle, repeat
 from typing import IO, Any, NamedTuple
 
 from provisioning.benchmarks.stack import Application
-from provisioning.commands import ROOT, Refusal, listen
-from provisioning.load.crowd import Crowd, Person
-from provisioning.load.engine import Engine, Exchange
+from provisioning.commands import ROOT, listen
+from provisioning.load.crowd import Person, send
+from provisioning.load.engine import Exchange
 from provisioning.load.respondent import (
     RehearsalSurvey,
     Request,
     Respondent,
-    check_status,
+    get_request,
     login_requests,
     save_requests,
 )
@@ -33,17 +33,11 @@ TOGETHER = 64
 
 
 @contextmanager
-def served(
-    application: Application,
-    *options: str,
-    wsgi: str = "settings.wsgi",
-    environment: Mapping[str, str] | None = None,
-) -> Iterator[Target]:
+def served(application: Application, *options: str, **how: Any) -> Iterator[Target]:
+    """Serve as `start_server` does, on a port of its own."""
     with listen(0) as listener:
         target = target_of(f"http://127.0.0.1:{listener.getsockname()[1]}")
-        server = start_server(
-            application, listener, *options, wsgi=wsgi, environment=environment
-        )
+        server = start_server(application, listener, *options, **how)
     try:
         yield target
     finally:
@@ -105,21 +99,13 @@ def send_requests(
         for each in requests:
             yield TimedRequest(each.kind, each.data, each.check_reply)
 
-    with closing(Engine(target)) as engine:
-        crowd = Crowd(engine, map(timed, people))
-        if rate:
-            tally = crowd.run_open(rate=rate, seconds=seconds)
-        else:
-            tally = crowd.run_closed(together=len(people), seconds=seconds)
-    failures = tally.failures_by_name()
+    requests = map(timed, people)
+    together = len(people)
+    tally = send(target, requests, together=together, rate=rate, seconds=seconds).tally
     if rate:
-        failures = {
-            name: number
-            for name, number in failures.items()
-            if name not in ("cut", "unanswered")
-        }
-    if failures:
-        raise Refusal(f"A request failed: {failures}")
+        for failure in ("cut", "unanswered"):
+            del tally.failures[failure]
+    tally.refuse_failures()
     return replies
 
 
@@ -153,10 +139,8 @@ def fetch_requests(
     target: Target, path: str, *, status: int = 200, cookie: str = ""
 ) -> Person:
     """Return requests of one address, again and again."""
-    data = f"GET {path} HTTP/1.1\r\nHost: {target.host}\r\nCookie: {cookie}\r\n\r\n"
-    return repeat(
-        Request(path, data.encode(), lambda reply: check_status(reply, status))
-    )
+    headers = f"Cookie: {cookie}\r\n" if cookie else ""
+    return repeat(get_request(target, path, status, headers=headers))
 
 
 def figures_of(times: Sequence[float], digits: int = 2) -> tuple[str, str, str]:

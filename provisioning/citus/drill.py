@@ -5,16 +5,15 @@ What was reported as saved is read back by the checker of fault_injection.
 
 from __future__ import annotations
 
-import os
-import socket
+import argparse
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 from provisioning.benchmarks.stack import Application
 from provisioning.benchmarks.timed_requests import start_server
@@ -31,25 +30,18 @@ from provisioning.citus.nodes import Node
 from provisioning.commands import Refusal, listen, step, wait_until
 from provisioning.fault_injection.answers import AnswerSource
 from provisioning.fault_injection.attempts import Attempt
-from provisioning.fault_injection.load_processes import (
-    ITEMS,
-    PAGES,
-    RESPONDENTS,
-    LoadProcesses,
-)
+from provisioning.fault_injection.load_processes import LoadProcesses, open_rehearsal
 from provisioning.fault_injection.retrying_respondent import Rehearsal
-from provisioning.fault_injection.verdict import Judge, StoredAnswer, Verdict
+from provisioning.fault_injection.verdict import (
+    COMPLETED,
+    STORED,
+    Judge,
+    StoredAnswer,
+    Verdict,
+)
 from provisioning.load.respondent import ACKED
 from provisioning.processes import stop_process
 
-STORED = """
-SELECT respondent_id, item_id, state, value, revision FROM survey_response
-WHERE administration_id = {}
-"""
-COMPLETED = """
-SELECT id FROM survey_respondent
-WHERE administration_id = {} AND completed_at IS NOT NULL
-"""
 # The shard with most of these people.
 LARGEST_SHARD = """
 SELECT get_shard_id_for_distribution_column('public.survey_respondent', person) shard,
@@ -77,16 +69,9 @@ class Moved(NamedTuple):
     longest_wait: float
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
-    rate: float
-    seed: int
-    respondents: int
-
-
 @contextmanager
 def migrated_under_load(
-    application: Application, programs: Path, load: Load
+    application: Application, programs: Path, load: argparse.Namespace
 ) -> Iterator[tuple[Cluster, Migrated]]:
     """Migrate while people answer; yield the cluster and what became of the answers."""
     with ExitStack() as stack:
@@ -98,13 +83,13 @@ def migrated_under_load(
             distribute(cluster)
             return cluster.application
 
-        yield (
-            cluster,
-            _switch_under_load(application, cluster.coordinator, load, switch),
-        )
+        coordinator = cluster.coordinator
+        yield cluster, _switch_under_load(application, coordinator, load, switch)
 
 
-def lose_under_load(application: Application, programs: Path, load: Load) -> Verdict:
+def lose_under_load(
+    application: Application, programs: Path, load: argparse.Namespace
+) -> Verdict:
     """Be the control: switch without waiting for the last changes."""
     with ExitStack() as stack:
         application.collect_static()
@@ -114,28 +99,32 @@ def lose_under_load(application: Application, programs: Path, load: Load) -> Ver
             promote_at_once(application, cluster)
             return application
 
-        return _switch_under_load(
-            application, cluster.coordinator, load, switch
-        ).verdict
+        coordinator = cluster.coordinator
+        return _switch_under_load(application, coordinator, load, switch).verdict
 
 
-def move_shard_under_load(cluster: Cluster, load: Load, moves: int) -> Moved:
+def move_shard_under_load(cluster: Cluster, load: argparse.Namespace) -> Moved:
     """Move one shard between two workers while its respondents save pages."""
     coordinator = cluster.coordinator
     with step("Inviting people, and finding the shard with most of them"):
-        larger = replace(load, respondents=MOVED_RESPONDENTS)
-        every = _open_rehearsal(cluster.application, larger, coordinator.sql, "moved")
-        shard, rehearsal = _people_of_one_shard(coordinator, every)
+        every = open_rehearsal(
+            cluster.application, MOVED_RESPONDENTS, port=coordinator.port
+        )
+        keys = ",".join(str(number) for number, _ in every.people)
+        [[shard, listed]] = coordinator.sql(LARGEST_SHARD.format(f"{{{keys}}}"))
+        moved = {int(number) for number in listed.strip("{}").split(",")}
+        there = [person for person in every.people if person[0] in moved]
+        rehearsal = replace(every, people=there)
     seconds = []
-    with _answering(cluster.application, rehearsal, load) as people:
+    with _answering(cluster.application, rehearsal, load) as (processes, _):
         began = time.time()
-        with step(f"Moving their shard {moves} times while they answer"):
-            for _ in range(moves):
+        with step(f"Moving their shard {load.moves} times while they answer"):
+            for _ in range(load.moves):
                 before = time.monotonic()
-                move_shard(cluster, shard)
+                move_shard(cluster, int(shard))
                 seconds.append(time.monotonic() - before)
         ended = time.time()
-    attempts = people.processes.timeline.attempts
+    attempts = processes.timeline.attempts
     return Moved(
         _judge(coordinator, rehearsal, load, attempts),
         seconds,
@@ -146,46 +135,31 @@ def move_shard_under_load(cluster: Cluster, load: Load, moves: int) -> Moved:
 def _switch_under_load(
     application: Application,
     coordinator: Node,
-    load: Load,
+    load: argparse.Namespace,
     switch: Callable[[], Application],
 ) -> Migrated:
     with step("Inviting people"):
-        rehearsal = _open_rehearsal(application, load, application.sql, "migrated")
+        rehearsal = open_rehearsal(application, load.respondents)
     with (
-        _answering(application, rehearsal, load) as people,
+        _answering(application, rehearsal, load) as (processes, restart),
         step("Migrating while they answer"),
     ):
         began = time.monotonic()
-        people.restart_server(switch())
+        restart(switch())
         lead_to_coordinator(application)
         paused = time.monotonic() - began
-    attempts = people.processes.timeline.attempts
+    attempts = processes.timeline.attempts
     return Migrated(_judge(coordinator, rehearsal, load, attempts), paused)
-
-
-@dataclass(slots=True)
-class AnsweringPeople:
-    processes: LoadProcesses
-    listener: socket.socket
-    output: IO[str]
-    server: subprocess.Popen[bytes] | None = None
-
-    def restart_server(self, application: Application) -> None:
-        """Start the application's server, in place of the one before."""
-        # Browsers repeat what they sent to the old program in vain.
-        self.stop_server()
-        self.server = start_server(application, self.listener, output=self.output)
-
-    def stop_server(self) -> None:
-        if self.server:
-            stop_process(self.server, seconds=20)
 
 
 @contextmanager
 def _answering(
-    application: Application, rehearsal: Rehearsal, load: Load
-) -> Iterator[AnsweringPeople]:
-    """Let people answer, also for a while before and after."""
+    application: Application, rehearsal: Rehearsal, load: argparse.Namespace
+) -> Iterator[tuple[LoadProcesses, Callable[[Application], None]]]:
+    """Let people answer, also for a while before and after.
+
+    Yields them, and what starts the application's server in place of the one before.
+    """
     # While the database is away, the application logs every request.
     log = application.run / "log" / "application.log"
     with (
@@ -197,36 +171,45 @@ def _answering(
         processes = LoadProcesses(
             Path(folder), rehearsal, url=address, rate=load.rate, seed=load.seed
         )
-        people = AnsweringPeople(processes, listener, output)
+        servers: list[subprocess.Popen[bytes]] = []
+
+        def restart(application: Application) -> None:
+            # Browsers repeat what they sent to the old program in vain.
+            stop_process(*servers, seconds=20)
+            servers[:] = [start_server(application, listener, output=output)]
+
         try:
-            people.restart_server(application)
+            restart(application)
             _wait_for_saves(processes, load)
-            yield people
+            yield processes, restart
             _wait_for_saves(processes, load)
             with step("Waiting for what people have not saved yet"):
                 if not processes.drain():
                     raise Refusal("Not everyone could save what they had in the end")
         finally:
             processes.kill()
-            people.stop_server()
+            stop_process(*servers, seconds=20)
 
 
 def _judge(
-    coordinator: Node, rehearsal: Rehearsal, load: Load, attempts: list[Attempt]
+    coordinator: Node,
+    rehearsal: Rehearsal,
+    load: argparse.Namespace,
+    attempts: list[Attempt],
 ) -> Verdict:
-    administration = rehearsal.administration
+    # By psql: this runs in the system's Python, which has no driver.
     stored = [
         StoredAnswer(int(who), int(item), state, value, int(revision))
         for who, item, state, value, revision in coordinator.sql(
-            STORED.format(administration)
+            STORED % rehearsal.administration
         )
     ]
-    finished = coordinator.sql(COMPLETED.format(administration))
+    completed = coordinator.sql(COMPLETED % rehearsal.administration)
     return Judge(
         AnswerSource.of(load.seed, rehearsal.described),
         attempts,
         stored,
-        frozenset(int(who) for (who,) in finished),
+        frozenset(int(who) for (who,) in completed),
     ).verdict()
 
 
@@ -242,17 +225,7 @@ def _waits(attempts: list[Attempt], began: float, ended: float) -> Iterator[floa
             first[save] = ended
 
 
-def _people_of_one_shard(
-    coordinator: Node, rehearsal: Rehearsal
-) -> tuple[int, Rehearsal]:
-    keys = ",".join(str(number) for number, _ in rehearsal.people)
-    [[shard, found]] = coordinator.sql(LARGEST_SHARD.format(f"{{{keys}}}"))
-    there = {int(number) for number in found.strip("{}").split(",")}
-    people = [each for each in rehearsal.people if each[0] in there]
-    return int(shard), replace(rehearsal, people=people)
-
-
-def _wait_for_saves(processes: LoadProcesses, load: Load) -> None:
+def _wait_for_saves(processes: LoadProcesses, load: argparse.Namespace) -> None:
     def acknowledged() -> int:
         attempts = processes.read_logs().attempts
         return sum(attempt.outcome == ACKED for attempt in attempts)
@@ -260,20 +233,3 @@ def _wait_for_saves(processes: LoadProcesses, load: Load) -> None:
     enough = acknowledged() + load.rate * CALM
     if not wait_until(lambda: acknowledged() >= enough, seconds=180, pause=0.5):
         raise Refusal("Nobody saves pages")
-
-
-def _open_rehearsal(
-    application: Application,
-    load: Load,
-    sql: Callable[[str], list[list[str]]],
-    name: str,
-) -> Rehearsal:
-    described, codes = application.open_rehearsal(
-        f"--respondents={load.respondents}",
-        *(f"--pages={PAGES}", f"--items={ITEMS}", f"--name={name}-{os.getpid()}"),
-    )
-    administration = described["administration_id"]
-    [[found]] = sql(RESPONDENTS.format(administration))
-    numbers = [int(number) for number in found.strip("[]").split(",")]
-    people = list(zip(numbers, codes, strict=True))
-    return Rehearsal(administration, described, people)

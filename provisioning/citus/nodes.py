@@ -6,16 +6,17 @@ The replica of the private servers becomes the coordinator; workers are made ane
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from provisioning.commands import Refusal, output_of, reason, wait_until
+from provisioning.commands import output_of
 from provisioning.installation.servers import SOCKETS
-from provisioning.postgresql import run_sql
-from provisioning.processes import descendants_of, start_process, stop_process
+from provisioning.postgresql import run_sql, running_server
+from provisioning.processes import descendants_of
 
 COORDINATOR_PORT = int(SOCKETS["replica"].rpartition(".")[2])
 FIRST_WORKER_PORT = COORDINATOR_PORT + 10
@@ -59,33 +60,25 @@ def running_node(
     """Run the server of a data folder, with the settings of a role of the stack."""
     log = run / "log" / f"node-{port}.log"
     # Moving a shard, a node connects to itself by this name.
-    settings = {**SETTINGS, "port": str(port), "citus.local_hostname": str(run)}
-    command = [str(programs / "postgres"), "-D", str(data)]
-    command += ["-c", f"config_file={run}/etc/{role}/postgresql.conf"]
-    for name, value in settings.items():
-        command += ["-c", f"{name}={value}"]
-    with log.open("w") as output:
-        process = start_process(command, output=output, cwd=run, user=owner_of(data))
-    try:
-        ready = [
-            str(programs / "pg_isready"),
-            "--quiet",
-            "--username=postgres",
-            f"--host={run}",
-            f"--port={port}",
-        ]
-
-        def accepts() -> bool:
-            return subprocess.run(ready).returncode == 0
-
-        wait_until(lambda: process.poll() is not None or accepts(), seconds=60)
-        if not accepts():
-            raise Refusal(f"A node does not start: {reason(log.read_text())}")
-        yield Node(run, port, process)
-    finally:
+    settings = {
+        "config_file": f"{run}/etc/{role}/postgresql.conf",
+        **SETTINGS,
+        "port": str(port),
+        "citus.local_hostname": str(run),
+    }
+    options = [f"--{name}={value}" for name, value in settings.items()]
+    with running_server(
+        data,
+        *options,
+        run=run,
+        port=port,
+        log=log,
+        programs=programs,
+        user=owner_of(data),
         # SIGTERM would wait for pgbouncer's connections.
-        process.send_signal(2)
-        stop_process(process, seconds=30)
+        end_by=signal.SIGINT,
+    ) as process:
+        yield Node(run, port, process)
 
 
 @contextmanager
@@ -93,12 +86,7 @@ def new_worker(run: Path, number: int, programs: Path) -> Iterator[Node]:
     """Make an empty worker with the roles, database and extension of a cluster."""
     data, user = run / "data" / f"worker-{number}", owner_of(run / "data" / "primary")
     output_of(
-        [
-            str(programs / "initdb"),
-            f"--pgdata={data}",
-            "--username=postgres",
-            "--no-sync",
-        ]
+        [f"{programs}/initdb", f"--pgdata={data}", "--username=postgres", "--no-sync"]
         + ["--data-checksums", "--encoding=UTF8", "--locale=C.UTF-8"],
         failing="PostgreSQL's initdb failed",
         user=user,

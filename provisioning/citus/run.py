@@ -23,7 +23,6 @@ from provisioning.benchmarks.stack import Application, private_application
 from provisioning.benchmarks.timed_requests import log_in, send_requests, served
 from provisioning.citus.build import build_citus, find_archive
 from provisioning.citus.drill import (
-    Load,
     lose_under_load,
     migrated_under_load,
     move_shard_under_load,
@@ -35,7 +34,7 @@ from provisioning.citus.operations import (
     respondent_operations,
     staff_operations,
 )
-from provisioning.commands import positive_integer, print_table, step
+from provisioning.commands import command_parser, positive_integer, print_table, step
 from provisioning.processes import cpu_seconds_by_group
 
 EPILOG = """\
@@ -71,7 +70,6 @@ class Saves(NamedTuple):
 def main() -> int:
     options = parse_options()
     programs = build_citus(find_archive(options.citus))
-    load = Load(options.rate, options.seed, options.respondents)
     figures: dict[str, Any] = {"nodes": 3}
     with private_application() as application, ExitStack() as stack:
         people = ("--name=measured", f"--respondents={TOGETHER + 1}")
@@ -84,19 +82,21 @@ def main() -> int:
         with step("Loading the demonstration, for the console's pages"):
             application.manage("load_demo")
         cluster, migrated = stack.enter_context(
-            migrated_under_load(application, programs, load)
+            migrated_under_load(application, programs, options)
         )
         with step("Saving pages on three nodes"):
             saves, tasks = time_saves_on(cluster, rehearsal, codes, options.saves)
-        moved = move_shard_under_load(cluster, load, options.moves)
-        operations = try_operations(cluster.application, rehearsal, codes[-1])
+        moved = move_shard_under_load(cluster, options)
+        with served(as_process(cluster.application, "taking")) as target:
+            operations = [*respondent_operations(rehearsal, codes[-1], target)]
+        operations += staff_operations(cluster.application)
         print_table(
             ("operation", "works"),
             [(each.name, each.problem or "yes") for each in operations],
         )
     print("Control: switching without the last changes")
     with private_application() as application:
-        control = lose_under_load(application, programs, load)
+        control = lose_under_load(application, programs, options)
     counts, moved_counts = migrated.verdict.counts(), moved.verdict.counts()
     figures |= {
         "tasks_per_save": tasks,
@@ -127,27 +127,14 @@ def main() -> int:
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="provisioning/cluster",
-        description=__doc__,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add = parser.add_argument
-    add(
-        "--citus",
-        type=Path,
-        help="archive of Citus's source (vendor beside this checkout)",
-    )
-    add("--saves", type=positive_integer, default=2000, help="to measure (2000)")
-    add(
-        "--rate",
-        type=positive_integer,
-        default=25,
-        help="saves a second meanwhile (25)",
-    )
-    add("--moves", type=positive_integer, default=6, help="of a shard (6)")
-    add("--respondents", type=positive_integer, default=400, help="who answer (400)")
+    parser = command_parser("cluster", __doc__, EPILOG)
+    add, number = parser.add_argument, positive_integer
+    archive = "archive of Citus's source (vendor beside this checkout)"
+    add("--citus", type=Path, help=archive)
+    add("--saves", type=number, default=2000, help="to measure (2000)")
+    add("--rate", type=number, default=25, help="saves a second meanwhile (25)")
+    add("--moves", type=number, default=6, help="of a shard (6)")
+    add("--respondents", type=number, default=400, help="who answer (400)")
     add("--seed", type=int, default=os.getpid(), help="of the answers")
     return parser.parse_args()
 
@@ -193,24 +180,16 @@ def time_saves_on(
     return saves, sum(counts) / len(replies)
 
 
-def try_operations(
-    application: Application, rehearsal: dict[str, Any], code: str
-) -> list[Operation]:
-    with served(as_process(application, "taking")) as target:
-        found = list(respondent_operations(rehearsal, code, target))
-    return [*found, *staff_operations(application)]
-
-
 def missed_requirements(
     figures: Mapping[str, Any], operations: Sequence[Operation]
 ) -> list[str]:
-    found = [f"{each.name}: {each.problem}" for each in operations if each.problem]
+    problems = [f"{each.name}: {each.problem}" for each in operations if each.problem]
     if figures["tasks_per_save"] != 1:
-        found.append(f"a page save is {figures['tasks_per_save']} tasks")
+        problems.append(f"a page save is {figures['tasks_per_save']} tasks")
     if figures["lost_in_migration"] or figures["other_forbidden"]:
-        found.append("the migration lost or changed answers")
+        problems.append("the migration lost or changed answers")
     if figures["lost_in_moves"] or figures["other_forbidden_in_moves"]:
-        found.append("moving a shard lost or changed answers")
+        problems.append("moving a shard lost or changed answers")
     if not figures["lost_in_control"]:
-        found.append("the control lost nothing, so the comparison proves nothing")
-    return found
+        problems.append("the control lost nothing, so the comparison proves nothing")
+    return problems

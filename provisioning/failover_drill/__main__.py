@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import secrets
 import statistics
 from contextlib import closing
 from datetime import UTC, datetime
 from random import Random
 from typing import Any
 
-from provisioning.commands import ROOT, Refusal, print_figures, step
+from provisioning.commands import ROOT, Refusal, print_figures, seed_of, step
 from provisioning.failover_drill.cluster import Cluster
 from provisioning.failover_drill.drill import Drill, Load, prepare
 from provisioning.failover_drill.faults import FAULTS, PROTECTED, UNPROTECTED
@@ -30,10 +29,10 @@ EACH = 150
 
 def main() -> int:
     options = arguments()
-    seed = options.seed if options.seed is not None else secrets.randbelow(10**9)
+    seed = seed_of(options)
     if options.control:
         options.promise, options.count = "A1", 3
-    print(f"Seed {seed}, promise {options.promise}", flush=True)
+    print(f"Promise {options.promise}", flush=True)
     result = run(options, seed)
     if options.record:
         record(result)
@@ -123,10 +122,10 @@ def shortcomings_of(result: dict[str, Any], options: argparse.Namespace) -> list
     # A tab may have seen what A1 loses, and is refused then.
     of_a2 = ["lost", "regressions", "lost_updates", "false_rejected"]
     names += of_a2 if options.promise == "A2" else []
-    found = [f"{name} is {result[name]}" for name in names if result[name]]
+    shortcomings = [f"{name} is {result[name]}" for name in names if result[name]]
     if result["median_s"] > MEDIAN:
-        found.append(f"saves succeed again after {result['median_s']} s")
-    return found
+        shortcomings.append(f"saves succeed again after {result['median_s']} s")
+    return shortcomings
 
 
 def record(result: dict[str, Any]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from provisioning.commands import ROOT, Refusal, output_of, wait_until
 from provisioning.environment import PYTHON
 from provisioning.failover_drill.host import USER, Host, run
 from provisioning.failover_drill.watchdog import NAME as WATCHDOG
+from provisioning.failover_drill.watchdog import Watchdog
 from provisioning.installation.playbook import (
     ANSIBLE,
     ansible_environment,
@@ -68,7 +68,7 @@ class Cluster:
             host = Host.connected(name, address, self.folder / name)
             host.mount_disk()
             if self.promise == "A1":
-                host.add_watchdog()
+                host.watchdog = Watchdog(host.folder / "run" / WATCHDOG, host.kill)
             self.databases.append(host)
         [(name, address)] = WEB.items()
         self.web = Host.connected(name, address, self.folder / name)
@@ -134,8 +134,10 @@ class Cluster:
 
     def primary(self) -> Host | None:
         """Return the only host that is no standby."""
-        found = [host for host in self.databases if host.query(IS_PRIMARY) == (True,)]
-        return found[0] if len(found) == 1 else None
+        primaries = [
+            host for host in self.databases if host.query(IS_PRIMARY) == (True,)
+        ]
+        return primaries[0] if len(primaries) == 1 else None
 
     def is_whole(self) -> bool:
         """Return whether both standbys follow the primary, as the promise wants."""
@@ -155,8 +157,3 @@ class Cluster:
             host.shift_clock(0)
             host.reconnect()
             host.resume()
-
-    def described(self) -> str:
-        """Return each host's state, for a message."""
-        states = {host.name: host.query(IS_PRIMARY) for host in self.databases}
-        return json.dumps(states)

@@ -170,8 +170,8 @@ class Drill:
 
         seconds = FAILOVER_SECONDS if fails_over else UNNOTICED_SECONDS
         if wait_until(successor, seconds=seconds, pause=0.2):
-            found = successor()
-            failover.successor = found.name if found else ""
+            promoted = successor()
+            failover.successor = promoted.name if promoted else ""
         if wait_until(self.load.is_steady, seconds=RECOVERY_SECONDS, pause=0.2):
             failover.seconds = round(self.load.recovered_after(failover.began), 1)
 

@@ -47,9 +47,9 @@ def suspend_patroni(cluster: Cluster, host: Host) -> None:
 
 def slow_down_standby(cluster: Cluster, host: Host) -> None:
     """Slow down the standby for which commits wait; under A1 they wait for none."""
-    found = host.query(SYNCHRONOUS)
+    synchronous = host.query(SYNCHRONOUS)
     others = [each for each in cluster.databases if each is not host]
-    chosen = [each for each in others if found == (each.name,)] or others
+    chosen = [each for each in others if synchronous == (each.name,)] or others
     chosen[0].slow_down_disk(3)
 
 

@@ -14,10 +14,10 @@ from typing import Any
 from provisioning import processes
 from provisioning.commands import Refusal, output_of, wait_until
 from provisioning.environment import PYTHON
-from provisioning.failover_drill import slow_disk
-from provisioning.failover_drill.watchdog import NAME, Watchdog
+from provisioning.failover_drill.watchdog import Watchdog
 from provisioning.installation.supervisor import Supervisor
-from provisioning.postgresql import DATABASE
+from provisioning.postgresql import DATABASE, superuser_connection
+from provisioning.power_loss_images.disk_plugin import FLUSH_SECONDS
 from provisioning.power_loss_images.recorded_disk import DISK, mount_disk, serve_disk
 from provisioning.shifted_clock import shift_clock
 
@@ -57,9 +57,9 @@ class Host:
     def connected(cls, name: str, address: str, folder: Path) -> Host:
         """Make the namespace, and connect it to the bridge."""
         holder = processes.start_process(["unshare", "--net", "sleep", "infinity"])
-        own = os.readlink("/proc/self/ns/net")
+        here = os.readlink("/proc/self/ns/net")
         place = Path(f"/proc/{holder.pid}/ns/net")
-        wait_until(lambda: os.readlink(place) != own, seconds=10)
+        wait_until(lambda: os.readlink(place) != here, seconds=10)
         host = cls(name, address, folder, holder)
         run(f"ip link add {name} type veth peer name eth0 netns {holder.pid}")
         run(f"ip link set {name} master bridge up")
@@ -82,7 +82,7 @@ class Host:
     def mount_disk(self) -> None:
         """Mount a separate disk for the data, whose flushes can be slowed down."""
         data = self.folder / "data"
-        serve_disk(self.disk, slow_disk.__file__, DISK_SIZE)
+        serve_disk(self.disk, DISK_SIZE)
         mount_disk(self.disk / DISK, data)
         run(f"chown {USER}:{USER} {data}")
 
@@ -103,14 +103,14 @@ class Host:
         """
         assert self.supervisor is not None  # noqa: S101
         network = os.readlink(f"/proc/{self.holder.pid}/ns/net")
-        found = []
+        members = []
         for pid in processes.all_stats():
             # A process may end in between.
             with suppress(OSError):
                 if os.readlink(f"/proc/{pid}/ns/net") == network:
-                    found.append(pid)
+                    members.append(pid)
         first = self.supervisor.pid
-        return [first, *(pid for pid in found if pid not in (first, self.holder.pid))]
+        return [first, *(pid for pid in members if pid not in (first, self.holder.pid))]
 
     def patroni(self) -> list[int]:
         with closing(Supervisor(self.folder)) as supervisor:
@@ -130,9 +130,6 @@ class Host:
         supervisor, *programs = self.pids()
         processes.send_signal([supervisor], signal.SIGSTOP)
         processes.kill_together(programs)
-
-    def add_watchdog(self) -> None:
-        self.watchdog = Watchdog(self.folder / "run" / NAME, self.kill)
 
     def suspend(self) -> None:
         processes.send_signal(self.pids(), signal.SIGSTOP)
@@ -182,10 +179,10 @@ class Host:
 
     def slow_down_disk(self, seconds: float) -> None:
         """Let each flush take so long, until `speed_up_disk` also ends the last."""
-        (self.disk / slow_disk.FLUSH_SECONDS).write_text(f"{seconds}")
+        (self.disk / FLUSH_SECONDS).write_text(f"{seconds}")
 
     def speed_up_disk(self) -> None:
-        (self.disk / slow_disk.FLUSH_SECONDS).unlink(missing_ok=True)
+        (self.disk / FLUSH_SECONDS).unlink(missing_ok=True)
 
     def shift_clock(self, seconds: int) -> None:
         """Let the host's programs read another time of day; 0: the right one."""
@@ -197,14 +194,7 @@ class Host:
     # PostgreSQL, by its socket: no partition is in the way
 
     def connect(self, database: str = DATABASE) -> Any:
-        import psycopg2
-
-        connection = psycopg2.connect(
-            f"host={self.folder}/run port=5432 user=postgres dbname={database}"
-            " connect_timeout=2"
-        )
-        connection.autocommit = True
-        return connection
+        return superuser_connection(self.folder / "run", database=database, patience=2)
 
     def query(self, sql: str) -> Any:
         """Return the first row; None if there is none, or no answer."""

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import signal
-import tempfile
-from glob import glob
+import sys
 from pathlib import Path
 
-from provisioning.commands import Refusal, positive_integer
+from provisioning.commands import (
+    Refusal,
+    command_parser,
+    positive_integer,
+    scratch_folder,
+)
 from provisioning.environment import (
     PRODUCTION,
     PYTHON,
-    ROLES,
     STACK,
-    install_packages,
-    path_of_program,
+    install_missing_packages,
     prepare_environment,
 )
 from provisioning.failover_drill.faults import FAULTS
@@ -57,57 +58,23 @@ def main() -> int:
     if os.geteuid() != 0:
         raise Refusal("Only root can make network namespaces; try sudo")
     prepare_environment(PRODUCTION, STACK)
-    install_what_is_missing()
-    # Not TMPDIR: the path of a Unix socket ends at 107 bytes.
-    folder = Path(tempfile.mkdtemp(prefix="gs-failover-", dir=options.folder))
-    folder.chmod(0o711)
+    install_missing_packages(*PACKAGES)
     command = [*NAMESPACES, str(PYTHON), "-m", "provisioning", MODULE]
-    process = start_process(
-        [*command, "provisioning/failovers", *command_line(options, folder)],
-        parent_signal=signal.SIGKILL,
-    )
-    try:
-        return process.wait()
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGTERM)
-            process.wait()
-        if options.keep:
-            print(f"Logs are in {folder}")
-        else:
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def install_what_is_missing() -> None:
-    lists = [(ROLES / role / "packages.txt").read_text() for role in PACKAGES]
-    signs = dict(line.split() for text in lists for line in text.splitlines())
-    missing = [
-        package
-        for package, sign in signs.items()
-        if not (glob(sign) if sign.startswith("/") else path_of_program(sign))
-    ]
-    if missing:
-        install_packages(missing)
-
-
-def command_line(options: argparse.Namespace, folder: Path) -> list[str]:
-    """Return the options for the process that runs in the namespaces."""
-    line = [f"--promise={options.promise}", f"--count={options.count}"]
-    line += [f"--rate={options.rate}", f"--folder={folder}"]
-    line += [f"--only={name}" for name in options.only or ()]
-    line += [f"--seed={options.seed}"] if options.seed is not None else []
-    line += [f"--control={options.control}"] if options.control else []
-    return line + (["--record"] if options.record else [])
+    with scratch_folder(options.folder, keep=options.keep) as folder:
+        process = start_process(
+            [*command, *sys.argv, f"--folder={folder}"],
+            parent_signal=signal.SIGKILL,
+        )
+        try:
+            return process.wait()
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGTERM)
+                process.wait()
 
 
 def arguments(command: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="provisioning/failovers",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = command_parser("failovers", DESCRIPTION, EPILOG)
     add = parser.add_argument
     promise = "A2: commits wait for a standby; A1: for the primary alone (A2)"
     add("--promise", choices=["A1", "A2"], default="A2", help=promise)

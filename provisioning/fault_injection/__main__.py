@@ -6,15 +6,19 @@ import argparse
 import contextlib
 import json
 import os
-import secrets
-import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
 from provisioning.benchmarks.machine import processor, revision_of
-from provisioning.commands import ROOT, Refusal, output_of, print_figures
+from provisioning.commands import (
+    ROOT,
+    Refusal,
+    output_of,
+    print_figures,
+    scratch_folder,
+    seed_of,
+)
 from provisioning.fault_injection.controls import CONTROLS, run_controls
 from provisioning.fault_injection.disk_full import MARK, LogDisk
 from provisioning.fault_injection.failover import PrimaryLoss
@@ -38,8 +42,7 @@ from provisioning.load.target import refuse_real_respondents
 
 def main() -> int:
     options = arguments()
-    seed = options.seed if options.seed is not None else secrets.randbelow(10**9)
-    print(f"Seed {seed}", flush=True)
+    seed = seed_of(options)
     # Now: files may change during a long run.
     machine = {
         "cpu": processor(),
@@ -47,11 +50,11 @@ def main() -> int:
         "revision": revision_of(ROOT),
     }
     if options.overload:
-        with _stack(options) as (stack, folder):
-            return run_overload(stack, folder, seed)
+        with _stack(options) as (stack, _):
+            return run_overload(stack, seed)
     if options.matrix:
-        with _stack(options) as (stack, folder):
-            return run_matrix(stack, folder, seed)
+        with _stack(options) as (stack, _):
+            return run_matrix(stack, seed)
     report = Report(seed) if options.controls_only else run_faults(options, seed)
     print("Negative controls: with a protection removed, the judge must object")
     for control in run_controls(seed, CONTROLS):
@@ -129,29 +132,29 @@ def run_options(
     )
 
 
-def run_overload(stack: RunningStack, folder: Path, seed: int) -> int:
-    rehearsal = open_rehearsal(stack, folder, RESPONDENTS)
+def run_overload(stack: RunningStack, seed: int) -> int:
+    rehearsal = open_rehearsal(stack.application, RESPONDENTS)
     result = OverloadRun(stack, rehearsal, seed).run()
-    shortcomings, void = result.shortcomings(), result.why_void()
     described = result.described()
     print_figures({name: value for name, value in described.items() if name != "steps"})
+    return _conclude(seed, described, result.shortcomings(), void=result.why_void())
+
+
+def run_matrix(stack: RunningStack, seed: int) -> int:
+    run = MatrixRun(stack, open_rehearsal(stack.application, PEOPLE), seed)
+    run.run()
+    return _conclude(seed, {"matrix": run.described()}, run.shortcomings())
+
+
+def _conclude(
+    seed: int, described: dict[str, object], shortcomings: list[str], void: str = ""
+) -> int:
     for shortcoming in shortcomings:
         print(f"Not as required: {shortcoming}")
     verdict = "NOT as required" if shortcomings else "Every requirement holds"
     print(f"Void: {void}" if void else verdict)
     print(json.dumps({"seed": seed, **described, "missed": shortcomings}))
-    return 2 if void else 1 if shortcomings else 0
-
-
-def run_matrix(stack: RunningStack, folder: Path, seed: int) -> int:
-    run = MatrixRun(stack, open_rehearsal(stack, folder, PEOPLE), seed)
-    run.run()
-    shortcomings = run.shortcomings()
-    for shortcoming in shortcomings:
-        print(f"Not as required: {shortcoming}")
-    print("NOT as required" if shortcomings else "Every requirement holds")
-    print(json.dumps({"seed": seed, "matrix": run.described(), "missed": shortcomings}))
-    return 1 if shortcomings else 0
+    return 2 if void else int(bool(shortcomings))
 
 
 # The stack
@@ -160,12 +163,8 @@ def run_matrix(stack: RunningStack, folder: Path, seed: int) -> int:
 @contextlib.contextmanager
 def _stack(options: argparse.Namespace) -> Iterator[tuple[RunningStack, Path]]:
     """Use the stack of --home, or start one and remove it; with a work folder."""
-    folder = Path(tempfile.mkdtemp(prefix="groundswell-", dir="/tmp"))  # noqa: S108
-    # Servers under a user of their own have to reach their home in it.
-    folder.chmod(0o755)
     with contextlib.ExitStack() as cleanup:
-        if not options.keep:
-            cleanup.callback(shutil.rmtree, folder, ignore_errors=True)
+        folder = cleanup.enter_context(scratch_folder(keep=options.keep))
         if options.home:
             home = Path(options.home)
         else:
@@ -179,5 +178,3 @@ def _stack(options: argparse.Namespace) -> Iterator[tuple[RunningStack, Path]]:
                 stack.query, consequence="their servers would be broken"
             )
         yield stack, folder
-    if options.keep:
-        print(f"Logs are kept in {folder}")

@@ -113,25 +113,13 @@ def kill_backend(context: FaultContext) -> Iterator[None]:
 # Suspend and stop programs
 
 
-@contextmanager
-def hang(program: str, context: FaultContext) -> Iterator[None]:
+def hang(program: str, context: FaultContext) -> AbstractContextManager[None]:
     """Suspend a program, so that it is alive but silent."""
-    pids = context.stack.tree(program)
-    context.stack.signal(pids, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        context.stack.signal(pids, signal.SIGCONT)
+    return context.stack.suspended(program)
 
 
-@contextmanager
-def stop(program: str, context: FaultContext) -> Iterator[None]:
-    context.stack.stop(program)
-    try:
-        yield
-    finally:
-        context.stack.start(program)
-        context.stack.wait_for(program)
+def stop(program: str, context: FaultContext) -> AbstractContextManager[None]:
+    return context.stack.stopped(program)
 
 
 @contextmanager
@@ -203,8 +191,8 @@ def lose_replies(context: FaultContext) -> Iterator[None]:
         yield
     finally:
         load.lose_replies(False)
-    found = load.read_logs().between(began, time.time())
-    if not any(attempt.reply == "cut" for attempt in found):
+    attempts = load.read_logs().between(began, time.time())
+    if not any(attempt.reply == "cut" for attempt in attempts):
         raise NotInjected("No reply was lost")
 
 

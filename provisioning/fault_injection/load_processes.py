@@ -16,6 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from provisioning.benchmarks.stack import Application
 from provisioning.fault_injection.attempts import LogReader
 from provisioning.fault_injection.recovery import Timeline
 from provisioning.fault_injection.retrying_respondent import (
@@ -23,7 +24,6 @@ from provisioning.fault_injection.retrying_respondent import (
     Rehearsal,
     RespondentPool,
 )
-from provisioning.fault_injection.stack import RunningStack
 from provisioning.processes import end_with_parent, send_signal
 
 # Eight choices of five tell 390,000 pages apart.
@@ -38,18 +38,20 @@ SELECT json_agg(id ORDER BY id) FROM survey_respondent WHERE administration_id =
 """
 
 
-def open_rehearsal(stack: RunningStack, folder: Path, respondents: int) -> Rehearsal:
-    """Open an administration without answers, and read its respondents' codes."""
-    codes = folder / "codes"
-    sizes = f"--respondents={respondents} --pages={PAGES} --items={ITEMS}"
-    name = f"--name=faults-{time.time_ns()}"
-    output = stack.manage(
-        "open_rehearsal", *sizes.split(), name, f"--codes={codes}", "--json"
+def open_rehearsal(
+    application: Application, respondents: int, *, port: int = 5432
+) -> Rehearsal:
+    """Open an administration without answers; read who its respondents are.
+
+    `port` is that of the primary.
+    """
+    sizes = (f"--respondents={respondents}", f"--pages={PAGES}", f"--items={ITEMS}")
+    described, codes = application.open_rehearsal(
+        *sizes, f"--name=faults-{time.time_ns()}"
     )
-    described = json.loads(output)
     administration = described["administration_id"]
-    numbers = stack.query(RESPONDENTS.format(administration))[:respondents]
-    people = list(zip(numbers, codes.read_text().split(), strict=True))
+    [[listed]] = application.sql(RESPONDENTS.format(administration), port=port)
+    people = list(zip(json.loads(listed)[:respondents], codes, strict=True))
     return Rehearsal(administration, described, people)
 
 
@@ -72,9 +74,9 @@ class LoadProcesses:
         self.processes: list[multiprocessing.process.BaseProcess] = []
         seats = max(8, round(rate * 0.75))
         for number, (part, log) in enumerate(zip(PARTS, self.logs, strict=True)):
-            own = replace(rehearsal, people=rehearsal.people[number :: len(PARTS)])
+            share = replace(rehearsal, people=rehearsal.people[number :: len(PARTS)])
             load = {"seats": round(seats * part), "rate": rate * part, "seed": seed}
-            arguments = (own, log.path, {"url": url, **load})
+            arguments = (share, log.path, {"url": url, **load})
             process = context.Process(target=run_pool, args=arguments)
             process.start()
             self.processes.append(process)

@@ -6,7 +6,6 @@ are done, as people and browsers do. Each is then compared with what is required
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
 from collections import Counter
@@ -89,35 +88,13 @@ PARTS = {
 
 
 @contextmanager
-def down(stack: RunningStack, programs: tuple[str, ...]) -> Iterator[None]:
-    for program in reversed(programs):
-        stack.stop(program)
-    try:
-        yield
-    finally:
-        for program in programs:
-            stack.start(program)
-            stack.wait_for(program)
-
-
-@contextmanager
-def hung(stack: RunningStack, programs: tuple[str, ...]) -> Iterator[None]:
-    pids = [pid for program in programs for pid in stack.tree(program)]
-    stack.signal(pids, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        stack.signal(pids, signal.SIGCONT)
-
-
-@contextmanager
-def slow(stack: RunningStack, programs: tuple[str, ...]) -> Iterator[None]:
+def slow(stack: RunningStack, *programs: str) -> Iterator[None]:
     """Suspend the programs most of the time, so that a reply takes up to 3 s."""
     over = threading.Event()
 
     def alternate() -> None:
         while not over.is_set():
-            with hung(stack, programs):
+            with stack.suspended(*programs):
                 over.wait(SLOW_SECONDS)
             over.wait(AWAKE_SECONDS)
 
@@ -130,9 +107,11 @@ def slow(stack: RunningStack, programs: tuple[str, ...]) -> Iterator[None]:
         thread.join()
 
 
-MODES: dict[
-    str, Callable[[RunningStack, tuple[str, ...]], AbstractContextManager[None]]
-] = {"down": down, "hung": hung, "slow": slow}
+MODES: dict[str, Callable[..., AbstractContextManager[None]]] = {
+    "down": RunningStack.stopped,
+    "hung": RunningStack.suspended,
+    "slow": slow,
+}
 
 
 @dataclass
@@ -197,7 +176,7 @@ class MatrixRun:
     def run(self) -> None:
         for _ in range(ANSWERED):
             self._answer_all(self._next_person()[1])
-        self.stack.manage("roll_up_rates")
+        self.stack.application.manage("roll_up_rates")
         for name in PARTS:
             for mode in MODES:
                 self._break(name, mode)
@@ -233,7 +212,7 @@ class MatrixRun:
             self.staff.roster(f"{HEADER}\n{ROW.format(student)}\n"),
         ]
         with ThreadPoolExecutor(len(actions)) as pool:
-            with MODES[mode](self.stack, part.programs):
+            with MODES[mode](self.stack, *part.programs):
                 time.sleep(1.0)
                 began, limit = clock(), FAULT_SECONDS + RECOVERY_SECONDS
                 courses = [pool.submit(action.run, limit) for action in actions]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Callable
@@ -16,33 +15,13 @@ import requests
 
 from provisioning.commands import Refusal, wait_until
 from provisioning.fault_injection.stack import RunningStack
-from provisioning.load.engine import Engine, Exchange, clock
+from provisioning.load.engine import Engine, clock
 from provisioning.load.respondent import Request, Respondent, login_requests
 
 # Seconds between two attempts, and until a browser gives up a request.
 PAUSE = 1.0
 CALM_SECONDS = 30.0
 TIMEOUT = 30.0
-# A session with a second factor, made by the product's own code.
-STAFF = """
-import json
-from django.test import Client
-from accounts.invitations import invite
-from accounts.models import Membership, User
-from accounts.tests.logging_in import log_in
-user = User.objects.filter(email="matrix@example.org").first()
-if user is None:
-    user = invite(
-        email="matrix@example.org", role=Membership.Role.STATE, district=None,
-        school=None, by="matrix",
-    ).user
-    user.set_password("calm-harbour-42")
-    user.save()
-client = log_in(Client(HTTP_HOST="127.0.0.1"), user)
-client.get("/console/exports/new/")
-print(json.dumps({name: morsel.value for name, morsel in client.cookies.items()}))
-"""
-COOKIES = re.compile(r"\{.*\}")
 AGE = re.compile(r'id="age"[^>]*>\s*([^<]*?)\s*<')
 DOWNLOAD = re.compile(r'href="([^"]*/exports/\d+/file/)"')
 CONFIRM = re.compile(r'action="[^"]*/confirm/".*?</form>', re.DOTALL)
@@ -103,12 +82,9 @@ class Action:
 
 def send(respondent: Respondent, request: Request) -> str:
     """Send a request over a new connection; return what went wrong, or ""."""
-    received: list[Exchange] = []
+    data = request.again() if request.again else request.data
     with closing(Engine(respondent.target, timeout=TIMEOUT)) as engine:
-        data = request.again() if request.again else request.data
-        engine.ask(data, received.append)
-        engine.run()
-    return request.check(received[0])
+        return request.check(engine.exchange(data))
 
 
 def visit(
@@ -154,10 +130,7 @@ class Staff:
         self.log_in()
 
     def log_in(self) -> None:
-        found = COOKIES.search(self.stack.manage("shell", "--command", STAFF))
-        if found is None:
-            raise Refusal("No administrator could log in")
-        self.cookies = json.loads(found[0])
+        self.cookies = self.stack.application.call("staff_login.cookies_of_state")
 
     def rates(self) -> Action:
         path = f"rates/?administration={self.administration}"

@@ -16,6 +16,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from random import Random
+from typing import Any
 
 from provisioning.commands import Refusal, print_figures
 from provisioning.fault_injection.load_processes import Rehearsal
@@ -294,26 +295,21 @@ class OverloadRun:
         self._resize(round(times * knee * THINKING))
         self.step = step = OverloadStep(name, people=len(self.tabs))
         rate = times * knee / PAGES
-        for act, share in ((self._log_in_another, 1.0), (self._open_again, RETURNING)):
-            schedule_arrivals(
-                self.engine,
-                act,
-                rate=rate * share,
-                begin=begin,
-                seconds=seconds,
-                seed=self.seed,
-            )
+        begins: dict[str, Any] = {"begin": begin, "seconds": seconds, "seed": self.seed}
+
+        def log_in_another(due: float) -> None:
+            self._send_each(self._enter())
+
+        def open_again(due: float) -> None:
+            self._send_each(iter([next(self.savers).display()]))
+
+        schedule_arrivals(self.engine, log_in_another, rate=rate, **begins)
+        schedule_arrivals(self.engine, open_again, rate=rate * RETURNING, **begins)
         self.engine.run(until=begin + seconds)
         step.seconds = clock() - begin
         step.own_cpu = (time.process_time() - cpu) / step.seconds
         step.others_cpu = (self._cpu_of_others() - others) / step.seconds
         return step
-
-    def _log_in_another(self, due: float) -> None:
-        self._send_each(self._enter())
-
-    def _open_again(self, due: float) -> None:
-        self._send_each(iter([next(self.savers).display()]))
 
     def _cpu_of_others(self) -> float:
         """Return the CPU seconds of neither the stack nor this process."""

@@ -135,14 +135,14 @@ class OverloadResult:
         return f"other programs took up to {others:.2f} of {CORES} cores"
 
     def shortcomings(self) -> list[str]:
-        found = [
+        sentences = [
             f"{step.name}: {shortcoming}"
             for step in self.steps
             for shortcoming in step.shortcomings()
         ]
         if self.back is None:
-            found.append(f"not as before within {RECOVERY_LIMIT:.0f} s")
-        return found
+            sentences.append(f"not as before within {RECOVERY_LIMIT:.0f} s")
+        return sentences
 
     def described(self) -> dict[str, object]:
         return {

@@ -75,14 +75,14 @@ class Timeline:
         browser does that by itself, without showing anything. How long the answer
         took is judged by the recovery.
         """
-        found = self.between(begin, end)
+        attempts = self.between(begin, end)
         saved = {
             (attempt.respondent, attempt.page, attempt.revision): attempt.sent
-            for attempt in found
+            for attempt in attempts
             if attempt.succeeded
         }
         failures: Counter[str] = Counter()
-        for attempt in found:
+        for attempt in attempts:
             if attempt.succeeded or attempt.kind == "late":
                 continue
             key = (attempt.respondent, attempt.page, attempt.revision)
@@ -103,8 +103,8 @@ class Timeline:
 
     def median(self, begin: float, end: float) -> float:
         """Return the median seconds of successful attempts, or 0."""
-        found = self.between(begin, end)
-        seconds = [attempt.seconds for attempt in found if attempt.succeeded]
+        attempts = self.between(begin, end)
+        seconds = [attempt.seconds for attempt in attempts if attempt.succeeded]
         return statistics.median(seconds) if seconds else 0.0
 
     def recovered(
@@ -113,11 +113,11 @@ class Timeline:
         """Return the seconds from `since` to recovery; None if there is none yet."""
         begin = since
         while begin + window <= now:
-            found = self.between(begin, begin + window)
-            if len(found) >= max(2, baseline.per_second * window / 2):
-                right = sum(attempt.succeeded for attempt in found)
-                p95 = percentile([attempt.seconds for attempt in found], 95)
-                if right >= SUCCESS * len(found) and p95 <= baseline.limit:
+            attempts = self.between(begin, begin + window)
+            if len(attempts) >= max(2, baseline.per_second * window / 2):
+                right = sum(attempt.succeeded for attempt in attempts)
+                p95 = percentile([attempt.seconds for attempt in attempts], 95)
+                if right >= SUCCESS * len(attempts) and p95 <= baseline.limit:
                     return begin - since
             begin += STEP
         return None

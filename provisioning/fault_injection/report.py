@@ -126,57 +126,59 @@ class Report:
         return ""
 
     def shortcomings(self) -> list[str]:
-        found = [
+        sentences = [
             f"control {control.name}: {control.count} {control.found},"
             f" with the protection {control.twin}"
             for control in self.controls
             if not control.as_required
         ]
         if self.options is None:
-            return found
+            return sentences
         if self.verdict is not None:
             counts = self.verdict.counts()
-            found += [f"{name} {counts[name]}" for name in FORBIDDEN if counts[name]]
+            sentences += [
+                f"{name} {counts[name]}" for name in FORBIDDEN if counts[name]
+            ]
             if self.verdict.acknowledged < self.options.saves:
-                found.append(f"only {self.verdict.acknowledged:,} saves")
-        found += [
+                sentences.append(f"only {self.verdict.acknowledged:,} saves")
+        sentences += [
             f"{injected.fault.name}: {injected.shortcoming}"
             for injected in self.faults
             if injected.shortcoming
         ]
-        found += [
+        sentences += [
             f"median save x {ratio:.2f} without {helper}"
             for helper, ratio in self._ratios().items()
             if ratio > self.options.slower
         ]
         loss = self.primary_loss
         if loss is not None and not loss.as_required:
-            found.append(
+            sentences.append(
                 f"primary lost under {loss.promise}: {loss.lost}"
                 f" saves lost, {seconds_or_never(loss.recovered)}"
             )
-        return found
+        return sentences
 
     def _happened(self) -> list[InjectedFault]:
         return [injected for injected in self.faults if not injected.missed]
 
     def _ratios(self) -> dict[str, float]:
-        found = defaultdict(list)
+        by_helper = defaultdict(list)
         for injected in self._happened():
             if injected.fault.helper and injected.ratio is not None:
-                found[injected.fault.helper].append(injected.ratio)
+                by_helper[injected.fault.helper].append(injected.ratio)
         return {
             helper: round(statistics.median(ratios), 3)
-            for helper, ratios in found.items()
+            for helper, ratios in by_helper.items()
         }
 
     def _recoveries(self) -> dict[str, list[float | None]]:
-        found = defaultdict(list)
+        by_fault = defaultdict(list)
         for injected in self._happened():
             recovered = injected.recovered
             seconds = None if recovered is None else round(recovered, 2)
-            found[injected.fault.name].append(seconds)
-        return dict(found)
+            by_fault[injected.fault.name].append(seconds)
+        return dict(by_fault)
 
     # Output
 

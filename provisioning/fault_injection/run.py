@@ -55,7 +55,7 @@ class FaultRun:
 
     def run(self) -> Report:
         report, options = self.report, self.options
-        rehearsal = open_rehearsal(self.stack, self.folder, options.respondents)
+        rehearsal = open_rehearsal(self.stack.application, options.respondents)
         url, rate, seed = self.stack.address, options.rate, options.seed
         self.load = LoadProcesses(self.folder, rehearsal, url=url, rate=rate, seed=seed)
         self.context.load = self.load
@@ -151,9 +151,9 @@ class FaultRun:
         deadline = time.time() + limit
         while True:
             now = time.time()
-            found = self.timeline.recovered(since, now, baseline, self.options.window)
-            if found is not None or now > deadline:
-                return found
+            seconds = self.timeline.recovered(since, now, baseline, self.options.window)
+            if seconds is not None or now > deadline:
+                return seconds
             self._watch(LOOK_INTERVAL)
 
     def _wait_for_saves(self) -> None:
@@ -163,8 +163,8 @@ class FaultRun:
             self._watch(2.0)
 
     def _count_acked(self, begin: float, end: float) -> int:
-        found = self.timeline.between(begin, end)
-        return sum(attempt.outcome == ACKED for attempt in found)
+        attempts = self.timeline.between(begin, end)
+        return sum(attempt.outcome == ACKED for attempt in attempts)
 
     def _lose_primary(self, loss: PrimaryLoss) -> None:
         print(f"The primary is lost for good, under {loss.promise}", flush=True)

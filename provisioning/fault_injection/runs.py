@@ -58,6 +58,7 @@ def print_card(path: Path) -> int:
         _row(fault, seconds, proves=not wrong and "A1" not in fault)
         for fault, seconds in sorted(recoveries.items())
     ]
+    losses = [run["primary_lost"] for run in runs if run["promise"] == "A1"]
     card = {
         "runs": len(runs),
         "machines": sorted({f"{run['cpu']}, {run['cores']} cores" for run in runs}),
@@ -69,7 +70,13 @@ def print_card(path: Path) -> int:
         # None of N: with 95 % confidence, fewer than 3 of N.
         "loss_per_save_below": _bound(saves, counts["lost"]),
         "loss_per_fault_below": _bound(faults, counts["lost"]),
-        "lost_with_primary_A1": _lost_with_primary(runs, "A1"),
+        "lost_with_primary_A1": (
+            f"{sum(loss['lost'] for loss in losses)} of"
+            f" {sum(loss['acknowledged'] for loss in losses)} saves in"
+            f" {len(losses)} losses"
+            if losses
+            else "none"
+        ),
         "runs_not_as_required": sum(bool(run["not_as_required"]) for run in runs),
     }
     print_figures(card)
@@ -100,16 +107,8 @@ def _row(
     )
 
 
-def _bound(tries: int, found: float) -> float | None:
+def _bound(tries: int, losses: float) -> float | None:
     """Return 3 / tries, of which none was found; None where that says nothing."""
-    if found or tries < 4:
+    if losses or tries < 4:
         return None
     return float(f"{3 / tries:.2g}")
-
-
-def _lost_with_primary(runs: Sequence[Mapping[str, Any]], promise: str) -> str:
-    losses = [run["primary_lost"] for run in runs if run["promise"] == promise]
-    lost, saved = (
-        sum(loss[name] for loss in losses) for name in ("lost", "acknowledged")
-    )
-    return f"{lost} of {saved} saves in {len(losses)} losses" if losses else "none"

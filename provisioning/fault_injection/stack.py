@@ -7,18 +7,19 @@ descends from the supervisor that answers on this folder's own socket.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from contextlib import closing, suppress
+import signal
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from provisioning import processes
+from provisioning.benchmarks.stack import Application
 from provisioning.commands import Refusal, reason, wait_until
-from provisioning.environment import manage
 from provisioning.installation.promotion import PRIMARY
 from provisioning.installation.stack_folder import addresses_of, environment_of
 from provisioning.installation.supervisor import Supervisor
-from provisioning.postgresql import DATABASE
+from provisioning.postgresql import superuser_connection
 
 START_SECONDS = 30.0
 
@@ -61,11 +62,32 @@ class RunningStack(Supervisor):
 
     def wait_for(self, name: str, *, seconds: float = START_SECONDS) -> None:
         def is_running() -> bool:
-            found = self.programs(name)
-            return all(program["statename"] == "RUNNING" for program in found)
+            programs = self.programs(name)
+            return all(program["statename"] == "RUNNING" for program in programs)
 
         if not wait_until(is_running, seconds=seconds, pause=0.1):
             raise Refusal(f"{name} did not come back within {seconds:.0f} s")
+
+    @contextmanager
+    def stopped(self, *names: str) -> Iterator[None]:
+        try:
+            for name in reversed(names):
+                self.stop(name)
+            yield
+        finally:
+            for name in names:
+                self.start(name)
+            for name in names:
+                self.wait_for(name)
+
+    @contextmanager
+    def suspended(self, *names: str) -> Iterator[None]:
+        pids = [pid for name in names for pid in self.tree(name)]
+        self.signal(pids, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.signal(pids, signal.SIGCONT)
 
     # Signals reach only processes of this stack
 
@@ -77,22 +99,13 @@ class RunningStack(Supervisor):
 
     def _own(self, pids: Iterable[int]) -> list[int]:
         supervisor = self.supervisor_pid
-        own = {supervisor, *processes.descendants_of(supervisor)}
-        return [pid for pid in pids if pid in own]
+        members = {supervisor, *processes.descendants_of(supervisor)}
+        return [pid for pid in pids if pid in members]
 
     # Databases and commands
 
     def connect(self, port: int = PRIMARY) -> Any:
-        """Connect as superuser, without pgbouncer, and with autocommit."""
-        # Not at the top: --help works before the environment is installed.
-        import psycopg2
-
-        connection = psycopg2.connect(
-            f"host={self.run} port={port} user=postgres dbname={DATABASE}"
-            " connect_timeout=5"
-        )
-        connection.autocommit = True
-        return connection
+        return superuser_connection(self.run, port)
 
     def query(self, sql: str, *, port: int = PRIMARY) -> Any:
         """Return the first value of the first row, if any. Raises Refusal."""
@@ -117,6 +130,7 @@ class RunningStack(Supervisor):
         if not wait_until(answers, seconds=seconds, pause=0.1):
             raise Refusal("PostgreSQL did not come back")
 
-    def manage(self, *arguments: str) -> str:
+    @property
+    def application(self) -> Application:
         environment = {**os.environ, **environment_of(self.folder, "manage")}
-        return manage(*arguments, environment=environment)
+        return Application(environment=environment, run=self.run)

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 
-from provisioning.commands import port_number
+from provisioning.commands import command_parser, port_number
 from provisioning.environment import (
     PRODUCTION,
     PYTHON,
@@ -64,13 +64,7 @@ def main() -> int:
 
 
 def arguments(command: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="provisioning/faults",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = command_parser("faults", DESCRIPTION, EPILOG)
     add = parser.add_argument
     quick = "5,000 saves and the ten fastest faults, in about three minutes"
     add("--quick", action="store_true", help=quick)

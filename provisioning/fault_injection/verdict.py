@@ -91,8 +91,8 @@ class Verdict:
 
     def without(self, excused: Iterable[Finding]) -> Verdict:
         dropped = set(excused)
-        kept = [finding for finding in self.findings if finding not in dropped]
-        return Verdict(kept, self.acknowledged, self.attempts)
+        remaining = [finding for finding in self.findings if finding not in dropped]
+        return Verdict(remaining, self.acknowledged, self.attempts)
 
 
 # Respondent and page.
@@ -145,8 +145,8 @@ class SentPage:
             if revision in stored and revision >= self.newest:
                 return True
             return revision in self.acknowledged and not any(
-                other.revision > revision and other.sent < rejected.answered
-                for other in every
+                later.revision > revision and later.sent < rejected.answered
+                for later in every
             )
 
         return sum(
@@ -252,19 +252,19 @@ class Judge:
 
     def _classify_wrong_rows(self, key: Key, sent: SentPage, stored: StoredRows) -> str:
         """Return the worst that is wrong with these rows, or ""."""
-        found = set()
+        wrong = set()
         for revision, rows in _by_revision(stored).items():
             if revision not in sent.attempts:
-                found.add(self._classify_foreign(key, rows))
+                wrong.add(self._classify_foreign(key, rows))
             elif not self._is_as_sent(key, revision, rows):
                 foreign = self._classify_foreign(key, rows)
-                found.add("crossed" if foreign == "crossed" else "corrupt")
+                wrong.add("crossed" if foreign == "crossed" else "corrupt")
             else:
                 answers = fingerprint(self.source.answers(*key, revision))
                 if answers != sent.attempts[revision][-1].answers:
-                    found.add("corrupt")
+                    wrong.add("corrupt")
         worst_first = ("crossed", "corrupt", "unexpected")
-        return next((name for name in worst_first if name in found), "")
+        return next((name for name in worst_first if name in wrong), "")
 
     def _is_as_sent(self, key: Key, revision: int, rows: StoredRows) -> bool:
         expected = self.source.stored(*key, revision)
@@ -278,7 +278,9 @@ class Judge:
         respondent, page = key
         for revision, part in _by_revision(rows).items():
             others = self.senders.get((page, revision), set()) - {respondent}
-            if any(self._is_as_sent((other, page), revision, part) for other in others):
+            if any(
+                self._is_as_sent((sender, page), revision, part) for sender in others
+            ):
                 return "crossed"
         return "unexpected"
 

@@ -77,9 +77,9 @@ def refuse_impossible(
     supervisor: Supervisor, run: Path, although_it_serves: bool
 ) -> None:
     supervisor.refuse_unless_running()
-    if not _answers(run, REPLICA):
+    if not answers(run, REPLICA):
         raise Refusal("The replica does not answer, so it can't take over")
-    serves = _answers(run, PRIMARY)
+    serves = answers(run, PRIMARY)
     ended = not serves and _state(supervisor, "primary") in ENDED
     # Raises without an answer: a standby must not pass for promoted.
     if ask(run, REPLICA, IN_RECOVERY) != "t" and not ended:
@@ -90,11 +90,13 @@ def refuse_impossible(
 
 
 def refuse_lag(run: Path, data: Path, although_it_lags: bool) -> None:
-    if _answers(run, PRIMARY):
-        if not _answers(run, PRIMARY, STREAMING):
+    if answers(run, PRIMARY):
+        if not answers(run, PRIMARY, STREAMING):
             raise Refusal("The replica does not follow the primary, and lacks saves")
         return
-    written = _last_write(data)
+    written = None
+    with contextlib.suppress(OSError, ValueError):
+        written = max(file.stat().st_mtime for file in (data / "pg_wal").iterdir())
     # Where nothing is left of the primary, its death may have been just now.
     ended = "clock_timestamp()" if written is None else f"to_timestamp({written})"
     lag = ask(run, REPLICA, LAG.format(ended=ended))
@@ -108,17 +110,10 @@ def refuse_lag(run: Path, data: Path, although_it_lags: bool) -> None:
         )
 
 
-def _last_write(data: Path) -> float | None:
-    try:
-        return max(file.stat().st_mtime for file in (data / "pg_wal").iterdir())
-    except (OSError, ValueError):
-        return None
-
-
 def promote_replica(supervisor: Supervisor, run: Path) -> None:
     with step("Ending the old primary"):
         _stop(supervisor, "primary")
-        if _answers(run, PRIMARY):
+        if answers(run, PRIMARY):
             raise Refusal("The primary still serves, and not under the supervisor")
     with step("Promoting the replica"):
         # It has no standby yet, and would wait for one with every save.
@@ -143,7 +138,7 @@ def _replace_primary(supervisor: Supervisor, folder: Path, run: Path) -> Path:
         (data / "replica").rename(data / "primary")
         supervisor.calls.startProcess("primary", False)
         is_primary = "SELECT NOT pg_is_in_recovery()"
-        if not wait_until(lambda: _answers(run, PRIMARY, is_primary), seconds=PATIENCE):
+        if not wait_until(lambda: answers(run, PRIMARY, is_primary), seconds=PATIENCE):
             raise Refusal(
                 "The new primary does not start; see provisioning/stack logs primary"
             )
@@ -158,7 +153,7 @@ def _replace_primary(supervisor: Supervisor, folder: Path, run: Path) -> Path:
     if ask(run, PRIMARY, CONFIGURED):
         with step("Waiting until the new replica follows"):
             follows = wait_until(
-                lambda: _answers(run, PRIMARY, STREAMING), seconds=PATIENCE
+                lambda: answers(run, PRIMARY, STREAMING), seconds=PATIENCE
             )
         if not follows:
             print(
@@ -189,7 +184,7 @@ def _state(supervisor: Supervisor, program: str) -> str:
     return str(supervisor.calls.getProcessInfo(program)["statename"])
 
 
-def _answers(run: Path, port: int, query: str = "SELECT true") -> bool:
+def answers(run: Path, port: int, query: str = "SELECT true") -> bool:
     """Return whether the server answers, and answers yes."""
     with contextlib.suppress(Refusal):
         return ask(run, port, query) == "t"

@@ -17,11 +17,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
+from provisioning import postgresql
 from provisioning.commands import Refusal, listen, output_of, reason, wait_until
 from provisioning.environment import PYTHON
 from provisioning.installation.playbook import run_playbook
 from provisioning.installation.supervisor import Supervisor
-from provisioning.postgresql import postgresql_programs
 from provisioning.processes import start_process, stop_process
 
 SOCKETS = {
@@ -66,7 +66,7 @@ def private_servers(
         "files_only": True,
         "server_user": user or "",
         "python": str(PYTHON),
-        "postgresql_bin": str(postgresql_programs()),
+        "postgresql_bin": str(postgresql.postgresql_programs()),
         # No passwords: whoever may start the servers may use each role.
         "postgresql_passwords": {},
         "superusers": sorted({caller, user or caller}),
@@ -158,10 +158,7 @@ def _wait_for(folder: Path, name: str, supervisor: subprocess.Popen[bytes]) -> N
     def accepts() -> bool:
         if name in ("primary", "replica"):
             # Listening is not enough: a replica refuses until it is consistent.
-            port = SOCKETS[name].rpartition(".")[2]
-            pg_isready = str(postgresql_programs() / "pg_isready")
-            command = [pg_isready, "--quiet", f"--host={folder}", f"--port={port}"]
-            return subprocess.run(command).returncode == 0
+            return postgresql.accepts(folder, int(SOCKETS[name].rpartition(".")[2]))
         with socket.socket(socket.AF_UNIX) as probe:
             return probe.connect_ex(str(folder / SOCKETS[name])) == 0
 

@@ -52,8 +52,8 @@ class Supervisor:
 
     def programs(self, name: str = "") -> list[Program]:
         """Return all programs, or those of this group or name."""
-        found: list[Program] = self.calls.getAllProcessInfo()
-        return [each for each in found if name in ("", each["group"], each["name"])]
+        programs: list[Program] = self.calls.getAllProcessInfo()
+        return [each for each in programs if name in ("", each["group"], each["name"])]
 
     def pids(self, name: str) -> list[int]:
         return [program["pid"] for program in self.programs(name) if program["pid"]]

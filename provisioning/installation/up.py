@@ -62,19 +62,21 @@ def merge_options(
 ) -> StackOptions:
     """Add the options that the stack was last started with, and print them."""
     try:
-        kept = StackOptions(**json.loads((folder / OPTIONS_FILE).read_text()))
+        remembered = StackOptions(**json.loads((folder / OPTIONS_FILE).read_text()))
     except FileNotFoundError:
-        kept = StackOptions(port=0, settings={})
+        remembered = StackOptions(port=0, settings={})
     except (TypeError, ValueError):
         raise Refusal(f"{folder / OPTIONS_FILE} can't be read; delete it") from None
     given = dict(settings)
-    again = [f"--port={kept.port}"] if kept.port and port is None else []
-    again += [f"--set={n}={v}" for n, v in kept.settings.items() if n not in given]
-    if again:
-        print(f"As the last time: {' '.join(again)}", flush=True)
-    merged = {**kept.settings, **given}
+    repeated = [f"--port={remembered.port}"] if remembered.port and port is None else []
+    repeated += [
+        f"--set={n}={v}" for n, v in remembered.settings.items() if n not in given
+    ]
+    if repeated:
+        print(f"As the last time: {' '.join(repeated)}", flush=True)
+    merged = {**remembered.settings, **given}
     return StackOptions(
-        port=kept.port if port is None else port,
+        port=remembered.port if port is None else port,
         settings={name: value for name, value in merged.items() if value},
     )
 

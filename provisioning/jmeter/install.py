@@ -146,5 +146,5 @@ def _version_of(java: str) -> int:
     except OSError:
         return 0
     # On standard error, such as: openjdk version "17.0.15" 2025-04-15
-    found = re.search(r'version "(\d+)', done.stderr)
-    return int(found[1]) if found else 0
+    version = re.search(r'version "(\d+)', done.stderr)
+    return int(version[1]) if version else 0

@@ -79,8 +79,8 @@ def _wait_for(
     while True:
         ended = process.poll() is not None
         text = log.read_text(errors="replace")
-        if found := re.search(pattern, text):
-            return found[1]
+        if line := re.search(pattern, text):
+            return line[1]
         if ended:
             raise Refusal(f"JMeter ended by itself: {why_ended(text)}")
         if time.monotonic() > deadline:

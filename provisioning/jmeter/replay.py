@@ -105,8 +105,7 @@ def replay(
         with step("Bringing them to where the log begins"):
             visits = map(preparation, people, respondents)
             tally = Crowd(engine, visits).run_closed(together=LOGINS_TOGETHER)
-        if tally.failed():
-            raise Refusal(f"Logging in fails: {tally.failures_by_name()}")
+        tally.refuse_failures("Logging in fails")
         replayed = Replay(
             engine,
             log.requests,
@@ -126,12 +125,12 @@ def replay(
     failures = Counter(each.failure for each in replayed.samples if each.failure)
     good = len(replayed.samples) - failures.total()
     # Views that the log lacks are not expected.
-    found = {
+    expected = {
         view: bounds
         for view, bounds in levels["samplers"].items()
         if view in statistics
     }
-    levels = {**levels, "samplers": found}
+    levels = {**levels, "samplers": expected}
     slowest = Slowest()
     for each in replayed.samples:
         slowest.add(each.seconds, view=each.view, survey=name, page=each.page)
@@ -380,13 +379,13 @@ def statistics_of(samples: list[Sample]) -> dict[str, dict[str, float]]:
     percentiles["maxResTime"] = 100
     return {
         name: {
-            "sampleCount": found.total(),
+            "sampleCount": latencies.total(),
             "errorCount": errors[name],
-            "errorPct": 100 * errors[name] / found.total(),
+            "errorPct": 100 * errors[name] / latencies.total(),
             **{
-                column: round(1000 * percentile_of(found, percent), 2)
+                column: round(1000 * percentile_of(latencies, percent), 2)
                 for column, percent in percentiles.items()
             },
         }
-        for name, found in seconds.items()
+        for name, latencies in seconds.items()
     }

@@ -63,7 +63,7 @@ class Slowest:
 
     def figures(self) -> Figures:
         """Return the slowest of each kind; nothing where all have too few requests."""
-        found: Figures = {}
+        slowest: Figures = {}
         for kind, names in self._seconds.items():
             enough = [
                 (percentile_of(seconds, 95), name, seconds.total())
@@ -73,8 +73,8 @@ class Slowest:
             if enough:
                 p95, name, requests = max(enough)
                 p95_ms = round(p95 * 1000, 1)
-                found[kind] = {"name": name, "p95_ms": p95_ms, "requests": requests}
-        return found
+                slowest[kind] = {"name": name, "p95_ms": p95_ms, "requests": requests}
+        return slowest
 
 
 def sentence_of(figures: Figures) -> str:
@@ -192,8 +192,8 @@ def conclude(
 
 
 def read_surveys(path: Path) -> dict[str, str]:
-    found = re.findall(r"(?m)^take\.(\d+)\.survey=(.+)$", path.read_text("ascii"))
-    return dict(found)
+    pairs = re.findall(r"(?m)^take\.(\d+)\.survey=(.+)$", path.read_text("ascii"))
+    return dict(pairs)
 
 
 def read_results(

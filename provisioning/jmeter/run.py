@@ -140,11 +140,11 @@ def make_platform(
 
     Empty where the application has no endpoint for message platforms.
     """
-    found = re.search("(?m)^survey.administration=(.+)$", properties)
+    named = re.search("(?m)^survey.administration=(.+)$", properties)
     addresses = output / "addresses"
     cleanup.callback(addresses.unlink, missing_ok=True)
     command = [*shlex.split(options.manage), "open_message_rehearsal"]
-    command += [f"--name={found[1] if found else ''}", f"--addresses={addresses}"]
+    command += [f"--name={named[1] if named else ''}", f"--addresses={addresses}"]
     command += [f"--people={load.people}"]
     try:
         printed = output_of(command, failing="open_message_rehearsal failed")

@@ -84,8 +84,8 @@ def parse_options() -> argparse.Namespace:
 
 
 def _part(text: str) -> tuple[int, int]:
-    found = re.fullmatch(r"([1-9]\d*)/([1-9]\d*)", text)
-    part, parts = (int(found[1]), int(found[2])) if found else (1, 0)
+    match = re.fullmatch(r"([1-9]\d*)/([1-9]\d*)", text)
+    part, parts = (int(match[1]), int(match[2])) if match else (1, 0)
     if part > parts:
         raise argparse.ArgumentTypeError(f"{text} is no part such as 2/3")
     return part, parts

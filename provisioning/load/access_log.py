@@ -118,8 +118,8 @@ def _lines(path: Path, log: AccessLog) -> Iterator[tuple[str, str]]:
 
 def _step_of(request: str) -> tuple[Step | None, int]:
     for step in Step:
-        if found := re.fullmatch(step.value, request):
-            return step, int(found[1]) if found.groups() else 0
+        if match := re.fullmatch(step.value, request):
+            return step, int(match[1]) if match.groups() else 0
     return None, 0
 
 

@@ -11,10 +11,18 @@ import math
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 
-from provisioning.load.engine import Engine, Exchange, clock, schedule_arrivals
+from provisioning.load.engine import (
+    TIMEOUT,
+    Engine,
+    Exchange,
+    clock,
+    schedule_arrivals,
+)
 from provisioning.load.respondent import Request
 from provisioning.load.tally import Tally
+from provisioning.load.target import Target
 
 # Seconds after an open loop in which late replies are still counted.
 DRAIN = 10.0
@@ -161,3 +169,30 @@ class Crowd:
         else:
             self._inside += 1
         return person
+
+
+def send(
+    target: Target,
+    people: Iterable[Person],
+    *,
+    together: int = 1,
+    rate: float = 0.0,
+    seconds: float = math.inf,
+    warm: float = 0.0,
+    present: int = 0,
+    seed: int = 0,
+    connections: int = 256,
+    timeout: float = TIMEOUT,
+) -> Crowd:
+    """Send people's requests; return the crowd with its tally.
+
+    `together` requests at a time, or with `rate` so many a second, whenever the replies
+    come.
+    """
+    with closing(Engine(target, connections=connections, timeout=timeout)) as engine:
+        crowd = Crowd(engine, people, present=present)
+        if rate:
+            crowd.run_open(rate=rate, seconds=seconds, warm=warm, seed=seed)
+        else:
+            crowd.run_closed(together=together, seconds=seconds, warm=warm)
+    return crowd

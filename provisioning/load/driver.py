@@ -10,20 +10,19 @@ import signal
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing
 from itertools import chain, islice, repeat
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkProcess
+from typing import Any
 
 from provisioning.commands import Refusal
-from provisioning.load.crowd import Crowd, Person
-from provisioning.load.engine import Engine, clock
+from provisioning.load.crowd import Crowd, Person, send
+from provisioning.load.engine import clock
 from provisioning.load.respondent import (
     REQUESTS_PER_VISIT,
     RehearsalSurvey,
-    Request,
     Respondent,
-    check_status,
+    get_request,
     login_requests,
     save_requests,
     visit_requests,
@@ -71,23 +70,17 @@ class Driver:
         self.saves_left += wanted * page_count
         return wanted
 
-    def save(
-        self, *, present: int, together: int, warm: float, seconds: float
-    ) -> Tally:
+    def save(self, *, present: int, **load: Any) -> Tally:
         """Save pages in a closed loop, each of them for the first time.
 
         `present` respondents take turns, so that none of them saves faster
         than nginx allows one session to.
         """
         waiting = iter(self.inside)
-        with closing(Engine(self.target)) as engine:
-            crowd = Crowd(engine, waiting, present=present)
-            tally = crowd.run_closed(together=together, seconds=seconds, warm=warm)
-        self.saves_left -= engine.asked
+        crowd = send(self.target, waiting, present=present, **load)
+        self.saves_left -= crowd.engine.asked
         self.inside = deque(chain(waiting, crowd.idle))
-        if crowd.out_of_people:
-            raise Refusal(OUT_OF_PEOPLE)
-        return tally
+        return self._tally_of(crowd)
 
     def enter_room(self, present: int) -> int:
         """Log in the respondents that are present when a mix begins."""
@@ -100,49 +93,33 @@ class Driver:
             self.room.append(requests)
         return len(self.room)
 
-    def mix(
-        self, *, together: int, warm: float, seconds: float, rate: float = 0.0
-    ) -> Tally:
+    def mix(self, **load: Any) -> Tally:
         """Take whole surveys, in a closed loop or at a rate."""
         people = chain(self.room, map(visit_requests, self.outside))
-        with closing(Engine(self.target)) as engine:
-            crowd = Crowd(engine, people, present=len(self.room))
-            if rate:
-                tally = crowd.run_open(
-                    rate=rate, seconds=seconds, warm=warm, seed=self.seed
-                )
-            else:
-                tally = crowd.run_closed(together=together, seconds=seconds, warm=warm)
+        present = len(self.room)
+        crowd = send(self.target, people, present=present, seed=self.seed, **load)
         # The next part of a soak goes on with them.
         self.room = crowd.idle
+        return self._tally_of(crowd)
+
+    @staticmethod
+    def _tally_of(crowd: Crowd) -> Tally:
         if crowd.out_of_people:
             raise Refusal(OUT_OF_PEOPLE)
-        return tally
+        return crowd.tally
 
     def fetch(
-        self,
-        *,
-        target: Target,
-        path: str,
-        accepted: Sequence[int],
-        together: int,
-        seconds: float,
+        self, *, target: Target, path: str, accepted: Sequence[int], **load: Any
     ) -> Tally:
-        data = f"GET {path} HTTP/1.1\r\nHost: {target.host}\r\n\r\n".encode()
-        request = Request(path, data, lambda reply: check_status(reply, *accepted))
-        with closing(Engine(target)) as engine:
-            crowd = Crowd(engine, repeat(repeat(request)))
-            warm = min(1.0, seconds / 4)
-            return crowd.run_closed(together=together, seconds=seconds, warm=warm)
+        people = repeat(repeat(get_request(target, path, *accepted)))
+        return send(target, people, warm=min(1.0, load["seconds"] / 4), **load).tally
 
     def _log_in(self, count: int) -> list[Respondent]:
         """Log in so many respondents, or as many as there are."""
         respondents = list(islice(self.outside, count))
-        with closing(Engine(self.target)) as engine:
-            crowd = Crowd(engine, map(login_requests, respondents))
-            tally = crowd.run_closed(together=LOGINS_TOGETHER)
-        if tally.failed():
-            raise Refusal(f"Logging in fails: {tally.failures_by_name()}")
+        logins = map(login_requests, respondents)
+        tally = send(self.target, logins, together=LOGINS_TOGETHER).tally
+        tally.refuse_failures("Logging in fails")
         return respondents
 
 

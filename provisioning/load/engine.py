@@ -157,6 +157,12 @@ class Engine:
             self._waiting.append(exchange)
         return exchange
 
+    def exchange(self, data: bytes) -> Exchange:
+        """Send one request, and return it with its reply or failure."""
+        exchange = self.ask(data, lambda answered: None)
+        self.run()
+        return exchange
+
     def abandon(self, exchange: Exchange) -> None:
         """Reset the connection of an exchange, as a browser that is closed."""
         connection = exchange.connection

@@ -104,6 +104,15 @@ def check_status(reply: Reply, *accepted: int) -> str:
     return "" if reply.status in accepted else f"status {reply.status}"
 
 
+def get_request(
+    target: Target, path: str, *accepted: int, headers: str = "", kind: str = ""
+) -> Request:
+    """Return a request whose reply has one of these statuses, or 200."""
+    data = f"GET {path} HTTP/1.1\r\nHost: {target.host}\r\n{headers}\r\n".encode()
+    statuses = accepted or (200,)
+    return Request(kind or path, data, lambda reply: check_status(reply, *statuses))
+
+
 @dataclass(frozen=True, slots=True)
 class Receipt:
     outcome: str
@@ -200,8 +209,8 @@ class Respondent:
         """Type an open code; keep what the form of its page sends."""
 
         def check(reply: Reply) -> str:
-            found = START_FORM.search(reply.body)
-            self.form = html.unescape(found[1].decode()) if found else ""
+            form = START_FORM.search(reply.body)
+            self.form = html.unescape(form[1].decode()) if form else ""
             return "" if self.form else "no form"
 
         return self._visit(START, "/open/", check, form={"code": self.code}, status=200)
@@ -245,8 +254,8 @@ class Respondent:
 
     def review(self) -> Request:
         def check(reply: Reply) -> str:
-            found = REVIEWED.search(reply.body)
-            self.reviewed = html.unescape(found[1].decode()) if found else ""
+            field = REVIEWED.search(reply.body)
+            self.reviewed = html.unescape(field[1].decode()) if field else ""
             return "" if self.reviewed else "no review"
 
         return self._visit(COMPLETE, "/take/complete/", check)
@@ -297,9 +306,9 @@ class Respondent:
         return lambda reply: "" if name in self.cookies else "no cookie"
 
     def _read_bootstrap(self, reply: Reply) -> str:
-        found = BOOTSTRAP.search(reply.body)
+        script = BOOTSTRAP.search(reply.body)
         try:
-            bootstrap = json.loads(found[1] if found else reply.body)
+            bootstrap = json.loads(script[1] if script else reply.body)
             self.tag, self.base = bootstrap["tag"], bootstrap["revision"]
             self.seen, digest = bootstrap["seen"], bootstrap["digest"]
         except (ValueError, KeyError, TypeError):

@@ -6,6 +6,8 @@ import math
 from collections import Counter
 from dataclasses import dataclass, field
 
+from provisioning.commands import Refusal
+
 
 @dataclass(slots=True)
 class Tally:
@@ -51,6 +53,10 @@ class Tally:
     def per_second(self, kind: str = "") -> float:
         answered = self.in_time[kind] if kind else self.in_time.total()
         return answered / self.seconds if self.seconds > 0 else 0.0
+
+    def refuse_failures(self, problem: str = "A request failed") -> None:
+        if self.failures:
+            raise Refusal(f"{problem}: {self.failures_by_name()}")
 
     def failures_by_name(self) -> dict[str, int]:
         return dict(self.failures.most_common())

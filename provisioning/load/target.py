@@ -53,10 +53,10 @@ def target_of(text: str, *, host: str = "") -> Target:
 
 def is_loopback(host: str) -> bool:
     try:
-        found = socket.getaddrinfo(host, None)
+        addresses = socket.getaddrinfo(host, None)
     except OSError:
         raise Refusal(f"No address is known for {host}") from None
-    return all(ipaddress.ip_address(info[4][0]).is_loopback for info in found)
+    return all(ipaddress.ip_address(info[4][0]).is_loopback for info in addresses)
 
 
 def refuse_real_respondents(

@@ -23,8 +23,6 @@ from provisioning.jmeter.install import (
 )
 
 FOLDER = Path(__file__).parent
-
-
 VERDICT = re.compile(r" (passes|FAILS), (\d+) checks$", re.MULTILINE)
 
 
@@ -66,10 +64,8 @@ def parse_options() -> argparse.Namespace:
 
 def make_reports(folder: Path) -> None:
     with sqlite_application() as application, step("Making the reports"):
-        application.run_python(
-            *("-m", "provisioning.pdf_check.make_reports", folder),
-            failing="The reports were not made",
-        )
+        path = "pdf_check.make_reports.make_reports"
+        application.call(path, folder=str(folder))
 
 
 def validator() -> list[str]:

@@ -1,66 +1,51 @@
 """Make reports of a school, with scores and a trend, in English, Spanish and Arabic.
 
 The survey is the demonstration's for parents, which has these languages; made-up
-people of three schools have answered two waves. Runs in .venv, on an empty database
-that is deleted afterwards.
+people of three schools have answered two waves. Needs an empty database.
 """
 
 from __future__ import annotations
 
 import random
-import sys
 from datetime import timedelta
 from pathlib import Path
 
-import django
+from django.utils import timezone, translation
 
-django.setup()
-
-from django.utils import timezone, translation  # noqa: E402
-
-from accounts.models import District, Membership, School, User  # noqa: E402
-from accounts.permissions import Permissions  # noqa: E402
-from reports.results.hiding import hide_small_groups  # noqa: E402
-from reports.results.rollup import roll_up_results  # noqa: E402
-from reports.rollup import roll_up  # noqa: E402
-from reports.school_report.pdf import html_of, pdf_files  # noqa: E402
-from reports.school_report.report import (  # noqa: E402
+from accounts.models import District, Membership, School, User
+from accounts.permissions import Permissions
+from reports.results.hiding import hide_small_groups
+from reports.results.rollup import roll_up_results
+from reports.rollup import roll_up
+from reports.school_report.pdf import html_of, pdf_files
+from reports.school_report.report import (
     report_language_for,
     school_report,
 )
-from reports.scores.scoring import score_administration  # noqa: E402
-from survey.administrations import open_administration  # noqa: E402
-from survey.definitions.measures import measures_of  # noqa: E402
-from survey.definitions.publishing import publish_survey  # noqa: E402
-from survey.models import (  # noqa: E402
+from reports.scores.scoring import score_administration
+from survey.administrations import open_administration
+from survey.definitions.measures import measures_of
+from survey.models import (
     Administration,
     PublishedSurvey,
     Respondent,
     Response,
 )
-from survey.simulation import demo  # noqa: E402
-from survey.taking.published import published_survey  # noqa: E402
-from survey.xlsform import import_survey, read_xlsform  # noqa: E402
+from survey.simulation.demo.load import FOLDER, publish_workbook
+from survey.taking.published import published_survey
 
-SURVEY = Path(demo.__file__).with_name("parents.xlsx")
 LANGUAGES = ("en", "es", "ar")
 SCHOOLS = ("Lincoln High School", "Roosevelt Elementary School", "Washington School")
 PEOPLE = 40
 
 
-def main(folder: Path) -> None:
+def make_reports(*, folder: str) -> None:
     district = District.objects.create(code="riverside", name="Riverside")
     schools = [
         district.schools.create(code=name.split()[0].lower(), name=name)
         for name in SCHOOLS
     ]
-    content = SURVEY.read_bytes()
-    reading = read_xlsform(content, name=SURVEY.stem)
-    if reading.draft is None:
-        sys.exit(f"{SURVEY.name}: {reading.problems}")
-    survey = publish_survey(
-        survey=import_survey(draft=reading.draft, source=content, district=None)
-    )
+    survey = publish_workbook(FOLDER / "parents.xlsx")
     for wave, shift in (("first", 0.0), ("second", 0.6)):
         administration = answered_wave(survey, wave, schools, shift)
     user = User.objects.create(email="reports@example.org")
@@ -71,12 +56,12 @@ def main(folder: Path) -> None:
             report = school_report(
                 Permissions(user), administration, schools[0], language
             )
-            measures = [one for _, group in report.essentials for one in group]
-            if not any(one.trend for one in (*measures, *report.others)):
-                sys.exit(f"The report in {language} has no trend: {report.reason}")
+            measures = [measure for _, group in report.essentials for measure in group]
+            if not any(measure.trend for measure in (*measures, *report.others)):
+                raise SystemExit(f"{language} has no trend: {report.reason}")
             documents[f"report-{language}"] = html_of(report)
     for name, content in pdf_files(documents).items():
-        (folder / f"{name}.pdf").write_bytes(content)
+        Path(folder, f"{name}.pdf").write_bytes(content)
 
 
 def answered_wave(
@@ -129,17 +114,17 @@ def take_part(
     )
     responses = []
     for person in people:
-        own = draw.gauss(shift, 1)
+        inclination = draw.gauss(shift, 1)
         for measure in content["measures"] if content else ():
-            for one in measure["items"]:
-                item = definition["items"][one["name"]]
+            for scored in measure["items"]:
+                item = definition["items"][scored["name"]]
                 options = definition["option_sets"][item["option_set"]]
                 values = [
                     option["value"]
                     for option in options
                     if option["value"] not in measure["missing"]
                 ]
-                place = round((len(values) - 1) / 2 + own + draw.gauss(0, 1))
+                place = round((len(values) - 1) / 2 + inclination + draw.gauss(0, 1))
                 value = values[min(max(place, 0), len(values) - 1)]
                 responses.append(
                     Response(
@@ -153,7 +138,3 @@ def take_part(
                     )
                 )
     Response.objects.bulk_create(responses)
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))

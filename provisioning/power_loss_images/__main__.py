@@ -5,21 +5,20 @@ from __future__ import annotations
 import itertools
 import json
 import mmap
-import secrets
 import shutil
 import tempfile
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from django.db import connection
 
-from provisioning.commands import output_of, print_table, step
+from provisioning.commands import output_of, print_table, scratch_folder, seed_of, step
 from provisioning.fault_injection.answers import AnswerSource
 from provisioning.fault_injection.attempts import Attempt
 from provisioning.fault_injection.controls import (
@@ -55,13 +54,14 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
 
 def main() -> int:
     options = arguments()
-    seed = options.seed if options.seed is not None else secrets.randbelow(10**9)
-    print(f"Seed {seed}", flush=True)
+    seed = seed_of(options)
     results = {}
     with (
-        _work_folder() as folder,
+        scratch_folder(Path(tempfile.gettempdir())) as folder,
         servers_with_people(RESPONDENTS) as stack,
     ):
+        # PostgreSQL's user makes its socket there, and reads what is mounted.
+        shutil.chown(folder, USER)
         original = stack.folder / "data" / "original"
         for program in ("replica", "pgbouncer", "redis", "memcached", "primary"):
             stack.stop(program)
@@ -82,18 +82,6 @@ def main() -> int:
                 results[name] = list(judged)
             shutil.rmtree(folder / "disk")
     return _report(seed, results)
-
-
-@contextmanager
-def _work_folder() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="groundswell-"))
-    try:
-        # PostgreSQL's user makes its socket there, and reads what is mounted.
-        folder.chmod(0o755)
-        shutil.chown(folder, USER)
-        yield folder
-    finally:
-        shutil.rmtree(folder)
 
 
 def _record(
@@ -137,10 +125,10 @@ def _save_for(seconds: float, saver: ControlledSaver) -> None:
             saver.stack.query("CHECKPOINT")
 
     def save(client: int) -> None:
-        own = range(client + 1, RESPONDENTS + 1, CLIENTS)
+        people = range(client + 1, RESPONDENTS + 1, CLIENTS)
         random = Random(saver.source.seed + client)  # noqa: S311
         for revision in itertools.count(1):
-            for respondent in random.sample(own, len(own)):
+            for respondent in random.sample(people, len(people)):
                 for page in PAGES:
                     if is_over.is_set():
                         return
@@ -178,11 +166,14 @@ def _judge(
 
 
 def _report(seed: int, results: Mapping[str, list[ImageResult]]) -> int:
-    figures = {name: _figures(found) for name, found in results.items()}
+    figures = {name: _figures(images) for name, images in results.items()}
     columns = ("images", "wrong_images", "damaged", "lost", "unflushed", "dropped")
     print_table(
         ("", *(column.replace("_", " ") for column in columns)),
-        [[name, *(found[each] for each in columns)] for name, found in figures.items()],
+        [
+            [name, *(images[each] for each in columns)]
+            for name, images in figures.items()
+        ],
     )
     for result in results[PROTECTED]:
         if not result.is_right:

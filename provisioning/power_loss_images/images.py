@@ -13,8 +13,8 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
+from provisioning.power_loss_images.disk_plugin import HEADER
 from provisioning.power_loss_images.recorded_disk import BLOCK, SIZE
-from provisioning.power_loss_images.recorder import HEADER
 
 # Share of the blocks that were written after the last flush and are kept.
 SHARES = (0.0, 0.25, 0.5, 0.5, 0.75, 1.0)
@@ -32,13 +32,13 @@ class Record(NamedTuple):
 
 def read_records(log: mmap.mmap | bytes) -> list[Record]:
     """Return the requests of a log, without the last one if that is cut."""
-    found, position = [], 0
+    records, position = [], 0
     while position + HEADER.size <= len(log):
         at, offset, length = HEADER.unpack_from(log, position)
         position += HEADER.size + length
         if position <= len(log):
-            found.append(Record(at, offset, length, position - length))
-    return found
+            records.append(Record(at, offset, length, position - length))
+    return records
 
 
 class PowerLoss(NamedTuple):
@@ -111,11 +111,11 @@ def build_images(
                 for block in blocks_of(record)
             ]
             share = random.choice(SHARES)
-            kept = [block for block in written if random.random() < share]
+            survivors = [block for block in written if random.random() < share]
             with path.open("r+b", buffering=0) as image:
-                for offset, begin, end in kept:
+                for offset, begin, end in survivors:
                     os.pwrite(image.fileno(), log[begin:end], offset)
-            yield Image(path, instant, len(written), len(written) - len(kept))
+            yield Image(path, instant, len(written), len(written) - len(survivors))
 
 
 def blocks_of(record: Record) -> Iterator[tuple[int, int, int]]:

@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from provisioning.commands import Refusal, output_of, wait_until
-from provisioning.power_loss_images import recorder
+from provisioning.power_loss_images import disk_plugin
+from provisioning.power_loss_images.disk_plugin import CONTENT, LOG
 from provisioning.processes import start_process, stop_process
 
 SIZE = 2 << 30
-# In the folder of a disk: what it holds, and the file that stands for it.
-CONTENT = "content"
+# In the folder of a disk: the file that stands for it.
 DISK = "served/disk"
 # All blocks of the disk are written as a whole, or not at all.
 BLOCK = 4096
@@ -28,11 +28,11 @@ def recorded_disk(folder: Path, mounted_at: Path) -> Iterator[Path]:
     Call it in a mount namespace of its own: then nothing remains of it, however
     this process ends.
     """
-    server = serve_disk(folder, recorder.__file__, SIZE)
+    server = serve_disk(folder, SIZE, "records=yes")
     try:
         mount_disk(folder / DISK, mounted_at)
         try:
-            yield folder / "log"
+            yield folder / LOG
         finally:
             output_of(["umount", mounted_at], failing="The disk stays mounted")
     finally:
@@ -41,8 +41,8 @@ def recorded_disk(folder: Path, mounted_at: Path) -> Iterator[Path]:
         os.unlink(folder / CONTENT)
 
 
-def serve_disk(folder: Path, plugin: str, size: int) -> subprocess.Popen[bytes]:
-    """Make a disk of which a plugin of nbdkit sees each request.
+def serve_disk(folder: Path, size: int, *options: str) -> subprocess.Popen[bytes]:
+    """Make a disk of which our plugin of nbdkit sees each request.
 
     nbdkit serves the disk, nbdfuse shows it as a file, and a loop device on that
     file hands over each flush of the file system.
@@ -52,9 +52,9 @@ def serve_disk(folder: Path, plugin: str, size: int) -> subprocess.Popen[bytes]:
     with (folder / CONTENT).open("wb") as file:
         file.truncate(size)
     nbdfuse = ["nbdfuse", str(served), "--command", "nbdkit", "-s"]
-    options = ["--exit-with-parent", "python", plugin, f"folder={folder}"]
+    plugin = ["--exit-with-parent", "python", disk_plugin.__file__, f"folder={folder}"]
     with (folder / "server.log").open("wb") as output:
-        server = start_process([*nbdfuse, *options], output=output)
+        server = start_process([*nbdfuse, *plugin, *options], output=output)
     if not wait_until(served.exists, seconds=20):
         stop_process(server)
         raise Refusal(f"nbdfuse: {(folder / 'server.log').read_text().strip()}")

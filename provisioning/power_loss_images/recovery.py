@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import signal
 import subprocess
 from collections.abc import Iterable, Iterator
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import psycopg2
 
-from provisioning.commands import Refusal, output_of, reason, wait_until
+from provisioning.commands import Refusal, output_of, reason
 from provisioning.fault_injection.answers import AnswerSource
 from provisioning.fault_injection.attempts import Attempt
 from provisioning.fault_injection.saver import ADMINISTRATION
@@ -23,12 +22,10 @@ from provisioning.fault_injection.verdict import (
     read_back,
 )
 from provisioning.load.respondent import UNKNOWN
-from provisioning.postgresql import DATABASE, postgresql_programs
+from provisioning.postgresql import DATABASE, postgresql_programs, running_server
 from provisioning.power_loss_images.images import Image
-from provisioning.processes import start_process, stop_process
 
 USER = "postgres"
-START_SECONDS = 120.0
 
 
 @dataclass(frozen=True)
@@ -74,48 +71,26 @@ def _server_on(image: Path, folder: Path) -> Iterator[str]:
     """Mount an image, start its server, and yield how to connect to it."""
     mounted_at = folder / "mounted"
     mounted_at.mkdir(exist_ok=True)
-    log = folder / "server.log"
     # The file system repairs itself from its journal.
     output_of(["mount", "-o", "loop", image, mounted_at], failing="No file system")
     # Of the server that is gone.
     (mounted_at / "postmaster.pid").unlink(missing_ok=True)
     try:
-        programs = postgresql_programs()
-        settings = [f"--unix_socket_directories={folder}", "--logging_collector=off"]
-        # Nothing of it has to survive, and recovery flushes every file.
-        settings.append("--fsync=off")
-        with log.open("wb") as output:
-            server = start_process(
-                [programs / "postgres", "-D", mounted_at, *settings],
-                output=output,
-                cwd=Path("/"),
-                user=USER,
-                parent_signal=signal.SIGQUIT,
-            )
-        try:
-            is_ready = [f"{programs}/pg_isready", "--quiet", f"--host={folder}"]
-
-            def answers() -> bool:
-                return not subprocess.call(is_ready)
-
-            wait_until(
-                lambda: server.poll() is not None or answers(), seconds=START_SECONDS
-            )
-            if not answers():
-                raise Refusal(_why_not_started(log.read_text(errors="replace")))
-            yield f"host={folder} user={USER} dbname={DATABASE}"
-        finally:
+        with running_server(
+            mounted_at,
+            "--logging_collector=off",
+            f"--unix_socket_directories={folder}",
+            # Nothing of it has to survive, and recovery flushes every file.
+            "--fsync=off",
+            run=folder,
+            log=folder / "server.log",
+            user=USER,
             # Without a last checkpoint: nothing of it is kept.
-            server.send_signal(signal.SIGQUIT)
-            stop_process(server)
+            end_by=signal.SIGQUIT,
+        ):
+            yield f"host={folder} user={USER} dbname={DATABASE}"
     finally:
         output_of(["umount", mounted_at], failing="The image stays mounted")
-
-
-def _why_not_started(log: str) -> str:
-    lines = [line for line in log.splitlines() if re.search("PANIC|FATAL", line)]
-    why = [line for line in lines if "system is starting up" not in line]
-    return (why or ["the server does not start"])[0]
 
 
 def _damage(folder: Path) -> str:

@@ -6,7 +6,12 @@ import argparse
 import os
 import sys
 
-from provisioning.commands import Refusal, positive_integer, positive_number
+from provisioning.commands import (
+    Refusal,
+    command_parser,
+    positive_integer,
+    positive_number,
+)
 from provisioning.environment import (
     PRODUCTION,
     PYTHON,
@@ -48,13 +53,7 @@ def main() -> int:
 
 
 def arguments(command: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="provisioning/power_loss",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = command_parser("power_loss", DESCRIPTION, EPILOG)
     add = parser.add_argument
     images = "images with every protection (60); each control has 20 or a third"
     add("--images", type=positive_integer, default=60, metavar="N", help=images)

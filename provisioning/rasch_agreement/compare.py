@@ -45,6 +45,7 @@ R_PACKAGES = ("r-cran-erm", "r-cran-psychotools", "r-cran-psychtools")
 MOST_DIFFERENCE = 0.02
 MOST_BIAS = 0.02
 COVERAGE = (0.93, 0.97)
+COMPARED = ("threshold", "person", "fit")
 MODELS = {"RM": "partial_credit", "PCM": "partial_credit", "RSM": "rating_scale"}
 
 
@@ -74,29 +75,23 @@ def main() -> int:
             for data_set in sorted(data_sets.iterdir())
         ]
     print_table(
-        ("data set", "model", "people", "items", "threshold", "person", "fit"),
+        ("data set", "model", "people", "items", *COMPARED),
         (
             (
-                *(one.name, one.model, one.people, one.items),
-                *(f"{value:.5f}" for value in (one.threshold, one.person, one.fit)),
+                *(each.name, each.model, each.people, each.items),
+                *(f"{getattr(each, name):.5f}" for name in COMPARED),
             )
-            for one in differences
+            for each in differences
         ),
     )
+    most = {name: max(getattr(each, name) for each in differences) for name in COMPARED}
     figures = {
         "data_sets": len(differences),
-        "max_threshold_difference": max(one.threshold for one in differences),
-        "max_person_difference": max(one.person for one in differences),
-        "max_fit_difference": max(one.fit for one in differences),
+        **{f"max_{name}_difference": value for name, value in most.items()},
         **recover(options.simulations),
     }
     figures["passed"] = (
-        max(
-            figures["max_threshold_difference"],
-            figures["max_person_difference"],
-            figures["max_fit_difference"],
-        )
-        <= MOST_DIFFERENCE
+        max(most.values()) <= MOST_DIFFERENCE
         and figures["simulated_bias"] <= MOST_BIAS
         and COVERAGE[0] <= figures["simulated_coverage"] <= COVERAGE[1]
     )

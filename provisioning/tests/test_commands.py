@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import socket
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 from provisioning.commands import (
     ROOT,
     Refusal,
+    conclude,
     fetch,
     listen,
     output_of,
@@ -19,6 +21,8 @@ from provisioning.commands import (
     positive_integer,
     print_table,
     reason,
+    scratch_folder,
+    seed_of,
     step,
     wait_until,
 )
@@ -113,6 +117,32 @@ def test_columns_of_words_are_aligned_to_the_left(capsys):
 def test_a_table_may_be_empty(capsys):
     print_table(("server", "MB"), [])
     assert capsys.readouterr().out == "server  MB\n"
+
+
+def test_a_measurement_ends_with_its_figures_and_what_is_not_as_required(capsys):
+    limits = {"least": {"per_s": 10}, "most": {"lost": 0}}
+    assert conclude({"per_s": 10, "lost": 0}, **limits) == 0
+    assert conclude({"per_s": 9, "lost": 1}, **limits) == 1
+    held, good, sentence, bad = capsys.readouterr().out.splitlines()
+    assert (held, sentence) == ("held", "per_s is 9, below 10; lost is 1, above 0")
+    passed = {"per_s": 10, "lost": 0, "missed": [], "passed": True}
+    assert json.loads(good) == passed
+    assert json.loads(bad)["passed"] is False
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_scratch_folder_is_deleted_unless_it_is_kept(tmp_path, capsys, keep):
+    with pytest.raises(Refusal), scratch_folder(tmp_path, keep=keep) as folder:
+        assert folder.stat().st_mode & 0o777 == 0o755
+        raise Refusal
+    assert folder.exists() is keep
+    assert capsys.readouterr().out == (f"Logs are kept in {folder}\n" if keep else "")
+
+
+def test_a_seed_is_repeated_or_drawn(capsys):
+    assert seed_of(argparse.Namespace(seed=0)) == 0
+    drawn = seed_of(argparse.Namespace(seed=None))
+    assert capsys.readouterr().out == f"Seed 0\nSeed {drawn}\n"
 
 
 def test_ports_and_counts_are_numbers():

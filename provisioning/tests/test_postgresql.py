@@ -32,11 +32,11 @@ def test_rows_are_split_into_columns(monkeypatch):
 
     def output_of(command, **options):
         calls.append((command, options["input_text"]))
-        return "1\ttwo\n\n3\t\n"
+        return "1\ttwo\u2028lines\n\n3\t\n"
 
     monkeypatch.setattr(postgresql, "output_of", output_of)
     rows = postgresql.run_sql("SELECT 1", run=Path("/run/x"), port=6432)
-    assert rows == [["1", "two"], ["3", ""]]
+    assert rows == [["1", "two\u2028lines"], ["3", ""]]
     [(command, statements)] = calls
     assert {"--host=/run/x", "--port=6432", "--set=ON_ERROR_STOP=1"} <= set(command)
     assert statements == "SELECT 1"
@@ -45,3 +45,23 @@ def test_rows_are_split_into_columns(monkeypatch):
 def test_a_server_that_does_not_answer_is_a_refusal(tmp_path):
     with pytest.raises(Refusal, match="^PostgreSQL refuses: "):
         postgresql.run_sql("SELECT 1", run=tmp_path)
+
+
+def test_a_server_that_does_not_start_says_why(tmp_path, monkeypatch):
+    """As it starts, it also refuses the connections that look whether it is there."""
+    server = tmp_path / "postgres"
+    server.write_text(
+        "#!/bin/sh\necho 'FATAL:  the files are another version'\n"
+        "echo 'FATAL:  the database system is starting up'\nexit 1\n"
+    )
+    ready = tmp_path / "pg_isready"
+    ready.write_text("#!/bin/sh\nexit 2\n")
+    for program in (server, ready):
+        program.chmod(0o755)
+    with (
+        pytest.raises(Refusal, match="does not start: the files are another version"),
+        postgresql.running_server(
+            tmp_path, run=tmp_path, log=tmp_path / "log", programs=tmp_path
+        ),
+    ):
+        pass

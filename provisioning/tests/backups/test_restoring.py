@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from provisioning.backups.drill import COPY_ROWS, scratch_folder
+from provisioning.backups.drill import COPY_ROWS
 from provisioning.backups.records import (
     SWITCH_LOG,
     archive_log,
@@ -29,7 +29,7 @@ from provisioning.backups.restoring import (
     until_point,
     until_time,
 )
-from provisioning.commands import Refusal, output_of, wait_until
+from provisioning.commands import Refusal, output_of, scratch_folder, wait_until
 from provisioning.environment import ROLES
 from provisioning.installation.servers import private_servers
 from provisioning.postgresql import run_sql

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from provisioning.benchmarks import feed_workers
+from provisioning.fault_injection.stack import RunningStack
 from provisioning.processes import children_of, peak_mb
 
 
@@ -32,6 +33,8 @@ class FakeStack:
 
     def wait_for(self, program):
         self.done.append(("wait", program))
+
+    stopped = RunningStack.stopped
 
     def close(self):
         self.done.append(("close",))
@@ -82,7 +85,9 @@ def test_an_idle_worker_is_not_killed(running, monkeypatch):
 
 def test_stopped_workers_start_again_also_after_an_error(running):
     with pytest.raises(ZeroDivisionError), feed_workers.stopped_workers(stack()):
-        assert running.done == [("stop", each) for each in feed_workers.WORKERS]
+        assert running.done == [
+            ("stop", each) for each in reversed(feed_workers.WORKERS)
+        ]
         1 / 0  # noqa: B018
     started = [program for act, *program in running.done if act == "start"]
     assert started == [[each] for each in feed_workers.WORKERS]

@@ -14,12 +14,13 @@ from provisioning.benchmarks.feed_servers import (
     DistrictServers,
 )
 from provisioning.benchmarks.feeds import (
+    limits_of,
     named,
     parse_options,
     print_night,
     rows_per_s,
-    shortcomings_of,
 )
+from provisioning.commands import missed
 from survey.rosters.oneroster.store import OneRosterInvalid, OneRosterStore
 from survey.simulation.oneroster import SyntheticDistrict
 
@@ -173,7 +174,7 @@ GOOD = {
 
 
 def test_all_requirements_together_pass():
-    assert shortcomings_of(GOOD) == []
+    assert missed(GOOD, **limits_of(GOOD)) == []
 
 
 @pytest.mark.parametrize(
@@ -197,7 +198,8 @@ def test_all_requirements_together_pass():
     ],
 )
 def test_a_missed_requirement_is_named(name, value):
-    [found] = shortcomings_of({**GOOD, name: value})
+    figures = {**GOOD, name: value}
+    [found] = missed(figures, **limits_of(figures))
     assert found.startswith(f"{name} is {value}, ")
 
 

@@ -106,8 +106,8 @@ def test_a_refused_start_is_slower_than_any_answer(monkeypatch):
     for _ in range(94):
         tally.add(BEGIN, 0.01, "")
     tally.failures["status 503"] = 6
-    crowd = SimpleNamespace(run_open=lambda **options: tally, out_of_people=False)
-    monkeypatch.setattr(open_codes, "Crowd", lambda engine, people: crowd)
+    crowd = SimpleNamespace(tally=tally, out_of_people=False)
+    monkeypatch.setattr(open_codes, "send", lambda target, people, **options: crowd)
     codes = SimpleNamespace(
         stack=SimpleNamespace(target=target_of("http://127.0.0.1:9")),
         people=lambda variant, count: [],

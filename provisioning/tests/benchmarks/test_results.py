@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from accounts.tests.conftest import create_staff
 from accounts.tests.logging_in import log_in
-from provisioning.benchmarks.answered_survey import ADD_EARLIER_WAVE
+from provisioning.benchmarks.measured_survey import add_earlier_wave
 from reports.tests.console.scores.conftest import create_fall
 from survey.models import Administration
 
@@ -18,8 +18,7 @@ def test_the_page_of_changes_compares_all_schools(client):
     staff = create_staff()
     fall = create_fall(staff)
     Administration.objects.filter(pk=fall.pk).update(name="measured")
-    exec(ADD_EARLIER_WAVE, {})  # noqa: S102
-    earlier = Administration.objects.get(name="earlier")
+    earlier = Administration.objects.get(pk=add_earlier_wave())
     log_in(client, staff.state)
     page = client.get(
         reverse("scores_changes", args=[fall.pk]), {"compare": earlier.pk}

@@ -73,17 +73,11 @@ def test_a_slow_start_is_a_shortcoming():
 
 def test_people_stay_for_the_next_part(monkeypatch):
     # They continue where they are, without another login.
-    crowd = SimpleNamespace(
-        run_closed=lambda **options: "tally",
-        idle=["somebody"],
-        out_of_people=False,
-    )
-    monkeypatch.setattr("provisioning.load.driver.Crowd", lambda *a, **o: crowd)
+    crowd = SimpleNamespace(tally="tally", idle=["somebody"], out_of_people=False)
+    monkeypatch.setattr("provisioning.load.driver.send", lambda *a, **o: crowd)
     driver = Driver.__new__(Driver)
-    driver.target, driver.outside, driver.room = None, iter(()), ["everybody"]
-    monkeypatch.setattr(
-        "provisioning.load.driver.Engine", lambda _: SimpleNamespace(close=int)
-    )
+    driver.target, driver.seed = None, 0
+    driver.outside, driver.room = iter(()), ["everybody"]
     assert driver.mix(together=1, warm=0, seconds=1) == "tally"
     assert driver.room == ["somebody"]
 

@@ -14,12 +14,12 @@ from provisioning.tests.power_loss_images.test_recorded_disk import WHY_NOT
 PROGRAM = """
 import os, sys, threading, time
 from pathlib import Path
-from provisioning.failover_drill import slow_disk
+from provisioning.power_loss_images.disk_plugin import FLUSH_SECONDS
 from provisioning.power_loss_images.recorded_disk import DISK, mount_disk, serve_disk
 
 folder, mounted = Path(sys.argv[1]) / "disk", Path(sys.argv[1]) / "mounted"
 mounted.mkdir()
-serve_disk(folder, slow_disk.__file__, 512 << 20)
+serve_disk(folder, 512 << 20)
 mount_disk(folder / DISK, mounted)
 
 def seconds_of_a_flush():
@@ -30,10 +30,10 @@ def seconds_of_a_flush():
         os.fsync(file.fileno())
         return time.monotonic() - began
 
-(folder / slow_disk.FLUSH_SECONDS).write_text("2")
+(folder / FLUSH_SECONDS).write_text("2")
 slow = seconds_of_a_flush()
-(folder / slow_disk.FLUSH_SECONDS).write_text("60")
-threading.Timer(1, (folder / slow_disk.FLUSH_SECONDS).unlink).start()
+(folder / FLUSH_SECONDS).write_text("60")
+threading.Timer(1, (folder / FLUSH_SECONDS).unlink).start()
 ended = seconds_of_a_flush()
 well = seconds_of_a_flush()
 assert slow >= 2 and 0.9 < ended < 30 and well < 1, (slow, ended, well)

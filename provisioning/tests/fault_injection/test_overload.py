@@ -190,13 +190,13 @@ def test_each_request_of_a_login_is_repeated_until_it_is_served(run):
 
 
 def test_who_logs_in_has_a_code_of_their_own_and_finishes_later(run):
-    run._log_in_another(0.0)
+    run._send_each(run._enter())
     page = b'<script id="take" type="application/json">{}</script>'
     for body in (b"", b"", page):
         reply(run.engine, 200, "Set-Cookie: csrftoken=t", body)
     assert [person.code for person in run.finishers] == ["NEWCOMER"]
     with pytest.raises(Refusal, match="nobody was left to log in"):
-        run._log_in_another(0.0)
+        run._send_each(run._enter())
 
 
 def test_a_refused_request_is_sent_again_with_the_cookie_of_the_refusal(run):

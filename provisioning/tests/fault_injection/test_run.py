@@ -20,6 +20,7 @@ from provisioning.fault_injection.load_processes import (
 from provisioning.fault_injection.recovery import Baseline, Timeline
 from provisioning.fault_injection.retrying_respondent import LossyEngine
 from provisioning.fault_injection.run import FaultRun, TooSlow
+from provisioning.fault_injection.stack import RunningStack
 from provisioning.load.target import target_of
 from provisioning.tests.fault_injection.test_recovery import attempt, load
 from provisioning.tests.fault_injection.test_report import OPTIONS
@@ -295,9 +296,9 @@ def test_a_full_disk_that_nobody_noticed_is_emptied(monkeypatch):
 
 def test_a_suspended_program_continues_after_an_error():
     sent = []
-    stack = SimpleNamespace(
-        tree=lambda program: [11, 12], signal=lambda *arguments: sent.append(arguments)
-    )
+    stack = RunningStack.__new__(RunningStack)
+    stack.tree = lambda program: [11, 12]
+    stack.signal = lambda *arguments: sent.append(arguments)
     context = SimpleNamespace(stack=stack)
     with pytest.raises(RuntimeError), BY_NAME["redis-hung"].inject(context):
         raise RuntimeError

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from provisioning.power_loss_images import images
+from provisioning.power_loss_images.disk_plugin import HEADER
 from provisioning.power_loss_images.images import (
     BLOCK,
     PowerLoss,
@@ -14,7 +15,6 @@ from provisioning.power_loss_images.images import (
     draw_losses,
     read_records,
 )
-from provisioning.power_loss_images.recorder import HEADER
 
 FLUSH = b""
 
