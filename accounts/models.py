@@ -196,6 +196,8 @@ class PlaceSettings(models.Model):
     parent_percent = models.PositiveSmallIntegerField(null=True, blank=True)
     # Of exports without names, in administrations that the place opens.
     minimum_group = models.PositiveSmallIntegerField(null=True, blank=True)
+    # Of the state alone, in percent: results show "under 5 %" below it.
+    coding_threshold = models.PositiveSmallIntegerField(null=True, blank=True)
 
     class Meta:
         verbose_name_plural = "place settings"
@@ -219,6 +221,11 @@ class PlaceSettings(models.Model):
             models.CheckConstraint(
                 condition=Q(minimum_group=None) | Q(minimum_group__range=(1, 100)),
                 name="a_minimum_group_of_a_place_is_1_to_100",
+            ),
+            models.CheckConstraint(
+                condition=Q(coding_threshold=None)
+                | Q(coding_threshold__range=(1, 20), district=None, school=None),
+                name="a_coding_threshold_is_1_to_20_percent_of_the_state",
             ),
         )
 

@@ -34,6 +34,9 @@ Level = PlaceSettings | SchoolListing
 CONTACT = ("contact_name", "contact_email", "contact_phone")
 # In percent, by the role of the people who answer.
 DEFAULT_THRESHOLDS: Mapping[str, int] = {"student": 50, "teacher": 50, "parent": 20}
+# In percent: results show "under 5 %" below it, and "over 95 %" at the other end.
+DEFAULT_CODING_THRESHOLD = 5
+LARGEST_CODING_THRESHOLD = 20
 # Coordinators choose who helps at their school, and nothing else.
 MAY_CHANGE_CONTACT = Capability.MANAGE_ROSTERS
 MAY_CHANGE = Capability.MANAGE_SURVEYS
@@ -85,6 +88,12 @@ def minimum_group_of(place: Place, levels: Sequence[PlaceSettings]) -> Setting:
         if least and least > (setting.values["minimum_group"] or 0):
             setting = Setting({"minimum_group": least}, _source_of(place, level))
     return setting
+
+
+def coding_threshold() -> int:
+    """Return below which percentage results show a bound. 1 statement."""
+    [threshold] = setting_of(None, levels_of(None), "coding_threshold").values.values()
+    return threshold or DEFAULT_CODING_THRESHOLD
 
 
 def contact_of(place: Place, levels: Sequence[PlaceSettings]) -> Setting:

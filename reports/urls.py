@@ -35,6 +35,7 @@ urlpatterns = [
     ),
     path("results/", results.results_list, name="results_list"),
     path("results/<int:pk>/", results.results_page, name="results_page"),
+    path("results/<int:pk>/hidden/", results.results_hidden, name="results_hidden"),
     path("results/<int:pk>/results.csv", results.results_csv, name="results_csv"),
     path(
         "results/<int:pk>/comments/",

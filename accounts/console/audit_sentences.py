@@ -321,6 +321,7 @@ add_words(
         "teacher_percent": gettext_lazy("threshold for teachers, in percent"),
         "parent_percent": gettext_lazy("threshold for parents, in percent"),
         "minimum_group": gettext_lazy("minimum group"),
+        "coding_threshold": gettext_lazy("smallest percentage"),
         "logo": gettext_lazy("logo"),
         "logo_id": gettext_lazy("logo"),
         "district": gettext_lazy("district"),

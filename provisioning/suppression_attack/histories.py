@@ -6,7 +6,7 @@ outside: a function of the product is replaced in this process.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from importlib import import_module
@@ -118,7 +118,9 @@ def follow_up_of_few(generator: np.random.Generator, protected: bool) -> int:
     """Read a follow-up question that eight people of a school have answered."""
     stored = store(invent(generator, (40, 40), bullied=8))
     administration, people = _released(stored, protected)
-    outputs = Reader(stored, COORDINATOR).read(administration, 0, [EVERYONE])
+    off = ("reports.results.reading.coded_shares", _exact_shares)
+    with replaced(*() if protected else (off,)):
+        outputs = Reader(stored, COORDINATOR).read(administration, 0, [EVERYONE])
     return recovered(stored, [people], outputs, generator, "who")
 
 
@@ -211,6 +213,10 @@ def _exports(protected: bool) -> Any:
         ("reports.exports.release_mask.masked_items", no_masks),
     )
     return replaced(*() if protected else off)
+
+
+def _exact_shares(counts: Sequence[int], *_args: Any, **_options: Any) -> list[None]:
+    return [None] * len(counts)
 
 
 def _no_groups(*_args: Any) -> list[tuple[str, str]]:

@@ -663,14 +663,16 @@ class Attack:
             figures = [row for row in table.rows if row[0] == frozenset([option])]
             if size < world.state.minimum or not figures:
                 continue
-            [(_, least, most)] = figures
+            # Also of a coded total: that other places give it back is a limit of coding
+            # (`reports/README.md`), and no leak of a hidden group.
+            total = inside @ world.count(item, [option])
             is_around = (indicators @ (1 - inside) == 0) & (size < smallest)
             smallest[is_around] = size
             inside_set = indicators @ people
             low = np.where(
-                is_around, np.maximum(least - inside @ people + inside_set, 0), low
+                is_around, np.maximum(total - inside @ people + inside_set, 0), low
             )
-            high = np.where(is_around, np.minimum(most, inside_set), high)
+            high = np.where(is_around, np.minimum(total, inside_set), high)
         return low, high
 
 

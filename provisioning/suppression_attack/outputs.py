@@ -11,6 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil, floor
 
 from django.conf import settings
 from django.test import Client
@@ -187,11 +188,22 @@ class Reader:
         for group in groups:
             chosen = {"group": ":".join(group)} if group != EVERYONE else {}
             known: set[str] = set()
+            hidden = {school.name for school in schools}
             for name, place in places:
                 # A school's file has the figures of the places around it.
                 if name not in known:
                     lines = self.rows(address, **place, **chosen)
                     known |= {line["place"] for line in lines}
+                    hidden -= {
+                        line["place"] for line in lines if figure_of(line["answered"])
+                    }
+                    for line in lines:
+                        # Of a district: its schools without figures of their own.
+                        if line["place"].startswith("Smaller schools of the district"):
+                            small = [self.places[school] for school in hidden]
+                            self.places[line["place"]] = self.places[name].intersection(
+                                frozenset().union(*small)
+                            )
                     yield from self._tables(lines, source, group)
 
     def _public_tables(self, pk: int, source: int) -> Iterator[Table]:
@@ -303,14 +315,12 @@ def figure_of(
         if whole is None:
             continue
         low, high = 0.0, whole[1]
+        is_people = text is people and "%" not in text
+        # The bound itself is not one of the numbers.
         if re.search(r"under|below|fewer|less|<", text, re.IGNORECASE):
-            high = number if "%" not in text and text is people else high * number / 100
+            high = ceil(number if is_people else high * number / 100) - 1
         elif re.search(r"over|above|more|>", text, re.IGNORECASE):
-            low = (
-                number
-                if "%" not in text and text is people
-                else whole[0] * number / 100
-            )
+            low = floor(number if is_people else whole[0] * number / 100) + 1
         else:
             # Rounded to a whole number.
             low = whole[0] * max(number - 0.51, 0) / 100

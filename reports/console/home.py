@@ -157,8 +157,9 @@ def home_administrations(
             ),
             next_opening=Case(When(closes_at__gt=now, then="opens_at")),
         )
-        .select_related("published__survey", "roll_up")
+        .select_related("published__survey", "roll_up", "results_roll_up")
         .defer("published__definition", "published__survey__source")
+        .defer("results_roll_up__layout", "results_roll_up__summed")
         .order_by("rank", "next_opening", "-closes_at", "name")[:MAX_CONSIDERED]
     )
     current = [one for one in administrations if one.closes_at > now]

@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from accounts.permissions import Capability as C
 from accounts.permissions import Permissions
 from reports.console.home_rates import PlaceRate
+from reports.models.exports import IDENTITIES, RESPONSES
 from reports.rate_lines import RateTotal
 from survey.models import Administration, Denominator
 
@@ -83,12 +84,18 @@ def other_steps(
     has_people: bool,
     step: NextStep | None,
 ) -> list[NextStep]:
-    """Return the other pages of an administration; of a closed one, its export."""
+    """Return the other pages of an administration; of a closed one, its export.
+
+    A file without names is made of the release, which is counted after the closing;
+    before, only a file with names can be made.
+    """
     manages_rosters = permissions.has(C.MANAGE_ROSTERS)
     is_roster = administration.denominator == Denominator.ROSTER
     has_answers = state != State.PLANNED and (has_people or not is_roster)
     exports = []
-    if has_answers and permissions.has(C.SEE_RESPONSES):
+    roll_up = getattr(administration, "results_roll_up", None)
+    needed = RESPONSES if roll_up and roll_up.released_at else IDENTITIES
+    if has_answers and permissions.places(*needed):
         address = f"{reverse('export_new')}?administrations={administration.pk}"
         exports = [NextStep(_("Export"), address)]
     if state == State.CLOSED:

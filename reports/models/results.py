@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from django.db import models
 
+from accounts.place_settings import DEFAULT_CODING_THRESHOLD
+
 
 class ResultsRollUp(models.Model):
     """The state of an administration's distributions."""
@@ -35,6 +37,12 @@ class ResultsRollUp(models.Model):
     # The schools that were in figures of such places when they were shown last:
     # [level, key, attribute, keys of schools] each. Null where this was not recorded.
     summed = models.JSONField(null=True)
+    # By which it was decided; null where this was not recorded.
+    minimum_group = models.PositiveSmallIntegerField(null=True)
+    # Attributes that no school shows, because people could be calculated from them and
+    # others, and the attribute that each repeats, "" for several: [attribute,
+    # attribute] each.
+    repeating = models.JSONField(default=list, db_default=[])
     # The provenance of all figures: the digest of the survey by whose rules answers
     # were counted, and the versions of the programs that did so, as some schools may
     # have been counted by an earlier one. "" where this was not recorded.
@@ -49,6 +57,11 @@ class ResultsRollUp(models.Model):
     kept_schools = models.JSONField(default=list, db_default=[])
     # Attribute and value of all groups on the roster at the release, for menus.
     roster_groups = models.JSONField(default=list, db_default=[])
+    # In percent, for `reports.suppression.end_coding`. The state's setting until the
+    # release; then it stays, so that a figure has one version.
+    coding_threshold = models.PositiveSmallIntegerField(
+        default=DEFAULT_CODING_THRESHOLD, db_default=DEFAULT_CODING_THRESHOLD
+    )
     # Since when coordinators see the results of their schools.
     shared_at = models.DateTimeField(null=True)
 

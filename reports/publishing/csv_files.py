@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 
 from accounts.http import Cell
 from reports.publishing.freezing import Frame, Summary
-from reports.publishing.page import Content, labels_of
+from reports.publishing.page import Content, coded_of, labels_of
 from reports.suppression import HIDDEN
+from reports.suppression.end_coding import coded_cells
 
 PLACE = {
     "level": "state, district or school",
@@ -20,11 +21,16 @@ RATE = {
     "finished": "How many of them finished the survey",
     "rate": "Response rate in percent, rounded down",
 }
+# Of exact figures near 0 and 100 %.
+BOUNDS = (
+    "Of an answer that hardly anybody or nearly everybody gave, only a bound is shown,"
+    " to protect people: <5 is less than 5, >95 is more than 95"
+)
 ANSWERS = {
     "item": "Name of the question",
     "answer": "Value of the answer, or the lower end of a range of numbers",
-    "people": "People who gave this answer",
-    "percent": "Percent of the people who answered the question",
+    "people": f"People who gave this answer. {BOUNDS}",
+    "percent": f"Percent of the people who answered the question. {BOUNDS}",
     "answered": "People who answered the question",
     "skipped": "People who saw the question and left it blank",
     "not applicable": "People who did not have to answer the question",
@@ -76,11 +82,15 @@ def answer_rows(place: Content) -> Iterator[list[Cell]]:
             continue
         states: list[Cell] = [item["answered"], item["skipped"]]
         states += [item["not_applicable"], item["not_reached"]]
-        for value, people in sorted(item["values"].items()):
-            whole = item["answered"]
+        whole, coded = item["answered"], coded_of(item)
+        for value in sorted({*item["values"], *coded}):
+            if share := coded.get(value):
+                yield [name, value, *coded_cells(share, whole), *states]
+                continue
+            people = item["values"][value]
             percent = round(100 * people / whole, 1) if whole else None
             yield [name, value, people, percent, *states]
-        if not item["values"]:
+        if not item["values"] and not coded:
             yield [name, None, None, None, *states]
         for value in answers["hidden_options"].get(name, []):
             yield [name, value, HIDDEN, HIDDEN, *states]

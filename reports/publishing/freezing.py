@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import chain
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 from django.db import connection, transaction
 from django.utils import translation
@@ -30,7 +30,7 @@ from accounts.models import School
 from reports.models import Calibration, GroupResults, Publication, Scoring
 from reports.publishing.score_sums import SumOfScores
 from reports.rate_lines import percent
-from reports.results.reading import LEVELS
+from reports.results.reading import LEVELS, ItemDistribution
 from reports.results.sums import STATE, SchoolAnswers
 from reports.results.visible import Place, VisibleGroup, visible_groups
 from reports.school_report.report import report_language_for
@@ -47,9 +47,11 @@ BATCH = 500
 # In figures of everybody.
 FEWEST_SCHOOLS = 10
 # Since 2 the figures of districts and the state are sums of published schools; since 3
-# an essential is everywhere the mean of the measures of its place, as shown.
+# an essential is everywhere the mean of the measures of its place, as shown; since 4
+# shares near 0 and 100 % are coded.
 SUMS_OF_SCHOOLS = 2
-FORMAT = MEANS_OF_MEASURES = 3
+MEANS_OF_MEASURES = 3
+FORMAT = CODED_ENDS = 4
 
 
 class Frame(TypedDict):
@@ -109,6 +111,11 @@ class ItemAnswers(TypedDict):
     not_applicable: int
     not_reached: int
     values: dict[str, int]
+    # Since the format `CODED_ENDS`: the bounds of other answers, in percent, and how
+    # many people gave one of them.
+    under: NotRequired[dict[str, int]]
+    over: NotRequired[dict[str, int]]
+    coded_people: NotRequired[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,7 +357,7 @@ class Freezer:
             languages=languages,
             survey_digest=administration.published_id,
             measures=measures_of(administration.published.survey),
-            minimum_group=administration.minimum_group,
+            minimum_group=roll_up.minimum_group or administration.minimum_group,
             opened=administration.opens_at.isoformat(),
             closed=administration.closes_at.isoformat(),
             counted_at=roll_up.as_of.isoformat(),
@@ -382,6 +389,14 @@ def _summary(rates: Sequence[Rate], scores: Scores) -> Summary:
     )
 
 
+def _bounds(item: ItemDistribution, *, is_over: bool) -> dict[str, int]:
+    return {
+        value: share.percent
+        for value, share in item.coded.items()
+        if share.is_over == is_over
+    }
+
+
 def _answers(group: VisibleGroup) -> Answers:
     return Answers(
         people=group.people,
@@ -394,6 +409,9 @@ def _answers(group: VisibleGroup) -> Answers:
                 not_applicable=item.not_applicable,
                 not_reached=item.not_reached,
                 values=dict(item.values),
+                under=_bounds(item, is_over=False),
+                over=_bounds(item, is_over=True),
+                coded_people=item.coded_people,
             )
             for name, item in group.items.items()
         },

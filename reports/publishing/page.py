@@ -23,6 +23,7 @@ from reports.publishing.freezing import (
     SUMS_OF_SCHOOLS,
     Answers,
     Frame,
+    ItemAnswers,
     Summary,
 )
 from reports.results.layout import Measured
@@ -32,6 +33,7 @@ from reports.school_report.parts import ReportPart, ScoreLine
 from reports.school_report.report import report_language_for
 from reports.scores.visible import VisibleScore
 from reports.scores.words import band_ranges
+from reports.suppression.end_coding import CodedShare
 from survey.definitions.schema import MeasureDefinition, Texts
 from survey.taking import messages
 from survey.taking.published import published_survey
@@ -61,6 +63,12 @@ class Content(Protocol):
     def answers(self) -> Answers: ...
 
 
+def coded_of(item: ItemAnswers) -> dict[str, CodedShare]:
+    coded = {value: CodedShare(n) for value, n in item.get("under", {}).items()}
+    over = item.get("over", {}).items()
+    return coded | {value: CodedShare(n, is_over=True) for value, n in over}
+
+
 def group_of(answers: Answers, as_of: datetime) -> VisibleGroup:
     """Return frozen distributions in the form that charts are made from."""
     items = {
@@ -72,6 +80,8 @@ def group_of(answers: Answers, as_of: datetime) -> VisibleGroup:
             item["not_reached"],
             item["values"],
             item["width"],
+            coded_of(item),
+            item.get("coded_people", 0),
         )
         for name, item in answers["items"].items()
     }

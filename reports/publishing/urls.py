@@ -8,8 +8,10 @@ from reports.publishing import views
 
 urlpatterns = [
     path("", views.published_list, name="published_list"),
+    path("hidden/", views.published_hidden, name="published_hidden_in_all"),
     path("schools/<int:pk>/", views.published_of_school, name="published_of_school"),
     path("<int:pk>/", views.published_state, name="published_state"),
+    path("<int:pk>/hidden/", views.published_hidden, name="published_hidden"),
     path("<int:pk>/scores.csv", views.published_scores, name="published_scores"),
     path(
         "<int:pk>/dictionary.csv",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Concatenate, NoReturn, ParamSpec
 
 from django.conf import settings
@@ -27,12 +27,15 @@ from accounts.language import language_to_read
 from reports.models import Publication, PublishedPlace
 from reports.models.publications import public_condition
 from reports.publishing.csv_files import answer_rows, dictionary_rows, score_rows
+from reports.publishing.freezing import SUMS_OF_SCHOOLS
 from reports.publishing.links import Links, PublicLinks, own_name
 from reports.publishing.page import PublicPage, without_directions
 from reports.results.reading import LEVELS
 from reports.results.sums import STATE
 from reports.results.visible import Place
 from reports.school_report.report import report_language_for
+from reports.suppression.explanation import hidden_figures
+from reports.suppression.results import MINIMUM_GROUP
 from survey.taking import messages
 
 P = ParamSpec("P")
@@ -105,6 +108,35 @@ def published_of_school(request: HttpRequest, pk: int) -> HttpResponse:
         "school": pk,
     }
     return _page(request, "of_school", context, language=language, languages=offered)
+
+
+@public
+def published_hidden(request: HttpRequest, pk: int | None = None) -> HttpResponse:
+    """Explain what is hidden in one publication, or in all. 1 statement."""
+    publication = None if pk is None else _publication(pk)
+    if publication:
+        frames = [publication.frame]
+    else:
+        frames = list(Publication.objects.public().values_list("frame", flat=True))
+    offered = _languages_of(frame["titles"] for frame in frames)
+    language = _language(request, offered or FRAME_LANGUAGES)
+    context = {
+        "pk": pk,
+        "title": _title_in(frames[0]["titles"], language) if publication else "",
+        # In the language of the page, which calls it.
+        "sentences": partial(
+            hidden_figures,
+            min((frame["minimum_group"] for frame in frames), default=MINIMUM_GROUP),
+            "public",
+            has_reports=all(
+                frame["schools"] and frame["format"] >= SUMS_OF_SCHOOLS
+                for frame in frames
+            ),
+        ),
+    }
+    return _page(
+        request, "hidden", context, publication, language=language, languages=offered
+    )
 
 
 def _languages_of(titles: Iterable[Mapping[str, str]]) -> list[str]:

@@ -22,8 +22,12 @@ from reports.results.frozen_people import SchoolPeople
 from reports.results.frozen_people import unpacked as unpacked_people
 from reports.results.precedents import GONE, precedent_for
 from reports.results.reading import LEVELS, ResultArrays, result_arrays
-from reports.suppression.dependent_groups import Memberships, dependent_groups
+from reports.suppression.dependent_groups import (
+    Memberships,
+    dependent_groups,
+)
 from reports.suppression.rates import hidden_grades, sizes_for_hiding
+from reports.suppression.repeating import repeated_attributes
 from reports.suppression.results import decide
 from reports.suppression.tables import (
     UNKNOWN,
@@ -48,14 +52,21 @@ DECIDED = (
 def hide_small_groups(administration: Administration) -> None:
     """Store what is hidden; until then, pages show nothing of newer figures."""
     tables = tables_of(administration)
+    minimum = administration.minimum_group
     if tables is None:
         # Nobody has answered, or nobody of them is left.
         ResultsRollUp.objects.filter(pk=administration.pk).update(
-            hidden_as_of=F("as_of"), undivided=[], summed=[]
+            hidden_as_of=F("as_of"),
+            undivided=[],
+            summed=[],
+            repeating=[],
+            minimum_group=minimum,
         )
         return
     arrays = tables.arrays
-    decision = tables.decide(administration.minimum_group)
+    released = tables.released(minimum)
+    decision = decide(released, tables.items, tables.answered)
+    repeating = tables.repeating(released)
     published = _published(tables, decision)
     with transaction.atomic():
         roll_up = ResultsRollUp.objects.select_for_update().filter(
@@ -67,6 +78,8 @@ def hide_small_groups(administration: Administration) -> None:
                 hidden_as_of=arrays.as_of,
                 undivided=tables.undivided_by(decision),
                 summed=tables.summed_by(decision),
+                repeating=repeating,
+                minimum_group=minimum,
             )
 
 
@@ -85,11 +98,26 @@ class ResultTables:
     # By place of the schools.
     memberships: Mapping[int, Memberships]
 
-    def decide(self, minimum: int) -> Decision:
+    def released(self, minimum: int) -> ReleasedTables:
+        """Return the tables with the groups that are hidden for overlapping ones."""
         tables = ReleasedTables(self.tree, self.groups, minimum, self.precedent)
         dependent = dependent_groups(tables, self.memberships, list(self.answered))
-        tables = replace(tables, dependent=dependent)
-        return decide(tables, self.items, self.answered)
+        return replace(tables, dependent=dependent)
+
+    def repeating(self, released: ReleasedTables) -> list[tuple[str, str]]:
+        """Return attributes that no school shows, and which one each repeats.
+
+        "" if it only repeats several others together.
+        """
+        attributes = released.dependent.repeating if released.dependent else []
+        repeated = repeated_attributes(released, self.memberships, attributes)
+        return [
+            (
+                self._attribute(number),
+                self._attribute(repeated[number]) if number in repeated else "",
+            )
+            for number in attributes
+        ]
 
     def undivided_by(self, decision: Decision) -> list[tuple[str, int, str]]:
         """Return level, key and attribute of the places that are undivided."""

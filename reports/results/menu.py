@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from django.utils.translation import gettext as _
+
 from reports.results.counting import GRADE
+from survey.administrations import subgroup_label
 from survey.database.replica.reports import reports_database
 from survey.models import Administration, CountedGroup, Respondent
+
+
+def attribute_label(attribute: str) -> str:
+    return _("Grade") if attribute == GRADE else subgroup_label(attribute)
 
 
 def groups_of_roster(

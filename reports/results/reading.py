@@ -11,6 +11,7 @@ import numpy as np
 from reports.models import GroupResults, ResultsRollUp
 from reports.results.counting import Counts, GroupKey, lengthened, unpacked
 from reports.results.layout import Layout, Measured
+from reports.suppression.end_coding import CodedShare, coded_shares
 from survey.models import Administration
 
 LEVELS = GroupResults.Level
@@ -30,6 +31,35 @@ class ItemDistribution:
     values: dict[str, int] = field(default_factory=dict)
     # Of bins; "" if each number is counted.
     width: str = ""
+    # Answers that are not in `values`, because only a bound of their share is shown.
+    coded: dict[str, CodedShare] = field(default_factory=dict)
+    # Who gave one of these, where answers exclude each other: all minus the exact ones.
+    coded_people: int = 0
+
+    @property
+    def answers(self) -> set[str]:
+        return self.values.keys() | self.coded.keys()
+
+    def code_ends(self, threshold: int) -> bool:
+        """Replace the numbers of all and hardly any people by bounds of their shares.
+
+        Return False if the item has to be hidden instead.
+        """
+        are_exclusive = self.measured != "multiple"
+        shares = coded_shares(
+            list(self.values.values()),
+            self.answered,
+            threshold,
+            are_exclusive=are_exclusive,
+        )
+        if shares is None:
+            return False
+        for value, share in zip(list(self.values), shares, strict=True):
+            if share:
+                people = self.values.pop(value)
+                self.coded[value] = share
+                self.coded_people += people if are_exclusive else 0
+        return True
 
 
 @dataclass(frozen=True, slots=True)

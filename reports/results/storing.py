@@ -13,6 +13,7 @@ import numpy as np
 from django.db import connection, transaction
 from django.utils import timezone
 
+from accounts.place_settings import coding_threshold
 from reports.models import CountedSchool, FormerPeople, GroupResults, ResultsRollUp
 from reports.results.changes import LastRollUp, Recount
 from reports.results.counting import GroupCounts, GroupKey, packed, unpacked
@@ -65,9 +66,13 @@ def store(
             return 0
         if last is not None and recount.as_of < last.as_of:
             return 0
+        frozen: dict[str, object] = {}
+        if last is None or last.released_at is None:
+            frozen["coding_threshold"] = coding_threshold()
         ResultsRollUp.objects.update_or_create(
             administration=administration,
             defaults={
+                **frozen,
                 "as_of": recount.as_of,
                 "written_at": timezone.now(),
                 "layout": figures.layout.as_json(),

@@ -21,7 +21,7 @@ from reports.models import GroupResults
 from reports.results.counting import Counts, unpacked
 from reports.results.layout import Layout
 from reports.results.reading import LEVELS, items_of
-from reports.results.visible import Place, VisibleGroup
+from reports.results.visible import Place, VisibleGroup, code_ends
 from reports.suppression.tables import Integers, Mask
 from reports.visible_rates import schools_with_reports
 from survey.models import Administration
@@ -58,11 +58,15 @@ class SchoolSum:
         hidden = [
             name for name, shown in zip(items, is_shown, strict=False) if not shown
         ]
+        for name in hidden:
+            del items[name]
+        # The sum of all schools: theirs are coded on their own pages.
+        hidden += code_ends(items, roll_up.coding_threshold)
         return VisibleGroup(
             roll_up.as_of,
             people,
             self.finished,
-            {name: item for name, item in items.items() if name not in hidden},
+            items,
             hidden,
             is_sum_of_reports=True,
         )

@@ -65,12 +65,13 @@ def visible_groups(
         *("level", "place_id", "is_hidden", "hidden_items"),
         "administration__results_roll_up__layout",
         "administration__results_roll_up__as_of",
+        "administration__results_roll_up__coding_threshold",
         *("people", "finished", "counts"),
         *("published_people", "published_finished", "published_counts"),
     )
     found: dict[Place, VisibleGroup | None] = {}
     layout = None
-    for level, key, is_hidden, hidden, stored, as_of, *figures in rows:
+    for level, key, is_hidden, hidden, stored, as_of, threshold, *figures in rows:
         if is_hidden:
             found[level, key] = None
             continue
@@ -91,7 +92,19 @@ def visible_groups(
             elif item in items:
                 options.setdefault(item, set()).add(option)
                 del items[item].values[option]
+        hidden_items += code_ends(items, threshold)
         found[level, key] = VisibleGroup(
             as_of, people, finished, items, hidden_items, options, leaves_out
         )
     return found
+
+
+def code_ends(items: dict[str, ItemDistribution], threshold: int) -> list[str]:
+    """Code shares near 0 and 100 %; remove and return items that this cannot protect.
+
+    Exact numbers of these answers are not in pages and files, nor anywhere behind here.
+    """
+    hidden = [name for name, item in items.items() if not item.code_ends(threshold)]
+    for name in hidden:
+        del items[name]
+    return hidden

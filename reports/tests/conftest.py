@@ -16,6 +16,7 @@ from pytest_django import DjangoDbBlocker
 
 from accounts.models import School
 from accounts.tests.conftest import staff  # noqa: F401
+from reports.results import reading
 from survey.models import (
     Administration,
     PublishedSurvey,
@@ -27,6 +28,14 @@ from survey.taking.published import forget_published
 from survey.tests.database_flush import quick_flush  # noqa: F401
 
 _numbers = count(1)
+
+
+@pytest.fixture
+def exact_shares(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Switch coding off, so that sums and differences can be followed by number."""
+    monkeypatch.setattr(
+        reading, "coded_shares", lambda counts, *_args, **_options: [None] * len(counts)
+    )
 
 
 @pytest.fixture(scope="module")

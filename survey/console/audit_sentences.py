@@ -131,6 +131,9 @@ SURVEYS = {
         "{who} changed the response rate thresholds"
     ),
     "change minimum group": gettext_noop("{who} changed the minimum group"),
+    "change smallest percentage": gettext_noop(
+        "{who} changed the smallest percentage of results"
+    ),
     "change name and logo": gettext_noop("{who} changed the name or the logo"),
     "change weekend": gettext_noop("{who} changed the weekend"),
     "change count": gettext_noop("{who} changed the number of people of {subject}"),

@@ -69,6 +69,11 @@ urlpatterns = [
         settings.settings_minimum_group,
         name="settings_minimum_group",
     ),
+    path(
+        "settings/<place:place>/smallest-percentage/",
+        settings.settings_coding_threshold,
+        name="settings_coding_threshold",
+    ),
     path("settings/<place:place>/name/", settings.settings_name, name="settings_name"),
     path(
         "settings/<place:place>/rename/",

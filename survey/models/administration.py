@@ -110,8 +110,9 @@ class Administration(models.Model):
     # Columns of rosters that are stored next to answers, and their values; see
     # `survey.administrations.subgroups`.
     subgroups = models.JSONField(default=dict, blank=True, db_default={})
-    # In exports without names, at least so many people have the same place,
-    # grade, language, subgroups and dates; 1 leaves every cell as it is.
+    # Results are of at least so many people, and in exports without names so many
+    # have the same place, grade, language, subgroups and dates; 1 leaves every cell as
+    # it is.
     minimum_group = models.PositiveSmallIntegerField(
         default=MINIMUM_GROUP,
         db_default=MINIMUM_GROUP,

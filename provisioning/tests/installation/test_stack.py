@@ -435,8 +435,11 @@ def test_published_results_are_kept_by_language_and_not_sent_after_an_error(stac
     assert (status, headers["Set-Cookie"]) == (200, None)
     assert headers["Cache-Control"] == "no-cache"
     assert headers["ETag"]
+    hidden = stack.ask("GET", "/results/hidden/", Accept_Language="en")
+    assert (hidden[0], b"Which numbers are hidden" in hidden[2]) == (200, True)
     with unreachable(stack, "console"):
         asked = {"Accept_Language": "en", "Cookie": "sessionid=mine"}
+        assert stack.ask("GET", "/results/hidden/", **asked)[::2] == hidden[::2]
         status, headers, again = stack.ask("GET", "/results/?utm=1", **asked)
         assert (status, headers["Set-Cookie"], again) == (200, None, first)
         # The twins: another language is another page, and nothing else is kept.

@@ -78,7 +78,7 @@ def change_of_mean(now: ChartRow, before: ChartRow) -> Change | None:
 
 
 def changes_of_answers(now: ChartRow, before: ChartRow) -> list[Change | None]:
-    """Return the change of each answer; None if one of its numbers is hidden."""
+    """Return the change of each answer; None if a number is hidden or coded."""
 
     def change_of(at: int) -> Change | None:
         if now.segments[at].count is None or before.segments[at].count is None:

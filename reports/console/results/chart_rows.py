@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import sqrt
+from math import ceil, floor, sqrt
 from typing import Literal
 
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
 
 from reports.results.reading import ItemDistribution
 from reports.results.visible import VisibleGroup
 from reports.suppression import HIDDEN
+from reports.suppression.end_coding import CodedShare
 
 # Colours of the answers, from one end of a scale to the other.
 SHADES = 7
@@ -31,21 +33,33 @@ class Segment:
     """One answer in a bar of 200 units, in which the middle of a scale is at 100."""
 
     label: Label
-    # None: hidden.
+    # None: hidden, or coded.
     count: int | None
-    # In percent of those who answered the item.
+    # In percent of those who answered the item. Of a coded answer, as it is drawn: the
+    # bound of one that nearly everybody gave, and equal parts of the rest otherwise.
     share: float
     start: float = 0.0
     width: float = 0.0
     # 0: not in the bar.
     shade: int = 0
+    # Only this bound of the share is shown.
+    coded: CodedShare | None = None
+
+    @property
+    def is_hidden(self) -> bool:
+        return self.count is None and self.coded is None
 
     @property
     def people(self) -> str:
-        return cell(self.count)
+        """Return the number for pages; "" if the percentage is coded and tells it."""
+        return "" if self.coded else cell(self.count)
 
     @property
     def percent(self) -> str:
+        if self.coded:
+            words = _("over %(n)s %%") if self.coded.is_over else _("under %(n)s %%")
+            # In a narrow cell, the line does not end before the sign.
+            return (words % {"n": self.coded.percent}).replace(" %", "\u00a0%")
         return HIDDEN if self.count is None else f"{self.share:.0f} %"
 
 
@@ -63,6 +77,8 @@ class ChartRow:
     # Of numbers: the mean and its standard error.
     mean: float | None = None
     error: float = 0.0
+    # Instead of both, where numbers are coded: the mean is between these.
+    mean_ends: tuple[float, float] | None = None
     # Of the same place in the administration that was chosen to compare.
     is_compared: bool = False
 
@@ -103,7 +119,11 @@ def chart_row(
     if distribution is None:
         return ChartRow(place, is_compared=is_compared)
     is_number = scale.kind == "number"
-    mean, error = _mean(distribution) if is_number else (None, 0.0)
+    mean, error, ends = None, 0.0, None
+    if is_number and distribution.coded:
+        ends = _ends_of_mean(distribution)
+    elif is_number:
+        mean, error = _mean(distribution)
     return ChartRow(
         place,
         list(_segments(distribution, scale)),
@@ -113,6 +133,7 @@ def chart_row(
         distribution.not_reached,
         mean,
         error,
+        ends,
         is_compared,
     )
 
@@ -129,12 +150,55 @@ def _mean(distribution: ItemDistribution) -> tuple[float | None, float]:
     return mean, sqrt(squares / max(people - 1, 1) / people)
 
 
-def _segments(distribution: ItemDistribution, scale: ChartScale) -> Iterator[Segment]:
-    answered, is_scale = distribution.answered, scale.kind == "scale"
+def _ends_of_mean(distribution: ItemDistribution) -> tuple[float, float]:
+    """Return the least and the largest mean that the shown figures allow.
+
+    The exact mean, with the number of people of the coded answers, is an equation that
+    could give back a coded number.
+    """
+    answered, coded = distribution.answered, distribution.coded
+    middle = float(distribution.width or 0) / 2
+    exact = sum((float(value) + middle) * n for value, n in distribution.values.items())
+    people = sum(distribution.values.values()) + distribution.coded_people
+    order = sorted(coded, key=float)
+    ends = []
+    for values in (order, order[::-1]):
+        # As many as possible gave the first ones.
+        rest = distribution.coded_people
+        rest -= sum(coded[value].least(answered) for value in order)
+        total = exact
+        for value in values:
+            share = coded[value]
+            least = share.least(answered)
+            more = min(rest, share.most(answered) - least)
+            rest -= more
+            total += (float(value) + middle) * (least + more)
+        ends.append(total / people)
+    # Rounded away from each other, so that the mean is between them.
+    return floor(ends[0] * 10) / 10, ceil(ends[1] * 10) / 10
+
+
+def _drawn_shares(distribution: ItemDistribution) -> dict[str, float]:
+    """Return how long the bar of each answer is, in percent of those who answered.
+
+    The bars of coded answers tell nothing more than their bounds and the exact shares.
+    """
+    answered, coded = distribution.answered, distribution.coded
     shares = {
-        value: 100 * distribution.values.get(value, 0) / answered if answered else 0.0
-        for value in scale.options
+        value: 100 * n / answered for value, n in distribution.values.items() if n
     }
+    shares |= {value: float(one.percent) for value, one in coded.items()}
+    low = [value for value, one in coded.items() if not one.is_over]
+    if distribution.measured == "multiple":
+        return shares | {value: shares[value] / 2 for value in low}
+    rest = 100.0 - sum(share for value, share in shares.items() if value not in low)
+    return shares | dict.fromkeys(low, max(rest, 0.0) / max(len(low), 1))
+
+
+def _segments(distribution: ItemDistribution, scale: ChartScale) -> Iterator[Segment]:
+    is_scale = scale.kind == "scale"
+    drawn = _drawn_shares(distribution)
+    shares = {value: drawn.get(value, 0.0) for value in scale.options}
     start = 0.0
     if is_scale:
         # Half of the middle answer is on each side of the middle.
@@ -145,7 +209,10 @@ def _segments(distribution: ItemDistribution, scale: ChartScale) -> Iterator[Seg
         )
     steps = scale.on_scale if is_scale else len(scale.options)
     for number, (value, label) in enumerate(scale.options.items()):
-        is_shown = value in distribution.values or scale.kind == "number"
+        coded = distribution.coded.get(value)
+        is_shown = value in distribution.values or (
+            scale.kind == "number" and coded is None
+        )
         is_in_bar = number < steps
         width = shares[value] * (1 if is_scale else 2) if is_in_bar else 0.0
         yield Segment(
@@ -155,6 +222,7 @@ def _segments(distribution: ItemDistribution, scale: ChartScale) -> Iterator[Seg
             round(start, 2),
             round(width, 2),
             _shade(number, steps) if is_in_bar else 0,
+            coded,
         )
         if scale.kind in ("scale", "choice"):
             start += width

@@ -27,7 +27,7 @@ from reports.console.results.chart_rows import (
     Segment,
     chart_row,
 )
-from reports.console.results.sentences import sentence
+from reports.console.results.sentences import ends_of_mean, sentence
 from reports.exports.columns import NUMBERS
 from reports.results.layout import Measured
 from reports.results.reading import ItemDistribution
@@ -161,16 +161,19 @@ class ItemChart:
     @property
     def means(self) -> list[str]:
         """Return the mean of each place with its margin of error; empty for none."""
-        if self.kind != "number" or all(row.mean is None for row in self.rows):
+        if self.kind != "number" or all(
+            row.mean is None and row.mean_ends is None for row in self.rows
+        ):
             return []
-        return [
-            HIDDEN
-            if row.is_hidden
-            else "–"
-            if row.mean is None
-            else f"{row.mean:,.1f} (±{CERTAIN * row.error:,.1f})"
-            for row in self.rows
-        ]
+        means = []
+        for row in self.rows:
+            if row.is_hidden:
+                means.append(HIDDEN)
+            elif row.mean is not None:
+                means.append(f"{row.mean:,.1f} (±{CERTAIN * row.error:,.1f})")
+            else:
+                means.append(ends_of_mean(row) or "–")
+        return means
 
     @property
     def transposed(self) -> list[tuple[Label, list[Segment | None], Change | None]]:
@@ -274,7 +277,7 @@ class ItemCharts:
             ]
             found += [one for one in others if are_comparable(now, one)]
             values = sorted(
-                {value for one in found if one for value in one.values}, key=float
+                {value for one in found if one for value in one.answers}, key=float
             )
             options = {value: Label(_bin_label(value, width)) for value in values}
         beside_scale = self.scales.get(name, ()) if kind == "scale" else ()
@@ -389,7 +392,7 @@ def are_comparable(
         one
         and other
         and (one.measured, one.width) == (other.measured, other.width)
-        and (one.measured == "number" or one.values.keys() == other.values.keys())
+        and (one.measured == "number" or one.answers == other.answers)
     )
 
 

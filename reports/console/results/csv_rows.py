@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
@@ -14,6 +14,7 @@ from reports.console.results.charts import ItemChart
 from reports.console.results.page import ResultsPage
 from reports.console.results.provenance import Provenance
 from reports.suppression import HIDDEN
+from reports.suppression.end_coding import coded_cells
 
 HEADER = (
     *("place", "group", "page", "item", "question", "answer", "people", "percent"),
@@ -56,6 +57,10 @@ def _rows_of(chart: ItemChart, row: ChartRow) -> Iterator[list[Cell]]:
         "* Hidden, because with so few people it would show what somebody answered, or"
         " would let it be calculated."
     )
+    note_of_bounds = _(
+        "< and > are bounds: the exact figure would show what nearly everybody or"
+        " hardly anybody answered."
+    )
     if row.is_hidden:
         for answer in [label.text for label in chart.columns] or [""]:
             yield [answer, HIDDEN, HIDDEN, *states, "", *[""] * 4, note]
@@ -63,21 +68,29 @@ def _rows_of(chart: ItemChart, row: ChartRow) -> Iterator[list[Cell]]:
     if not row.segments:
         yield ["", "", "", *states, "", *[""] * 4, ""]
     for at, segment in enumerate(row.segments):
-        is_hidden = segment.count is None
         change = chart.changes[at] if is_changed else None
+        figures: Sequence[Cell] = (segment.count, round(segment.share))
+        note_of_answer = ""
+        if segment.coded:
+            figures = coded_cells(segment.coded, row.answered or 0)
+            note_of_answer = note_of_bounds
+        elif segment.is_hidden:
+            figures, note_of_answer = (HIDDEN, HIDDEN), note
         yield [
             segment.label.text,
-            HIDDEN if is_hidden else segment.count,
-            HIDDEN if is_hidden else round(segment.share),
+            *figures,
             *states,
             "",
             *_change(change, before),
-            note if is_hidden else "",
+            note_of_answer,
         ]
     if row.mean is not None:
         change = chart.mean_change if is_changed else None
         cells = _change(change, before if change else "")
         yield [_("Mean"), "", "", *states, round(row.mean, 2), *cells, ""]
+    elif row.mean_ends:
+        mean = "{} to {}".format(*row.mean_ends)
+        yield [_("Mean"), "", "", *states, mean, *[""] * 4, note_of_bounds]
 
 
 def _change(change: Change | None, compared: str) -> list[Cell]:

@@ -30,14 +30,15 @@ from reports.results.access import (
     threshold_of,
 )
 from reports.results.comments import may_review
-from reports.results.counting import GRADE
+from reports.results.menu import attribute_label
 from reports.results.reading import LEVELS
 from reports.results.rollup import attributes_of, is_outdated
+from reports.results.small_schools import SmallSchools, small_schools
 from reports.results.visible import Place, VisibleGroup
 from reports.results.wholes import figures_for
 from reports.scores.visible import has_scores
 from reports.thresholds import ThresholdProgress, ThresholdState
-from survey.administrations import may_manage, subgroup_label
+from survey.administrations import may_manage
 from survey.definitions.measures import measures_of
 from survey.models import Administration
 from survey.taking.published import published_survey
@@ -81,6 +82,8 @@ class ResultsPage:
     charts: Sequence[ChartPage]
     # Which people of larger places are compared, if the user may not see them all.
     compared_people: str
+    # Of a district, if its figures have those of small schools together.
+    small_schools: SmallSchools | None
     # Of the school, unless it has reached its threshold or this is not known.
     threshold: ThresholdProgress | None
     # Not shown to this user before the threshold is reached.
@@ -124,6 +127,19 @@ class ResultsPage:
         districts = permissions.districts(capability).order_by("name")
         schools = permissions.schools(capability).order_by("name")
         figures = found.get(level_and_key)
+        together = None
+        # Other users do not see all of the district's schools.
+        sees_district = district and permissions.places(
+            Capability.SEE_RESPONSES
+        ).has_district(district.pk)
+        if (
+            figures
+            and district
+            and not school
+            and sees_district
+            and not group.attribute
+        ):
+            together = small_schools(administration, district.pk, figures)
         charts: list[ChartPage] = []
         if level_and_key in found:
             compared_figures: Mapping[str, VisibleGroup | None] = {}
@@ -132,6 +148,13 @@ class ResultsPage:
                     request, administration, compared, level_and_key, school, group
                 )
             shown = {name: found[at] for name, at in places.items() if at in found}
+            if together:
+                name, *names = shown
+                shown = {
+                    name: shown[name],
+                    together.name: together.group,
+                    **{each: shown[each] for each in names},
+                }
             charts = _charts(administration, shown, compared, compared_figures)
         return cls(
             administration,
@@ -150,6 +173,7 @@ class ResultsPage:
             figures is None and (level_and_key in found or bool(group.attribute)),
             charts,
             _compared_people(found, places.values()),
+            together,
             None if is_reached else threshold,
             not sees_all and not is_reached,
             roll_up.shared_at if roll_up else None,
@@ -472,5 +496,4 @@ def _group_elsewhere(administration: Administration, asked: str) -> GroupChoice:
 
 
 def _group_label(attribute: str, value: str) -> str:
-    name = _("Grade") if attribute == GRADE else subgroup_label(attribute)
-    return f"{name}: {value or _('not known')}"
+    return f"{attribute_label(attribute)}: {value or _('not known')}"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 from django.utils.translation import get_language_bidi, ngettext
 from django.utils.translation import gettext as _
 
 from reports.console.results.changes import Change, change_of_mean, change_of_share
-from reports.console.results.chart_rows import ChartKind, ChartRow
+from reports.console.results.chart_rows import ChartKind, ChartRow, Segment
 from reports.school_report.parts import COMMA, SEMICOLON
 from reports.scores.words import signed
 
@@ -28,35 +29,89 @@ def sentence(kind: ChartKind, rows: Sequence[ChartRow], on_scale: int) -> str:
         return ""
     if kind == "number":
         return _number_sentence(shown)
+    segments = rows[0].segments
     if kind == "scale":
         upper = slice(on_scale - on_scale // 2, on_scale)
-        labels = [isolated(one.label.text) for one in rows[0].segments[upper]]
+        labels = [isolated(one.label.text) for one in segments[upper]]
         said = _(" or ").join(_("“%(label)s”") % {"label": one} for one in labels)
-
-        def share_of(row: ChartRow) -> float:
-            return sum(segment.share for segment in row.segments[upper])
-
-        first = _("%(percent)s %% answered %(answers)s") % {
-            "percent": f"{share_of(rows[0]):.0f}",
-            "answers": said,
-        }
-        return _with_others(first, shown, share_of)
-    counted = [n for n, one in enumerate(rows[0].segments) if one.count is not None]
-    if not counted:
+        share = _share(rows[0], upper)
+        if share is None:
+            return ""
+        first = {
+            "": _("%(percent)s %% answered %(answers)s"),
+            "at least": _("At least %(percent)s %% answered %(answers)s"),
+            "over": _("Over %(percent)s %% answered %(answers)s"),
+            "under": _("Under %(percent)s %% answered %(answers)s"),
+        }[share.sign] % {"percent": f"{share.percent:.0f}", "answers": said}
+        return _with_others(first, shown, upper)
+    most = _most_frequent(segments)
+    if most is None:
         return ""
-    most = max(counted, key=lambda n: rows[0].segments[n].share)
+    share = _share(rows[0], slice(most, most + 1))
     first = _("The most frequent answer is “%(answer)s” (%(percent)s %%)")
-    if len(counted) < len(rows[0].segments):
+    if any(one.is_hidden for one in segments):
         first = _(
             "The most frequent answer of those shown is “%(answer)s” (%(percent)s %%)"
         )
+    elif segments[most].coded:
+        first = _("The most frequent answer is “%(answer)s” (over %(percent)s %%)")
     first %= {
-        "answer": isolated(rows[0].segments[most].label.text),
-        "percent": f"{rows[0].segments[most].share:.0f}",
+        "answer": isolated(segments[most].label.text),
+        "percent": f"{share.percent:.0f}" if share else "",
     }
     # Of a multiple choice, single answers can be hidden.
-    shown = [row for row in shown if row.segments[most].count is not None]
-    return _with_others(first, shown, lambda row: row.segments[most].share)
+    shown = [row for row in shown if not row.segments[most].is_hidden]
+    return _with_others(first, shown, slice(most, most + 1))
+
+
+def _most_frequent(segments: Sequence[Segment]) -> int | None:
+    """Return the number of the most frequent answer; None if it is not shown."""
+    over = [n for n, one in enumerate(segments) if one.coded and one.coded.is_over]
+    if over:
+        # Several answers of a multiple choice, or beside hidden ones: nobody can say.
+        is_only = len(over) == 1 and not any(one.is_hidden for one in segments)
+        return over[0] if is_only else None
+    exact = [n for n, one in enumerate(segments) if one.count is not None]
+    return max(exact, key=lambda n: segments[n].share, default=None)
+
+
+class Share(NamedTuple):
+    """What is shown of the people who gave one of some answers."""
+
+    # "" if the percentage is exact.
+    sign: Literal["", "at least", "over", "under"]
+    percent: float
+
+    @property
+    def words(self) -> str:
+        words = {
+            "": "%(n)s %%",
+            "at least": _("at least %(n)s %%"),
+            "over": _("over %(n)s %%"),
+            "under": _("under %(n)s %%"),
+        }[self.sign]
+        return words % {"n": f"{self.percent:.0f}"}
+
+
+def _share(row: ChartRow, answers: slice) -> Share | None:
+    """Return the share of these answers together, as far as their parts tell it."""
+    parts = row.segments[answers]
+    coded = [one.coded for one in parts if one.coded]
+    exact = sum(one.share for one in parts if not one.coded)
+    if not coded:
+        return Share("", exact)
+    for share in coded:
+        if share.is_over:
+            return Share("over", share.percent)
+    if exact:
+        return Share("at least", int(exact))
+    # All others together are under the rest of one that is over its bound.
+    over = [
+        one.coded.percent for one in row.segments if one.coded and one.coded.is_over
+    ]
+    under = 100 - over[0] if over else sum(share.percent for share in coded)
+    # A larger bound would say next to nothing.
+    return Share("under", under) if under < 50 else None
 
 
 def isolated(text: str) -> str:
@@ -92,32 +147,55 @@ def chance_words(change: Change) -> str:
     return _("which can be chance")
 
 
-def _with_others(
-    first: str, shown: Sequence[ChartRow], share_of: Callable[[ChartRow], float]
-) -> str:
+def _with_others(first: str, shown: Sequence[ChartRow], answers: slice) -> str:
+    shares = [(row, _share(row, answers)) for row in shown]
     others = str(COMMA).join(
-        f"{isolated(row.place)}: {share_of(row):.0f} %"
-        for row in shown[1:]
-        if not row.is_compared
+        f"{isolated(row.place)}: {share.words}"
+        for row, share in shares[1:]
+        if share and not row.is_compared
     )
     words = f"{first}{SEMICOLON}{others}." if others else f"{first}."
-    for row in shown[1:]:
-        if row.is_compared and row.answered:
-            change = change_of_share(shown[0], row, share_of)
+    for row, share in shares[1:]:
+        are_exact = all(each and not each.sign for each in (shares[0][1], share))
+        if row.is_compared and row.answered and are_exact:
+            change = change_of_share(
+                shown[0],
+                row,
+                lambda each: sum(one.share for one in each.segments[answers]),
+            )
             words += f" {change_sentence(change, row.place)}"
     return words
+
+
+def ends_of_mean(row: ChartRow) -> str:
+    """Say between which numbers the mean is; "" if it is exact or not known."""
+    if row.mean_ends is None:
+        return ""
+    low, high = (f"{end:,.1f}" for end in row.mean_ends)
+    return _("%(low)s to %(high)s") % {"low": low, "high": high}
 
 
 def _number_sentence(shown: Sequence[ChartRow]) -> str:
     """Say the mean of the first place, and those of the others to compare."""
     first, *others = shown
-    if first.mean is None:
+    if first.mean is not None:
+        words = _("The mean is %(mean)s") % {"mean": f"{first.mean:,.1f}"}
+    elif first.mean_ends:
+        low, high = (f"{end:,.1f}" for end in first.mean_ends)
+        words = _("The mean is between %(low)s and %(high)s") % {
+            "low": low,
+            "high": high,
+        }
+    else:
         return ""
-    words = _("The mean is %(mean)s") % {"mean": f"{first.mean:,.1f}"}
     means = [
-        f"{isolated(row.place)}: {row.mean:,.1f}"
+        f"{isolated(row.place)}: {mean}"
         for row in others
-        if row.mean is not None and not row.is_compared
+        if not row.is_compared
+        and (
+            mean := ends_of_mean(row)
+            or (f"{row.mean:,.1f}" if row.mean is not None else "")
+        )
     ]
     words = f"{words}{SEMICOLON}{str(COMMA).join(means)}." if means else f"{words}."
     for row in others:

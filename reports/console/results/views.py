@@ -23,6 +23,8 @@ from reports.results.access import (
     results_for,
 )
 from reports.results.job import request_results
+from reports.results.rollup import attributes_of
+from reports.suppression.explanation import hidden_figures
 from survey.console.administrations.edit_views import own_administration_or_404
 from survey.models import Administration
 from survey.open_codes.figures import crowded_periods, watched_codes
@@ -59,7 +61,8 @@ def results_page(request: StaffRequest, pk: int) -> HttpResponse:
     """Show the answers of one place, beside those of the places around it.
 
     9 statements: the administration and earlier ones, its measures, the place, its
-    district's schools, the groups and their figures. With open codes 1 to 3 more.
+    district's schools, the groups and their figures. Of a district 2 more for its
+    small schools, and with open codes 1 to 3.
     """
     page = ResultsPage.of(request, pk)
     codes = watched_codes(request.permissions, page.administration)
@@ -71,6 +74,24 @@ def results_page(request: StaffRequest, pk: int) -> HttpResponse:
         "crowded_answered": sum(period.answered for period in crowded),
     }
     return render(request, "reports/results.html", context)
+
+
+@needs(Capability.SEE_RESULTS)
+@require_safe
+def results_hidden(request: StaffRequest, pk: int) -> HttpResponse:
+    """Explain which numbers are hidden from the user. 2 statements."""
+    administration = administration_or_404(request.permissions, pk)
+    sees_all = request.permissions.has(Capability.SEE_RESPONSES)
+    # Since then, a larger one may have been set.
+    roll_up = getattr(administration, "results_roll_up", None)
+    applied = roll_up and roll_up.minimum_group
+    sentences = hidden_figures(
+        applied or administration.minimum_group,
+        "all" if sees_all else "school",
+        has_groups=len(attributes_of(administration)) > 1,
+    )
+    context = {"administration": administration, "sentences": sentences}
+    return render(request, "reports/results_hidden.html", context)
 
 
 @needs(Capability.SEE_RESULTS)

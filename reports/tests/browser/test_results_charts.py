@@ -68,7 +68,7 @@ def close(transactional_db, staff, enrol):  # noqa: F811
         for n in range(24):
             person = enrol(administration, staff.lincoln, grade=("07", "08")[n % 2])
             given = {"safe": str(1 + (n + days) % 4), "pets": ("cat", "dog")[n % 2]}
-            given |= {"many": "cat dog", "age": str(9 + n % 5)}
+            given |= {"many": ("cat dog", "cat", "dog")[n % 3], "age": str(9 + n % 5)}
             answer(person, given | {"comment": "I like it here. We are many."})
         now = timezone.now()
         administration.opens_at = now - timedelta(days=days + 10)

@@ -17,6 +17,7 @@ from accounts.permissions import Permissions
 from accounts.tests.logging_in import log_in
 from reports import visible_rates
 from reports.console.home import have_people_in_own_schools
+from reports.models import ResultsRollUp
 from reports.rollup import roll_up
 from reports.tests.conftest import invite
 from survey.models import Administration, Role
@@ -230,12 +231,30 @@ def test_who_is_missing_is_the_next_step_where_coordinators_may_see_it(staff, co
     assert button_of(staff.chen)[0] == "See response rates"
 
 
-def test_analysts_see_links_to_rates_and_exports_only(staff, counted):
+def test_analysts_see_a_link_to_rates_only_while_a_survey_is_open(staff, counted):
     page = page_of(staff.analyst)
-    assert f"{reverse('export_new')}?administrations={counted.pk}" in page
     assert f"{reverse('rates_board')}?administration={counted.pk}" in page
+    assert reverse("export_new") + "?" not in page
     assert reverse("cards_list", args=[counted.pk]) not in page
     assert reverse("roster_upload", args=[counted.pk]) not in page
+
+
+def test_a_file_without_names_is_offered_once_answers_are_counted(staff, counted):
+    export = f"{reverse('export_new')}?administrations={counted.pk}"
+    # Names need no release.
+    assert export in page_of(staff.dana)
+    assert export not in page_of(staff.analyst)
+    counted.closes_at = ago(days=1)
+    counted.save()
+    assert export in page_of(staff.dana)
+    assert export not in page_of(staff.analyst)
+    now = timezone.now()
+    ResultsRollUp.objects.create(
+        administration=counted, as_of=now, written_at=now, layout={}, released_at=now
+    )
+    assert export in page_of(staff.dana)
+    assert export in page_of(staff.analyst)
+    assert export not in page_of(staff.chen)
 
 
 def test_open_codes_are_the_next_step_where_anyone_can_take_part(staff, students):

@@ -239,7 +239,7 @@ def test_the_codebook_says_what_was_made_coarser(staff, administration, people):
         export = made(staff.state, administration, format=kind)
         text = path_of(export.codebook_name).read_text()
         plain = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", text))
-        assert "shared by at least 5 of the people" in plain
+        assert "at least 5 of the people who were counted share" in plain
         assert "What was made coarser" in plain
         assert "rows of two exports can be matched by their answers" in plain
 

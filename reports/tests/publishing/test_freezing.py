@@ -104,10 +104,12 @@ class TestProtection:
         publication = publish(fall)
         assert of_school(publication, staff.washington)
 
+    @pytest.mark.usefixtures("exact_shares")
     def test_a_school_without_report_is_in_no_sum(self, staff, fall, publish):
         publication = publish(fall)
         assert remainder(publication) == {}
 
+    @pytest.mark.usefixtures("exact_shares")
     def test_in_the_sums_its_answers_could_be_calculated(
         self, staff, fall, publish, monkeypatch
     ):

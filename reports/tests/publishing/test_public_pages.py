@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from datetime import timedelta
 
 import pytest
@@ -12,11 +13,13 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from accounts.tests.logging_in import log_in
 from reports import visible_rates
-from reports.models import GroupResults, Publication, SchoolRate
+from reports.models import GroupResults, Publication, ResultsRollUp, SchoolRate
 from reports.publishing.freezing import MEANS_OF_MEASURES
 from reports.publishing.publications import withdraw
 from reports.tests.console.scores.conftest import answered, scored
+from reports.tests.scores.conftest import closed
 
 pytestmark = pytest.mark.django_db
 
@@ -32,6 +35,7 @@ def rows_of(response):
 
 ADDRESSES = {
     "published_state": lambda staff: (),
+    "published_hidden": lambda staff: (),
     "published_district": lambda staff: (staff.riverside.pk,),
     "published_school": lambda staff: (staff.lincoln.pk,),
     "published_scores": lambda staff: (),
@@ -136,6 +140,8 @@ class TestPages:
         page("published_state", fall.pk)
         for count, address in (
             (1, ("published_list",)),
+            (1, ("published_hidden_in_all",)),
+            (1, ("published_hidden", fall.pk)),
             (2, ("published_state", fall.pk)),
             (2, ("published_district", fall.pk, staff.riverside.pk)),
             (1, ("published_school", fall.pk, staff.lincoln.pk)),
@@ -152,6 +158,65 @@ class TestPages:
         assert page("published_state", key).status_code == 404
         assert page("published_school", fall.pk, key).status_code == 404
         assert page("published_answers_of_school", key, 1).status_code == 404
+
+
+class TestHiddenNumbers:
+    def test_every_page_links_to_what_is_hidden(self, staff, fall, publish):
+        in_all = reverse("published_hidden_in_all")
+        assert in_all in page("published_list").text
+        publish(fall)
+        own = reverse("published_hidden", args=[fall.pk])
+        for name, args in ADDRESSES.items():
+            response = page(name, fall.pk, *args(staff))
+            is_page = response.headers["Content-Type"].startswith("text/html")
+            if is_page and name != "published_hidden":
+                assert f'href="{own}"' in response.text, name
+        for name, args in (
+            ("published_list", ()),
+            ("published_of_school", (staff.lincoln.pk,)),
+            ("published_state", (0,)),
+        ):
+            assert f'href="{in_all}"' in page(name, *args).text, name
+        preview = log_in(Client(), staff.state).get(
+            reverse("publishing_preview", args=[fall.pk])
+        )
+        assert reverse("results_hidden", args=[fall.pk]) in preview.text
+
+    def test_it_is_explained_in_the_languages_of_the_page(self, staff, fall, publish):
+        minimum = publish(fall).frame["minimum_group"]
+        text = page("published_hidden", fall.pk).text
+        assert f"Results are shown where at least {minimum} people answered." in text
+        assert "of the schools that have a report" in text
+        assert f'href="{reverse("published_state", args=[fall.pk])}"' in text
+        spanish = page("published_hidden", fall.pk, language="es").text
+        assert "Qué números se ocultan" in spanish
+        assert f"respondieron al menos {minimum} personas" in spanish
+        assert f"{reverse('published_state', args=[fall.pk])}?language=es" in spanish
+        assert 'dir="rtl"' in page("published_hidden", fall.pk, language="ar").text
+
+    def test_the_page_about_all_has_the_least_minimum(self, staff, fall, publish):
+        assert "at least 10 people" in page("published_hidden_in_all").text
+        publication = publish(fall)
+        frame = {**publication.frame, "minimum_group": 4}
+        Publication.objects.filter(pk=publication.pk).update(frame=frame)
+        assert "at least 4 people" in page("published_hidden_in_all").text
+
+    def test_places_say_from_how_many_people_on_results_are_shown(
+        self, staff, fall, publish
+    ):
+        publication = publish(fall)
+        frame = {**publication.frame, "minimum_group": 7}
+        Publication.objects.filter(pk=publication.pk).update(frame=frame)
+        text = page("published_school", fall.pk, staff.lincoln.pk).text
+        assert "Results are shown where at least 7 people answered." in text
+        assert "never shown" not in text
+
+    def test_what_was_withdrawn_has_no_page(self, staff, fall, publish):
+        publication = publish(fall)
+        withdraw(publication, because="Wrong wave.", by=staff.state)
+        assert page("published_hidden", fall.pk).status_code == 410
+        assert page("published_hidden", 0).status_code == 404
+        assert page("published_hidden_in_all").status_code == 200
 
 
 class TestCharts:
@@ -460,3 +525,51 @@ class TestWithdrawal:
         withdraw(publish(fall), because="Wrong.", by=staff.state)
         publish(fall)
         assert page("published_state", fall.pk).status_code == 200
+
+
+class TestCodedShares:
+    @pytest.fixture
+    def agreed(self, staff, new_survey):
+        """Let everybody at Lincoln give the same answer to each question."""
+        administration = closed(new_survey, "agreed")
+        answered(administration, staff.lincoln, 60, 1, shift=50, skipped=0)
+        answered(administration, staff.roosevelt, 60, 3)
+        return scored(administration)
+
+    def shown(self, staff, administration):
+        """Return cells of the first question in the table, and in the file."""
+        pk, school = administration.pk, staff.lincoln.pk
+        text = page("published_school", pk, school).text
+        section = text[text.index('id="item-q1"') :]
+        row = section[section.index('<th scope="row"><bdi>Lincoln') :]
+        row = row.replace("\u00a0", " ")
+        cells = re.findall(r'<td class="number">(.*?)</td>', row)
+        lines = rows_of(page("published_answers_of_school", pk, school))
+        first = [line for line in lines if line["item"] == "q1"]
+        return cells[:5], [(line["people"], line["percent"]) for line in first]
+
+    def test_pages_and_files_have_bounds(self, staff, agreed, publish):
+        publication = publish(agreed)
+        cells, lines = self.shown(staff, agreed)
+        assert cells == [*["under 5 %"] * 3, "over 95 %", "under 5 %"]
+        assert lines == [*[("<3", "<5")] * 3, (">57", ">95"), ("<3", "<5")]
+        # Nor is the number in what is stored.
+        school = publication.places.get(level="school", place_id=staff.lincoln.pk)
+        assert school.answers["items"]["q1"]["values"] == {}
+        text = page("published_school", agreed.pk, staff.lincoln.pk, language="es").text
+        text = text.replace("\u00a0", " ")
+        assert "más del 95 %" in text and "menos del 5 %" in text
+        assert "<5 is less than 5" in page("published_dictionary", agreed.pk).text
+
+    @pytest.mark.usefixtures("exact_shares")
+    def test_without_coding_they_tell_everybodys_answer(self, staff, agreed, publish):
+        publish(agreed)
+        cells, lines = self.shown(staff, agreed)
+        assert cells[3] == '100 % <span class="hint">(60)</span>'
+        assert ("60", "100.0") in lines
+
+    def test_a_publication_keeps_its_bounds(self, staff, agreed, publish):
+        publish(agreed)
+        before = self.shown(staff, agreed)
+        ResultsRollUp.objects.update(coding_threshold=20)
+        assert self.shown(staff, agreed) == before

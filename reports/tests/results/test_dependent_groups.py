@@ -11,13 +11,16 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from django.urls import reverse
 from django.utils import timezone
 
-from reports.models import GroupResults
+from accounts.tests.logging_in import log_in
+from reports.models import GroupResults, ResultsRollUp
 from reports.results import hiding
 from reports.results.reading import distributions
 from reports.results.rollup import roll_up_results
 from reports.results.visible import visible_groups
+from reports.suppression.explanation import repeating_columns
 from reports.tests.exports.conftest import answer
 from survey.models import Administration, Item, Respondent, Response
 
@@ -92,6 +95,7 @@ def test_without_protection_overlapping_groups_tell_of_six_people(
         return SimpleNamespace(
             groups=none,
             items=dict.fromkeys(items, none),
+            repeating=[],
             isolate_in_sum=lambda *_: False,
         )
 
@@ -134,3 +138,82 @@ def test_an_item_is_not_shown_if_overlapping_groups_tell_of_few_who_answered(
     assert all(groups)
     assert not all("safe" in group.items for group in groups)
     assert any("age" in group.items for group in groups)
+
+
+# Disadvantaged, lunch, gender: people. Six who are not disadvantaged have free lunch.
+REPEATED = {
+    ("yes", "free", "girl"): 15,
+    ("yes", "free", "boy"): 15,
+    ("yes", "reduced", "boy"): 20,
+    ("no", "paid", "girl"): 30,
+    ("no", "paid", "boy"): 20,
+    ("no", "free", "girl"): 3,
+    ("no", "free", "boy"): 3,
+}
+COLUMNS = ("disadvantaged", "lunch", "gender")
+
+
+@pytest.fixture
+def repeated(staff, closed, enrol):
+    Respondent.objects.filter(administration=closed).delete()
+    for groups, people in REPEATED.items():
+        for number in range(people):
+            respondent = enrol(closed, staff.lincoln, grade="07")
+            answer(respondent, {"safe": ("1", "2")[number % 2]})
+            attributes = dict(zip(COLUMNS, groups, strict=True))
+            Respondent.objects.filter(pk=respondent.pk).update(attributes=attributes)
+    closed.subgroups = list(COLUMNS)
+    closed.save()
+    Response.objects.update(saved_at=closed.closes_at - timedelta(days=1))
+    return closed
+
+
+NOTICE = (
+    "“Disadvantaged” is not shown by school, because it repeats “Lunch”: people could"
+    " be calculated from both."
+)
+ADVICE = "Leave one of these columns out of the next administration to show the other."
+
+
+def test_a_column_that_no_school_shows_is_named_with_the_one_that_it_repeats(
+    staff, repeated, client
+):
+    release(repeated)
+    roll_up = ResultsRollUp.objects.get(pk=repeated.pk)
+    assert roll_up.repeating == [["disadvantaged", "lunch"]]
+    assert shown(repeated, staff, "disadvantaged", "no") is None
+    assert shown(repeated, staff, "lunch", "paid").people == 50
+    assert shown(repeated, staff, "gender", "girl").people == 48
+    roll_up.shared_at = timezone.now()
+    roll_up.save()
+    for user, texts in (
+        (staff.state, {NOTICE, ADVICE}),
+        (staff.dana, set()),
+        (staff.chen, set()),
+    ):
+        log_in(client, user)
+        for route in ("administration_detail", "results_page"):
+            text = client.get(reverse(route, args=[repeated.pk])).text
+            assert {each for each in (NOTICE, ADVICE) if each in text} == texts
+        # Everybody reads the reason, and only administrators what to do.
+        text = client.get(reverse("results_hidden", args=[repeated.pk])).text
+        assert NOTICE in text and ADVICE not in text
+
+
+def test_nothing_is_said_of_columns_that_repeat_nothing(staff, repeated, client):
+    # The twin: without the six people, both columns are shown.
+    people = Respondent.objects.filter(attributes__disadvantaged="no")
+    people.filter(attributes__lunch="free").delete()
+    release(repeated)
+    assert ResultsRollUp.objects.get(pk=repeated.pk).repeating == []
+    assert shown(repeated, staff, "disadvantaged", "no").people == 50
+    assert shown(repeated, staff, "lunch", "paid").people == 50
+    log_in(client, staff.state)
+    for route in ("administration_detail", "results_page", "results_hidden"):
+        text = client.get(reverse(route, args=[repeated.pk])).text
+        assert "not shown by school" not in text
+
+
+def test_a_column_that_repeats_several_others_together_names_none():
+    [sentence] = repeating_columns([("Lunch", "")])
+    assert "because it repeats other columns" in sentence

@@ -33,7 +33,9 @@ LAYOUT = Layout(
     ],
 )
 COUNTED = SimpleNamespace(
-    results_roll_up=SimpleNamespace(as_of=AS_OF, layout=LAYOUT.as_json())
+    results_roll_up=SimpleNamespace(
+        as_of=AS_OF, layout=LAYOUT.as_json(), coding_threshold=5
+    )
 )
 
 

@@ -180,12 +180,11 @@ class AdministrationForm(forms.Form):
         initial=MINIMUM_GROUP,
         min_value=1,
         max_value=MAX_MINIMUM_GROUP,
-        label=_("Minimum group in exports"),
+        label=_("Minimum group"),
         help_text=_(
-            "In files without names, at least so many people share the"
-            " same school, grade, language, subgroups and dates. What"
-            " would single out fewer is left out. Can't be lowered once"
-            " people have started."
+            "Results are shown where at least this many people answered. In a file"
+            " without names, at least this many share the same school, grade,"
+            " language and subgroups. Can't be lowered once people have started."
         ),
         error_messages=dict.fromkeys(
             ("invalid", "min_value", "max_value"),

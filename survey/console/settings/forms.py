@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy
 
 from accounts import forms
 from accounts.logo_upload import LARGEST_UPLOAD, TOO_LARGE
-from accounts.place_settings import DEFAULT_THRESHOLDS
+from accounts.place_settings import DEFAULT_THRESHOLDS, LARGEST_CODING_THRESHOLD
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -106,8 +106,9 @@ class MinimumGroupForm(forms.Form):
         max_value=100,
         required=False,
         help_text=gettext_lazy(
-            "In a file without names, at least this many people share each combination"
-            " of facts, such as a school, a grade and a gender."
+            "Results are shown where at least this many people answered. In a file"
+            " without names, at least this many share each combination of facts, such"
+            " as a school, a grade and a gender."
         ),
         error_messages=dict.fromkeys(
             ("min_value", "max_value", "invalid"),
@@ -125,6 +126,22 @@ class MinimumGroupForm(forms.Form):
             words = _("The state requires at least %(least)s.")
             raise ValidationError(words % {"least": self.least})
         return number
+
+
+class CodingThresholdForm(forms.Form):
+    coding_threshold = forms.IntegerField(
+        label=gettext_lazy("Smallest percentage"),
+        min_value=1,
+        max_value=LARGEST_CODING_THRESHOLD,
+        required=False,
+        help_text=gettext_lazy(
+            "In percent. In groups of more than 300 people it is 1 %."
+        ),
+        error_messages=dict.fromkeys(
+            ("min_value", "max_value", "invalid"),
+            gettext_lazy("Enter a whole number from 1 to 20."),
+        ),
+    )
 
 
 class NameForm(forms.Form):

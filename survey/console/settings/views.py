@@ -23,6 +23,7 @@ from accounts.permissions import Capability as C
 from accounts.place_changes import may_change_place
 from accounts.place_settings import (
     CONTACT,
+    DEFAULT_CODING_THRESHOLD,
     DEFAULT_THRESHOLDS,
     Place,
     change_settings,
@@ -35,6 +36,7 @@ from accounts.place_settings import (
 )
 from survey.console.settings.forms import (
     PERCENTS,
+    CodingThresholdForm,
     ContactForm,
     MinimumGroupForm,
     NameForm,
@@ -90,6 +92,8 @@ def settings_place(request: StaffRequest, place: str) -> HttpResponse:
         ],
         "minimum_group": minimum_group_of(found, levels),
         "default_minimum_group": MINIMUM_GROUP,
+        "coding_threshold": setting_of(found, levels, "coding_threshold"),
+        "default_coding_threshold": DEFAULT_CODING_THRESHOLD,
         "name": setting_of(found, levels, "name"),
         "logo": logo,
         "logo_size": shown_size(str(logo_id)) if logo_id else (0, 0),
@@ -171,6 +175,32 @@ def settings_minimum_group(request: StaffRequest, place: str) -> HttpResponse:
         "default": least or MINIMUM_GROUP,
     }
     return render(request, "survey/console/settings_minimum_group.html", context)
+
+
+@needs(C.MANAGE_SURVEYS)
+@require_http_methods(["GET", "HEAD", "POST"])
+def settings_coding_threshold(request: StaffRequest, place: str) -> HttpResponse:
+    """Change below which percentage the state's results show a bound."""
+    found = place_or_404(request, place, C.MANAGE_SURVEYS)
+    if found is not None:
+        raise Http404
+    form = CodingThresholdForm(
+        request.POST or None, initial=own_values(found, "coding_threshold")
+    )
+    if request.method == "POST" and form.is_valid():
+        return _change(
+            request,
+            found,
+            "change smallest percentage",
+            {"coding_threshold": form.cleaned_data["coding_threshold"]},
+            _("The smallest percentage was saved. It holds for new results."),
+        )
+    context = {
+        **about_place(request, found),
+        "form": form,
+        "default": DEFAULT_CODING_THRESHOLD,
+    }
+    return render(request, "survey/console/settings_coding_threshold.html", context)
 
 
 @needs(C.MANAGE_SURVEYS)

@@ -798,7 +798,9 @@ def test_the_minimum_group_of_exports_is_a_setting(client, staff, published):
     assert administration.minimum_group == 8
 
     detail = reverse("administration_detail", args=[administration.pk])
-    assert "at least 8 people share" in client.get(detail).content.decode()
+    text = client.get(detail).content.decode()
+    assert "Results are shown where at least 8 people answered." in text
+    assert "at least 8 of the people who were counted share" in text
     held = current_values(client, administration.pk)
     client.post(f"{detail}change/", {**held, "minimum_group": ""})
     client.post(f"{detail}change/", {**held, "minimum_group": "10"})

@@ -14,13 +14,14 @@ from random import Random
 import pytest
 from django.core.exceptions import ValidationError
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import IntegrityError
 from django.test import Client
 from PIL import Image
 
 from accounts import logo_drawing, logo_upload
 from accounts.logo_upload import LARGEST_UPLOAD, draw_logo
 from accounts.models import AuditEntry, Logo, PlaceSettings, SchoolListing
-from accounts.place_settings import Thresholds
+from accounts.place_settings import Thresholds, coding_threshold
 from accounts.tests.logging_in import log_in
 from survey.administrations.checks import least_minimum_group
 
@@ -167,6 +168,40 @@ def test_a_minimum_group_is_a_whole_number_of_people(staff, typed):
     reply = client.post(f"{address()}minimum-group/", {"minimum_group": typed})
     assert "Enter a whole number from 1 to 100" in reply.content.decode()
     assert not PlaceSettings.objects.exists()
+
+
+def test_the_state_sets_the_smallest_percentage(staff):
+    client = log_in(Client(), staff.state)
+    assert coding_threshold() == 5
+    assert '5 % <span class="hint">(default)</span>' in text_of(client, address())
+    client.post(f"{address()}smallest-percentage/", {"coding_threshold": "10"})
+    assert coding_threshold() == 10
+    assert '10 % <span class="hint">(set here)</span>' in text_of(client, address())
+    entry = AuditEntry.objects.get(action="change smallest percentage")
+    assert entry.after == {"coding_threshold": 10}
+    # Districts have no other one: their figures would be those of the state.
+    riverside = f"{address(staff.riverside)}smallest-percentage/"
+    assert log_in(Client(), staff.dana).get(riverside).status_code == 404
+    assert client.get(riverside).status_code == 404
+    assert "Smallest percentage" not in text_of(client, address(staff.riverside))
+
+
+@pytest.mark.parametrize("typed", ["0", "21", "few", "5.5", "-1", "1" * 30])
+def test_the_smallest_percentage_is_1_to_20(staff, typed):
+    client = log_in(Client(), staff.state)
+    path = f"{address()}smallest-percentage/"
+    reply = client.post(path, {"coding_threshold": typed})
+    assert "Enter a whole number from 1 to 20." in reply.content.decode()
+    assert not PlaceSettings.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("place", "percent"), [(None, 0), (None, 21), ("riverside", 5)]
+)
+def test_a_coding_threshold_is_1_to_20_percent_of_the_state(staff, place, percent):
+    district = getattr(staff, place) if place else None
+    with pytest.raises(IntegrityError, match="a_coding_threshold_is_1_to_20_percent"):
+        PlaceSettings.objects.create(district=district, coding_threshold=percent)
 
 
 def test_each_role_changes_its_own_places(staff):

@@ -237,3 +237,117 @@ def test_an_answer_without_a_label_is_called_by_its_value():
 def test_a_name_of_the_other_direction_is_isolated_once(name, found):
     with translation.override("ar"):
         assert isolated(name) == found
+
+
+def coded(*counts, **options):
+    found = group(*counts, **options)
+    assert found.items["safe"].code_ends(5)
+    return found
+
+
+def test_a_coded_answer_is_a_bound_in_the_picture_and_the_table():
+    found = chart(definition(**LIKERT), {"Lincoln": coded(0, 4, 38, 58)})
+    segments = found.rows[0].segments
+    assert [one.percent for one in segments] == [
+        *("under 5\u00a0%", "under 5\u00a0%", "38 %", "58 %")
+    ]
+    # What the exact ones leave, in equal parts.
+    assert [one.share for one in segments] == [2, 2, 38, 58]
+    page = html(found)
+    assert '<td class="number">under 5\u00a0%</td>' in page
+    assert "<title>Disagree: under 5\u00a0%</title>" in page
+    assert "(0)" not in page and "(4)" not in page
+    # Both parts are exact.
+    assert found.sentence == "96 % answered “Rather agree” or “Agree”."
+
+
+def test_everybody_in_one_answer_is_over_the_bound_and_drawn_there():
+    found = chart(definition(**LIKERT), {"Lincoln": coded(0, 0, 0, 30)})
+    assert [one.percent for one in found.rows[0].segments] == [
+        *["under 10\u00a0%"] * 3,
+        "over 90\u00a0%",
+    ]
+    assert found.rows[0].segments[-1].share == 90
+    assert found.sentence == "Over 90 % answered “Rather agree” or “Agree”."
+    assert "100 %" not in html(found)
+
+
+@pytest.mark.parametrize(
+    ("counts", "words"),
+    [
+        ((40, 2, 3, 55), "At least 55 % answered “Rather agree” or “Agree”."),
+        ((60, 37, 1, 2), "Under 10 % answered “Rather agree” or “Agree”."),
+        ((96, 1, 3, 0), "Under 5 % answered “Rather agree” or “Agree”."),
+        # All four are under 49 %, and under 98 % would say nothing.
+        ((1, 1, 4, 4), ""),
+    ],
+)
+def test_a_sentence_tells_only_what_the_shown_parts_tell(counts, words):
+    found = chart(definition(**LIKERT), {"Lincoln": coded(*counts)})
+    assert found.sentence == words
+
+
+def test_other_places_are_coded_in_the_sentence_too():
+    places = {"Lincoln": group(10, 20, 30, 40), "Riverside": coded(40, 2, 3, 55)}
+    found = chart(definition(**LIKERT), places, {"May": coded(0, 0, 0, 30)})
+    # No change: 70 % compared with over 90 % would be a bound as well.
+    assert found.sentence == (
+        "70 % answered “Rather agree” or “Agree”; Riverside: at least 55 %."
+    )
+    assert found.changes == [None] * 4
+
+
+@pytest.mark.parametrize(
+    ("counts", "options", "words"),
+    [
+        ((0, 0, 0, 30), {}, "The most frequent answer is “Agree” (over 90 %)."),
+        ((2, 2, 40, 56), {}, "The most frequent answer is “Agree” (56 %)."),
+        # All four are under 49 %.
+        ((1, 1, 4, 4), {}, ""),
+        (
+            (100, 98, 50, 0),
+            {"measured": "multiple", "answered": 100},
+            # Two are over 95 %.
+            "",
+        ),
+    ],
+)
+def test_the_most_frequent_answer_is_named_if_the_bounds_tell_it(
+    counts, options, words
+):
+    survey = definition(kind="select_multiple") if options else definition()
+    found = chart(survey, {"Lincoln": coded(*counts, **options)})
+    assert found.sentence == words
+
+
+def test_a_coded_answer_of_a_multiple_choice_has_half_a_bar():
+    survey = definition(kind="select_multiple")
+    answers = coded(100, 0, 50, 60, measured="multiple", answered=100)
+    found = chart(survey, {"Lincoln": answers})
+    assert [one.share for one in found.rows[0].segments] == [95, 2.5, 50, 60]
+
+
+def test_the_mean_of_coded_numbers_is_between_what_they_allow():
+    answers = coded(1, 3, 46, 40, 10, measured="number", start=9)
+    assert answers.items["safe"].coded.keys() == {"9", "10"}
+    found = chart(definition([], kind="integer"), {"Lincoln": answers})
+    # 4 people are 9 or 10, at most 4 of them 9: from 11.54 to 11.58, exactly 11.55.
+    assert found.rows[0].mean is None
+    assert found.rows[0].mean_ends == (11.5, 11.6)
+    assert found.sentence == "The mean is between 11.5 and 11.6."
+    assert found.means == ["11.5 to 11.6"]
+    everybody = coded(0, 0, 30, measured="number", start=9)
+    found = chart(definition([], kind="integer"), {"Lincoln": everybody})
+    assert found.sentence == "The mean is between 10.8 and 11.0."
+    assert [one.share for one in found.rows[0].segments] == [5, 5, 90]
+
+
+def test_coded_and_exact_figures_of_numbers_are_compared_by_the_same_bins():
+    now = coded(1, 3, 46, 40, 10, measured="number", start=9)
+    before = group(5, 15, 20, 30, 30, measured="number", start=9)
+    found = chart(definition([], kind="integer"), {"Lincoln": now}, {"May": before})
+    assert [label.text for label in found.columns] == ["9", "10", "11", "12", "13"]
+    assert [change and change.text for change in found.changes] == [
+        *(None, None, "+26", "+10", "−20")
+    ]
+    assert found.mean_change is None

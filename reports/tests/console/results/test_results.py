@@ -124,7 +124,7 @@ def test_an_analyst_sees_a_closed_administration(
 ):
     # The published survey is cached since.
     page(client, staff.analyst, closed)
-    with django_assert_num_queries(11):
+    with django_assert_num_queries(13):
         response = client.get(reverse("results_page", args=[closed.pk]))
     assert response.status_code == 200
     assert response.context["page"].place_name == "Riverside"
@@ -275,6 +275,7 @@ def rest_of(figures, own):
     }
 
 
+@pytest.mark.usefixtures("exact_shares")
 def test_schools_without_a_report_are_not_in_what_a_coordinator_compares(
     client, staff, closed, add_schools, django_assert_num_queries
 ):
@@ -507,6 +508,7 @@ def chart_of(response, name):
     return next(chart for chart in charts if chart.name == name)
 
 
+@pytest.mark.usefixtures("exact_shares")
 def test_an_earlier_administration_can_be_compared(client, staff, closed, earlier):
     query = {"school": staff.lincoln.pk, "compare": earlier.pk}
     response = page(client, staff.analyst, closed, **query)
@@ -677,6 +679,7 @@ def teachers(staff, closed):
     return administration
 
 
+@pytest.mark.usefixtures("exact_shares")
 def test_roles_of_a_wave_are_compared_by_questions_with_the_same_answers(
     client, staff, closed, teachers, django_assert_num_queries
 ):

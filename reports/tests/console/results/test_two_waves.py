@@ -89,6 +89,7 @@ def test_nothing_shown_of_two_waves_depends_on_hidden_answers(
     assert shown(client, staff.analyst, waves, staff.lincoln) == before
 
 
+@pytest.mark.usefixtures("exact_shares")
 @pytest.mark.parametrize("wave", [0, 1])
 def test_what_is_shown_of_two_waves_depends_on_both(client, staff, waves, wave):
     page, file = shown(client, staff.analyst, waves, staff.lincoln)
