@@ -664,7 +664,7 @@ class Attack:
             if size < world.state.minimum or not figures:
                 continue
             # Also of a coded total: that other places give it back is a limit of coding
-            # (`reports/README.md`), and no leak of a hidden group.
+            # (docs/decisions/0151-coded-ends.md), and no leak of a hidden group.
             total = inside @ world.count(item, [option])
             is_around = (indicators @ (1 - inside) == 0) & (size < smallest)
             smallest[is_around] = size
