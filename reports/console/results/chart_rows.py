@@ -207,12 +207,15 @@ def _segments(distribution: ItemDistribution, scale: ChartScale) -> Iterator[Seg
             share * min(max(half - number, 0), 1)
             for number, share in enumerate(shares.values())
         )
+    lowest = next((one for one in distribution.coded.values() if not one.is_over), None)
     steps = scale.on_scale if is_scale else len(scale.options)
     for number, (value, label) in enumerate(scale.options.items()):
         coded = distribution.coded.get(value)
-        is_shown = value in distribution.values or (
-            scale.kind == "number" and coded is None
-        )
+        is_shown = value in distribution.values
+        if scale.kind == "number" and value not in distribution.answers:
+            # Of the compared results alone: nobody here gave this number.
+            coded = lowest
+            is_shown = coded is None
         is_in_bar = number < steps
         width = shares[value] * (1 if is_scale else 2) if is_in_bar else 0.0
         yield Segment(

@@ -351,3 +351,14 @@ def test_coded_and_exact_figures_of_numbers_are_compared_by_the_same_bins():
         *(None, None, "+26", "+10", "−20")
     ]
     assert found.mean_change is None
+
+
+def test_a_number_that_only_the_compared_results_have_is_coded_too():
+    now = coded(1, 3, 46, 40, 10, measured="number", start=9)
+    before = group(5, 15, 20, 30, 30, measured="number", start=10)
+    found = chart(definition([], kind="integer"), {"Lincoln": now}, {"May": before})
+    assert [one.percent for one in found.rows[0].segments][-2:] == [
+        "10 %",
+        "under 5\u00a0%",
+    ]
+    assert found.changes[-1] is None
