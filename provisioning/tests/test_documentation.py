@@ -94,11 +94,13 @@ def test_every_relative_link_leads_to_a_file_or_folder(page):
 def test_decisions_have_a_number_a_date_and_a_place_in_the_index():
     indexed = targets(DOCS / "README.md")
     for page in DECISIONS:
-        head = "\n".join(page.read_text().splitlines()[:5])
+        lines = page.read_text().splitlines()
+        head = "\n".join(lines[:5])
         assert re.fullmatch(r"[0-9]{4}-[a-z0-9-]+\.md", page.name)
         assert re.fullmatch(
             r"# .+\n\n- Date: [0-9]{4}-[0-9]{2}-[0-9]{2}\n- Status: .+\n?", head
         ), page.name
+        assert {"## Context", "## Decision"} <= {*lines}, page.name
         assert page in indexed, f"add {page.name} to docs/README.md"
     numbers = [page.name[:4] for page in DECISIONS]
     assert len(numbers) == len(set(numbers))
