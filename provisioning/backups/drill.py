@@ -280,7 +280,7 @@ def report(sentences: list[str]) -> bool:
 
 
 def put_back(restored: Path, running: Path) -> None:
-    """Copy what was lost into the running database, as README.md describes."""
+    """Copy what was lost into the running database, as docs/guides/backups.md says."""
     [[key]] = run_sql(MEASURED, run=restored)
     run_sql(f"SELECT survey_add_partition({key})", run=running)
     for table, where in (

@@ -174,7 +174,7 @@ def back_up_keys(host: dict[str, Any], passphrase: Path) -> int:
     if not host["keys"]:
         raise Refusal(
             "The keys of a fleet are on the machine that runs Ansible, in the folder"
-            " `secrets` or a vault; back them up there (provisioning/backups/README.md)"
+            " `secrets` or a vault; back them up there (docs/guides/backups.md)"
         )
     if not passphrase.is_file() or not passphrase.read_text().strip():
         raise Refusal(f"{passphrase} has no passphrase in it")
@@ -203,7 +203,7 @@ def restore(
     if not (folder / "secrets" / "backup_passphrase").exists():
         raise Refusal(
             f"{folder}/secrets has no backup_passphrase, without which no backup can be"
-            " read; restore the keys first (provisioning/backups/README.md)"
+            " read; restore the keys first (docs/guides/backups.md)"
         )
     options = merge_options(folder, None, settings)
     if not (folder / "etc" / "backup").exists():
@@ -245,6 +245,6 @@ def restore(
         f"Restored in {time.monotonic() - began:.0f} s. It sends no e-mail and starts"
         " no job by itself.\n"
         f"GROUNDSWELL_STACK={home} provisioning/stack down stops it;"
-        " provisioning/backups/README.md says how to copy rows out of it"
+        " docs/guides/backups.md says how to copy rows out of it"
     )
     return 0

@@ -40,8 +40,8 @@ from provisioning.processes import cpu_seconds_by_group
 EPILOG = """\
 The last line is one JSON object. Exit status: 0 if each page save is one task on one
 shard, neither the migration nor moving a shard lost anything, the control lost answers
-and every operation works; 1 otherwise. provisioning/citus/README.md explains the
-layout of the tables.
+and every operation works; 1 otherwise. docs/decisions/0118-citus-layout.md explains
+the layout of the tables.
 """
 SIZE = ("--pages=4", "--items=5")
 # An export of fewer than ten people is refused.

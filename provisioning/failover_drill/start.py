@@ -32,7 +32,8 @@ again while simulated respondents save pages, and then compares what was
 acknowledged with what is stored.
 """
 EPILOG = """\
-provisioning/failover_drill/README.md lists the faults and what is counted.
+docs/decisions/0106-what-the-failover-drill-does.md lists the faults and what is
+counted.
 
 The last line is one JSON object. Exit status: 0 if the promise held, 1 if not:
 no split, no saves lost (under A2), and a median of at most 15 seconds until

@@ -29,7 +29,8 @@ time: the same comparison has to object.
 """
 
 EPILOG = """\
-provisioning/fault_injection/README.md lists what is injected and counted.
+docs/decisions/0115-injecting-faults.md lists what is injected, and
+0114-judging-faults.md what is counted.
 
 The last line is one JSON object. Exit status: 0 if every requirement holds,
 1 if one does not, 2 if the run proves nothing (no final read, a load process

@@ -1,6 +1,7 @@
 """Compare what was sent with what is stored: the counts that have to be zero.
 
-README.md says what each of them means. The unit is one page of one respondent.
+docs/decisions/0114-judging-faults.md says what each of them means. The unit is one page
+of one respondent.
 """
 
 from __future__ import annotations

@@ -80,7 +80,9 @@ def check_target(options: argparse.Namespace) -> None:
             f"{elsewhere[0]} is not this machine: --elsewhere says that you may load it"
         )
     if not all(map(is_loopback, servers)) and not options.keystore:
-        raise Refusal("Load servers elsewhere need --keystore (see jmeter/README.md)")
+        raise Refusal(
+            "Load servers elsewhere need --keystore (see docs/guides/rehearsals.md)"
+        )
 
 
 def load_servers(options: argparse.Namespace) -> list[str]:

@@ -31,7 +31,7 @@ without the protections of PostgreSQL, one at a time: losses have to be found.
 """
 
 EPILOG = """\
-provisioning/power_loss_images/README.md says what this proves. Only root may
+docs/decisions/0105-power-loss-images.md says what this proves. Only root may
 run it: it mounts file systems, in a mount namespace of its own.
 
 It records in the folder for temporary files (TMPDIR), and needs 6 GB there.

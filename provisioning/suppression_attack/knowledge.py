@@ -654,7 +654,7 @@ class Attack:
         """Return what the smallest shown total around each set says about an option.
 
         Also of a coded one, and of an item that no bound protects: that figures of
-        other places give these back is a limit of coding (`reports/README.md`), and no
+        other places give these back is a limit of coding (docs/decisions/0151-coded-ends.md), and no
         leak of a hidden group.
         """
         world = self.world

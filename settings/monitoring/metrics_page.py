@@ -95,7 +95,8 @@ SERVER_METRICS: dict[str, tuple[tuple[str, ...], str]] = {
     "clock_offset_seconds": (
         (),
         "This host's clock less the primary's. Some seconds: chrony does not run on one"
-        " of them; settings/README.md says what a wrong clock does.",
+        " of them; docs/decisions/0077-which-clock-decides.md says what a wrong clock"
+        " does.",
     ),
     "backup_timestamp_seconds": (
         (),
@@ -107,7 +108,7 @@ SERVER_METRICS: dict[str, tuple[tuple[str, ...], str]] = {
         "When the first certificate of pgBackRest's servers ends, as of the last"
         " backup. In less than a month: no playbook has renewed it, or the"
         " repository's host was not given its new one; see"
-        " provisioning/backups/README.md.",
+        " docs/guides/backups.md.",
     ),
     "drill_timestamp_seconds": (
         (),

@@ -1,5 +1,6 @@
 // Opens the survey's pages that need no script where its scripts can't run: the
-// browser is older than README.md of survey/taking says, or lacks a part of it.
+// browser is older than docs/decisions/0073-supported-browsers.md says, or lacks a
+// part of it.
 // Not a module, and in the JavaScript of 2009, which every browser reads.
 
 (function () {

@@ -1,7 +1,7 @@
 """Decide on which nodes of a Citus cluster each table lies, and write the SQL for it.
 
-Every model has to be here: a test compares the two. README.md beside this file gives
-the reasons and prices. One primary needs none of it.
+Every model has to be here: a test compares the two. docs/decisions/0118-citus-layout.md
+gives the reasons and prices. One primary needs none of it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Read the sheets of an .xlsx file as rows of text, in a stream.
 
 Only what a roster needs is read: the texts, numbers and dates of cells. Memory
-stays flat whatever the number of rows; README.md compares it with openpyxl
-and calamine.
+stays flat whatever the number of rows; docs/decisions/0014-reading-workbooks.md
+compares it with openpyxl and calamine.
 """
 
 from __future__ import annotations

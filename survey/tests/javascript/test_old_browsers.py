@@ -1,8 +1,8 @@
 """Respondents' scripts use nothing newer than the oldest supported browsers have.
 
-Those are Chrome 80 and Safari 13.1 (see `survey/taking/README.md`): the JavaScript
-of 2020, without BigInt, which Safari lacked. The parser is acorn 8.19.0 (npm, MIT,
-`dist/acorn.js` as released). `newer_names.txt` has each name of JavaScript's
+Those are Chrome 80 and Safari 13.1 (see docs/decisions/0073-supported-browsers.md): the
+JavaScript of 2020, without BigInt, which Safari lacked. The parser is acorn 8.19.0
+(npm, MIT, `dist/acorn.js` as released). `newer_names.txt` has each name of JavaScript's
 library and of the DOM that one of the two browsers lacks everywhere, from
 `@mdn/browser-compat-data` 8.1.9 (npm, CC0).
 """

@@ -1,7 +1,7 @@
 """ZIPs as real systems, careless exports and attackers make them.
 
 Each has the verdict that is expected of it: `OneRosterInvalid` with these words,
-or a note in the report. `survey/rosters/oneroster/README.md` lists them.
+or a note in the report. `docs/guides/oneroster-input.md` lists them.
 """
 
 from __future__ import annotations
