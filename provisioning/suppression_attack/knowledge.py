@@ -626,57 +626,96 @@ class Attack:
     def _single_total(
         self, item: str, option: str, indicators: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return what single totals say about an option of each set.
+        """Return what shown totals say, each by itself, about an option of each set.
 
-        The smallest total around a set, and those around its part in each school; and
-        the rows of a file that may be theirs, if these are enough. As if it were known
-        how many people of the set have answered, as response rates tell of some.
+        About a set, and about its parts in each school and in each group there: if
+        nobody of a grade chose the option, nobody of a smaller group in it did. As if
+        it were known how many people of the set have answered, as response rates tell
+        of some.
+
+        Also by totals that are coded, and of items that no bound protects: that figures
+        of other places give these back is a limit of coding
+        (docs/decisions/0151-coded-ends.md), and no leak of a hidden group.
         """
-        low, high = self._smallest_total(item, option, indicators)
-        parts = [
-            self._smallest_total(
-                item, option, indicators * [each == part for each in self.parts]
-            )
-            for part in set(self.parts)
-        ]
-        ends = np.array(parts).sum(axis=0)
-        low, high = np.maximum(low, ends[0]), np.minimum(high, ends[1])
-        if self.exported:
-            _, most = self.exported.bounds(item, option, indicators)
-            rows = (self.exported.possible @ indicators.T > 0).sum(axis=0)
-            is_enough = rows >= self.world.state.minimum
-            high = np.where(is_enough, np.minimum(high, most), high)
+        people = self.world.count(item, categories_of(item))
+        totals, least, most = self._totals(item, option)
+        low, high = np.zeros(len(indicators)), indicators @ people
+        for parts in self.partitions:
+            ends = np.zeros((2, len(indicators)))
+            for part in parts:
+                own = indicators * part
+                inside = own @ people
+                is_around = own @ (1 - totals.T) == 0
+                at_least = np.where(is_around, least - totals @ people, -np.inf)
+                at_most = np.where(is_around, most, np.inf)
+                ends[0] += np.maximum(at_least.max(axis=1, initial=-np.inf) + inside, 0)
+                ends[1] += np.minimum(at_most.min(axis=1, initial=np.inf), inside)
+            low, high = np.maximum(low, ends[0]), np.minimum(high, ends[1])
         return low, high
 
-    def _smallest_total(
-        self, item: str, option: str, indicators: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return what the smallest shown total around each set says about an option.
+    def _totals(
+        self, item: str, option: str
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Return the people of shown totals, and how many of them chose an option.
 
-        Also of a coded one, and of an item that no bound protects: that figures of
-        other places give these back is a limit of coding (docs/decisions/0151-coded-ends.md), and no
-        leak of a hidden group.
+        [total, pattern], and at least and at most. Of a file, these are the rows that
+        may be of a pattern, and the people of a page who have no row, if there are
+        enough.
         """
-        world = self.world
+        world, minimum = self.world, self.world.state.minimum
         answered = world.count(
             item, [name for name in categories_of(item) if name not in STATES]
         )
-        people = world.count(item, categories_of(item))
         chosen = world.count(item, [option])
-        high = indicators @ people
-        low = np.zeros_like(high)
-        smallest = np.full(len(high), np.inf)
-        for inside in np.unique(np.array(self.totals), axis=0) if self.totals else ():
-            size = inside @ answered
-            if size < world.state.minimum:
-                continue
-            is_around = (indicators @ (1 - inside) == 0) & (size < smallest)
-            smallest[is_around] = size
-            inside_set = indicators @ people
-            least = np.maximum(inside @ chosen - inside @ people + inside_set, 0)
-            low = np.where(is_around, least, low)
-            high = np.where(is_around, np.minimum(inside @ chosen, inside_set), high)
-        return low, high
+        shown = self.shown[self.shown @ answered >= minimum]
+        totals, least, most = [shown], [shown @ chosen], [shown @ chosen]
+        if self.exported:
+            in_file, _ = self.exported.bounds(item, option, shown)
+            shows_item = np.array([item in row for row in self.exported.categories])
+            rows = shows_item @ (self.exported.possible @ (1 - shown.T) == 0)
+            is_enough = shown @ answered - rows >= minimum
+            without_row = (shown * (self.exported.without_row > 0))[is_enough]
+            totals.append(without_row)
+            least.append(np.zeros(len(without_row)))
+            most.append((shown @ chosen - in_file)[is_enough])
+            each = np.unique(self.exported.possible, axis=0)
+            _, in_rows = self.exported.bounds(item, option, each)
+            rows = (self.exported.possible @ each.T > 0).sum(axis=0)
+            totals.append(each[rows >= minimum])
+            least.append(np.zeros(len(totals[-1])))
+            most.append(in_rows[rows >= minimum])
+        return np.concatenate(totals), np.concatenate(least), np.concatenate(most)
+
+    @cached_property
+    def shown(self) -> NDArray[np.float64]:
+        """The people of shown figures, whatever the item: [figure, pattern]."""
+        nothing = np.zeros((0, len(self.world.patterns)))
+        return np.unique(np.array(self.totals), axis=0) if self.totals else nothing
+
+    @cached_property
+    def partitions(self) -> list[list[Indicator]]:
+        """Ways to divide people: not, by school and outputs, and by group as well."""
+        world = self.world
+        schools = frozenset(range(len(world.state.districts)))
+        keys: list[list[Any]] = [[0] * len(world.patterns), self.parts]
+        for source in range(len(world.sources)):
+            for attribute in {name for name, _ in world.state.groups if name}:
+                values = [
+                    world.indicator(source, schools, group)
+                    for group in world.state.groups
+                    if group[0] == attribute
+                ]
+                columns = np.array(values).T.tolist()
+                keys.append(
+                    [
+                        (*part, *row)
+                        for part, row in zip(self.parts, columns, strict=True)
+                    ]
+                )
+        return [
+            [np.array([each == key for each in of_way], float) for key in set(of_way)]
+            for of_way in keys
+        ]
 
 
 def full_answers(answers: Mapping[str, str]) -> frozenset[tuple[str, str]]:
