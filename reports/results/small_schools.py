@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 
 from reports.models import CountedSchool
 from reports.results.reading import LEVELS, ItemDistribution
-from reports.results.visible import VisibleGroup, visible_groups
+from reports.results.visible import VisibleGroup, code_ends, visible_groups
 from survey.models import Administration
 
 FEWEST_SCHOOLS = 2
@@ -62,8 +62,9 @@ def small_schools(
     items = {}
     for name, item in whole.items.items():
         # A school that hides the item is together with the small schools: the figures
-        # would be those of other schools as well.
-        if any(hides(group, name) for group in shown):
+        # would be those of other schools as well. With coded answers, the difference
+        # would tell what they stand for.
+        if item.coded or any(hides(group, name) for group in shown):
             continue
         rest = subtracted(item, [group.items[name] for group in shown])
         is_of_all = people == (
@@ -71,6 +72,7 @@ def small_schools(
         )
         if is_of_all and rest.answered >= administration.minimum_group:
             items[name] = rest
+    code_ends(items, administration.results_roll_up.coding_threshold)
     group = VisibleGroup(
         whole.as_of,
         people,
@@ -83,7 +85,10 @@ def small_schools(
 
 
 def hides(group: VisibleGroup, item: str) -> bool:
-    return item not in group.items or item in group.hidden_options
+    """Return whether a number of an answer to the item is not shown exactly."""
+    if item not in group.items or item in group.hidden_options:
+        return True
+    return bool(group.items[item].coded)
 
 
 def subtracted(

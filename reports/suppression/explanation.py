@@ -17,8 +17,8 @@ from django.utils.translation import gettext_lazy, ngettext
 Reader = Literal["public", "school", "all"]
 
 FEW_PEOPLE = gettext_lazy(
-    "With few people, a number could show what somebody answered. A star (*) is shown"
-    " instead."
+    "With few people, a number could show what somebody answered. A star (*), or a"
+    " bound such as “under 5 %”, is shown instead."
 )
 ITEMS = gettext_lazy(
     "A question is hidden where fewer than %(minimum)s people answered it."
@@ -65,7 +65,6 @@ def hidden_figures(
         (True, results_shown(minimum)),
         (hides_few, FEW_PEOPLE),
         (hides_few, ITEMS),
-        *((True, sentence) for sentence in shares_in_words()),
         (hides_few and sees_all, SMALL_SCHOOLS),
         (has_reports and not sees_all, SUMS_OF_REPORTS),
         (sees_groups, GROUPS),
@@ -74,7 +73,7 @@ def hidden_figures(
         (hides_few and sees_all, files_without_names(minimum)),
         (is_public, NOTHING_ELSE),
     ]
-    # Not with "%": sentences about shares have that sign.
+    # Not with "%": a sentence about shares has that sign.
     return [
         str(sentence).replace("%(minimum)s", str(minimum))
         for applies, sentence in sentences
@@ -122,8 +121,3 @@ def repeating_columns(columns: Iterable[tuple[str, str]]) -> list[str]:
             )
         sentences.append(words % {"column": column, "repeated": repeated})
     return sentences
-
-
-def shares_in_words() -> list[str]:
-    """Explain shares that are shown as a range. None are: each percentage is exact."""
-    return []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from django.utils import translation
 
-from reports.suppression import explanation
 from reports.suppression.explanation import hidden_figures, results_shown
 
 READERS = "public", "school", "all"
@@ -56,7 +55,7 @@ def test_each_reader_reads_what_is_hidden_from_this_reader():
 
 def test_a_page_has_few_words():
     for reader in READERS:
-        assert 100 < len(text_for(reader).split()) <= 170
+        assert 100 < len(text_for(reader).split()) <= 180
 
 
 @pytest.mark.parametrize(("language", "word"), [("es", "menos de 12"), ("ar", "12")])
@@ -70,8 +69,6 @@ def test_sentences_are_translated(language, word):
     assert word in " ".join(translated)
 
 
-def test_sentences_about_shares_may_have_signs_of_percent(monkeypatch):
-    sentence = "Shares under 5 % are shown as “under 5 %”."
-    monkeypatch.setattr(explanation, "shares_in_words", lambda: [sentence])
+def test_coded_shares_are_explained_to_everybody():
     for reader in READERS:
-        assert sentence in hidden_figures(10, reader)
+        assert any("under 5 %" in sentence for sentence in hidden_figures(10, reader))

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from accounts.tests.logging_in import log_in
 from reports.models import ResultsRollUp
+from reports.results import reading
 from reports.results.reading import distributions
 from reports.results.rollup import roll_up_results
 from reports.results.visible import visible_groups
@@ -149,3 +150,21 @@ def test_users_who_do_not_see_all_schools_or_choose_a_group_have_no_such_row(
         assert (NAME % 3 in response.text) == is_shown
     for user, status in ((staff.chen, 404), (staff.sam, 404)):
         assert page(client, user, fall, staff.riverside).status_code == status
+
+
+def test_answers_that_a_school_codes_are_not_told_by_the_small_schools(
+    client, staff, fall, released, monkeypatch
+):
+    # Everybody at Lincoln is nine years old: only a bound is shown of it.
+    released(6, 5, 4)
+    [lincoln] = visible_groups(fall, [("school", staff.lincoln.pk)]).values()
+    assert lincoln.items["age"].coded
+    together = page(client, staff.state, fall, staff.riverside)
+    assert "age" in together.context["page"].small_schools.group.hidden_items
+    # The twin: with the difference, exact numbers of the district tell Lincoln's.
+    monkeypatch.setattr(
+        reading.ItemDistribution, "code_ends", lambda self, threshold: True
+    )
+    together = page(client, staff.state, fall, staff.riverside)
+    group = together.context["page"].small_schools.group
+    assert group.items["age"].values == {"9": 15}
