@@ -183,19 +183,24 @@ class Search:
         ]
 
     def repeating_attributes(self) -> list[int]:
-        """Return the attributes without which fewer groups have to be hidden."""
+        """Return the attributes without which schools show no fewer groups.
+
+        A whole column is rather left out than groups of several ones.
+        """
         step = max(1, len(self.places) // SAMPLE)
         sample = self.places[::step]
+        nothing = self.of_attributes([])
+        alone = {column for place in sample for column in self.shown(place, nothing)}
         repeating: list[int] = []
         most = self.shown_groups(sample, repeating)
         while True:
             tried = [
                 (self.shown_groups(sample, [*repeating, number]), number)
-                for number in range(len(self.groups.attributes))
-                if number not in repeating
+                for number, columns in enumerate(self.groups.attributes)
+                if number not in repeating and not alone.isdisjoint(columns)
             ]
-            best = max(tried, default=(0, 0))
-            if best[0] <= most:
+            best = max(tried, default=(-1, 0))
+            if best[0] < most:
                 return repeating
             most = best[0]
             repeating.append(best[1])

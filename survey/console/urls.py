@@ -70,7 +70,7 @@ urlpatterns = [
         name="settings_minimum_group",
     ),
     path(
-        "settings/<place:place>/smallest-percentage/",
+        "settings/state/smallest-percentage/",
         settings.settings_coding_threshold,
         name="settings_coding_threshold",
     ),

@@ -194,11 +194,13 @@ class TestHistories:
         )
         return Counter({value: page[value] - rows[value] for value in "12"})
 
+    @pytest.mark.usefixtures("exact_shares")
     def test_pages_and_a_file_together_do_not_tell_of_the_small_school(
         self, staff, closed
     ):
         assert not self.page_minus_file(staff, closed).total()
 
+    @pytest.mark.usefixtures("exact_shares")
     def test_with_everybody_on_the_page_they_do(self, staff, closed, monkeypatch):
         monkeypatch.setattr(
             "reports.suppression.tables.Decision.published", lambda *it: it[3]

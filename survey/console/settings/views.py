@@ -43,6 +43,7 @@ from survey.console.settings.forms import (
     ThresholdsForm,
 )
 from survey.console.settings.scope import (
+    STATE,
     Crumb,
     about_place,
     own_places,
@@ -179,24 +180,22 @@ def settings_minimum_group(request: StaffRequest, place: str) -> HttpResponse:
 
 @needs(C.MANAGE_SURVEYS)
 @require_http_methods(["GET", "HEAD", "POST"])
-def settings_coding_threshold(request: StaffRequest, place: str) -> HttpResponse:
+def settings_coding_threshold(request: StaffRequest) -> HttpResponse:
     """Change below which percentage the state's results show a bound."""
-    found = place_or_404(request, place, C.MANAGE_SURVEYS)
-    if found is not None:
-        raise Http404
+    state = place_or_404(request, STATE, C.MANAGE_SURVEYS)
     form = CodingThresholdForm(
-        request.POST or None, initial=own_values(found, "coding_threshold")
+        request.POST or None, initial=own_values(state, "coding_threshold")
     )
     if request.method == "POST" and form.is_valid():
         return _change(
             request,
-            found,
+            state,
             "change smallest percentage",
             {"coding_threshold": form.cleaned_data["coding_threshold"]},
             _("The smallest percentage was saved. It holds for new results."),
         )
     context = {
-        **about_place(request, found),
+        **about_place(request, state),
         "form": form,
         "default": DEFAULT_CODING_THRESHOLD,
     }
