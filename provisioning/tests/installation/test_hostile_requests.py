@@ -25,6 +25,7 @@ from provisioning.environment import ROLES, path_of_program
 from provisioning.tests.installation import hostile_requests
 from provisioning.tests.installation.recording_upstream import RecordingUpstream
 from provisioning.tests.installation.rendered_files import render_web
+from settings.tests.patience import patience
 
 TEMPLATES = ROLES / "web" / "templates" / "nginx"
 # A path for each location that is a regular expression.
@@ -58,7 +59,8 @@ class Server:
             # Refused before all was sent, nginx closes, and its answer can be read.
             with suppress(BrokenPipeError):
                 client.sendall(raw)
-            client.settimeout(WAITING)
+            # Too early, nginx would give a request up that its upstream is still asked.
+            client.settimeout(patience(WAITING))
             try:
                 while more := client.recv(65536):
                     received += more
