@@ -106,5 +106,5 @@ def widths(
 
 
 def few_answers(answered: Integers, minimum: int) -> Mask:
-    """Return where somebody has answered, but fewer people than the minimum."""
+    """Return the cells in which people answered, but fewer than the minimum."""
     return (answered > 0) & (answered < minimum)

@@ -311,7 +311,7 @@ class Search:
     def sums_of_few_who_answered(
         self, place: int, columns: Integers, item: int
     ) -> Integers:
-        """Return sums of groups, of few people who answered an item: [sum, column]."""
+        """Return sums that isolate few people who answered an item: [sum, column]."""
         of_place = self.memberships[place]
         members = of_place.members[:, columns]
         try:

@@ -199,8 +199,8 @@ def test_all_requirements_together_pass():
 )
 def test_a_missed_requirement_is_named(name, value):
     figures = {**GOOD, name: value}
-    [found] = missed(figures, **limits_of(figures))
-    assert found.startswith(f"{name} is {value}, ")
+    [sentence] = missed(figures, **limits_of(figures))
+    assert sentence.startswith(f"{name} is {value}, ")
 
 
 def test_quick_is_thirty_districts_unless_another_number_is_given():

@@ -179,7 +179,7 @@ def _ends_of_mean(distribution: ItemDistribution) -> tuple[float, float]:
 
 
 def _drawn_shares(distribution: ItemDistribution) -> dict[str, float]:
-    """Return how long the bar of each answer is, in percent of those who answered.
+    """Return the length of each answer's bar, in percent of those who answered.
 
     The bars of coded answers tell nothing more than their bounds and the exact shares.
     """
@@ -187,8 +187,8 @@ def _drawn_shares(distribution: ItemDistribution) -> dict[str, float]:
     shares = {
         value: 100 * n / answered for value, n in distribution.values.items() if n
     }
-    shares |= {value: float(one.percent) for value, one in coded.items()}
-    low = [value for value, one in coded.items() if not one.is_over]
+    shares |= {value: float(share.percent) for value, share in coded.items()}
+    low = [value for value, share in coded.items() if not share.is_over]
     if distribution.measured == "multiple":
         return shares | {value: shares[value] / 2 for value in low}
     rest = 100.0 - sum(share for value, share in shares.items() if value not in low)
@@ -207,7 +207,9 @@ def _segments(distribution: ItemDistribution, scale: ChartScale) -> Iterator[Seg
             share * min(max(half - number, 0), 1)
             for number, share in enumerate(shares.values())
         )
-    lowest = next((one for one in distribution.coded.values() if not one.is_over), None)
+    lowest = next(
+        (share for share in distribution.coded.values() if not share.is_over), None
+    )
     steps = scale.on_scale if is_scale else len(scale.options)
     for number, (value, label) in enumerate(scale.options.items()):
         coded = distribution.coded.get(value)

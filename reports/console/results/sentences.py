@@ -76,7 +76,7 @@ def _most_frequent(segments: Sequence[Segment]) -> int | None:
 
 
 class Share(NamedTuple):
-    """What is shown of the people who gave one of some answers."""
+    """The percentage of people who gave one of some answers, or a bound of it."""
 
     # "" if the percentage is exact.
     sign: Literal["", "at least", "over", "under"]
@@ -96,8 +96,8 @@ class Share(NamedTuple):
 def _share(row: ChartRow, answers: slice) -> Share | None:
     """Return the share of these answers together, as far as their parts tell it."""
     parts = row.segments[answers]
-    coded = [one.coded for one in parts if one.coded]
-    exact = sum(one.share for one in parts if not one.coded)
+    coded = [part.coded for part in parts if part.coded]
+    exact = sum(part.share for part in parts if not part.coded)
     if not coded:
         return Share("", exact)
     for share in coded:
