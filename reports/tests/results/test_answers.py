@@ -22,7 +22,7 @@ from reports.tests.exports.conftest import (
 from reports.tests.results.conftest import stored
 from reports.tests.results.slow_count import slowly_counted
 from survey.definitions.corrections import publish_correction, use_correction
-from survey.models import Administration
+from survey.models import Administration, Respondent
 
 pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
 
@@ -96,11 +96,35 @@ def test_people_are_looked_up_with_the_same_result(ruled, monkeypatch):
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite never packs")
-@pytest.mark.parametrize("limit", ["MOST_PACKED_VALUES", "MOST_WORDS"])
+@pytest.mark.parametrize("limit", ["MOST_PACKED_VALUES", "MOST_KEYS"])
 def test_answers_that_cannot_be_packed_are_fetched(ruled, monkeypatch, limit):
     monkeypatch.setattr(answers, limit, 0)
     roll_up_results(ruled)
     assert stored(ruled) == slowly_counted(ruled)
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite never packs")
+@pytest.mark.parametrize("is_distributed", [False, True])
+def test_answers_are_packed_page_by_page_or_by_person(
+    ruled, monkeypatch, settings, is_distributed
+):
+    settings.IS_DISTRIBUTED = is_distributed
+    monkeypatch.setattr(answers, "PAGES_AT_ONCE", 1)
+    written = []
+    write = answers.PackedAnswers.write
+
+    def recorded(reader, data):
+        written.append(len(data))
+        write(reader, data)
+
+    monkeypatch.setattr(answers.PackedAnswers, "write", recorded)
+    # Somebody whose answers do not count, and whose key is the last.
+    last = Respondent.objects.filter(administration=ruled).latest("pk")
+    last.opted_out_at = last.withdrawn_at = last.started_at
+    last.save(update_fields=["opted_out_at", "withdrawn_at"])
+    roll_up_results(ruled)
+    assert stored(ruled) == slowly_counted(ruled)
+    assert len(written) > 2
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has one process")
