@@ -354,34 +354,42 @@ def _store(
     """Write what has changed; many rows are hidden, and few partly so."""
     place_of = {place: number for number, place in enumerate(arrays.places)}
     column_of = {group: number for number, group in enumerate(arrays.groups)}
+    hides_some = np.zeros_like(decision.groups)
+    for mask in decision.items.values():
+        hides_some |= mask
+    for mask in published.hidden.values():
+        hides_some[: len(mask)] |= mask
     hidden, partly = [], []
     rows = GroupResults.objects.filter(administration=administration)
-    for row in rows.defer("counts"):
-        place = place_of[row.level, row.place_id]
-        column = column_of.get((row.attribute, row.value))
+    stored_rows = rows.values_list(
+        *("pk", "level", "place_id", "attribute", "value", *DECIDED)
+    )
+    for pk, level, place_id, attribute, value, *stored in stored_rows.iterator():
+        place = place_of[level, place_id]
+        column = column_of.get((attribute, value))
         figures = None
         is_hidden = column is None or bool(decision.groups[place, column])
         if column is not None and not is_hidden and place < len(published.people):
             is_hidden = not published.people[place, column]
             figures = _figures_without_left_out(arrays, published, (place, column))
         if is_hidden:
-            if not row.is_hidden:
-                hidden.append(row.pk)
+            was_hidden, *_fields = stored
+            if not was_hidden:
+                hidden.append(pk)
             continue
-        items = [
-            name
-            for name, mask in decision.items.items()
-            if mask[place, column]
-            or (figures and name in published.hidden)
-            and published.hidden[name][place, column]
-        ]
-        new = (False, items, *(figures or (None, None, None)))
-        stored = row.published_counts and bytes(row.published_counts)
-        old = (row.is_hidden, row.hidden_items, row.published_people)
-        if (*old, row.published_finished, stored) != new:
-            for field, value in zip(DECIDED, new, strict=True):
-                setattr(row, field, value)
-            partly.append(row)
+        items = []
+        if hides_some[place, column]:
+            items = [
+                name
+                for name, mask in decision.items.items()
+                if mask[place, column]
+                or (figures and name in published.hidden)
+                and published.hidden[name][place, column]
+            ]
+        new = [False, items, *(figures or (None, None, None))]
+        stored[-1] = stored[-1] and bytes(stored[-1])
+        if stored != new:
+            partly.append(GroupResults(pk=pk, **dict(zip(DECIDED, new, strict=True))))
     for start in range(0, len(hidden), 5000):
         rows.filter(pk__in=hidden[start : start + 5000]).update(is_hidden=True)
     GroupResults.objects.bulk_update(partly, DECIDED, batch_size=500)

@@ -22,6 +22,7 @@ from reports.suppression.lattice import (
     TooManySums,
     group_to_hide,
     light_sums,
+    may_isolate,
     reduced_basis,
     scalar_products,
     short_sums,
@@ -239,14 +240,24 @@ class Search:
         """
         of_place = self.memberships[place]
         columns = self.shown(place, dependent)
+        members, people = of_place.members[:, columns], of_place.people
         longest = LARGEST_WEIGHT**2 * (self.minimum - 1)
+        fewest = people
         if of_items:
             # Sums of few who answered an item are of no more people than these.
-            people, answers = of_place.people.sum(), of_place.answered.sum(axis=0)
-            unanswered = (people - answers)[answers >= MOSTLY_ANSWERED * people]
+            everyone, answers = people.sum(), of_place.answered.sum(axis=0)
+            mostly = answers >= MOSTLY_ANSWERED * everyone
+            unanswered = (everyone - answers)[mostly]
             longest = max(longest, unanswered.max(initial=0) + self.minimum - 1)
+            # Of each pattern, as if all of these people had not answered one item.
+            answered = of_place.answered[:, mostly]
+            fewest = np.minimum(people, answered.min(axis=1, initial=people.max()))
+        if not may_isolate(
+            members, np.where(people > 0, fewest.clip(1), 0), self.minimum
+        ):
+            return np.zeros((0, of_place.members.shape[1]), dtype=np.int64)
         try:
-            sums = short_sums(of_place.members[:, columns], of_place.people, longest)
+            sums = short_sums(members, people, longest)
         except TooManySums:
             return None
         return in_columns(sums, columns, of_place.members.shape[1])
@@ -288,6 +299,8 @@ class Search:
             light = few_answers(sizes(sums, members, answered), self.minimum)
         mostly = of_groups[EVERYONE] >= MOSTLY_ANSWERED * of_place.people.sum()
         for number, (name, mask) in enumerate(of_items.items()):
+            if sums is not None and mostly[number] and not light[:, number].any():
+                continue
             columns = np.array([each for each in shown if not few[each, number]])
             if EVERYONE not in columns:
                 continue

@@ -55,9 +55,25 @@ def light_sums(
     Each is a row of whole numbers, by which the groups are multiplied. Raises
     TooManySums.
     """
+    if not may_isolate(members, people, minimum):
+        return np.zeros((0, members.shape[1]), dtype=np.int64)
     sums = short_sums(members, people, LARGEST_WEIGHT**2 * (minimum - 1))
     size = sizes(sums, members, people)
     return sums[(size > 0) & (size < minimum)]
+
+
+def may_isolate(
+    members: Mask | Floats, people: Integers | Floats, minimum: int
+) -> bool:
+    """Return whether sums of groups, with any factors, can be of few people only.
+
+    Such a sum gives patterns of at least the minimum of people no weight. If groups
+    that differ, differ in these patterns already, only the sum of nothing does. That is
+    so in most schools, and takes a hundredth of the time of `short_sums`.
+    """
+    columns = members.astype(float)
+    large = np.linalg.matrix_rank(columns[people >= minimum])
+    return bool(large < np.linalg.matrix_rank(columns[people > 0]))
 
 
 def sizes(

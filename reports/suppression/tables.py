@@ -59,9 +59,9 @@ class PlaceTree:
 
         Of those that are `counted`. Places without children stay as they are.
         """
-        inner = np.setdiff1d(level, self.leaves, assume_unique=True)
+        inner, below = self._inner[int(level[0])]
         counts[inner] = 0
-        below = np.flatnonzero(np.isin(self.parents, inner) & counted)
+        below = below[counted[below]]
         np.add.at(counts, self.parents[below], counts[below])
 
     def below(self, place: int) -> Integers:
@@ -80,6 +80,18 @@ class PlaceTree:
             return [place]
         parts = children[counted[children]].tolist()
         return [leaf for part in parts for leaf in self.leaves_of(part, counted)]
+
+    @cached_property
+    def _inner(self) -> dict[int, tuple[Integers, Integers]]:
+        """The places of a level that have places below, and these, by its first."""
+        of_levels: dict[int, tuple[Integers, Integers]] = {}
+        for level in self.levels:
+            inner = np.setdiff1d(level, self.leaves, assume_unique=True)
+            of_levels[int(level[0])] = (
+                inner,
+                np.flatnonzero(np.isin(self.parents, inner)),
+            )
+        return of_levels
 
     @cached_property
     def _children(self) -> list[Integers]:

@@ -7,10 +7,12 @@ from itertools import product
 import numpy as np
 import pytest
 
+from reports.suppression import lattice
 from reports.suppression.lattice import (
     group_to_hide,
     isolates,
     light_sums,
+    may_isolate,
     scalar_products,
 )
 
@@ -62,6 +64,24 @@ def test_the_same_sums_are_found_by_trying_all(seed):
         if np.abs(weights).max() <= 2
     }
     assert tried <= found
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_schools_without_sums_of_few_are_told_by_their_ranks(seed, monkeypatch):
+    random = np.random.default_rng(seed)
+    members = random.random((10, 5)) < 0.5
+    people = random.integers(0, 40, 10)
+    is_possible = may_isolate(members, people, 10)
+    # As if it were always possible.
+    monkeypatch.setattr(lattice, "may_isolate", lambda *_: True)
+    assert is_possible or not len(light_sums(members, people, 10))
+
+
+def test_ranks_tell_that_sums_of_few_are_possible():
+    assert may_isolate(*school(free=40, reduced=6, paid=54), 10)
+    assert not may_isolate(*school(free=40, reduced=10, paid=50), 10)
+    # Nobody has this pattern.
+    assert not may_isolate(*school(free=40, reduced=0, paid=50), 10)
 
 
 def next_hidden(members, people, sums, shown, first=()):
