@@ -103,8 +103,8 @@ def draw(
         pair = [("race", "ethnicity"), ("lunch", "disadvantaged")][
             int(generator.integers(2))
         ]
-        others = [name for name in names if name not in pair]
-        names = [*pair, str(generator.choice(others))][: 2 + (schools > 4)]
+        rest = [name for name in names if name not in pair]
+        names = [*pair, str(generator.choice(rest))][: 2 + (schools > 4)]
     everyone: list[Person] = []
     for school in range(schools):
         invited = int(generator.integers(*people))

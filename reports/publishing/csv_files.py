@@ -41,8 +41,8 @@ STAR = f"{HIDDEN} in place of a figure: hidden to protect people"
 
 def _scored(frame: Frame) -> list[str]:
     content = frame["measures"] or {"essentials": [], "measures": []}
-    essentials = [one["name"] for one in content["essentials"]]
-    return [*essentials, *(one["name"] for one in content["measures"])]
+    essentials = [essential["name"] for essential in content["essentials"]]
+    return [*essentials, *(measure["name"] for measure in content["measures"])]
 
 
 def score_rows(

@@ -254,7 +254,7 @@ class TestCharts:
         names = ["Riverside", "Riverside (district)", "All schools"]
         [[essential, _measures]] = shown.essentials
         assert [line.name for line in essential.places] == names
-        own = shown.own.answers["items"]["q1"]
+        own = shown.place.answers["items"]["q1"]
         [first, *_others] = [
             chart for at in shown.charts for _, charts in at.blocks for chart in charts
         ]
