@@ -125,14 +125,14 @@ class DateGroups(MinimumGroups):
 
     def add(self, group: int, path: GroupPath, *, is_in: bool) -> None:
         """Add a person of a class, whose row is in the file or not."""
-        codes = [group, *(self._code(step) for step in path)]
+        codes = [
+            group,
+            *(self._codes.setdefault(step, len(self._codes)) for step in path),
+        ]
         codes += [MISSING] * (len(self.steps) - len(codes))
         for column, code in zip(self._columns, codes, strict=True):
             column.append(code)
         self._is_in.append(is_in)
-
-    def _code(self, step: str) -> int:
-        return self._codes.setdefault(step, len(self._codes))
 
     def divide_classes(self) -> None:
         """Make the groups of all people who were added."""

@@ -234,14 +234,11 @@ def published_answers(
         level, key = LEVELS.DISTRICT.value, district
     publication, places = _places(pk, level, key)
     code = places[0].code or "all"
+    ascii_code = "".join(each for each in code if each.isascii() and each.isalnum())
     response = csv_response(
-        answer_rows(places[0]), filename=f"answers-{pk}-{_ascii(code)}.csv"
+        answer_rows(places[0]), filename=f"answers-{pk}-{ascii_code}.csv"
     )
     return _cached(request, response, publication)
-
-
-def _ascii(code: str) -> str:
-    return "".join(letter for letter in code if letter.isascii() and letter.isalnum())
 
 
 def _key(key: int) -> int:
