@@ -58,9 +58,6 @@ class Person:
     def answered(self) -> bool:
         return bool(self.answers)
 
-    def in_group(self, attribute: str, value: str) -> bool:
-        return not attribute or self.groups[attribute] == value
-
 
 @dataclass(frozen=True)
 class State:
