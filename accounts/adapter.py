@@ -37,9 +37,9 @@ class AccountAdapter(DefaultAccountAdapter):
         return False
 
     def get_client_ip(self, request: HttpRequest) -> str:
-        found = audit.address_of(request)
+        address = audit.address_of(request)
         try:
-            return str(ipaddress.ip_address(found))
+            return str(ipaddress.ip_address(address))
         except ValueError:
             return "0.0.0.0"  # noqa: S104
 

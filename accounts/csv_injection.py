@@ -20,7 +20,7 @@ def escape_formula(cell: str) -> str:
     start = _plain(cell.lstrip(" ")[:1])
     runs = start in _FORMULA_SIGNS or (start and unicodedata.category(start) == "Cc")
     cell = _NEW_CELL.sub(
-        lambda found: found[1] + "'" * (_plain(found[2]) in _FORMULA_SIGNS), cell
+        lambda match: match[1] + "'" * (_plain(match[2]) in _FORMULA_SIGNS), cell
     )
     return f"'{cell}" if runs else cell
 
@@ -31,8 +31,8 @@ def unescape_formula(cell: str) -> str:
         return cell
     original = cell[1:] if cell.startswith("'") else cell
     original = _ESCAPED_CELL.sub(
-        lambda found: (
-            found[1] if _plain(found[2]) in _FORMULA_SIGNS else f"{found[1]}'"
+        lambda match: (
+            match[1] if _plain(match[2]) in _FORMULA_SIGNS else f"{match[1]}'"
         ),
         original,
     )

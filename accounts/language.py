@@ -27,8 +27,8 @@ def language_to_read(offered: Sequence[str]) -> str:
     "es-MX" is also Spanish. Returns an empty text if none is offered.
     """
     reads = (translation.get_language() or "").split("-")[0]
-    found = (code for code in offered if code.lower().split("-")[0] == reads)
-    return next(found, offered[0] if offered else "")
+    codes = (code for code in offered if code.lower().split("-")[0] == reads)
+    return next(codes, offered[0] if offered else "")
 
 
 class LanguageMiddleware:

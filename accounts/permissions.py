@@ -107,13 +107,15 @@ class Permissions:
 
         1 statement for schools.
         """
-        own = self.places(*capabilities)
-        if own.state or not places:
-            return own.state
-        if places.state or not places.districts <= own.districts:
+        own_places = self.places(*capabilities)
+        if own_places.state or not places:
+            return own_places.state
+        if places.state or not places.districts <= own_places.districts:
             return False
         return (
-            School.objects.filter(pk__in=places.schools).filter(_inside(own)).count()
+            School.objects.filter(pk__in=places.schools)
+            .filter(_inside(own_places))
+            .count()
         ) == len(places.schools)
 
     def has(self, capability: Capability) -> bool:

@@ -56,10 +56,10 @@ def rename_place(
     before = current.name
     if name == before:
         return False
-    others: QuerySet[School] | QuerySet[District] = District.objects.all()
+    places: QuerySet[School] | QuerySet[District] = District.objects.all()
     if isinstance(current, School):
-        others = School.objects.filter(district=current.district_id)
-    if others.exclude(pk=current.pk).filter(name__iexact=name).exists():
+        places = School.objects.filter(district=current.district_id)
+    if places.exclude(pk=current.pk).filter(name__iexact=name).exists():
         raise ValidationError(
             _(
                 "There is another place named %(name)s. Choose a name that tells them"

@@ -98,10 +98,10 @@ def coding_threshold() -> int:
 
 def contact_of(place: Place, levels: Sequence[PlaceSettings]) -> Setting:
     """Return whom respondents ask for help. 1 statement for schools."""
-    found: list[Level] = list(levels)
+    all_levels: list[Level] = list(levels)
     if isinstance(place, School):
-        found = [*SchoolListing.objects.filter(school=place), *levels]
-    return setting_of(place, found, *CONTACT)
+        all_levels = [*SchoolListing.objects.filter(school=place), *levels]
+    return setting_of(place, all_levels, *CONTACT)
 
 
 def own_values(place: Place, *names: str) -> dict[str, object]:

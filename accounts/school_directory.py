@@ -124,7 +124,7 @@ def _around(latitude: float, longitude: float, limit: int) -> list[SchoolListing
         if abs(longitude) + wide > 180:
             # Beyond the date line: by latitude alone.
             wide = 360.0
-        found = list(
+        nearby = list(
             placed.filter(
                 latitude__range=(latitude - reach, latitude + reach),
                 longitude__range=(longitude - wide, longitude + wide),
@@ -133,7 +133,7 @@ def _around(latitude: float, longitude: float, limit: int) -> list[SchoolListing
         radius = math.radians(reach) * EARTH_RADIUS_KM
         inside = [
             listing
-            for listing in found
+            for listing in nearby
             if kilometres_between(latitude, longitude, listing) <= radius
         ]
         if len(inside) >= limit:
@@ -155,16 +155,16 @@ def find_schools(text: str, limit: int = 20) -> FoundSchools:
     words = search_text(text).split()[:MOST_WORDS]
     if not words:
         return FoundSchools([])
-    found = _names_beginning_with(words, limit + 1)
+    matches = _names_beginning_with(words, limit + 1)
     corrected = ""
-    if len(found) <= limit:
+    if len(matches) <= limit:
         schools = _schools_by_word(words)
         # Names of schools that are newer than the list of words may have others.
-        if not found and not all(schools.values()):
-            found, corrected = _corrected_search(words, schools, limit + 1)
+        if not matches and not all(schools.values()):
+            matches, corrected = _corrected_search(words, schools, limit + 1)
         if not corrected:
-            found += _others_with(words, schools, found, limit + 1)
-    return FoundSchools(found[:limit], len(found) > limit, corrected)
+            matches += _others_with(words, schools, matches, limit + 1)
+    return FoundSchools(matches[:limit], len(matches) > limit, corrected)
 
 
 def _begins(name: str, text: str) -> Q:
@@ -192,22 +192,22 @@ def _schools_by_word(words: Sequence[str]) -> dict[str, int]:
 def _others_with(
     words: Sequence[str],
     schools: Mapping[str, int],
-    found: Sequence[SchoolListing],
+    matches: Sequence[SchoolListing],
     limit: int,
 ) -> list[SchoolListing]:
     """Return schools with all these words, without those that were found already."""
     listings = SchoolListing.objects.filter(closed=False).order_by("search", "pk")
-    others = listings.exclude(pk__in=[listing.pk for listing in found])
+    remaining = listings.exclude(pk__in=[listing.pk for listing in matches])
     for word in words:
-        others = others.filter(search__contains=f" {word}")
+        remaining = remaining.filter(search__contains=f" {word}")
     # The index is asked for the rarest word alone: "school" is in most of the
     # names, and what is frequent is found sooner along the names.
     rarest = min(words, key=lambda word: schools[word])
-    if connections[others.db].vendor == "postgresql" and schools[rarest] < FREQUENT:
+    if connections[remaining.db].vendor == "postgresql" and schools[rarest] < FREQUENT:
         # Letters and digits alone are left of a word, so nothing has to be quoted.
         has_word = RawSQL(_HAS_WORD, [f"'{rarest}':*"], BooleanField())  # noqa: S611
-        others = others.filter(has_word)
-    return list(others[: limit - len(found)])
+        remaining = remaining.filter(has_word)
+    return list(remaining[: limit - len(matches)])
 
 
 def _corrected_search(
@@ -217,15 +217,17 @@ def _corrected_search(
     likely: list[str] = []
     counts: dict[str, int] = {}
     for word in words:
-        count, other = (schools[word], word) if schools[word] else _corrected(word)
+        count, likely_word = (
+            (schools[word], word) if schools[word] else _corrected(word)
+        )
         if not count:
             return [], ""
-        likely.append(other)
-        counts[other] = count
-    found = _names_beginning_with(likely, limit)
-    if len(found) < limit:
-        found += _others_with(likely, counts, found, limit)
-    return found, " ".join(likely) if found else ""
+        likely.append(likely_word)
+        counts[likely_word] = count
+    matches = _names_beginning_with(likely, limit)
+    if len(matches) < limit:
+        matches += _others_with(likely, counts, matches, limit)
+    return matches, " ".join(likely) if matches else ""
 
 
 def _corrected(word: str) -> tuple[int, str]:
@@ -250,8 +252,8 @@ def _corrected(word: str) -> tuple[int, str]:
     ]
     if not candidates:
         return 0, ""
-    schools, found = min(candidates)
-    return -schools, found
+    schools, closest = min(candidates)
+    return -schools, closest
 
 
 def is_one_error_away(typed: str, word: str) -> bool:

@@ -199,8 +199,8 @@ def check_code(request: HttpRequest, user: User, code: str) -> Authenticator:
             )
             % {"time": login_throttle.in_words(attempt.wait)}
         )
-    found = accepts(user, code)
-    if found is None:
+    authenticator = accepts(user, code)
+    if authenticator is None:
         login_throttle.failed(login_throttle.Purpose.SECOND_FACTOR, user.email)
         if attempt.failures >= audit.FAILURES_RECORDED:
             audit.record(
@@ -219,7 +219,7 @@ def check_code(request: HttpRequest, user: User, code: str) -> Authenticator:
             % {"time": login_throttle.in_words(attempt.next_wait)}
         )
     login_throttle.succeeded(login_throttle.Purpose.SECOND_FACTOR, user.email)
-    return found
+    return authenticator
 
 
 def _record(action: str, request: HttpRequest) -> None:

@@ -108,8 +108,8 @@ def browser_of(user_agent: str) -> str:
     )
 
     def first(names: tuple[tuple[str, str], ...], default: str) -> str:
-        found = (name for sign, name in names if sign in user_agent)
-        return next(found, default)
+        matches = (name for sign, name in names if sign in user_agent)
+        return next(matches, default)
 
     return _("%(browser)s on %(system)s") % {
         "browser": first(browsers, _("A browser")),

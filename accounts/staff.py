@@ -142,9 +142,9 @@ def members_for(permissions: Permissions) -> QuerySet[Membership]:
             | Q(school_id__in=places.schools)
         )
         current = current.filter(inside)
-        others = Membership.objects.current().exclude(inside)
+        outside = Membership.objects.current().exclude(inside)
         elsewhere = Q(user__is_staff=True) | Q(
-            Exists(others.filter(user=OuterRef("user")))
+            Exists(outside.filter(user=OuterRef("user")))
         )
     apps = Authenticator.objects.filter(
         user=OuterRef("user"), type=Authenticator.Type.TOTP

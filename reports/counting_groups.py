@@ -67,12 +67,12 @@ def common_changes(
     `sizes` is the number of people in each cohort and unit, and is reduced by
     those who leave it.
     """
-    found = defaultdict(list)
+    groups = defaultdict(list)
     for change in changes:
         members = (change.cohort, change.counted)
-        found[members, change.wanted, change.details].append(change)
+        groups[members, change.wanted, change.details].append(change)
     for (members, _, _), together in sorted(
-        found.items(), key=lambda item: len(item[1]), reverse=True
+        groups.items(), key=lambda item: len(item[1]), reverse=True
     ):
         left = sizes[members] - len(together)
         # People who were in no figure yet can be subtracted from none.
@@ -127,8 +127,8 @@ def _let_changes_count(administration: Administration, before: datetime) -> None
     cohort = changed.aggregate(last=Max("cohort"))["last"] or 0
     # People who left count by cohort, whatever school they return to.
     sizes: Counter[Members] = Counter()
-    for one, people in _sizes(changed.filter(school=None), "cohort"):
-        sizes[one, None] = people
+    for cohort_number, people in _sizes(changed.filter(school=None), "cohort"):
+        sizes[cohort_number, None] = people
     minimum = max(SMALLEST_GRADE, administration.minimum_group)
     for start in range(0, len(schools), SCHOOLS):
         some = schools[start : start + SCHOOLS]
@@ -203,9 +203,9 @@ def _changes(
     rows = changed.annotate(place=Coalesce("school", "respondent__school")).filter(
         place__in=schools
     )
-    found = list(rows.select_related("respondent"))
-    units.load({*schools, *(row.respondent.school_id for row in found)})
-    for row in found:
+    changes = list(rows.select_related("respondent"))
+    units.load({*schools, *(row.respondent.school_id for row in changes)})
+    for row in changes:
         person = row.respondent
         school = None if person.withdrawn_at else person.school_id
         old = [row.language, row.attributes]
@@ -254,7 +254,9 @@ def _apply(changes: Sequence[GroupChange], cohort: int) -> None:
     actual = {name: Subquery(people.values(name)) for name in names}
     for start in range(0, len(changes), UPDATED_AT_ONCE):
         some = changes[start : start + UPDATED_AT_ONCE]
-        CountedGroup.objects.filter(pk__in=[one.respondent for one in some]).update(
+        CountedGroup.objects.filter(
+            pk__in=[change.respondent for change in some]
+        ).update(
             cohort=cohort,
             school=Subquery(people.filter(withdrawn_at=None).values("school")),
             **actual,
@@ -274,7 +276,7 @@ def count_waiting(
     changed = CountedGroup.objects.using(alias).filter(
         actual | withdrawn, administration__in=administrations
     )
-    found: dict[int, dict[int, int]] = defaultdict(dict)
+    waiting: dict[int, dict[int, int]] = defaultdict(dict)
     for key, school, people in _sizes(changed, "administration", "respondent__school"):
-        found[key][school] = people
-    return found
+        waiting[key][school] = people
+    return waiting

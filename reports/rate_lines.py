@@ -169,13 +169,13 @@ class SchoolRateLine(RateLine):
         # What was missing this morning, so that it stays the same all day. Not
         # where today's number is hidden: it could be calculated from this one.
         shortfall = self.needed - (self.finished - (self.today or 0))
-        found = pace_of(
+        current_pace = pace_of(
             self.administration, self.today, shortfall, self.calendar, self.last_week
         )
-        if found and not self.is_exact and self.finished < SMALLEST_HOUR:
+        if current_pace and not self.is_exact and self.finished < SMALLEST_HOUR:
             # "Fewer than 10 came" would say nothing beside the number of all.
-            return replace(found, counts_today=False, last_week=None)
-        return found
+            return replace(current_pace, counts_today=False, last_week=None)
+        return current_pace
 
     @property
     def quiet(self) -> str:
@@ -307,11 +307,13 @@ class RateTotal:
         """
         if not self.missing:
             return None
-        found = pace_of(self.administration, self.today, self.shortfall, self.calendar)
+        current_pace = pace_of(
+            self.administration, self.today, self.shortfall, self.calendar
+        )
         week = self.last_week
-        if found and week and week.per_day < found.per_day:
-            return replace(found, last_week=week)
-        return found
+        if current_pace and week and week.per_day < current_pace.per_day:
+            return replace(current_pace, last_week=week)
+        return current_pace
 
 
 def is_open(administration: Administration, now: datetime | None = None) -> bool:

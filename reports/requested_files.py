@@ -51,12 +51,12 @@ def refuse_above_quota(user: User) -> None:
     """
     # So each request counts the one before.
     User.objects.select_for_update().get(pk=user.pk)
-    unfinished = kept = 0
+    unfinished = stored = 0
     for kind in KINDS:
-        own = kind._default_manager.using(DEFAULT_DB_ALIAS).filter(by=user)
-        unfinished += own.filter(job__ended_at=None, job__isnull=False).count()
-        with_file = own.exclude(file_name="")
-        kept += with_file.aggregate(bytes=Sum("size"))["bytes"] or 0
+        requested = kind._default_manager.using(DEFAULT_DB_ALIAS).filter(by=user)
+        unfinished += requested.filter(job__ended_at=None, job__isnull=False).count()
+        with_file = requested.exclude(file_name="")
+        stored += with_file.aggregate(bytes=Sum("size"))["bytes"] or 0
     if unfinished >= MOST_UNFINISHED:
         raise QuotaExceeded(
             _(
@@ -65,13 +65,16 @@ def refuse_above_quota(user: User) -> None:
             )
             % {"most_unfinished": MOST_UNFINISHED}
         )
-    if kept >= MOST_BYTES:
+    if stored >= MOST_BYTES:
         raise QuotaExceeded(
             _(
                 "Your files take %(kept)s GB, and you may keep %(most_bytes)s GB."
                 " Delete files that you no longer need, then try again."
             )
-            % {"kept": f"{kept / 10**9:.0f}", "most_bytes": f"{MOST_BYTES / 10**9:.0f}"}
+            % {
+                "kept": f"{stored / 10**9:.0f}",
+                "most_bytes": f"{MOST_BYTES / 10**9:.0f}",
+            }
         )
 
 

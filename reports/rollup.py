@@ -94,7 +94,12 @@ def _let_changes_count(chosen: Sequence[Administration]) -> dict[int, CountingGr
     """
     roll_ups = RollUp.objects.filter(administration__in=chosen)
     before = dict(roll_ups.values_list("pk", "groups_as_of"))
-    return {one.pk: let_changes_count(one, before.get(one.pk)) for one in chosen}
+    return {
+        administration.pk: let_changes_count(
+            administration, before.get(administration.pk)
+        )
+        for administration in chosen
+    }
 
 
 @contextmanager
@@ -158,23 +163,31 @@ def _store(
     ]
     now, changed, roll_ups = timezone.now(), 0, []
     supplied = supplied_counts(newer)
-    thresholds = {role: Thresholds(role) for role in {one.role for one in newer}}
-    for one in newer:
+    thresholds = {
+        role: Thresholds(role)
+        for role in {administration.role for administration in newer}
+    }
+    for administration in newer:
         changed += _store_administration(
-            one, counts[one.pk], supplied, _percents(one, thresholds[one.role], as_of)
+            administration,
+            counts[administration.pk],
+            supplied,
+            _percents(administration, thresholds[administration.role], as_of),
         )
-        groups_as_of = groups[one.pk].as_of
-        if as_of >= one.opens_at and groups[one.pk].is_complete:
-            rates = SchoolRate.objects.filter(administration=one, eligible__gt=0)
+        groups_as_of = groups[administration.pk].as_of
+        if as_of >= administration.opens_at and groups[administration.pk].is_complete:
+            rates = SchoolRate.objects.filter(
+                administration=administration, eligible__gt=0
+            )
             if groups_as_of is not None:
                 # Schools whose first roster came after the opening.
                 rates = rates.filter(at_opening=0)
             if schools := list(rates.values_list("school", flat=True)):
-                _freeze_sizes(one, schools)
+                _freeze_sizes(administration, schools)
             groups_as_of = groups_as_of or as_of
         roll_ups.append(
             RollUp(
-                administration=one,
+                administration=administration,
                 as_of=as_of,
                 written_at=now,
                 groups_as_of=groups_as_of,
@@ -197,7 +210,9 @@ def supplied_counts(
     1 statement, or none if all have rosters.
     """
     without_roster = [
-        one.pk for one in administrations if one.denominator == Denominator.COUNT
+        administration.pk
+        for administration in administrations
+        if administration.denominator == Denominator.COUNT
     ]
     if not without_roster:
         return {}
@@ -226,8 +241,8 @@ def _store_administration(
         | counts.awaiting_consent.keys()
         | counted
     ) - districts.keys()
-    others = School.objects.filter(pk__in=elsewhere)
-    districts |= dict(others.values_list("pk", "district"))
+    schools = School.objects.filter(pk__in=elsewhere)
+    districts |= dict(schools.values_list("pk", "district"))
 
     students = students_by_school(administration)
     is_count = administration.denominator == Denominator.COUNT

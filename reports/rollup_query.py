@@ -144,17 +144,19 @@ class AdministrationCounts:
     def add(self, school: int, grade: str, numbers: Sequence[Any]) -> None:
         """Add a grade: eligible, started, finished, finished today, last start."""
         eligible, started, finished, today, last = numbers
-        found = self.schools.setdefault(school, SchoolRateCounts())
-        found.eligible += eligible
-        found.started += started
-        found.finished += finished
-        found.finished_today += today
+        school_counts = self.schools.setdefault(school, SchoolRateCounts())
+        school_counts.eligible += eligible
+        school_counts.started += started
+        school_counts.finished += finished
+        school_counts.finished_today += today
         if last is not None:
             # SQLite's cursor returns a text in UTC.
             if isinstance(last, str):
                 last = datetime.fromisoformat(last)
             moment = last if last.tzinfo else last.replace(tzinfo=UTC)
-            found.last_started_at = max(moment, found.last_started_at or moment)
+            school_counts.last_started_at = max(
+                moment, school_counts.last_started_at or moment
+            )
         self.grades[school, grade] = (eligible, started, finished)
 
 
@@ -199,7 +201,9 @@ def count(
     administrations: Sequence[Administration],
 ) -> tuple[datetime, dict[int, AdministrationCounts]]:
     """Return when the figures were true, and the figures by administration."""
-    counts = {one.pk: AdministrationCounts() for one in administrations}
+    counts = {
+        administration.pk: AdministrationCounts() for administration in administrations
+    }
     frozen = has_frozen_groups(administrations)
     if connections[counting_database()].vendor == "postgresql":
         as_of = _count_postgresql(counts, frozen)
@@ -209,7 +213,11 @@ def count(
         counts[key].waiting = by_school
     for key, school, people in _opted_out(list(counts)):
         counts[key].opted_out[school] = people
-    with_consent = [one.pk for one in administrations if one.requires_consent]
+    with_consent = [
+        administration.pk
+        for administration in administrations
+        if administration.requires_consent
+    ]
     for key, school, people in _awaiting_consent(with_consent):
         counts[key].awaiting_consent[school] = people
     for administration in administrations:
@@ -248,7 +256,11 @@ def has_frozen_groups(administrations: Iterable[Administration]) -> list[int]:
 
     Elsewhere the list of people shows who has finished.
     """
-    return [one.pk for one in administrations if one.is_completion_confidential]
+    return [
+        administration.pk
+        for administration in administrations
+        if administration.is_completion_confidential
+    ]
 
 
 def _count_postgresql(
@@ -277,15 +289,15 @@ def _count_postgresql(
         rows = cursor.fetchall()
     # Rows of grades have no hours; rows of hours have the key of their place.
     for administration, school, district, grade, *numbers, hours in rows:
-        found = counts[administration]
+        counted = counts[administration]
         if hours is None:
-            found.add(school, grade, numbers)
+            counted.add(school, grade, numbers)
         elif school is not None:
-            found.curves[Curve.Level.SCHOOL, school] = hours
+            counted.curves[Curve.Level.SCHOOL, school] = hours
         elif district is not None:
-            found.curves[Curve.Level.DISTRICT, district] = hours
+            counted.curves[Curve.Level.DISTRICT, district] = hours
         else:
-            found.curves[Curve.Level.ALL, 0] = hours
+            counted.curves[Curve.Level.ALL, 0] = hours
     return cast("datetime", as_of)
 
 

@@ -60,10 +60,10 @@ def administrations_with_rates(permissions: Permissions) -> list[Administration]
 
     Among the others, those that opened or will open closest to today. 1 statement.
     """
-    found = administrations_for(permissions, Capability.SEE_RATES)
+    administrations = administrations_for(permissions, Capability.SEE_RATES)
     now = timezone.now()
     return sorted(
-        found.select_related("wave", "roll_up", "published__survey").defer(
+        administrations.select_related("wave", "roll_up", "published__survey").defer(
             "published__definition", "published__survey__source"
         ),
         key=lambda administration: (
@@ -191,10 +191,12 @@ def rows_in_scope(
     permissions: Permissions, *administrations: Administration
 ) -> QuerySet[SchoolRate]:
     rows = SchoolRate.objects.filter(administration__in=administrations)
-    own = permissions.places(Capability.SEE_RATES)
-    if own.state:
+    places = permissions.places(Capability.SEE_RATES)
+    if places.state:
         return rows
-    return rows.filter(Q(district_id__in=own.districts) | Q(school_id__in=own.schools))
+    return rows.filter(
+        Q(district_id__in=places.districts) | Q(school_id__in=places.schools)
+    )
 
 
 def people_by_administration(
@@ -292,18 +294,18 @@ def lines_of_schools(
     rows = SchoolRate.objects.filter(
         school__in=schools, administration__in=administrations
     )
-    found = {(row.school_id, row.administration_id): row for row in rows}
+    row_of = {(row.school_id, row.administration_id): row for row in rows}
     return {
         school.pk: [
             _line_of(
-                found[school.pk, one.pk],
-                one,
+                row_of[school.pk, administration.pk],
+                administration,
                 school,
                 calendar,
-                exact=sees_all_of(permissions, one, school),
+                exact=sees_all_of(permissions, administration, school),
             )
-            for one in administrations
-            if (school.pk, one.pk) in found
+            for administration in administrations
+            if (school.pk, administration.pk) in row_of
         ]
         for school in schools
     }
@@ -341,7 +343,9 @@ def lines_of_single_schools(
     `without`. 1 statement, or none for users without such schools.
     """
     schools = permissions.places(Capability.SEE_RATES).schools
-    by_administration = {one.pk: one for one in administrations}
+    by_administration = {
+        administration.pk: administration for administration in administrations
+    }
     lines: dict[int, list[SchoolRateLine]] = {}
     if without.state or not schools or not by_administration:
         return lines

@@ -43,11 +43,13 @@ def districts_for(
     the other schools would be the number of a school that is hidden.
     """
     seen = permissions.districts(Capability.SEE_RESPONSES)
-    own = permissions.districts(Capability.SEE_RATES).filter(pk__in=seen.values("pk"))
-    found = own.filter(rates__administration=administration).annotate(
+    districts = permissions.districts(Capability.SEE_RATES).filter(
+        pk__in=seen.values("pk")
+    )
+    with_totals = districts.filter(rates__administration=administration).annotate(
         **_totals("rates__")
     )
-    return found.annotate(
+    return with_totals.annotate(
         rate_order=Case(
             When(sum_eligible=0, then=Value(-1.0)),
             default=F("sum_finished_of_eligible") * 1.0 / F("sum_eligible"),
@@ -86,18 +88,20 @@ def totals_of(
     1 statement, or none without such places. Administrations without a counted
     school there are left out.
     """
-    by_administration = {one.pk: one for one in administrations}
+    by_administration = {
+        administration.pk: administration for administration in administrations
+    }
     if not whole or not by_administration:
         return {}
     rows = SchoolRate.objects.filter(administration__in=by_administration)
     if not whole.state:
         rows = rows.filter(district__in=whole.districts)
-    found = {}
+    totals = {}
     for sums in rows.order_by().values("administration").annotate(**_totals("")):
         administration = by_administration[sums["administration"]]
         numbers = cast("Mapping[str, int]", sums)
-        found[administration.pk] = _rate_total(numbers, administration, None, calendar)
-    return found
+        totals[administration.pk] = _rate_total(numbers, administration, None, calendar)
+    return totals
 
 
 def total_for(
@@ -111,7 +115,7 @@ def total_for(
 
     None if one of them may be hidden: the total would give its number away.
     """
-    own = permissions.places(Capability.SEE_RATES)
+    places = permissions.places(Capability.SEE_RATES)
     seen = permissions.places(Capability.SEE_RESPONSES)
     if seen.state or administration.coordinators_see_finished:
         nothing_hidden = True
@@ -120,9 +124,9 @@ def total_for(
         nothing_hidden = seen.has_district(district.pk)
     else:
         nothing_hidden = (
-            not own.state
-            and own.districts <= seen.districts
-            and own.schools <= seen.schools
+            not places.state
+            and places.districts <= seen.districts
+            and places.schools <= seen.schools
         )
     if not nothing_hidden:
         return None

@@ -18,7 +18,7 @@ class Secrets:
 
 def load_secrets(path: Path) -> Secrets:
     """Read the secrets; generate them first if the file does not exist."""
-    kept = _load(
+    stored = _load(
         path,
         {
             "secret_key": secrets.token_urlsafe(48),
@@ -26,8 +26,8 @@ def load_secrets(path: Path) -> Secrets:
         },
     )
     return Secrets(
-        kept["secret_key"],
-        {int(version): key for version, key in kept["access_code_keys"].items()},
+        stored["secret_key"],
+        {int(version): key for version, key in stored["access_code_keys"].items()},
     )
 
 

@@ -45,7 +45,7 @@ def caches(
     the addresses of Redis name it themselves.
     """
     encrypted = {"tls_context": ssl.create_default_context(cafile=ca)} if ca else {}
-    found: dict[str, dict[str, Any]] = {
+    by_alias: dict[str, dict[str, Any]] = {
         "default": {
             "BACKEND": "settings.infrastructure.cache_backends.KeepAliveMemcached",
             "LOCATION": list(memcached),
@@ -67,8 +67,8 @@ def caches(
     # Of its own, so that two million people can't fill the sessions' memory. Without
     # it, each request of a message platform reads the database.
     if messages_redis:
-        found[MESSAGES_ALIAS] = {
+        by_alias[MESSAGES_ALIAS] = {
             "BACKEND": "settings.infrastructure.cache_backends.RedisCommands",
             "LOCATION": messages_redis,
         }
-    return found
+    return by_alias

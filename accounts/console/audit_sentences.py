@@ -108,7 +108,7 @@ class Line:
     """Entries that follow each other and say the same, the newest first."""
 
     entries: list[AuditEntry]
-    who: str
+    actor: str
     subject: Label
     place: str
 
@@ -119,7 +119,7 @@ class Line:
     @property
     def account(self) -> str:
         """Return the e-mail address of a user who is shown by name."""
-        is_named = self.entry.user_id is not None and self.who != self.entry.by
+        is_named = self.entry.user_id is not None and self.actor != self.entry.by
         return self.entry.by if is_named else ""
 
     @property
@@ -139,7 +139,7 @@ class Line:
             )
         return format_html(
             gettext(sentence_of(self.entry.action).text),
-            who=format_html("<bdi>{}</bdi>", self.who),
+            who=format_html("<bdi>{}</bdi>", self.actor),
             subject=subject,
             action=self.entry.action,
         )
@@ -162,12 +162,12 @@ class Line:
     def key(self) -> tuple[object, ...]:
         entry = self.entry
         day: date = timezone.localdate(entry.at)
-        found = ""
+        details = ""
         if not sentence_of(entry.action).is_view:
-            found = json.dumps(self.details, sort_keys=True, default=str)
+            details = json.dumps(self.details, sort_keys=True, default=str)
         place = entry.district_id, entry.school_id
         thing = entry.kind, entry.subject_id, entry.subject
-        return entry.by, entry.action, day, *thing, *place, found
+        return entry.by, entry.action, day, *thing, *place, details
 
 
 def _shown(value: object) -> object:
@@ -184,10 +184,10 @@ def _shown(value: object) -> object:
                 return date_format(date.fromisoformat(value), "DATE_FORMAT")
         return str(_WORDS.get(value, value))
     if isinstance(value, list):
-        return ", ".join(str(_shown(one)) for one in value)
+        return ", ".join(str(_shown(part)) for part in value)
     if isinstance(value, dict):
         return ", ".join(
-            f"{_shown(name)}: {_shown(one)}" for name, one in value.items()
+            f"{_shown(name)}: {_shown(part)}" for name, part in value.items()
         )
     return value
 
@@ -242,9 +242,9 @@ def _labels_of(
 
 
 def _label(entry: AuditEntry, labels: Mapping[str, Mapping[int, Label]]) -> Label:
-    found = labels.get(entry.kind, {}).get(entry.subject_id or 0)
-    if found is not None:
-        return found
+    label = labels.get(entry.kind, {}).get(entry.subject_id or 0)
+    if label is not None:
+        return label
     if entry.kind in _SUBJECTS and _SUBJECTS[entry.kind].unknown:
         return Label(gettext(_SUBJECTS[entry.kind].unknown))
     return Label(entry.subject or "–")

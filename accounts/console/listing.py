@@ -186,10 +186,10 @@ class ComputedListing(BaseListing[R]):
         """Search in what `text` returns; `rows` are in the order of equal ones."""
         super().__init__(request, sorts)
         words = [word.casefold() for word in self.words]
-        found = []
+        matching = []
         for row in rows:
             searched = text(row).casefold() if words else ""
             if all(word in searched for word in words):
-                found.append(row)
-        self.rows = sorted(found, key=sorts[self.sort], reverse=self.descending)
+                matching.append(row)
+        self.rows = sorted(matching, key=sorts[self.sort], reverse=self.descending)
         self.page = Paginator(self.rows, per_page).get_page(request.GET.get("page"))

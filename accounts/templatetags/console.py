@@ -105,10 +105,10 @@ def help_page(context: template.Context) -> object:
     match = getattr(request, "resolver_match", None)
     if request is None or match is None:
         return None
-    own = f"console/help/{match.url_name}.html"
-    names = [own, "console/_help_default.html"]
+    page_template = f"console/help/{match.url_name}.html"
+    names = [page_template, "console/_help_default.html"]
     if not request.user.is_authenticated:
-        names = [own]
+        names = [page_template]
     try:
         return select_template(names)
     except TemplateDoesNotExist:
@@ -136,8 +136,10 @@ def column(listing: BaseListing, name: str, title: str, kind: str = "") -> SafeS
 def other_parameters(context: template.Context) -> list[tuple[str, str]]:
     """Return the parameters of the address that no field of the search form has."""
     filters = context.get("filter_form")
-    own = {"q", "page", "sort", *(filters.fields if filters else ())}
-    return [pair for pair in context["request"].GET.items() if pair[0] not in own]
+    parameters = {"q", "page", "sort", *(filters.fields if filters else ())}
+    return [
+        pair for pair in context["request"].GET.items() if pair[0] not in parameters
+    ]
 
 
 @register.simple_tag

@@ -80,7 +80,7 @@ def test_changes_by_engineers_are_recorded(staff, client):
     engineer = User.objects.create_superuser("e@example.org", "calm-harbour-42")
     log_in(client, engineer)
     schools, districts = (
-        f"/engineers/accounts/{one}/" for one in ("school", "district")
+        f"/engineers/accounts/{model}/" for model in ("school", "district")
     )
     hill = {"code": "hill", "name": "Hill", "district": staff.riverside.pk}
     client.post(f"{schools}add/", hill)
@@ -101,7 +101,7 @@ def test_changes_by_engineers_are_recorded(staff, client):
     assert not School.objects.filter(pk=school.pk).exists()
     assert not District.objects.filter(pk=bay.pk).exists()
     entries = AuditEntry.objects.filter(by="e@example.org").order_by("pk")
-    assert [(one.action, one.subject) for one in entries] == [
+    assert [(entry.action, entry.subject) for entry in entries] == [
         ("add school", "Hill"),
         ("change school", "Hilltop"),
         ("delete school", "Hilltop"),
@@ -125,10 +125,10 @@ def test_personal_pages_are_not_cached_by_browsers(staff, client):
 def test_an_engineer_needs_a_second_factor(client):
     engineer = User.objects.create_superuser("e@example.org", "calm-harbour-42")
 
-    one = log_in(client, engineer, second_factor=False).get("/engineers/")
+    response = log_in(client, engineer, second_factor=False).get("/engineers/")
     both = log_in(client, engineer).get("/engineers/")
 
-    assert one["Location"].startswith("/console/second-factor/")
+    assert response["Location"].startswith("/console/second-factor/")
     assert both.status_code == 200
 
 

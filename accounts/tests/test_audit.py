@@ -37,13 +37,13 @@ def test_an_entry_records_user_time_address_and_changes(staff):
 
 
 @pytest.mark.parametrize(
-    ("peer", "found"), [("", "203.0.113.7"), ("198.51.100.1", "198.51.100.1")]
+    ("peer", "address"), [("", "203.0.113.7"), ("198.51.100.1", "198.51.100.1")]
 )
-def test_clients_cannot_forge_the_recorded_address(peer, found):
+def test_clients_cannot_forge_the_recorded_address(peer, address):
     """The header is trusted on nginx's socket only; elsewhere any client may set it."""
     claimed = {"X-Forwarded-For": "203.0.113.7"}
     request = RequestFactory(REMOTE_ADDR=peer).get("/", headers=claimed)
-    assert audit.address_of(request) == found
+    assert audit.address_of(request) == address
 
 
 def test_commands_are_recorded_by_name():

@@ -40,16 +40,16 @@ def table(response) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
 
-def found(client: Client, **query: object) -> list[str]:
+def actions(client: Client, **query: object) -> list[str]:
     response = client.get(AUDIT, query)
     assert response.status_code == 200
-    return [one.action for one in response.context["rows"]]
+    return [row.action for row in response.context["rows"]]
 
 
 def test_a_district_reads_and_downloads_its_entries(staff, client, entries):
     log_in(client, staff.dana)
     page = client.get(AUDIT).content.decode()
-    assert found(client) == ["import roster", "rename school"]
+    assert actions(client) == ["import roster", "rename school"]
     assert "<del>Lincoln</del> <ins>=Lincoln()</ins>" in page
     assert "open: <del>yes</del>" in page
     assert "grade: <ins>4</ins>" in page
@@ -66,13 +66,13 @@ def test_a_district_reads_and_downloads_its_entries(staff, client, entries):
     entry = AuditEntry.objects.get(action="download audit")
     assert (entry.by, entry.after) == ("dana@example.org", {"entries": 2})
     assert entry.district_id == staff.riverside.pk
-    assert found(client)[0] == "download audit"
+    assert actions(client)[0] == "download audit"
 
 
-@pytest.mark.parametrize("who", ["chen", "analyst", "sam"])
+@pytest.mark.parametrize("name", ["chen", "analyst", "sam"])
 @pytest.mark.parametrize("path", [AUDIT, CSV])
-def test_other_roles_get_404(staff, client, who, path):
-    assert log_in(client, getattr(staff, who)).get(path).status_code == 404
+def test_other_roles_get_404(staff, client, name, path):
+    assert log_in(client, getattr(staff, name)).get(path).status_code == 404
     assert not AuditEntry.objects.exists()
 
 
@@ -81,17 +81,17 @@ def test_entries_are_filtered_by_person_action_and_date(staff, client, entries):
     old = timezone.now() - timedelta(days=200)
     AuditEntry.objects.create(at=old, by="import_roster", action="old", subject="Long")
     log_in(client, staff.state)
-    assert len(found(client)) == 5
-    assert found(client, by="Chen@example.org ") == ["import roster"]
-    assert found(client, action="open wave") == ["open wave"]
-    assert found(client, q="linc") == ["rename school"]
-    assert found(client, school="washing") == ["import roster"]
-    assert found(client, school="nowhere") == []
-    assert len(found(client, since=today)) == 4
-    assert found(client, until=today - timedelta(days=1)) == ["old"]
-    assert found(client, until=today, since=today, action="old") == []
-    assert found(client, q="long") == ["old"]
-    assert found(client, q="ong") == []
+    assert len(actions(client)) == 5
+    assert actions(client, by="Chen@example.org ") == ["import roster"]
+    assert actions(client, action="open wave") == ["open wave"]
+    assert actions(client, q="linc") == ["rename school"]
+    assert actions(client, school="washing") == ["import roster"]
+    assert actions(client, school="nowhere") == []
+    assert len(actions(client, since=today)) == 4
+    assert actions(client, until=today - timedelta(days=1)) == ["old"]
+    assert actions(client, until=today, since=today, action="old") == []
+    assert actions(client, q="long") == ["old"]
+    assert actions(client, q="ong") == []
     assert [row["action"] for row in table(client.get(CSV, {"by": "import_roster"}))]
 
 
@@ -102,13 +102,13 @@ def test_the_history_of_one_object_is_shown_within_the_users_places(
         audit.record("change", by=staff.state, subject=school, school=school)
     log_in(client, staff.dana)
     about = f"accounts.school:{staff.lincoln.pk}"
-    assert found(client, about=about) == ["change", "rename school"]
+    assert actions(client, about=about) == ["change", "rename school"]
     assert (
         "Only entries about one person"
         in client.get(AUDIT, {"about": about}).content.decode()
     )
-    assert found(client, about=about, action="change") == ["change"]
-    assert found(client, about=f"accounts.school:{staff.roosevelt.pk}") == []
+    assert actions(client, about=about, action="change") == ["change"]
+    assert actions(client, about=f"accounts.school:{staff.roosevelt.pk}") == []
     assert len(table(client.get(CSV, {"about": about}))) == 2
 
 
@@ -131,7 +131,7 @@ def test_invalid_filters_show_an_error_and_no_entries(staff, client, entries, qu
     log_in(client, staff.state)
     response = client.get(AUDIT, query)
     assert 'role="alert"' in response.content.decode()
-    assert found(client, **query) == []
+    assert actions(client, **query) == []
     away = client.get(CSV, query)
     assert away["Location"].startswith(AUDIT)
     assert not AuditEntry.objects.filter(action="download audit").exists()
@@ -140,7 +140,7 @@ def test_invalid_filters_show_an_error_and_no_entries(staff, client, entries, qu
 @pytest.mark.parametrize("query", [{"q": "\x00"}, {"page": "-1"}, {"page": "x"}])
 def test_unknown_parameters_are_ignored(staff, client, entries, query):
     log_in(client, staff.state)
-    assert len(found(client, **query)) == 4
+    assert len(actions(client, **query)) == 4
 
 
 @pytest.mark.parametrize("more", [0, 2])

@@ -14,8 +14,8 @@ RESPONSES, NAMES = Capability.SEE_RESPONSES, Capability.SEE_IDENTITIES
 def places(*districts, schools=(), state=False) -> Places:
     return Places(
         state=state,
-        districts=frozenset(one.pk for one in districts),
-        schools=frozenset(one.pk for one in schools),
+        districts=frozenset(district.pk for district in districts),
+        schools=frozenset(school.pk for school in schools),
     )
 
 

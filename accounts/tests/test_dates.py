@@ -31,13 +31,13 @@ STYLES = {
 
 
 def test_templates_write_dates_in_one_style():
-    found: dict[str, list[str]] = {}
+    texts: dict[str, list[str]] = {}
     for path in (settings.BASE_DIR / "templates").rglob("*"):
         if path.suffix in (".html", ".txt"):
             for style in re.findall(r"\|date:(?:_\()?[\"']([^\"']+)", path.read_text()):
-                found.setdefault(style, []).append(path.name)
-    assert {style: found[style] for style in found.keys() - STYLES} == {}
-    assert "DATETIME_FORMAT" in found
+                texts.setdefault(style, []).append(path.name)
+    assert {style: texts[style] for style in texts.keys() - STYLES} == {}
+    assert "DATETIME_FORMAT" in texts
 
 
 @pytest.mark.parametrize(

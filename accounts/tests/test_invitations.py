@@ -117,7 +117,7 @@ def test_a_duplicate_role_is_refused_with_a_message(staff, dana):
 
 
 @pytest.mark.parametrize(
-    ("role", "place", "said"),
+    ("role", "place", "error"),
     [
         ("coordinator", {}, "Choose a district, then the school"),
         ("district", {}, "Choose the district to administer"),
@@ -130,11 +130,11 @@ def test_a_duplicate_role_is_refused_with_a_message(staff, dana):
         ("", {"district": "riverside"}, "Choose a role."),
     ],
 )
-def test_invalid_roles_and_places_are_refused(staff, dana, role, place, said):
+def test_invalid_roles_and_places_are_refused(staff, dana, role, place, error):
     form = {"email": "new@example.org", "role": role}
     form |= {name: getattr(staff, value).pk for name, value in place.items()}
     page = dana.post(INVITE, form).content.decode()
-    assert said in page
+    assert error in page
     assert not User.objects.filter(email="new@example.org").exists()
     assert not Letter.objects.exists()
 
@@ -167,8 +167,8 @@ def test_choosing_a_district_offers_its_schools(staff, dana, district):
     assert "Lincoln" in shown
     assert "Washington" in shown
     assert "<html" not in shown
-    other = dana.get(INVITE, {"district": staff.lakeside.pk}, **part).content.decode()
-    assert "Roosevelt" not in other
+    page = dana.get(INVITE, {"district": staff.lakeside.pk}, **part).content.decode()
+    assert "Roosevelt" not in page
     assert dana.get(INVITE, {"district": district}, **part).status_code == 200
 
 

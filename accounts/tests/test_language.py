@@ -24,7 +24,7 @@ def test_numbers_have_a_decimal_point_in_every_language(language, _name):
 
 
 @pytest.mark.parametrize(
-    ("code", "own", "for_readers"),
+    ("code", "shown_name", "for_readers"),
     [
         ("es", "Español", "Spanish"),
         ("pt-BR", "Português (Brasil)", "Brazilian Portuguese"),
@@ -34,8 +34,8 @@ def test_numbers_have_a_decimal_point_in_every_language(language, _name):
         ("qqq", "Qqq", "qqq"),
     ],
 )
-def test_choices_of_languages_have_their_own_names(code, own, for_readers):
-    assert own_language_name(code) == own
+def test_choices_of_languages_have_their_own_names(code, shown_name, for_readers):
+    assert own_language_name(code) == shown_name
     with translation.override("en"):
         assert language_name(code) == for_readers
 

@@ -98,9 +98,10 @@ def listing(query: str = "", *, per_page: int = PER_PAGE, **headers: str) -> Lis
     )
 
 
-def found(query: str = "", **more) -> list[str]:
+def schools_on_page(query: str = "", **more) -> list[str]:
     return [
-        f"{one.name}, {one.district}" for one in listing(query, **more).page.object_list
+        f"{school.name}, {school.district}"
+        for school in listing(query, **more).page.object_list
     ]
 
 
@@ -139,8 +140,8 @@ def test_aria_sort_describes_the_order_of_the_rows(schools, template, query, ord
     page = shown.render(template, {}).content.decode()
 
     assert re.findall(r'aria-sort="(\w+)"', page) == [order]
-    districts = [one.district.name for one in shown.page]
-    names = [one.name for one in shown.page]
+    districts = [school.district.name for school in shown.page]
+    names = [school.name for school in shown.page]
     rows = districts if "district" in query else names
     assert rows == sorted(rows, reverse=order == "descending")
 
@@ -162,7 +163,7 @@ def test_aria_sort_describes_the_order_of_the_rows(schools, template, query, ord
     ],
 )
 def test_every_search_word_must_match(schools, words, names):
-    assert found("?" + urlencode({"q": words})) == names
+    assert schools_on_page("?" + urlencode({"q": words})) == names
 
 
 @pytest.mark.parametrize(
@@ -177,16 +178,16 @@ def test_every_search_word_must_match(schools, words, names):
     ],
 )
 def test_columns_sort_both_ways(schools, sort, names):
-    assert found("?" + urlencode({"sort": sort})) == names
+    assert schools_on_page("?" + urlencode({"sort": sort})) == names
 
 
 def test_equal_rows_keep_their_page(lakeside):
     many(lakeside, 300)
     for sort in ("name", "-name"):
         pages = [
-            one.pk
+            school.pk
             for n in range(1, 7)
-            for one in listing(f"?sort={sort}&page={n}").page.object_list
+            for school in listing(f"?sort={sort}&page={n}").page.object_list
         ]
         assert len(pages) == len(set(pages)) == 300
 

@@ -149,8 +149,8 @@ def test_a_reset_request_does_not_reveal_accounts(
     assert response["Location"] == RESET + "done/"
     [letter] = Letter.objects.all()
     assert (letter.kind, letter.to) == ("password reset", email)
-    again = client.post(RESET, {"email": email})
-    assert "already requested" in words(again)
+    repeated = client.post(RESET, {"email": email})
+    assert "already requested" in words(repeated)
     assert Letter.objects.count() == 1
 
 
@@ -289,7 +289,7 @@ def test_stored_attempts_are_limited_in_number(monkeypatch):
             failures=9 if number == 4 else 1,
         )
     login_throttle.forget_old()
-    assert {one.key for one in FailedTries.objects.all()} == {"0", "4"}
+    assert {failed_try.key for failed_try in FailedTries.objects.all()} == {"0", "4"}
 
 
 def test_typed_addresses_are_stored_as_hashes(client):
@@ -342,10 +342,10 @@ if connection.vendor == "postgresql":
                 connections.close_all()
 
         threads = [Thread(target=guess) for _ in range(8)]
-        for one in threads:
-            one.start()
-        for one in threads:
-            one.join()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
         assert sum(made) == 1
 
     def log_in_together(monkeypatch, passwords: list[str], **cookies) -> list[bool]:
@@ -411,19 +411,19 @@ def test_delays_double_up_to_15_minutes(failures, seconds):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"),
+    ("seconds", "delay"),
     [(0.2, "1 second"), (1.1, "2 seconds"), (90, "90 seconds"), (91, "2 minutes")],
 )
-def test_delays_are_formatted_for_people(seconds, said):
-    assert login_throttle.in_words(timedelta(seconds=seconds)) == said
+def test_delays_are_formatted_for_people(seconds, delay):
+    assert login_throttle.in_words(timedelta(seconds=seconds)) == delay
 
 
 # A forgotten password
 
 
 def link_in(message) -> str:
-    [found] = re.findall(r"https?://\S+", message.body.split("Open this link")[1])
-    return found
+    [address] = re.findall(r"https?://\S+", message.body.split("Open this link")[1])
+    return address
 
 
 def test_a_reset_link_sets_a_password_and_logs_in(
@@ -513,7 +513,7 @@ def test_a_forged_link_is_refused(staff, client, key):
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "said"),
+    ("first", "second", "error"),
     [
         ("short", "short", "too short"),
         ("password123", "password123", "too common"),
@@ -521,12 +521,12 @@ def test_a_forged_link_is_refused(staff, client, key):
         ("long-quiet-river", "long-quiet-rider", "two passwords differ"),
     ],
 )
-def test_a_weak_password_is_refused_with_a_reason(staff, client, first, second, said):
+def test_a_weak_password_is_refused_with_a_reason(staff, client, first, second, error):
     key = passwords.reset_key(staff.dana)
     response = client.post(
         CHOOSE, {"key": key, "password1": first, "password2": second}
     )
-    assert said in words(response)
+    assert error in words(response)
     staff.dana.refresh_from_db()
     assert staff.dana.check_password(PASSWORD)
 
@@ -535,7 +535,7 @@ def test_a_weak_password_is_refused_with_a_reason(staff, client, first, second, 
 
 
 def test_a_new_password_needs_the_old_one_and_ends_other_sessions(staff, client):
-    other = log_in(Client(), staff.dana)
+    other_browser = log_in(Client(), staff.dana)
     log_in(client, staff.dana)
     new = {"password1": "long-quiet-river", "password2": "long-quiet-river"}
     path = "/console/account/password/change/"
@@ -549,7 +549,7 @@ def test_a_new_password_needs_the_old_one_and_ends_other_sessions(staff, client)
 
     assert right["Location"] == "/console/me/"
     assert is_inside(client)
-    assert not is_inside(other)
+    assert not is_inside(other_browser)
     assert actions() == ["change password"]
     [letter] = Letter.objects.all()
     assert (letter.kind, letter.to) == ("password changed", "dana@example.org")
@@ -569,8 +569,8 @@ def test_the_admins_password_forms_redirect_to_the_console(staff, client, page):
     away = {"login": "/engineers/", "password_change": "/console/account/password/"}
     assert inside.post(f"/engineers/{page}/", typed)["Location"].startswith(away[page])
     assert str(engineer) in inside.get("/console/me/").content.decode()
-    other = f"/engineers/accounts/user/{staff.dana.pk}/password/"
-    assert log_in(Client(), engineer).get(other).status_code in (302, 404)
+    password_page = f"/engineers/accounts/user/{staff.dana.pk}/password/"
+    assert log_in(Client(), engineer).get(password_page).status_code in (302, 404)
     staff.dana.refresh_from_db()
     assert staff.dana.check_password(PASSWORD)
 

@@ -48,16 +48,16 @@ TABLE = {
 }
 
 
-@pytest.mark.parametrize("who", TABLE)
+@pytest.mark.parametrize("name", TABLE)
 @pytest.mark.parametrize("capability", Capability)
-def test_each_role_sees_only_its_own_schools(staff, who, capability):
-    permissions = Permissions(getattr(staff, who))
-    expected = TABLE[who].get(capability, set())
+def test_each_role_sees_only_its_own_schools(staff, name, capability):
+    permissions = Permissions(getattr(staff, name))
+    expected = TABLE[name].get(capability, set())
     assert names(permissions.schools(capability)) == expected
     places = permissions.places(capability)
-    assert {one.name for one in School.objects.all() if places.has_school(one)} == (
-        expected
-    )
+    assert {
+        school.name for school in School.objects.all() if places.has_school(school)
+    } == expected
     assert permissions.has(capability) is bool(expected)
 
 
@@ -105,8 +105,8 @@ def test_only_administrators_see_both_answers_and_names():
 
 
 def test_every_role_here_needs_a_second_factor(staff):
-    for who in TABLE:
-        assert Permissions(getattr(staff, who)).needs_second_factor
+    for name in TABLE:
+        assert Permissions(getattr(staff, name)).needs_second_factor
     assert not Permissions(User.objects.create_user("new@x.org")).needs_second_factor
 
 
@@ -122,7 +122,7 @@ def test_permissions_cost_one_statement(staff):
 
 
 @pytest.mark.parametrize(
-    ("who", "role", "district", "school", "may"),
+    ("name", "role", "district", "school", "may"),
     [
         ("state", Role.STATE, None, None, True),
         ("state", Role.COORDINATOR, None, "roosevelt", True),
@@ -136,12 +136,12 @@ def test_permissions_cost_one_statement(staff):
         ("analyst", Role.ANALYST, "riverside", None, False),
     ],
 )
-def test_roles_that_each_role_may_appoint(staff, who, role, district, school, may):
+def test_roles_that_each_role_may_appoint(staff, name, role, district, school, may):
     place = {
         "district": getattr(staff, district) if district else None,
         "school": getattr(staff, school) if school else None,
     }
-    assert Permissions(getattr(staff, who)).may_appoint(role, **place) is may
+    assert Permissions(getattr(staff, name)).may_appoint(role, **place) is may
 
 
 # What the database itself refuses
@@ -167,11 +167,11 @@ def test_a_role_must_fit_its_place(staff, role, place):
 
 
 def test_a_user_has_each_role_once_per_place(staff):
-    again = {"user": staff.chen, "role": Role.COORDINATOR, "school": staff.lincoln}
+    membership = {"user": staff.chen, "role": Role.COORDINATOR, "school": staff.lincoln}
     with pytest.raises(IntegrityError), transaction.atomic():
-        Membership.objects.create(**again)
+        Membership.objects.create(**membership)
     with pytest.raises(IntegrityError), transaction.atomic():
         Membership.objects.create(user=staff.state, role=Role.STATE)
     staff.chen.memberships.update(ended_at=timezone.now())
-    Membership.objects.create(**again)
+    Membership.objects.create(**membership)
     assert member("other@example.org", Role.STATE).memberships.count() == 1

@@ -24,8 +24,8 @@ def test_an_engineer_edits_the_public_contact_of_a_school(staff, client):
     }
     reply = client.post(address, listing)
     assert reply.status_code == 302, reply.text
-    found = SchoolListing.objects.get(pk=staff.lincoln.pk)
-    assert (found.contact_phone, found.search) == (
+    row = SchoolListing.objects.get(pk=staff.lincoln.pk)
+    assert (row.contact_phone, row.search) == (
         "217 555 0134",
         " lincoln springfield",
     )

@@ -36,8 +36,8 @@ def list_schools(*rows, **columns):
         SchoolListing.objects.filter(pk=school.pk).update(**where, **columns)
 
 
-def names(found):
-    return [listing.name for listing in found.schools]
+def names(result):
+    return [listing.name for listing in result.schools]
 
 
 def near(latitude, longitude, limit=20):
@@ -121,13 +121,13 @@ def test_a_listing_is_nowhere_or_on_the_earth(staff, latitude, longitude):
 def test_the_nearest_schools_come_first():
     list_schools(("Here", 41.88, -87.63), ("Milwaukee", 43.04, -87.91))
     list_schools(("Evanston", 42.05, -87.69), "Nowhere")
-    found = nearest_schools(41.88, -87.63)
-    assert [school.listing.name for school in found] == [
+    nearest = nearest_schools(41.88, -87.63)
+    assert [school.listing.name for school in nearest] == [
         "Here",
         "Evanston",
         "Milwaukee",
     ]
-    assert [round(school.kilometres) for school in found] == [0, 20, 131]
+    assert [round(school.kilometres) for school in nearest] == [0, 20, 131]
     assert near(41.88, -87.63, limit=2) == ["Here", "Evanston"]
 
 
@@ -203,9 +203,9 @@ def test_accents_case_and_punctuation_do_not_matter():
 @pytest.mark.sqlite
 def test_names_that_begin_with_the_text_come_first_and_more_are_announced():
     list_schools("Zeta Oak", "Oak Hill", "Alpha Oak", "Oak Grove")
-    found = find_schools("oak")
-    assert names(found) == ["Oak Grove", "Oak Hill", "Alpha Oak", "Zeta Oak"]
-    assert not found.more
+    result = find_schools("oak")
+    assert names(result) == ["Oak Grove", "Oak Hill", "Alpha Oak", "Zeta Oak"]
+    assert not result.more
     some = find_schools("oak", limit=3)
     assert (len(some.schools), some.more) == (3, True)
 
@@ -217,9 +217,9 @@ def test_names_that_begin_with_the_text_come_first_and_more_are_announced():
 def test_one_typing_error_is_corrected(typed):
     list_schools("Lincoln High School", "Carver Academy")
     refresh_words()
-    found = find_schools(typed)
-    assert names(found) == ["Lincoln High School"]
-    assert found.corrected.startswith("lincoln")
+    result = find_schools(typed)
+    assert names(result) == ["Lincoln High School"]
+    assert result.corrected.startswith("lincoln")
     assert find_schools("carver").corrected == ""
 
 
@@ -292,17 +292,19 @@ def test_one_error_is_a_wrong_missing_additional_or_exchanged_letter():
     chance = random.Random(1)
     letters = "abc"
     for _ in range(3000):
-        one = "".join(chance.choices(letters, k=chance.randrange(1, 6)))
-        other = "".join(chance.choices(letters, k=chance.randrange(1, 6)))
+        typed = "".join(chance.choices(letters, k=chance.randrange(1, 6)))
+        target = "".join(chance.choices(letters, k=chance.randrange(1, 6)))
         edits = set()
-        for at in range(len(one) + 1):
-            edits |= {one[:at] + x + one[at:] for x in letters}
-            edits |= {one[:at] + one[at + 1 :]}
-            edits |= {one[:at] + x + one[at + 1 :] for x in letters if at < len(one)}
-            if at + 1 < len(one):
-                edits.add(one[:at] + one[at + 1] + one[at] + one[at + 2 :])
-        expected = other in edits and other != one
-        assert is_one_error_away(one, other) == expected, (one, other)
+        for at in range(len(typed) + 1):
+            edits |= {typed[:at] + x + typed[at:] for x in letters}
+            edits |= {typed[:at] + typed[at + 1 :]}
+            edits |= {
+                typed[:at] + x + typed[at + 1 :] for x in letters if at < len(typed)
+            }
+            if at + 1 < len(typed):
+                edits.add(typed[:at] + typed[at + 1] + typed[at] + typed[at + 2 :])
+        expected = target in edits and target != typed
+        assert is_one_error_away(typed, target) == expected, (typed, target)
 
 
 def test_a_search_reads_one_table(django_assert_num_queries):

@@ -64,14 +64,14 @@ def test_setting_up_counts_for_this_session_and_the_next_login_asks(staff, clien
     assert client.get("/console/").status_code == 200
     assert AuditEntry.objects.filter(action="set up second factor").count() == 1
     assert Letter.objects.get().kind == "second factor changed"
-    other = Client()
-    type_password(other, "dana@example.org")
-    assert not is_inside(other)
+    other_browser = Client()
+    type_password(other_browser, "dana@example.org")
+    assert not is_inside(other_browser)
     # Each code is good once: that of the setting up is used.
-    assert type_code(other, used).status_code == 200
+    assert type_code(other_browser, used).status_code == 200
     FailedTries.objects.all().delete()
-    assert type_code(other, code_of(secret, later=1)).status_code == 302
-    assert other.get("/console/").status_code == 200
+    assert type_code(other_browser, code_of(secret, later=1)).status_code == 302
+    assert other_browser.get("/console/").status_code == 200
 
 
 def test_a_wrong_code_keeps_the_key_on_the_page(staff, client):
@@ -79,9 +79,9 @@ def test_a_wrong_code_keeps_the_key_on_the_page(staff, client):
     first = client.get(SET_UP)
     key = first.context["form"].draft.key
     for nonsense in ("", "000000", "abc", "١٢٣٤٥٦", "x" * 40):
-        again = client.post(SET_UP, {"key": key, "code": nonsense})
-        assert again.context["form"].errors["code"]
-        assert shown_secret(again.content.decode()) == shown_secret(
+        repeated = client.post(SET_UP, {"key": key, "code": nonsense})
+        assert repeated.context["form"].errors["code"]
+        assert shown_secret(repeated.content.decode()) == shown_secret(
             first.content.decode()
         )
     assert not Authenticator.objects.exists()
@@ -114,9 +114,9 @@ def test_a_recovery_code_works_once(staff, client):
     type_password(client, "dana@example.org")
     _, codes, _ = set_up(client)
     for status in (302, 200):
-        other = Client()
-        type_password(other, "dana@example.org")
-        assert type_code(other, codes[3]).status_code == status
+        other_browser = Client()
+        type_password(other_browser, "dana@example.org")
+        assert type_code(other_browser, codes[3]).status_code == status
     assert "9 left" in client.get("/console/me/").content.decode()
 
 
@@ -126,10 +126,10 @@ def test_new_recovery_codes_replace_the_old_ones(staff, client):
     assert client.get(NEW_CODES).status_code == 200
     new = shown_codes(client.post(NEW_CODES))
     assert len(set(new) - set(old)) == 10
-    type_password(other := Client(), "dana@example.org")
-    assert type_code(other, old[0]).status_code == 200
+    type_password(other_browser := Client(), "dana@example.org")
+    assert type_code(other_browser, old[0]).status_code == 200
     FailedTries.objects.all().delete()
-    assert type_code(other, new[0]).status_code == 302
+    assert type_code(other_browser, new[0]).status_code == 302
 
 
 def test_without_an_app_there_are_no_recovery_codes(staff, client):
@@ -145,10 +145,10 @@ def test_another_device_replaces_the_first(staff, client):
     old, *_ = set_up(client)
     new, *_ = set_up(client)
     assert Authenticator.objects.filter(type="totp").count() == 1
-    type_password(other := Client(), "dana@example.org")
-    assert type_code(other, code_of(old, later=1)).status_code == 200
+    type_password(other_browser := Client(), "dana@example.org")
+    assert type_code(other_browser, code_of(old, later=1)).status_code == 200
     FailedTries.objects.all().delete()
-    assert type_code(other, code_of(new, later=1)).status_code == 302
+    assert type_code(other_browser, code_of(new, later=1)).status_code == 302
 
 
 def test_a_stolen_session_and_password_cannot_replace_the_second_factor(staff, client):

@@ -47,11 +47,11 @@ def test_users_list_their_sessions_and_end_one(staff):
 
 def test_the_cookie_of_an_ended_session_is_refused(staff):
     here, lost = browser(), browser()
-    kept = lost.cookies["staff_sessionid"].value
+    cookie = lost.cookies["staff_sessionid"].value
     [pk] = ends_in(here.get("/console/me/").content.decode())
     here.post(f"/console/me/sessions/{pk}/end/")
     thief = Client()
-    thief.cookies["staff_sessionid"] = kept
+    thief.cookies["staff_sessionid"] = cookie
     assert not is_inside(thief)
 
 

@@ -68,24 +68,24 @@ def test_a_district_sees_no_state_and_no_other_district(staff):
     member("mine@example.org", Role.ANALYST, school=staff.lincoln)
     seen = seen_by(staff.dana)
     assert "mine@example.org" in seen
-    for one in ("state", "sam", "whole"):
-        assert f"{one}@example.org" not in seen
+    for name in ("state", "sam", "whole"):
+        assert f"{name}@example.org" not in seen
 
 
-@pytest.mark.parametrize("who", ["chen", "analyst", "sam"])
+@pytest.mark.parametrize("name", ["chen", "analyst", "sam"])
 @pytest.mark.parametrize("path", ["", "invite/", "{dana}/"])
-def test_other_roles_get_404(staff, client, who, path):
+def test_other_roles_get_404(staff, client, name, path):
     path = path.format(dana=staff.dana.memberships.get().pk)
-    log_in(client, getattr(staff, who))
+    log_in(client, getattr(staff, name))
     assert client.get(STAFF + path).status_code == 404
     assert client.post(STAFF + path).status_code in (404, 405)
 
 
 @pytest.mark.parametrize("act", ["", "dismiss/", "resend/", "withdraw/"])
-@pytest.mark.parametrize("who", ["sam", "state"])
-def test_staff_of_other_places_are_404(staff, client, who, act):
+@pytest.mark.parametrize("name", ["sam", "state"])
+def test_staff_of_other_places_are_404(staff, client, name, act):
     log_in(client, staff.dana)
-    path = page_of(getattr(staff, who)) + act
+    path = page_of(getattr(staff, name)) + act
     answer = client.post(path) if act else client.get(path)
     assert answer.status_code == 404
     assert Membership.objects.current().count() == 5
@@ -166,13 +166,13 @@ def test_without_the_check_simultaneous_appointments_would_crash(staff):
 @pytest.mark.parametrize("is_engineer", [False, True])
 def test_whether_people_of_other_places_log_in_is_not_shown(staff, client, is_engineer):
     """A district administrator can invite anybody, to learn something about them."""
-    other = staff.state
+    user = staff.state
     if is_engineer:
-        other = User.objects.create_superuser("e@example.org", "a long password")
+        user = User.objects.create_superuser("e@example.org", "a long password")
     User.objects.update(last_login=datetime(2026, 3, 4, 12, 34, tzinfo=UTC))
-    give_app(other)
+    give_app(user)
     membership = appoint(
-        user=other, role=Role.COORDINATOR, school=staff.lincoln, by=staff.dana
+        user=user, role=Role.COORDINATOR, school=staff.lincoln, by=staff.dana
     )
     detail = reverse("membership_detail", args=[membership.pk])
     shown = "March 4, 2026"

@@ -67,12 +67,12 @@ def test_dismissed_people_are_told_by_email(staff, django_capture_on_commit_call
     for membership in (second, first, first):
         with django_capture_on_commit_callbacks(execute=True):
             dismiss(membership=membership, by=staff.dana)
-    told, again = mail.outbox
-    assert told.to == again.to == ["chen@example.org"]
+    told, dismissed = mail.outbox
+    assert told.to == dismissed.to == ["chen@example.org"]
     assert told.subject == "Your role in Groundswell has ended"
     assert "dana@example.org ended your role school coordinator, Wash" in told.body
     assert "Your other roles stay as they are" in told.body
-    assert "Lincoln" in again.body and "You have no other role" in again.body
+    assert "Lincoln" in dismissed.body and "You have no other role" in dismissed.body
 
 
 def test_people_who_never_accepted_an_invitation_are_not_told(staff):
@@ -84,20 +84,20 @@ def test_people_who_never_accepted_an_invitation_are_not_told(staff):
     assert not Letter.objects.exists()
 
 
-@pytest.mark.parametrize("who", ["state administrator", "engineer", "nobody else"])
-def test_dismissal_logs_out_only_people_without_other_rights(staff, who):
+@pytest.mark.parametrize("name", ["state administrator", "engineer", "nobody else"])
+def test_dismissal_logs_out_only_people_without_other_rights(staff, name):
     person = {
         "state administrator": staff.state,
         "engineer": User.objects.create_superuser("e@x.org", "a long password"),
         "nobody else": User.objects.create_user("n@x.org"),
-    }[who]
+    }[name]
     series = person.session_series
     membership = appoint(
         user=person, role=Role.COORDINATOR, school=staff.lincoln, by=staff.dana
     )
     dismiss(membership=membership, by=staff.dana)
     person.refresh_from_db()
-    assert (person.session_series == series) is (who != "nobody else")
+    assert (person.session_series == series) is (name != "nobody else")
 
 
 def test_staff_of_other_places_cannot_be_dismissed(staff):
@@ -124,20 +124,20 @@ if connection.vendor == "postgresql":
         pairs = [(staff.state, second), (second, staff.state)]
         start, failed = Barrier(2), []
 
-        def act(by, other):
+        def act(by, administrator):
             start.wait()
             try:
-                dismiss(membership=other.memberships.get(), by=by)
+                dismiss(membership=administrator.memberships.get(), by=by)
             except (ValidationError, PermissionDenied):
                 failed.append(by)
             finally:
                 connections.close_all()
 
         threads = [Thread(target=act, args=pair) for pair in pairs]
-        for one in threads:
-            one.start()
-        for one in threads:
-            one.join()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
         assert len(failed) == 1
         assert Membership.objects.current().filter(role=Role.STATE).count() == 1
 
@@ -152,8 +152,8 @@ def appointed(*words: str) -> str:
 
 
 def test_the_first_administrator_comes_from_a_command():
-    said = appointed("first@example.org", "--role=state")
-    assert said == (
+    output = appointed("first@example.org", "--role=state")
+    assert output == (
         "first@example.org: state administrator, the state."
         " They are told by mail with a link to choose a password.\n"
     )
@@ -183,8 +183,8 @@ def test_users_appointed_by_command_get_a_link_by_email(client):
 
 
 def test_existing_users_are_told_of_a_role_given_by_command(staff):
-    said = appointed("chen@example.org", "--role=analyst", "--district=lakeside")
-    assert said.endswith("They are told by mail.\n")
+    output = appointed("chen@example.org", "--role=analyst", "--district=lakeside")
+    assert output.endswith("They are told by mail.\n")
     send_letters()
     assert "gave you the role analyst, Lakeside" in mail.outbox[0].body
 

@@ -36,11 +36,11 @@ def spanish(settings, monkeypatch):
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(
-    ("language", "said"),
+    ("language", "role_name"),
     [("", "ended your role school coordinator"), ("es", "función de coordinador")],
 )
 def test_a_letter_names_the_role_in_the_recipients_language(
-    staff, spanish, language, said
+    staff, spanish, language, role_name
 ):
     User.objects.filter(pk=staff.chen.pk).update(language=language)
     [membership] = staff.chen.memberships.all()
@@ -50,7 +50,7 @@ def test_a_letter_names_the_role_in_the_recipients_language(
     email_outbox.send_waiting()
 
     [letter] = mail.outbox
-    assert said in letter.body
+    assert role_name in letter.body
 
 
 @pytest.mark.django_db

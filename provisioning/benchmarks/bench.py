@@ -128,7 +128,8 @@ def parser() -> argparse.ArgumentParser:
         f" {open_codes.P95_LIMIT_MS:.0f} ms at {open_codes.WANTED_PER_S:.0f} starts a"
         " second (fewer on a slow machine, which it says), or below "
         + ", ".join(
-            f"{least} × {other} for {one}" for one, other, least in open_codes.REQUIRED
+            f"{least} × {reference} for {variant}"
+            for variant, reference, least in open_codes.REQUIRED
         ),
     )
     add("--quick", action="store_true", help="small and short: does everything work?")
@@ -289,8 +290,8 @@ def measure_briefly(stack: Stack, size: Size) -> dict[str, float]:
 
 
 def cpu_of_servers(cpu: Mapping[str, float]) -> float:
-    others = ("load engine", "rest of the machine")
-    return round(sum(used for name, used in cpu.items() if name not in others), 1)
+    excluded = ("load engine", "rest of the machine")
+    return round(sum(used for name, used in cpu.items() if name not in excluded), 1)
 
 
 # Tables and files

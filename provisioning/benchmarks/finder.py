@@ -57,7 +57,7 @@ REQUESTS, EDITS = 100_000, 10_000
 FROM_THE_CACHE = ("HIT", "STALE", "UPDATING", "REVALIDATED")
 WANTED_RATE = REQUESTS / 60
 # Seconds for which a visitor may see a page after the school was edited.
-KEPT = 30.0
+LIFETIME = 30.0
 LEAST_HITS = 0.9
 MOST_P95_MS, MOST_SLOWER = 20.0, 1.2
 MOST_SEARCH_MS, MOST_NEAREST_MS = 10.0, 5.0
@@ -143,8 +143,8 @@ def rate_to_offer(misses: float) -> float:
     """Return the wanted rate, or the highest that leaves room for its misses."""
     for percent in range(100, 5, -5):
         rate = WANTED_RATE * (percent / 100)
-        places = list(draw_places(round(rate * KEPT * 2), seed=9))
-        missing = 1 - hit_ratios(places, rate, warm=KEPT)[2]
+        places = list(draw_places(round(rate * LIFETIME * 2), seed=9))
+        missing = 1 - hit_ratios(places, rate, warm=LIFETIME)[2]
         if rate * missing <= SHARE_OF_MOST * misses:
             break
     return rate
@@ -156,7 +156,10 @@ def hit_ratios(
     """Return the share of cached pages by the decimals of the keys."""
     return {
         decimals: round(
-            hit_ratio(places, decimals=decimals, rate=rate, kept=KEPT, warm=warm), 4
+            hit_ratio(
+                places, decimals=decimals, rate=rate, lifetime=LIFETIME, warm=warm
+            ),
+            4,
         )
         for decimals in (1, 2, 3, 4, 12)
     }

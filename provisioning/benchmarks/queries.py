@@ -239,14 +239,14 @@ def essentials_of(report: str) -> str:
         re.findall(r"^- ([^-\n]+?) -+\n(.*?)(?=^- |\Z)", report, re.M | re.S)
     )
 
-    def found(section: str, pattern: str) -> list[Any]:
+    def matches(section: str, pattern: str) -> list[Any]:
         return re.findall(f"^{pattern}", sections.get(section, ""), re.M)
 
     counted = r"(Number of (?:unique normalized )?queries|Total query duration): (.+)$"
-    kinds = found("Queries by type", r"([A-Z ]+): ([1-9]\d*) ")
-    lines = [": ".join(each) for each in found("Overall statistics", counted)]
+    kinds = matches("Queries by type", r"([A-Z ]+): ([1-9]\d*) ")
+    lines = [": ".join(each) for each in matches("Overall statistics", counted)]
     lines.append(", ".join(f"{count} {kind}" for kind, count in kinds))
     for name in ("Most frequent queries", "Queries that took up the most time"):
-        ranked = found(f"{name} (N)", r"\d+\) .+$")
+        ranked = matches(f"{name} (N)", r"\d+\) .+$")
         lines += [name, *(f"  {shortened(line)}" for line in ranked[:5])]
     return "\n".join(f"  {line}" for line in lines if line)

@@ -47,8 +47,8 @@ def make(*, language: str) -> dict[str, Any]:
     if not archive.file_name:
         sys.exit(Job.objects.get(pk=archive.job.pk).message)
     worker, pdf = (
-        resource.getrusage(who)
-        for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+        resource.getrusage(process)
+        for process in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     )
     return {
         "schools": archive.schools,

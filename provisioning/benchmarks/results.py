@@ -130,18 +130,18 @@ def _time_roll_ups(application: Application) -> dict[str, dict[str, Any]]:
         ("closed, nothing new", CLOSE, ()),
         ("closed, once more", "", ()),
     )
-    found, rows = {}, []
+    name_times, rows = {}, []
     for name, statements, options in runs:
         if statements:
             application.sql(statements)
         printed = application.manage(ROLL_UP, "measured", "--json", *options)
-        figures = found[name] = json.loads(printed)
+        figures = name_times[name] = json.loads(printed)
         times = [f"{figures[key]:.2f}" for key in ("reading", "counting", "seconds")]
         numbers = [f"{figures[key]:,}" for key in ("schools", "rows_changed")]
         rows.append((name, *times, *numbers, f"{figures['memory_mb']:,} MB"))
     columns = ("roll-up, s", "reading", "counting", "all", "schools", "rows", "memory")
     print_table(columns, rows)
-    return found
+    return name_times
 
 
 def _again(application: Application, command: str) -> dict[str, float]:
@@ -162,7 +162,7 @@ def _most_saves_lost(
     def seconds_of(command: str) -> float:
         return _again(application, command)["seconds"]
 
-    found = [
+    results = [
         save_beside(
             partial(seconds_of, command),
             name=NAMES[command],
@@ -174,7 +174,7 @@ def _most_saves_lost(
         )
         for command, seconds in seconds_alone.items()
     ]
-    return max(each.lost_percent for each in found)
+    return max(each.lost_percent for each in results)
 
 
 def _time_scores(application: Application) -> dict[str, float]:
@@ -200,16 +200,16 @@ def _time_pages(
     results = f"/console/results/{administration}/"
     pages = ("", f"?district={district}", f"?school={school}", "?group=grade%3A07")
     scores = ("scores/", "scores/?sort=score-m0", "scores/rates/", "scores/quality/")
-    others = (f"schools/{school}/", f"{CHANGES}{earlier}")
-    paths = [results + page for page in (*pages, *scores, *others)]
-    found = time_pages(application, target, ["/console/results/", *paths])
+    school_pages = (f"schools/{school}/", f"{CHANGES}{earlier}")
+    paths = [results + page for page in (*pages, *scores, *school_pages)]
+    times = time_pages(application, target, ["/console/results/", *paths])
     # The first preview adds up all schools, and the others find the sums.
     preview = results + "publish/preview/"
     chosen = ("", "?q=school", f"?district={district}", f"?school={school}")
     first = time_pages(application, target, [preview], times=1)
     previews = [results + "publish/", *(preview + place for place in chosen)]
-    found |= time_pages(application, target, previews)
-    return found | {"first preview": first[preview]}
+    times |= time_pages(application, target, previews)
+    return times | {"first preview": first[preview]}
 
 
 if __name__ == "__main__":

@@ -199,8 +199,8 @@ def _judge(
 ) -> Verdict:
     # By psql: this runs in the system's Python, which has no driver.
     stored = [
-        StoredAnswer(int(who), int(item), state, value, int(revision))
-        for who, item, state, value, revision in coordinator.sql(
+        StoredAnswer(int(respondent), int(item), state, value, int(revision))
+        for respondent, item, state, value, revision in coordinator.sql(
             STORED % rehearsal.administration
         )
     ]
@@ -209,7 +209,7 @@ def _judge(
         AnswerSource.of(load.seed, rehearsal.described),
         attempts,
         stored,
-        frozenset(int(who) for (who,) in completed),
+        frozenset(int(respondent) for (respondent,) in completed),
     ).verdict()
 
 

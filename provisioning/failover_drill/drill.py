@@ -162,10 +162,12 @@ class Drill:
         failover = Failover(name, time.time(), host.name)
         self.failovers.append(failover)
         inject(self.cluster, host)
-        others = [each for each in self.cluster.databases if each is not host]
+        survivors = [each for each in self.cluster.databases if each is not host]
 
         def successor() -> Host | None:
-            primaries = [each for each in others if each.query(IS_PRIMARY) == (True,)]
+            primaries = [
+                each for each in survivors if each.query(IS_PRIMARY) == (True,)
+            ]
             return primaries[0] if primaries else None
 
         seconds = FAILOVER_SECONDS if fails_over else UNNOTICED_SECONDS

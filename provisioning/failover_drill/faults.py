@@ -48,8 +48,8 @@ def suspend_patroni(cluster: Cluster, host: Host) -> None:
 def slow_down_standby(cluster: Cluster, host: Host) -> None:
     """Slow down the standby for which commits wait; under A1 they wait for none."""
     synchronous = host.query(SYNCHRONOUS)
-    others = [each for each in cluster.databases if each is not host]
-    chosen = [each for each in others if synchronous == (each.name,)] or others
+    standbys = [each for each in cluster.databases if each is not host]
+    chosen = [each for each in standbys if synchronous == (each.name,)] or standbys
     chosen[0].slow_down_disk(3)
 
 

@@ -48,8 +48,8 @@ def take_surveys(
             answer_pages(saver, respondent, pause, is_over)
             earlier.append(respondent)
             if random.random() < SHARE:  # noqa: S311
-                again = random.choice(earlier)  # noqa: S311
-                answer_pages(saver, again, pause, is_over)
+                earlier_respondent = random.choice(earlier)  # noqa: S311
+                answer_pages(saver, earlier_respondent, pause, is_over)
             if is_over.is_set():
                 return
 

@@ -174,8 +174,8 @@ class Control:
     def on_conflict(self) -> str:
         return storage.ON_CONFLICT.replace(*self.statement, 1)
 
-    def is_as_required(self, found: int) -> bool:
-        return found > 0 if self.expected is None else found == self.expected
+    def is_as_required(self, findings: int) -> bool:
+        return findings > 0 if self.expected is None else findings == self.expected
 
 
 # The parameters stay, so that the statement is executed as before.
@@ -229,7 +229,7 @@ CONTROLS = (
 class ControlResult:
     name: str
     count: str
-    found: int
+    findings: int
     # Findings with every protection in place.
     twin: int
     seconds: float
@@ -244,7 +244,7 @@ class ControlResult:
         """
         verdict = "as required" if self.as_required else "NOT as required"
         lines = [
-            f"  {self.name:<38} {self.count} {self.found:>6}, with it"
+            f"  {self.name:<38} {self.count} {self.findings:>6}, with it"
             f" {self.twin}: {verdict} ({self.seconds:.1f} s)"
         ]
         logged = self.log.splitlines()
@@ -298,15 +298,15 @@ def run_controls(seed: int, controls: Sequence[Control]) -> Iterator[ControlResu
         for control in controls:
             began = time.monotonic()
             with collected_log() as log:
-                found = _run(stack, control, seed).count(control.count)
+                findings = _run(stack, control, seed).count(control.count)
                 twin = _run(stack, Control("", "", control.send), seed).forbidden()
             yield ControlResult(
                 name=control.name,
                 count=control.count,
-                found=found,
+                findings=findings,
                 twin=len(twin),
                 seconds=time.monotonic() - began,
-                as_required=control.is_as_required(found) and not twin,
+                as_required=control.is_as_required(findings) and not twin,
                 log=log.getvalue(),
             )
 

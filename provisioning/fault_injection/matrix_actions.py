@@ -82,7 +82,7 @@ class Action:
 
 def send(respondent: Respondent, request: Request) -> str:
     """Send a request over a new connection; return what went wrong, or ""."""
-    data = request.again() if request.again else request.data
+    data = request.renewed() if request.renewed else request.data
     with closing(Engine(respondent.target, timeout=TIMEOUT)) as engine:
         return request.check(engine.exchange(data))
 

@@ -281,7 +281,7 @@ class OverloadRun:
             nonlocal burst
             if burst == self.burst or self.random.random() < self.staying:
                 burst = self.burst
-                data = request.again() if request.again else request.data
+                data = request.renewed() if request.renewed else request.data
                 self.engine.ask(data, receive)
 
         self.engine.ask(request.data, receive)
@@ -291,7 +291,7 @@ class OverloadRun:
     def _offer(
         self, name: str, times: float, knee: float, seconds: float
     ) -> OverloadStep:
-        begin, cpu, others = clock(), time.process_time(), self._cpu_of_others()
+        begin, cpu, others_cpu = clock(), time.process_time(), self._cpu_of_others()
         self._resize(round(times * knee * THINKING))
         self.step = step = OverloadStep(name, people=len(self.tabs))
         rate = times * knee / PAGES
@@ -308,7 +308,7 @@ class OverloadRun:
         self.engine.run(until=begin + seconds)
         step.seconds = clock() - begin
         step.own_cpu = (time.process_time() - cpu) / step.seconds
-        step.others_cpu = (self._cpu_of_others() - others) / step.seconds
+        step.others_cpu = (self._cpu_of_others() - others_cpu) / step.seconds
         return step
 
     def _cpu_of_others(self) -> float:

@@ -113,7 +113,7 @@ class OverloadResult:
     # Seconds after the burst until saving was as before; None if it was not.
     back: float | None = None
 
-    def kept(self) -> dict[str, float]:
+    def shares_kept(self) -> dict[str, float]:
         """Return each step's share of the knee, which is what counts."""
         return {step.name: round(step.goodput, 3) for step in self.steps}
 
@@ -129,10 +129,10 @@ class OverloadResult:
         }
 
     def why_void(self) -> str:
-        others = max(step.others_cpu for step in self.steps)
-        if others <= OTHER_PROGRAMS_LIMIT * CORES:
+        others_cpu = max(step.others_cpu for step in self.steps)
+        if others_cpu <= OTHER_PROGRAMS_LIMIT * CORES:
             return ""
-        return f"other programs took up to {others:.2f} of {CORES} cores"
+        return f"other programs took up to {others_cpu:.2f} of {CORES} cores"
 
     def shortcomings(self) -> list[str]:
         sentences = [
@@ -147,7 +147,7 @@ class OverloadResult:
     def described(self) -> dict[str, object]:
         return {
             "steps": [step.figures() for step in self.steps],
-            "kept": self.kept(),
+            "kept": self.shares_kept(),
             "kept_per_core": self.kept_per_core(),
             "back_after_seconds": self.back,
             "void": self.why_void(),

@@ -127,7 +127,7 @@ class Report:
 
     def shortcomings(self) -> list[str]:
         sentences = [
-            f"control {control.name}: {control.count} {control.found},"
+            f"control {control.name}: {control.count} {control.findings},"
             f" with the protection {control.twin}"
             for control in self.controls
             if not control.as_required
@@ -204,7 +204,7 @@ class Report:
             "controls": {
                 control.name: {
                     "count": control.count,
-                    "found": control.found,
+                    "found": control.findings,
                     "with_protection": control.twin,
                 }
                 for control in self.controls

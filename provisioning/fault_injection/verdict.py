@@ -278,9 +278,9 @@ class Judge:
         """Tell answers of another respondent from answers that were never sent."""
         respondent, page = key
         for revision, part in _by_revision(rows).items():
-            others = self.senders.get((page, revision), set()) - {respondent}
+            senders = self.senders.get((page, revision), set()) - {respondent}
             if any(
-                self._is_as_sent((sender, page), revision, part) for sender in others
+                self._is_as_sent((sender, page), revision, part) for sender in senders
             ):
                 return "crossed"
         return "unexpected"

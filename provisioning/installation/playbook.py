@@ -26,13 +26,13 @@ def playbook_command(*options: str, variables: dict[str, object]) -> list[str]:
 
 def ansible_environment(folder: Path) -> dict[str, str]:
     """Return variables that keep Ansible apart from the caller's own set-up."""
-    kept = {
+    inherited = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(("ANSIBLE_", "GROUNDSWELL_", "DJANGO_"))
     }
     return {
-        **kept,
+        **inherited,
         # Ansible insists on UTF-8.
         "LC_ALL": "C.UTF-8",
         "ANSIBLE_CONFIG": str(ANSIBLE / "ansible.cfg"),

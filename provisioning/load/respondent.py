@@ -93,7 +93,7 @@ class Request:
     # Of a save only.
     revision: int = 0
     # Returns the same request with current cookies.
-    again: Callable[[], bytes] | None = None
+    renewed: Callable[[], bytes] | None = None
 
     def check(self, exchange: Exchange) -> str:
         """Return the name of what went wrong, or ""; keep what the reply brings."""
@@ -300,7 +300,7 @@ class Respondent:
             self._keep_cookies(reply)
             return check_status(reply, status or 200) or check_page(reply)
 
-        return Request(kind, data(), check, again=data)
+        return Request(kind, data(), check, renewed=data)
 
     def _has_cookie(self, name: str) -> Callable[[Reply], str]:
         return lambda reply: "" if name in self.cookies else "no cookie"

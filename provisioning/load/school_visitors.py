@@ -48,9 +48,9 @@ def draw_places(count: int, seed: int) -> Iterator[Place]:
 
 
 def hit_ratio(
-    places: Sequence[Place], *, decimals: int, rate: float, kept: float, warm: float
+    places: Sequence[Place], *, decimals: int, rate: float, lifetime: float, warm: float
 ) -> float:
-    """Return the share of requests that find a page which is `kept` seconds old.
+    """Return the share of requests that find a page `lifetime` seconds old.
 
     The requests come one after another at this rate, to an empty cache; those of
     the first `warm` seconds are not counted.
@@ -59,7 +59,7 @@ def hit_ratio(
     hits = counted = 0
     for number, place in enumerate(places):
         now, cell = number / rate, place.cell(decimals)
-        is_hit = now - stored.get(cell, -math.inf) < kept
+        is_hit = now - stored.get(cell, -math.inf) < lifetime
         if not is_hit:
             stored[cell] = now
         if now >= warm:

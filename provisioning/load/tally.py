@@ -29,15 +29,15 @@ class Tally:
             self.latencies[kind] = Counter()
         self.latencies[kind][round(seconds, 5)] += 1
 
-    def merge(self, other: Tally) -> None:
+    def merge(self, tally: Tally) -> None:
         """Add the tally of another process that ran at the same time."""
-        for kind, latencies in other.latencies.items():
+        for kind, latencies in tally.latencies.items():
             self.latencies.setdefault(kind, Counter()).update(latencies)
-        self.failures.update(other.failures)
-        self.in_time.update(other.in_time)
-        self.began = min(self.began, other.began)
-        self.ended = max(self.ended, other.ended)
-        self.own_cpu += other.own_cpu
+        self.failures.update(tally.failures)
+        self.in_time.update(tally.in_time)
+        self.began = min(self.began, tally.began)
+        self.ended = max(self.ended, tally.ended)
+        self.own_cpu += tally.own_cpu
 
     @property
     def seconds(self) -> float:

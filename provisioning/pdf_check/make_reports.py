@@ -57,7 +57,9 @@ def make_reports(*, folder: str) -> None:
                 Permissions(user), administration, schools[0], language
             )
             measures = [measure for _, group in report.essentials for measure in group]
-            if not any(measure.trend for measure in (*measures, *report.others)):
+            if not any(
+                measure.trend for measure in (*measures, *report.other_measures)
+            ):
                 raise SystemExit(f"{language} has no trend: {report.reason}")
             documents[f"report-{language}"] = html_of(report)
     for name, content in pdf_files(documents).items():

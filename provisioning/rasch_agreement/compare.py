@@ -151,9 +151,9 @@ def compare(data_set: Path, folder: Path) -> Difference:
         for name in ("thresholds", "items", "persons")
     }
     people = [
-        (mine["mle"], other["mle"])
-        for mine, other in zip(ours["persons"], theirs["persons"], strict=True)
-        if other["is_extrapolated"] == "0"
+        (mine["mle"], reference["mle"])
+        for mine, reference in zip(ours["persons"], theirs["persons"], strict=True)
+        if reference["is_extrapolated"] == "0"
     ]
     return Difference(
         name=data_set.name,
@@ -184,19 +184,24 @@ def columns(
 ) -> list[tuple[str, str]]:
     """Pair a column's values in rows of the same item and step."""
     pairs = []
-    for mine, other in zip(ours[table], theirs[table], strict=True):
-        if (mine["item"], mine.get("step")) != (other["item"], other.get("step")):
-            raise Refusal(f"{table}.csv has other rows than eRm's: {mine}, {other}")
-        pairs.append((mine[column], other[column]))
+    for mine, reference in zip(ours[table], theirs[table], strict=True):
+        if (mine["item"], mine.get("step")) != (
+            reference["item"],
+            reference.get("step"),
+        ):
+            raise Refusal(f"{table}.csv has other rows than eRm's: {mine}, {reference}")
+        pairs.append((mine[column], reference[column]))
     return pairs
 
 
 def largest(pairs: Iterable[tuple[str, str]]) -> float:
     # A blank on one side only is a difference that no limit allows.
     return max(
-        float("inf") if not mine or not other else abs(float(mine) - float(other))
-        for mine, other in pairs
-        if mine or other
+        float("inf")
+        if not mine or not reference
+        else abs(float(mine) - float(reference))
+        for mine, reference in pairs
+        if mine or reference
     )
 
 

@@ -6,7 +6,7 @@ outside: a function of the product is replaced in this process.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from importlib import import_module
@@ -118,7 +118,10 @@ def follow_up_of_few(generator: np.random.Generator, protected: bool) -> int:
     """Read a follow-up question that eight people of a school have answered."""
     stored = store(invent(generator, (40, 40), bullied=8))
     administration, people = _released(stored, protected)
-    off = ("reports.results.reading.coded_shares", _exact_shares)
+    off = (
+        "reports.results.reading.coded_shares",
+        lambda counts, *_args, **_options: [None] * len(counts),
+    )
     with replaced(*() if protected else (off,)):
         outputs = Reader(stored, COORDINATOR).read(administration, 0, [EVERYONE])
     return recovered(stored, [people], outputs, generator, "who")
@@ -183,7 +186,7 @@ def menu_of_groups(generator: np.random.Generator, protected: bool) -> int:
         people[0] = only if takes_part else Person(0, only.groups)
         stored = store(replace(state, people=people), school=0)
         # A release without the roster's groups lists those of who answered.
-        off = ("reports.results.rollup.groups_of_roster", _no_groups)
+        off = ("reports.results.rollup.groups_of_roster", lambda *_args: list[str]())
         with replaced(*() if protected else (off,)):
             administration, _people = _released(stored, True)
         menus.append(Reader(stored, COORDINATOR).menu(administration))
@@ -213,14 +216,6 @@ def _exports(protected: bool) -> Any:
         ("reports.exports.release_mask.masked_items", no_masks),
     )
     return replaced(*() if protected else off)
-
-
-def _exact_shares(counts: Sequence[int], *_args: Any, **_options: Any) -> list[None]:
-    return [None] * len(counts)
-
-
-def _no_groups(*_args: Any) -> list[tuple[str, str]]:
-    return []
 
 
 def with_late_people(stored: bytes, school: int, counted_at: Any) -> SchoolPeople:

@@ -643,9 +643,9 @@ class Attack:
         for parts in self.partitions:
             ends = np.zeros((2, len(indicators)))
             for part in parts:
-                own = indicators * part
-                inside = own @ people
-                is_around = own @ (1 - totals.T) == 0
+                members = indicators * part
+                inside = members @ people
+                is_around = members @ (1 - totals.T) == 0
                 at_least = np.where(is_around, least - totals @ people, -np.inf)
                 at_most = np.where(is_around, most, np.inf)
                 ends[0] += np.maximum(at_least.max(axis=1, initial=-np.inf) + inside, 0)

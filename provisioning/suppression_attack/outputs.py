@@ -105,10 +105,10 @@ class Outputs:
     files: list[ExportFile]
     scores: Scores
 
-    def add(self, other: Outputs) -> None:
-        self.tables |= other.tables
-        self.files += other.files
-        self.scores |= other.scores
+    def add(self, outputs: Outputs) -> None:
+        self.tables |= outputs.tables
+        self.files += outputs.files
+        self.scores |= outputs.scores
 
 
 class Reader:
@@ -124,15 +124,15 @@ class Reader:
         everywhere = frozenset(range(len(stored.schools)))
         self.places: dict[str, frozenset[int]] = {"All schools": everywhere}
         for number, district in enumerate(stored.districts):
-            own = frozenset(stored.state.schools_of(number))
-            self.places[district.name] = own
+            own_schools = frozenset(stored.state.schools_of(number))
+            self.places[district.name] = own_schools
         for number, school in enumerate(stored.schools):
             self.places[school.name] = frozenset([number])
-        self.own = frozenset([stored.school])
+        self.own_schools = frozenset([stored.school])
         if role != COORDINATOR:
-            self.own = frozenset(stored.state.schools_of(stored.district))
+            self.own_schools = frozenset(stored.state.schools_of(stored.district))
         if role in (STATE, PUBLIC):
-            self.own = everywhere
+            self.own_schools = everywhere
 
     @property
     def user(self) -> User:
@@ -177,10 +177,13 @@ class Reader:
         address = reverse("results_csv", args=[pk])
         schools, districts = self.stored.schools, self.stored.districts
         places: list[tuple[str, dict[str, int | str]]] = [
-            (schools[one].name, {"school": schools[one].pk}) for one in sorted(self.own)
+            (schools[school].name, {"school": schools[school].pk})
+            for school in sorted(self.own_schools)
         ]
         if self.role != COORDINATOR:
-            for number in sorted({self.stored.state.districts[n] for n in self.own}):
+            for number in sorted(
+                {self.stored.state.districts[n] for n in self.own_schools}
+            ):
                 district = districts[number]
                 places.append((district.name, {"district": district.pk}))
         if self.role == STATE:
@@ -239,7 +242,7 @@ class Reader:
         """Yield how many have started, which is how many have answered."""
         chosen = {"administration": administration.pk}
         lines: list[tuple[str, Group, str | None]] = []
-        for number in sorted(self.own):
+        for number in sorted(self.own_schools):
             school = self.stored.schools[number]
             address = reverse("rates_school_csv", args=[school.pk])
             for line in self.rows(address, **chosen):
@@ -274,8 +277,10 @@ class Reader:
         schools: Iterable[int] | None = None,
     ) -> Iterator[ExportFile]:
         """Ask for exports without names under every filter, and read them."""
-        chosen: list[tuple[frozenset[int], dict[str, int | str]]] = [(self.own, {})]
-        for number in sorted(self.own) if schools is None else schools:
+        chosen: list[tuple[frozenset[int], dict[str, int | str]]] = [
+            (self.own_schools, {})
+        ]
+        for number in sorted(self.own_schools) if schools is None else schools:
             key = self.stored.schools[number].pk
             chosen.append((frozenset([number]), {"school": key}))
         for places, place in chosen:
@@ -308,10 +313,10 @@ def figure_of(
     A cell is a number, hidden, or the end of a scale, such as "under 5 %".
     """
     for text in (people or "", percent or ""):
-        found = re.search(r"\d+(\.\d+)?", text.replace(",", ""))
-        if not found:
+        match = re.search(r"\d+(\.\d+)?", text.replace(",", ""))
+        if not match:
             continue
-        number = float(found[0])
+        number = float(match[0])
         if text is people and re.fullmatch(r"[\d.,]+", text):
             return number, number
         if whole is None:
@@ -363,15 +368,15 @@ def item_rows(
                 yield f"{item} {option}", tuple(rows)
         return
     options = frozenset(categories_of(item)) - set(STATES)
-    found: list[Row] = [
+    option_rows: list[Row] = [
         (frozenset([name]), *figure)
         for name, figure in {**figures, **states}.items()
         if name in options or name in STATES
     ]
     if answered:
-        found.append((options, *answered))
-    if found:
-        yield item, tuple(found)
+        option_rows.append((options, *answered))
+    if option_rows:
+        yield item, tuple(option_rows)
 
 
 def wide_rows(lines: Iterable[Mapping[str, str]]) -> Iterator[ExportRow]:

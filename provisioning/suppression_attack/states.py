@@ -58,9 +58,6 @@ class Person:
     def answered(self) -> bool:
         return bool(self.answers)
 
-    def in_group(self, attribute: str, value: str) -> bool:
-        return not attribute or self.groups[attribute] == value
-
 
 @dataclass(frozen=True)
 class State:
@@ -103,8 +100,8 @@ def draw(
         pair = [("race", "ethnicity"), ("lunch", "disadvantaged")][
             int(generator.integers(2))
         ]
-        others = [name for name in names if name not in pair]
-        names = [*pair, str(generator.choice(others))][: 2 + (schools > 4)]
+        rest = [name for name in names if name not in pair]
+        names = [*pair, str(generator.choice(rest))][: 2 + (schools > 4)]
     everyone: list[Person] = []
     for school in range(schools):
         invited = int(generator.integers(*people))

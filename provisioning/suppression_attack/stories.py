@@ -87,8 +87,8 @@ def merged(stored: Stored, generator: np.random.Generator) -> Iterator[Release]:
     [(administration, people)] = once(stored, generator)
     yield administration, people
     school = stored.school
-    others = [n for n in stored.state.schools_of(stored.district) if n != school]
-    duplicate = int(generator.choice(others))
+    other_schools = [n for n in stored.state.schools_of(stored.district) if n != school]
+    duplicate = int(generator.choice(other_schools))
     merge_schools(
         *(
             School.objects.get(pk=stored.schools[number].pk)
@@ -207,7 +207,7 @@ class Play:
     def attack(
         self, role: str, generator: np.random.Generator, *, thorough: bool, explain: int
     ) -> Outcome:
-        roster = () if role == PUBLIC else self.readers[role].own
+        roster = () if role == PUBLIC else self.readers[role].own_schools
         outputs = self.outputs[role]
         known = None
         if self.story is two_waves:

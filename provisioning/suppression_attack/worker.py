@@ -102,7 +102,9 @@ def attack_state(
         counts["unexplained"] += outcome.unexplained
         leaks += [f"{story.__name__}, {role}: {leak}" for leak in outcome.leaks]
     if number == 0:
-        attack = Attack(played.world, played.unprotected, played.readers[STATE].own)
+        attack = Attack(
+            played.world, played.unprotected, played.readers[STATE].own_schools
+        )
         outcome = attack.run(generator, thorough=False)
         counts["recovered_unprotected"] += outcome.recovered
 

@@ -58,12 +58,12 @@ def equipped(checkout: Path) -> Path:
 
 def environment(**changes: str) -> dict[str, str]:
     """This process's, without what would lead the commands elsewhere."""
-    kept = {
+    inherited = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(("GROUNDSWELL_", "PIP_", "DJANGO_"))
     }
-    return {**kept, **changes}
+    return {**inherited, **changes}
 
 
 def run(

@@ -190,12 +190,12 @@ def state_of_job(checkout: Path, kind: str) -> str:
 
 
 def workers_of(checkout: Path) -> list[psutil.Process]:
-    found = []
+    workers = []
     for process in psutil.process_iter(["cmdline"]):
         words = process.info["cmdline"] or []
         if words[-1:] == ["work"] and str(checkout / "manage.py") in words:
-            found.append(process)
-    return found
+            workers.append(process)
+    return workers
 
 
 def until(happens: Callable[[], object], seconds: float = 20) -> None:
@@ -237,8 +237,8 @@ def test_the_server_ends_with_a_killed_demo(loaded, continued):
 
 
 def test_a_used_port_is_refused_before_the_long_work(bare_checkout):
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        taken = other.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        taken = server.getsockname()[1]
         refused = run(bare_checkout, "demo", "--port", str(taken))
     assert refused.returncode == 1
     assert refused.stderr == (

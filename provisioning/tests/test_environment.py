@@ -93,11 +93,11 @@ def missing(tmp_path, monkeypatch):
     """Return the packages that would be installed for a list of the role web."""
 
     def missing(listed="", **options):
-        found = []
-        monkeypatch.setattr(environment, "install_packages", found.extend)
+        packages = []
+        monkeypatch.setattr(environment, "install_packages", packages.extend)
         (tmp_path / "web" / "packages.txt").write_text(listed)
         environment.install_missing_packages(**options)
-        return found
+        return packages
 
     for role in environment.TEST_ROLES:
         (tmp_path / role).mkdir()

@@ -14,8 +14,8 @@ from provisioning.environment import PRODUCTION, STACK, TESTS, lock_of
 
 
 def pinned(path: Path) -> dict[str, str]:
-    found = re.findall(r"^([\w.-]+)==([\w.!+-]+)", path.read_text(), re.MULTILINE)
-    return {re.sub("[-_.]+", "-", name).lower(): version for name, version in found}
+    pins = re.findall(r"^([\w.-]+)==([\w.!+-]+)", path.read_text(), re.MULTILINE)
+    return {re.sub("[-_.]+", "-", name).lower(): version for name, version in pins}
 
 
 @pytest.mark.parametrize("requirements", [PRODUCTION, TESTS, STACK])

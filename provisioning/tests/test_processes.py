@@ -163,8 +163,8 @@ def test_descendants_are_found_at_any_depth(started):
     process = started([sys.executable, "-c", program])
     [child] = descendants_of(process.pid)
     assert descendants_of(child) == []
-    own = descendants_of(os.getpid())
-    assert own.index(process.pid) < own.index(child)
+    descendants = descendants_of(os.getpid())
+    assert descendants.index(process.pid) < descendants.index(child)
 
 
 # Memory
@@ -207,16 +207,26 @@ def test_an_ended_process_has_no_memory():
 # Processor time
 
 
-def process(name: str, parent: int = 1, own: int = 0, ended: int = 0, started: int = 5):
+def process(
+    name: str, parent: int = 1, used: int = 0, ended: int = 0, started: int = 5
+):
     """Return a process that has used so many seconds."""
-    fields = [str(each * processes.TICKS) for each in (own, 0, ended, 0)]
+    fields = [str(each * processes.TICKS) for each in (used, 0, ended, 0)]
     numbers = ["0"] * 9 + fields + ["0"] * 4 + [str(started)]
     return ProcessStat(f"7 ({name}) S {parent} {' '.join(numbers)}")
 
 
 def test_processor_time_is_compared_by_program():
-    before = {1: process("nginx", own=5), 2: process("java", own=1), 3: process("gone")}
-    after = {1: process("nginx", own=6), 2: process("java", own=6), 4: process("idle")}
+    before = {
+        1: process("nginx", used=5),
+        2: process("java", used=1),
+        3: process("gone"),
+    }
+    after = {
+        1: process("nginx", used=6),
+        2: process("java", used=6),
+        4: process("idle"),
+    }
     assert processes.cpu_used_by_program(before, after) == {"java": 5.0, "nginx": 1.0}
 
 
@@ -224,15 +234,15 @@ def test_processor_time_is_compared_by_program():
 def test_the_past_of_ended_workers_is_no_use_of_their_parents(is_replaced):
     """supervisord restarts a server that has worked for 1,000 seconds before."""
     before = {
-        2: process("supervisord", own=3, ended=50),
-        3: process("gunicorn", parent=2, own=10, ended=600),
-        4: process("gunicorn", parent=3, own=390),
+        2: process("supervisord", used=3, ended=50),
+        3: process("gunicorn", parent=2, used=10, ended=600),
+        4: process("gunicorn", parent=3, used=390),
     }
     # The workers used 5 seconds more, of which 2 in one that began meanwhile.
-    after = {2: process("supervisord", own=4, ended=50 + 1005)}
+    after = {2: process("supervisord", used=4, ended=50 + 1005)}
     if is_replaced:
         # It got the number of the old one.
-        after[4] = process("gunicorn", parent=2, own=7, started=9)
+        after[4] = process("gunicorn", parent=2, used=7, started=9)
     used = processes.cpu_used_by_program(before, after)
     assert used == {"gunicorn": 12.0 if is_replaced else 5.0, "supervisord": 1.0}
 

@@ -37,8 +37,8 @@ def calls(monkeypatch):
         if group in failures:
             cache = run.cache / "v/cache"
             cache.mkdir(parents=True, exist_ok=True)
-            found = json.dumps(dict.fromkeys(failures[group], True))
-            (cache / "lastfailed").write_text(found)
+            failures_text = json.dumps(dict.fromkeys(failures[group], True))
+            (cache / "lastfailed").write_text(failures_text)
         if run.output:
             run.output.write(f"the output of {group}\n".encode())
         return group

@@ -49,10 +49,10 @@ class Clocks:
         self.process.stdin.write("\n")
         self.process.stdin.flush()
         read = map(float, self.process.stdout.readline().split())
-        own = (time.time(), time.monotonic(), time.time())
+        own_times = (time.time(), time.monotonic(), time.time())
         return [
             pytest.approx(clock - now, abs=5)
-            for clock, now in zip(read, own, strict=True)
+            for clock, now in zip(read, own_times, strict=True)
         ]
 
 
@@ -72,13 +72,13 @@ def test_the_time_of_day_jumps_and_comes_back(clocks):
 
 
 def test_no_other_program_is_shifted(clocks):
-    other = Clocks()
+    other_clocks = Clocks()
     try:
         shift_clock([clocks.process.pid], HOUR)
-        assert other.ahead() == [0, 0, 0]
+        assert other_clocks.ahead() == [0, 0, 0]
     finally:
-        other.process.kill()
-        other.process.communicate()
+        other_clocks.process.kill()
+        other_clocks.process.communicate()
 
 
 def test_threads_that_read_the_clock_all_the_time_survive():

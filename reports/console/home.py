@@ -79,11 +79,23 @@ def console_home(request: StaffRequest) -> HttpResponse:
     schools, and their curves.
     """
     permissions, now = request.permissions, timezone.now()
-    found, invited = home_administrations(permissions, now)
+    administrations, invited = home_administrations(permissions, now)
     shown = {
-        "open": [one for one in found if one.opens_at <= now < one.closes_at],
-        "planned": [one for one in found if one.opens_at > now],
-        "closed": [one for one in found if one.closes_at <= now],
+        "open": [
+            administration
+            for administration in administrations
+            if administration.opens_at <= now < administration.closes_at
+        ],
+        "planned": [
+            administration
+            for administration in administrations
+            if administration.opens_at > now
+        ],
+        "closed": [
+            administration
+            for administration in administrations
+            if administration.closes_at <= now
+        ],
     }
     more = {state: len(those) - MAX_SHOWN for state, those in shown.items()}
     shown = {state: those[:MAX_SHOWN] for state, those in shown.items()}
@@ -114,7 +126,11 @@ def home_tasks(
 ) -> dict[str, list[HomeTask]]:
     calendars = calendars_for(shown["open"])
     rates = home_rates(permissions, shown["open"], shown["closed"], calendars)
-    titles = {one.pk: one.title for found in shown.values() for one in found}
+    titles = {
+        administration.pk: administration.title
+        for administrations in shown.values()
+        for administration in administrations
+    }
     same_title = Counter(titles.values())
 
     def task(administration: Administration) -> HomeTask:
@@ -135,7 +151,10 @@ def home_tasks(
             people_address=people_address(permissions, administration, has_people),
         )
 
-    return {state: [task(one) for one in found] for state, found in shown.items()}
+    return {
+        state: [task(administration) for administration in administrations]
+        for state, administrations in shown.items()
+    }
 
 
 def home_administrations(
@@ -146,13 +165,13 @@ def home_administrations(
     Open and planned ones, the earliest first, and then closed ones, the latest
     first. 2 statements.
     """
-    own = permissions.places(C.SEE_RATES).districts
+    districts = permissions.places(C.SEE_RATES).districts
     administrations: list[Administration] = list(
         administrations_for(permissions, C.SEE_RATES)
         .annotate(
             rank=Case(
                 When(closes_at__lte=now, then=2),
-                When(district__in=own, then=0),
+                When(district__in=districts, then=0),
                 default=1,
             ),
             next_opening=Case(When(closes_at__gt=now, then="opens_at")),
@@ -162,18 +181,23 @@ def home_administrations(
         .defer("results_roll_up__layout", "results_roll_up__summed")
         .order_by("rank", "next_opening", "-closes_at", "name")[:MAX_CONSIDERED]
     )
-    current = [one for one in administrations if one.closes_at > now]
+    current = [
+        administration
+        for administration in administrations
+        if administration.closes_at > now
+    ]
     have_people = have_people_in_own_schools(permissions, current)
     invited = {
-        one.pk: has_people for one, has_people in zip(current, have_people, strict=True)
+        administration.pk: has_people
+        for administration, has_people in zip(current, have_people, strict=True)
     }
     # A new survey of the state, without people here yet, comes after those with
     # people and those of the own district.
     current.sort(
-        key=lambda one: (
-            not (invited[one.pk] or one.district_id in own),
-            one.opens_at,
-            one.name,
+        key=lambda administration: (
+            not (invited[administration.pk] or administration.district_id in districts),
+            administration.opens_at,
+            administration.name,
         )
     )
     return current + administrations[len(current) :], invited
@@ -188,18 +212,18 @@ def have_people_in_own_schools(
     people = Respondent.objects.on_roster()
     places = permissions.places(C.SEE_RATES)
     if not places.state:
-        own = Q(school__in=places.schools)
+        in_own_schools = Q(school__in=places.schools)
         if places.districts:
-            own |= Q(school__district__in=places.districts)
-        people = people.filter(own)
+            in_own_schools |= Q(school__district__in=places.districts)
+        people = people.filter(in_own_schools)
     # The keys are in the statement as numbers. With a reference to another
     # row, the planner would expect people in every administration, and read
     # two million rows to find that a new one has none.
     one_row = Administration.objects.filter(pk=administrations[0].pk)
-    [found] = one_row.order_by().values_list(
+    [flags] = one_row.order_by().values_list(
         *(
             Exists(people.filter(administration=administration.pk))
             for administration in administrations
         )
     )
-    return found
+    return flags

@@ -77,12 +77,16 @@ def home_rates(
     lines = visible_rates.lines_of_single_schools(
         permissions, administrations, calendars, without=whole
     )
-    shown = {line.school.pk for found in lines.values() for line in found[:MAX_SCHOOLS]}
+    shown = {
+        line.school.pk
+        for rate_lines in lines.values()
+        for line in rate_lines[:MAX_SCHOOLS]
+    }
     school_curves = _curves(still_open, Curve.Level.SCHOOL, shown)
-    for key, found in lines.items():
+    for key, rate_lines in lines.items():
         rates.setdefault(key, []).extend(
             _rate_of_school(line, school_curves if line.school.pk in shown else None)
-            for line in found
+            for line in rate_lines
         )
     return rates
 
@@ -102,7 +106,10 @@ def _rate_of_total(
     schools = f"{reverse('rates_schools')}{query}"
     if not whole.state and len(whole.districts) == 1:
         [district] = whole.districts
-        names = {one.district_id: one.district for one in permissions.memberships}
+        names = {
+            membership.district_id: membership.district
+            for membership in permissions.memberships
+        }
         name = str(names[district])
         address = schools = f"{reverse('rates_district', args=[district])}{query}"
     spark = None

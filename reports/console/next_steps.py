@@ -114,7 +114,11 @@ def other_steps(
             NextStep(_("Counts of schools"), _page("count_list", administration))
         )
     steps += exports
-    return [one for one in steps if step is None or one.address != step.address]
+    return [
+        candidate
+        for candidate in steps
+        if step is None or candidate.address != step.address
+    ]
 
 
 def people_address(

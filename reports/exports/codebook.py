@@ -110,30 +110,30 @@ class CodebookItem:
     measure: MeasureDefinition | None
     is_reversed: bool
 
-    def is_same_as(self, other: CodebookItem) -> bool:
+    def is_same_as(self, codebook_item: CodebookItem) -> bool:
         return (self.kind, self.labels, self.stem) == (
-            other.kind,
-            other.labels,
-            other.stem,
+            codebook_item.kind,
+            codebook_item.labels,
+            codebook_item.stem,
         ) and [(value.value, value.labels) for value in self.values] == [
-            (value.value, value.labels) for value in other.values
+            (value.value, value.labels) for value in codebook_item.values
         ]
 
-    def merged_with(self, other: CodebookItem) -> CodebookItem:
+    def merged_with(self, codebook_item: CodebookItem) -> CodebookItem:
         """Return the same item for both versions, with the sums of their counts."""
         return replace(
             self,
-            versions=[*self.versions, *other.versions],
+            versions=[*self.versions, *codebook_item.versions],
             values=[
                 CodebookValue(a.value, a.column, a.labels, a.count + b.count)
-                for a, b in zip(self.values, other.values, strict=True)
+                for a, b in zip(self.values, codebook_item.values, strict=True)
             ],
             tally=AnswerTally(
-                self.tally.answered + other.tally.answered,
-                self.tally.skipped + other.tally.skipped,
-                self.tally.not_applicable + other.tally.not_applicable,
-                self.tally.not_reached + other.tally.not_reached,
-                self.tally.masked + other.tally.masked,
+                self.tally.answered + codebook_item.tally.answered,
+                self.tally.skipped + codebook_item.tally.skipped,
+                self.tally.not_applicable + codebook_item.tally.not_applicable,
+                self.tally.not_reached + codebook_item.tally.not_reached,
+                self.tally.masked + codebook_item.tally.masked,
             ),
         )
 
@@ -255,8 +255,14 @@ def context(export: Export, rows: RowBuilder) -> dict[str, object]:
         "entries": [entry(variable, versions) for variable in plan.columns.variables],
         "measures": measures_in(versions),
         "missing": plan.missing,
-        "coded": [one.label for one in ValueType if plan.has_codes(one)],
-        "blank": [one.label for one in ValueType if not plan.has_codes(one)],
+        "coded": [
+            coded_type.label for coded_type in ValueType if plan.has_codes(coded_type)
+        ],
+        "blank": [
+            blank_type.label
+            for blank_type in ValueType
+            if not plan.has_codes(blank_type)
+        ],
         "releases": list(plan.releases.values()),
         "coarsened": [
             (release.administration, step, people)
@@ -274,18 +280,21 @@ def context(export: Export, rows: RowBuilder) -> dict[str, object]:
 
 def measures_in(versions: Sequence[VersionEncoder]) -> list[CodebookMeasure]:
     """Return the measures of all versions, those that differ once for each kind."""
-    found: list[CodebookMeasure] = []
+    measures: list[CodebookMeasure] = []
     for encoder in versions:
         content = encoder.version.measures or {"essentials": [], "measures": []}
-        essentials = {one["name"]: one["label"] for one in content["essentials"]}
+        essentials = {part["name"]: part["label"] for part in content["essentials"]}
         for definition in content["measures"]:
-            same = next((one for one in found if one.definition == definition), None)
+            same = next(
+                (measure for measure in measures if measure.definition == definition),
+                None,
+            )
             if same is None:
                 essential = essentials.get(definition["essential"], {})
                 same = CodebookMeasure([], definition, essential)
-                found.append(same)
+                measures.append(same)
             same.versions.append(encoder.version.name)
-    return found
+    return measures
 
 
 def corrections(plan: ExportPlan) -> Iterator[CodebookCorrection]:
@@ -297,11 +306,11 @@ def corrections(plan: ExportPlan) -> Iterator[CodebookCorrection]:
     for published in versions.values():
         after = published
         while (before := after.survey.corrects) is not None:
-            found = compare(
+            changes = compare(
                 load_definition(before.definition), load_definition(after.definition)
             )
             yield CodebookCorrection(
-                before.survey.version, after.survey.version, found.texts
+                before.survey.version, after.survey.version, changes.texts
             )
             after = before
 
@@ -345,10 +354,10 @@ def describe(variable: Variable, encoder: VersionEncoder) -> CodebookItem:
             values.append(CodebookValue(value, column, labels, counts[value]))
     measure, is_reversed = next(
         (
-            (measure, one["reversed"])
+            (measure, part["reversed"])
             for measure in (version.measures["measures"] if version.measures else ())
-            for one in measure["items"]
-            if one["name"] == variable.name
+            for part in measure["items"]
+            if part["name"] == variable.name
         ),
         (None, False),
     )

@@ -46,10 +46,10 @@ def write(path: Path, *, export: Export, rows: RowBuilder) -> None:
 
 
 def headers(export: Export, rows: RowBuilder) -> list[str]:
-    _, *others = codebook.languages_of(export, rows)
+    _, *translations = codebook.languages_of(export, rows)
     return [
         *COLUMNS,
-        *(f"{name}_{code}" for code in others for name in ("question", "label")),
+        *(f"{name}_{code}" for code in translations for name in ("question", "label")),
     ]
 
 
@@ -118,7 +118,7 @@ def _line(
     count: int,
     languages: Sequence[str],
 ) -> Line:
-    first, *others = languages
+    first, *translations = languages
     return (
         column,
         variable.name,
@@ -134,7 +134,7 @@ def _line(
         ("yes" if item.is_reversed else "no") if item.measure else None,
         *(
             text
-            for code in others
+            for code in translations
             for text in (_question(item, code), _text(labels, code))
         ),
     )

@@ -204,11 +204,11 @@ def _unused(name: str, taken: set[str], prefix: str = "") -> str:
     """Return the name, or a similar one that no other column has in any case."""
     if prefix and name.casefold() in taken:
         name = prefix + name
-    found, number = name, 2
-    while found.casefold() in taken:
-        found, number = f"{name}_{number}", number + 1
-    taken.add(found.casefold())
-    return found
+    unused, number = name, 2
+    while unused.casefold() in taken:
+        unused, number = f"{name}_{number}", number + 1
+    taken.add(unused.casefold())
+    return unused
 
 
 @dataclass

@@ -35,14 +35,19 @@ def masked_items(
     people = people.reshape(len(names), len(groups))
     masked = np.array(
         [
-            [any(name in hidden.get(group, ()) for group in own) for own in groups]
+            [
+                any(name in hidden.get(group, ()) for group in row_groups)
+                for row_groups in groups
+            ]
             for name in names
         ],
         dtype=np.bool_,
     ).reshape(people.shape)
     masked |= (people > 0) & (people < minimum)
-    every_group = sorted({group for own in groups for group in own})
-    members = np.array([[group in own for own in groups] for group in every_group])
+    every_group = sorted({group for row_groups in groups for group in row_groups})
+    members = np.array(
+        [[group in row_groups for row_groups in groups] for group in every_group]
+    )
     for row in np.flatnonzero(masked.any(axis=1)).tolist():
         _mask_complements(masked[row], people[row], members, minimum)
     return [
@@ -75,12 +80,14 @@ def answered_by_class(
     answered: dict[str, Ints] = {}
     start, width = 0, max(classes, default=-1) + 1
     for school in schools:
-        own = np.array(classes[start : start + len(school.groups)], dtype=np.int64)
+        school_classes = np.array(
+            classes[start : start + len(school.groups)], dtype=np.int64
+        )
         start += len(school.groups)
         if school.answered is None or not school.items:
             continue
         bits = np.unpackbits(school.answered, axis=1)[:, : len(school.items)]
-        of_people = own[school.group]
+        of_people = school_classes[school.group]
         for number in np.unique(of_people).tolist():
             counts = bits[of_people == number].sum(axis=0, dtype=np.int64)
             for name, count in zip(school.items, counts.tolist(), strict=True):

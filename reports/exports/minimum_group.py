@@ -69,7 +69,9 @@ class MinimumGroups:
         """Return the number of people without a group, and a small group."""
         depth = len(shared)
         rest, groups = 0, []
-        for step, inside in groupby(counts, key=lambda one: one[0][depth : depth + 1]):
+        for step, inside in groupby(
+            counts, key=lambda pair: pair[0][depth : depth + 1]
+        ):
             if step:
                 left, group = self._divide(shared + step, inside)
             else:
@@ -94,10 +96,10 @@ class MinimumGroups:
         """Return how many steps of this person's path are shown."""
         depth = len(path)
         while depth:
-            found = self._shown.get(hash(path[:depth]), depth - 1)
-            if found == depth:
+            known_depth = self._shown.get(hash(path[:depth]), depth - 1)
+            if known_depth == depth:
                 break
-            depth = found
+            depth = known_depth
         return depth
 
     def summary(self) -> Iterator[tuple[Sequence[str], int]]:
@@ -123,14 +125,14 @@ class DateGroups(MinimumGroups):
 
     def add(self, group: int, path: GroupPath, *, is_in: bool) -> None:
         """Add a person of a class, whose row is in the file or not."""
-        codes = [group, *(self._code(step) for step in path)]
+        codes = [
+            group,
+            *(self._codes.setdefault(step, len(self._codes)) for step in path),
+        ]
         codes += [MISSING] * (len(self.steps) - len(codes))
         for column, code in zip(self._columns, codes, strict=True):
             column.append(code)
         self._is_in.append(is_in)
-
-    def _code(self, step: str) -> int:
-        return self._codes.setdefault(step, len(self._codes))
 
     def divide_classes(self) -> None:
         """Make the groups of all people who were added."""
@@ -162,7 +164,7 @@ class DateGroups(MinimumGroups):
         ]
         counts = np.diff(np.append(starts, len(is_in))).tolist()
         for group, inside in groupby(
-            zip(paths, counts, strict=True), key=lambda one: one[0][:1]
+            zip(paths, counts, strict=True), key=lambda pair: pair[0][:1]
         ):
             self._divide(group, inside)
         self.people.clear()

@@ -40,4 +40,4 @@ def code_lookalikes(line: bytes) -> set[int]:
     # The regular expression is slow, and such answers are rare.
     if b"\x1f-9" not in line:
         return set()
-    return {int(found) for found in LOOKALIKE.findall(line)}
+    return {int(digits) for digits in LOOKALIKE.findall(line)}

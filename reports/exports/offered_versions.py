@@ -71,8 +71,8 @@ def offered_versions(
         entries[entry.subject_id or 0].insert(0, entry)
     digests = {
         change["digest"]
-        for found in entries.values()
-        for entry in found
+        for survey_entries in entries.values()
+        for entry in survey_entries
         for change in (entry.before, entry.after)
     }
     published = PublishedSurvey.objects.using(DEFAULT_DB_ALIAS)

@@ -42,7 +42,7 @@ def join_waves(
         _("Finding people in several waves."), total=reading.respondents
     )
     people = sort_by_person(export, reading, folder / "people", progress)
-    minimum = max(one.minimum_group for one in reading.administrations)
+    minimum = max(wave.minimum_group for wave in reading.administrations)
     groups = PanelGroups(minimum)
     counts = PathCounts(folder / "paths")
     lines = folder / "people.lines"
@@ -62,10 +62,14 @@ def sort_by_person(
     export: Export, reading: Reading, folder: Path, progress: Progress
 ) -> Shuffle:
     """Sort the lines by the ID that their person would have if all are joined."""
-    administrations = {one.pk: one for one in reading.administrations}
+    administrations = {
+        administration.pk: administration for administration in reading.administrations
+    }
     key = bytes(export.project.key) if export.project else None
     people = Shuffle(folder, key=key, letter=LETTER)
-    joined = joined_ids({one.role for one in reading.administrations})
+    joined = joined_ids(
+        {administration.role for administration in reading.administrations}
+    )
     # Whoever has no ID any more is in one wave only, under a name nobody can guess.
     secret = secrets.token_bytes(32)
     for lines in batches_of_lines(reading.shuffle.bundles()):

@@ -91,14 +91,16 @@ class PanelGroups(MinimumGroups):
         for path, count in counts:
             if not self.shown(path):
                 lone.update(dict.fromkeys(path[0].split(), count))
-        lacking = {one for one, count in lone.items() if count < self.minimum}
+        lacking = {key for key, count in lone.items() if count < self.minimum}
         if not lacking:
             return
         # The smallest group with rows in each of them.
         smallest: dict[str, tuple[int, GroupPath]] = {}
-        for one in self._sizes(counts):
-            for administration in lacking.intersection(one[1][0].split()):
-                smallest[administration] = min(one, smallest.get(administration, one))
+        for sized_group in self._sizes(counts):
+            for administration in lacking.intersection(sized_group[1][0].split()):
+                smallest[administration] = min(
+                    sized_group, smallest.get(administration, sized_group)
+                )
         # Each group has at least the minimum of rows in each of its administrations,
         # so none is needed twice.
         for administration in sorted(lacking & smallest.keys()):
@@ -117,7 +119,7 @@ class PanelGroups(MinimumGroups):
         # A path begins with its group, and paths that begin alike follow each other.
         sizes: dict[GroupPath, int] = {}
         for path, count in counts:
-            for group in [one for one in sizes if path[: len(one)] != one]:
+            for group in [prefix for prefix in sizes if path[: len(prefix)] != prefix]:
                 yield sizes.pop(group), group
             if depth := self.shown(path):
                 sizes[path[:depth]] = sizes.get(path[:depth], 0) + count

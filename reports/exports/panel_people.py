@@ -67,7 +67,7 @@ def joined_ids(roles: Collection[str]) -> dict[PersonId, PersonId]:
         # The names may have been destroyed since.
         kept__identity__isnull=False,
     )
-    found: dict[PersonId, PersonId] = {}
+    joined: dict[PersonId, PersonId] = {}
     for role, district, external_id, kept_district, kept_id in joins.values_list(
         "administration__role",
         "district",
@@ -80,12 +80,12 @@ def joined_ids(roles: Collection[str]) -> dict[PersonId, PersonId]:
             PersonId(role, kept_district, kept_id),
         )
         # The smallest one stands for all, whichever record stayed.
-        first, *others = sorted({found.get(one, one) for one in pair})
-        for known, stands in list(found.items()):
-            if stands in others:
-                found[known] = first
-        found |= dict.fromkeys((*pair, *others, first), first)
-    return found
+        first, *rest = sorted({joined.get(person, person) for person in pair})
+        for known, stands in list(joined.items()):
+            if stands in rest:
+                joined[known] = first
+        joined |= dict.fromkeys((*pair, *rest, first), first)
+    return joined
 
 
 def person_ids(
@@ -98,7 +98,7 @@ def person_ids(
     1 statement, and 1 more if any of them has several IDs.
     """
     rows = Identity.objects.using(DEFAULT_DB_ALIAS).filter(respondent__in=respondents)
-    found = {
+    ids = {
         respondent: (
             administration,
             PersonId(administrations[administration].role, district, external_id),
@@ -107,11 +107,11 @@ def person_ids(
             "respondent", "administration", "district", "external_id"
         )
     }
-    several = {row for row in found.values() if row[1] in joined}
+    several = {row for row in ids.values() if row[1] in joined}
     twice = _listed_twice(several, joined) if several else frozenset()
     return {
-        respondent: own if (key, own) in twice else joined.get(own, own)
-        for respondent, (key, own) in found.items()
+        respondent: person if (key, person) in twice else joined.get(person, person)
+        for respondent, (key, person) in ids.items()
     }
 
 
@@ -125,19 +125,23 @@ def _listed_twice(
     ids_of: dict[PersonId, list[PersonId]] = defaultdict(list)
     for known, stands in joined.items():
         ids_of[stands].append(known)
-    wanted = {(key, other) for key, own in people for other in ids_of[joined[own]]}
+    wanted = {
+        (key, alias) for key, person in people for alias in ids_of[joined[person]]
+    }
     rows = Identity.objects.using(DEFAULT_DB_ALIAS).filter(
         administration__in={key for key, _ in wanted},
-        district__in={one.district for _, one in wanted},
-        external_id__in={one.external_id for _, one in wanted},
+        district__in={person.district for _, person in wanted},
+        external_id__in={person.external_id for _, person in wanted},
     )
     listed: dict[tuple[int, PersonId], list[tuple[int, PersonId]]] = defaultdict(list)
-    by_place = {(key, one.district, one.external_id): one for key, one in wanted}
+    by_place = {
+        (key, person.district, person.external_id): person for key, person in wanted
+    }
     for key, district, external_id in rows.values_list(
         "administration", "district", "external_id"
     ):
-        if one := by_place.get((key, district, external_id)):
-            listed[key, joined[one]].append((key, one))
+        if person := by_place.get((key, district, external_id)):
+            listed[key, joined[person]].append((key, person))
     return {row for rows in listed.values() if len(rows) > 1 for row in rows}
 
 
@@ -149,13 +153,15 @@ def count_people_in_several(selection: Selection) -> int:
     Without those whose records were joined by hand: there may be some more.
     """
     selection = replace(selection, reads_responses=False)
-    roles = sorted({one.role for one in selection.administrations})
+    roles = sorted(
+        {administration.role for administration in selection.administrations}
+    )
     people = " UNION ALL ".join(
         IDS.format(
-            role=roles.index(one.role),
-            people=selection.people(one, DEFAULT_DB_ALIAS),
+            role=roles.index(administration.role),
+            people=selection.people(administration, DEFAULT_DB_ALIAS),
         )
-        for one in selection.administrations
+        for administration in selection.administrations
     )
     with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
         cursor.execute(COUNT_SEVERAL.format(people=people))

@@ -86,14 +86,14 @@ def read_snapshot(export: Export, folder: Path, progress: Progress) -> Reading:
         else:
             progress.begin_step(_("Reading the people of the results."))
             releases = read_releases(export, database, offered)
-            people = sum(int(one.is_in.sum()) for one in releases.values())
+            people = sum(int(release.is_in.sum()) for release in releases.values())
             selection = replace(
                 selection,
-                keys={key: one.keys_in_file() for key, one in releases.items()},
+                keys={key: release.keys_in_file() for key, release in releases.items()},
             )
             database.selection = replace(
                 selection,
-                keys={key: one.keys.tolist() for key, one in releases.items()},
+                keys={key: release.keys.tolist() for key, release in releases.items()},
             )
         if export.format == Export.Format.XLSX and people + 1 > MOST_ROWS:
             raise JobRefused(too_many_rows(people))
@@ -111,9 +111,9 @@ def read_snapshot(export: Export, folder: Path, progress: Progress) -> Reading:
         progress.begin_step(_("Counting the responses."), total=people)
         database.selection = selection
         responses = database.count_responses()
-    for one in releases.values():
-        if one.dates:
-            one.dates.divide_classes()
+    for release in releases.values():
+        if release.dates:
+            release.dates.divide_classes()
     return Reading(
         administrations,
         versions,
@@ -155,7 +155,9 @@ def read_releases(
 
 def only_in_file(releases: Mapping[int, ReleasedRows], sink: LineSink) -> LineSink:
     """Return where to read lines to: they are masked, and those of others left out."""
-    by_administration = {str(key).encode(): one for key, one in releases.items()}
+    by_administration = {
+        str(key).encode(): release for key, release in releases.items()
+    }
 
     def add(line: bytes) -> None:
         rows = by_administration[line.split(b"\t", 1)[0]]
@@ -205,12 +207,12 @@ def plan_of(export: Export, reading: Reading) -> ExportPlan:
 
 def versions_of(administrations: Iterable[Administration]) -> dict[str, ExportVersion]:
     """Return the survey versions by digest, the newest first. 1 statement."""
-    found: list[PublishedSurvey] = [
+    versions: list[PublishedSurvey] = [
         administration.published for administration in administrations
     ]
-    found.sort(key=lambda published: published.published_at, reverse=True)
+    versions.sort(key=lambda published: published.published_at, reverse=True)
     known = SurveyMeasures.objects.using(DEFAULT_DB_ALIAS)
-    measures = known.in_bulk({published.survey_id for published in found})
+    measures = known.in_bulk({published.survey_id for published in versions})
     return {
         published.digest: ExportVersion(
             published.digest,
@@ -219,7 +221,7 @@ def versions_of(administrations: Iterable[Administration]) -> dict[str, ExportVe
             if published.survey_id in measures
             else None,
         )
-        for published in found
+        for published in versions
     }
 
 
@@ -248,8 +250,8 @@ def place_cells(reading: Reading) -> Mapping[str, Sequence[str]]:
     """
     released = {
         cells.place.key: cells.place
-        for one in reading.releases.values()
-        for cells, _ in one.shown
+        for release in reading.releases.values()
+        for cells, _ in release.shown
     }
     hidden = (COARSENED, COARSENED)
     schools = {
@@ -269,13 +271,13 @@ def place_cells(reading: Reading) -> Mapping[str, Sequence[str]]:
         )
         .values_list("pk", "code", "name")
     }
-    found = {}
+    cells_of_place = {}
     for key in reading.summary.places:
         place = released.get(key) or ShownPlace(schools[int(key)][0], int(key))
         # A place of an older release may have been removed since.
         _, school = schools.get(place.school or 0, (None, hidden))
-        found[key] = (*districts.get(place.district or 0, hidden), *school)
-    return found
+        cells_of_place[key] = (*districts.get(place.district or 0, hidden), *school)
+    return cells_of_place
 
 
 def identity_cells(respondents: Sequence[int]) -> Mapping[int, Sequence[str]]:

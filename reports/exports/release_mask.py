@@ -210,7 +210,12 @@ class ReleaseMask:
             for column, flags in zip(columns, shown, strict=True)
         ]
         cells = [
-            ShownCells(place, grade, language, tuple(one or None for one in subgroups))
+            ShownCells(
+                place,
+                grade,
+                language,
+                tuple(subgroup or None for subgroup in subgroups),
+            )
             for grade, language, *subgroups in zip(*texts_of, strict=True)
         ]
         if minimum > 1:

@@ -141,7 +141,11 @@ class ReleasedRows:
                 [
                     cells.grade,
                     [language, json.loads(about)],
-                    {name: one for name, one in subgroups.items() if one is not None},
+                    {
+                        name: subgroup
+                        for name, subgroup in subgroups.items()
+                        if subgroup is not None
+                    },
                     cells.language,
                     self.classes[position],
                 ],
@@ -178,7 +182,7 @@ class ReleasedRows:
     def coarsened(self) -> list[tuple[str, int]]:
         """Return what rows of the file do not show, and of how many people."""
         people = np.bincount(self.cells[self.is_in], minlength=len(self.shown)).tolist()
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for (cells, _), count in zip(self.shown, people, strict=True):
             place = cells.place
             for step, is_shown in (
@@ -193,11 +197,11 @@ class ReleasedRows:
                     )
                 ),
             ):
-                found[step] += 0 if is_shown else count
+                counts[step] += 0 if is_shown else count
         for steps, count in self.dates.summary() if self.dates else ():
             for step in steps:
-                found[step] += count
-        return [(step, count) for step, count in found.items() if count]
+                counts[step] += count
+        return [(step, count) for step, count in counts.items() if count]
 
 
 def released_rows(
@@ -272,7 +276,7 @@ def released_rows(
 def _progress(mask: ReleaseMask, keys: Ints) -> tuple[Ints, NDArray[np.bool_]]:
     """Return the progress of today, -1 without a record, and who has opted out."""
     connection = connections[mask.alias]
-    found_keys, found = np.zeros((2, 0), dtype=np.int64)
+    found_keys, progress = np.zeros((2, 0), dtype=np.int64)
     number = "({})::int" if connection.vendor == "postgresql" else "({})"
     statement = PROGRESS.format(
         at=AT[connection.vendor],
@@ -287,14 +291,16 @@ def _progress(mask: ReleaseMask, keys: Ints) -> tuple[Ints, NDArray[np.bool_]]:
             cursor.copy_expert(f"COPY ({statement}) TO STDOUT (FORMAT binary)", buffer)
             data = buffer.getbuffer()[BINARY_HEADER:-BINARY_END]
             rows = np.frombuffer(data, dtype=BINARY_ROW)
-            found_keys, found = rows["id"].astype(int), rows["progress"].astype(int)
+            found_keys, progress = rows["id"].astype(int), rows["progress"].astype(int)
         else:
             cursor.execute(statement)
-            found_keys, found = np.array(cursor.fetchall(), dtype=int).reshape(-1, 2).T
+            found_keys, progress = (
+                np.array(cursor.fetchall(), dtype=int).reshape(-1, 2).T
+            )
     now = np.full(len(keys), -1, dtype=np.int64)
     opted_out = np.zeros(len(keys), dtype=np.bool_)
     rows_of = np.searchsorted(keys, found_keys)
-    now[rows_of], opted_out[rows_of] = found // 2, found % 2 == 1
+    now[rows_of], opted_out[rows_of] = progress // 2, progress % 2 == 1
     return now, opted_out
 
 

@@ -95,13 +95,13 @@ def request_export(
 def delete_exports_of(administration: Administration) -> None:
     """Delete exports of an administration that is removed, and of no other one."""
     through = Export.administrations.through.objects
-    others = through.exclude(administration=administration).values("export")
+    shared = through.exclude(administration=administration).values("export")
     exports = administration.exports.using(DEFAULT_DB_ALIAS)
     if exports.filter(job__isnull=False, job__ended_at=None).exists():
         raise ChangeBlocked(
             _("An export of it is being made. Try again when that has ended.")
         )
-    alone = exports.exclude(pk__in=others)
+    alone = exports.exclude(pk__in=shared)
     names = [
         name for row in alone.values_list(*Export.FILE_NAMES) for name in row if name
     ]

@@ -45,10 +45,10 @@ def shown_values(columns: Sequence[Column], people: Ints, minimum: int) -> list[
     for column in columns:
         shown.append(_shown_with(column, cells, people, minimum))
         cells = _combined(cells, column, shown[-1])
-    while any(one.any() for one in shown) and isolates(
+    while any(mask.any() for mask in shown) and isolates(
         _known_groups(columns, shown), people, minimum
     ):
-        last = max(number for number, one in enumerate(shown) if one.any())
+        last = max(number for number, mask in enumerate(shown) if mask.any())
         shown[last] = np.zeros_like(shown[last])
     return shown
 

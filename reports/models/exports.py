@@ -159,7 +159,11 @@ class Export(RequestedFile):
 
     @property
     def blank_types(self) -> list[str]:
-        return [str(one.label) for one in ValueType if one in self.blank_missing]
+        return [
+            str(value_type.label)
+            for value_type in ValueType
+            if value_type in self.blank_missing
+        ]
 
     @property
     def people_in_words(self) -> str:

@@ -59,10 +59,6 @@ class RequestedFile(models.Model):
         return {}
 
     @property
-    def has_file(self) -> bool:
-        return bool(self.file_name)
-
-    @property
     def status(self) -> str:
         """Return "ready", "deleted" or the state of the job."""
         if self.file_name:

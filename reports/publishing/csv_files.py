@@ -39,12 +39,6 @@ ANSWERS = {
 STAR = f"{HIDDEN} in place of a figure: hidden to protect people"
 
 
-def _scored(frame: Frame) -> list[str]:
-    content = frame["measures"] or {"essentials": [], "measures": []}
-    essentials = [one["name"] for one in content["essentials"]]
-    return [*essentials, *(one["name"] for one in content["measures"])]
-
-
 def score_rows(
     frame: Frame,
     places: Iterable[tuple[str, str, str, str, Summary]],
@@ -53,7 +47,8 @@ def score_rows(
 
     `places` are level, code of the district, code, name and summary.
     """
-    scored = _scored(frame)
+    content = frame["measures"] or {"essentials": [], "measures": []}
+    scored = [part["name"] for part in (*content["essentials"], *content["measures"])]
     header: list[Cell] = [*PLACE, *RATE]
     for name in scored:
         header += [name, f"{name} standard error"]

@@ -136,7 +136,7 @@ class FrozenPlace:
 
     def as_json(self) -> dict[str, Any]:
         # `asdict` would copy all of the answers, which takes longer than counting them.
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 def canonical(content: object) -> bytes:
@@ -284,10 +284,10 @@ class Freezer:
     @cached_property
     def published(self) -> dict[int, list[int]]:
         """Return the keys of the published schools, by district. 1 statement."""
-        found: defaultdict[int, list[int]] = defaultdict(list)
+        by_district: defaultdict[int, list[int]] = defaultdict(list)
         for key in sorted(self._answers_of_schools.schools):
-            found[self.reached[key].school.district_id].append(key)
-        return dict(found)
+            by_district[self.reached[key].school.district_id].append(key)
+        return dict(by_district)
 
     @cached_property
     def _answers_of_schools(self) -> SchoolAnswers:
@@ -343,13 +343,17 @@ class Freezer:
             .select_related("administration__published__survey")
             .exclude(scale_deviation=None)
         )
-        benchmarks = [one.anchored_to or one for one in calibrations]
+        benchmarks = [
+            calibration.anchored_to or calibration for calibration in calibrations
+        ]
         titles, of_benchmarks = {}, {}
         for code in languages:
             with translation.override(report_language_for(code)):
                 titles[code] = administration.title
-                found = {one.administration.title for one in benchmarks}
-                of_benchmarks[code] = sorted(found)
+                benchmark_titles = {
+                    benchmark.administration.title for benchmark in benchmarks
+                }
+                of_benchmarks[code] = sorted(benchmark_titles)
         rated = self.administration.rates.filter(eligible__gt=0).count()
         return Frame(
             format=FORMAT,
@@ -363,8 +367,10 @@ class Freezer:
             counted_at=roll_up.as_of.isoformat(),
             scored_at=scoring.as_of.isoformat() if scoring else "",
             benchmarks=of_benchmarks,
-            is_of_people=any(one.scale_unit == PEOPLE for one in benchmarks),
-            software=sorted({one.software for one in calibrations}),
+            is_of_people=any(
+                benchmark.scale_unit == PEOPLE for benchmark in benchmarks
+            ),
+            software=sorted({calibration.software for calibration in calibrations}),
             schools=schools,
             other_schools=max(rated - schools, 0),
         )

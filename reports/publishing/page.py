@@ -85,7 +85,7 @@ def group_of(answers: Answers, as_of: datetime) -> VisibleGroup:
         )
         for name, item in answers["items"].items()
     }
-    options = {item: set(found) for item, found in answers["hidden_options"].items()}
+    options = {item: set(hidden) for item, hidden in answers["hidden_options"].items()}
     return VisibleGroup(
         as_of, answers["people"], 0, items, answers["hidden_items"], options
     )
@@ -104,7 +104,7 @@ class PublicPage:
     places: Sequence[Content]
 
     @property
-    def own(self) -> Content:
+    def place(self) -> Content:
         return self.places[0]
 
     @property
@@ -121,7 +121,7 @@ class PublicPage:
 
     @property
     def name(self) -> str:
-        return name_of(self.own)
+        return name_of(self.place)
 
     @cached_property
     def labels(self) -> list[str]:
@@ -130,7 +130,7 @@ class PublicPage:
         They differ, although a school may be called like its district, and each keeps
         its direction in a sentence of the other one.
         """
-        others = {
+        formats = {
             LEVELS.DISTRICT.value: _("%(name)s (district)"),
             LEVELS.STATE.value: _("%(name)s (state)"),
         }
@@ -138,17 +138,17 @@ class PublicPage:
         for place in self.places:
             name = name_of(place)
             while isolated(name) in labels:
-                name = others[place.level] % {"name": name}
+                name = formats[place.level] % {"name": name}
             labels.append(isolated(name))
         return labels
 
     @property
     def is_school(self) -> bool:
-        return self.own.level == LEVELS.SCHOOL.value
+        return self.place.level == LEVELS.SCHOOL.value
 
     @property
     def is_state(self) -> bool:
-        return self.own.level == LEVELS.STATE.value
+        return self.place.level == LEVELS.STATE.value
 
     @property
     def district(self) -> Content | None:
@@ -167,7 +167,7 @@ class PublicPage:
 
     @property
     def people(self) -> str:
-        people = self.own.answers["people"]
+        people = self.place.answers["people"]
         return ngettext(
             "%(people)s person answered at least one question.",
             "%(people)s people answered at least one question.",
@@ -177,7 +177,7 @@ class PublicPage:
     @property
     def rate(self) -> str:
         """Say how many finished: of the school, or of all schools with a report."""
-        rate, schools = self.own.summary["rate"], self.own.summary["schools"]
+        rate, schools = self.place.summary["rate"], self.place.summary["schools"]
         if not rate["eligible"] or rate["rate"] is None:
             return ""
         figures = {
@@ -204,13 +204,13 @@ class PublicPage:
     @property
     def without_report(self) -> str:
         """Say how many schools are not here, on the page of the state."""
-        others = self.frame["other_schools"]
-        if not others or not self.is_state:
+        other_schools = self.frame["other_schools"]
+        if not other_schools or not self.is_state:
             return ""
         words = ngettext(
             "%(n)s school has no report, because too few people took part.",
             "%(n)s schools have no report, because too few people took part.",
-            others,
+            other_schools,
         )
         if self.frame["schools"] and self.frame["format"] >= SUMS_OF_SCHOOLS:
             words = ngettext(
@@ -218,9 +218,9 @@ class PublicPage:
                 " too few people took part.",
                 "%(n)s schools have no report and are not part of these figures,"
                 " because too few people took part.",
-                others,
+                other_schools,
             )
-        return words % {"n": f"{others:,}"}
+        return words % {"n": f"{other_schools:,}"}
 
     @cached_property
     def essentials(self) -> list[tuple[ReportPart, list[ReportPart]]]:
@@ -269,7 +269,7 @@ class PublicPage:
         self,
     ) -> tuple[list[tuple[ReportPart, list[ReportPart]]], list[ReportPart]]:
         content = self.frame["measures"] or {"essentials": [], "measures": []}
-        scored = self.own.summary["scores"]
+        scored = self.place.summary["scores"]
         measures: dict[str, list[ReportPart]] = {}
         for measure in content["measures"]:
             if measure["name"] in scored:
@@ -323,10 +323,10 @@ class PublicPage:
         return Localizer.of(definition, self.language, values)
 
     def _text(self, texts: Texts | None, otherwise: str = "") -> Text:
-        found, code = self._localizer.find(texts)
-        if not found:
+        text, code = self._localizer.find(texts)
+        if not text:
             return Text(html_of(otherwise))
-        html = html_of(found, self._localizer.values)
+        html = html_of(text, self._localizer.values)
         if messages.base_of(code) == self.frame_language:
             return Text(html)
         direction = messages.direction(code)

@@ -33,8 +33,8 @@ class Preview:
     @cached_property
     def schools(self) -> dict[int, list[int]]:
         """Return the keys of the published schools, by district."""
-        found: list[tuple[int, list[int]]] | None = cache.get(f"{self._key}.schools")
-        return self._added_up[0] if found is None else dict(found)
+        cached: list[tuple[int, list[int]]] | None = cache.get(f"{self._key}.schools")
+        return self._added_up[0] if cached is None else dict(cached)
 
     def places(self, level: str, key: int) -> list[FrozenPlace]:
         """Return a place and those around it; empty if it would not be published.
@@ -42,10 +42,10 @@ class Preview:
         Of a school: 6 statements.
         """
         if level != LEVELS.SCHOOL.value:
-            found = [self._whole(level, key)]
+            wholes = [self._whole(level, key)]
             if level != STATE[0]:
-                found.append(self._whole(*STATE))
-            return [place for place in found if place] if found[0] else []
+                wholes.append(self._whole(*STATE))
+            return [place for place in wholes if place] if wholes[0] else []
         district = next((at for at, keys in self.schools.items() if key in keys), None)
         if district is None:
             return []
@@ -61,8 +61,8 @@ class Preview:
         """Return a district or the state."""
         if level == LEVELS.DISTRICT.value and key not in self.schools:
             return None
-        found: dict[str, Any] | None = cache.get(f"{self._key}.{level}.{key}")
-        return FrozenPlace(**found) if found else self._added_up[1].get((level, key))
+        cached: dict[str, Any] | None = cache.get(f"{self._key}.{level}.{key}")
+        return FrozenPlace(**cached) if cached else self._added_up[1].get((level, key))
 
     @cached_property
     def _added_up(
@@ -75,11 +75,11 @@ class Preview:
         freezer = Freezer(self.administration)
         wholes = {(place.level, place.place_id): place for place in freezer.wholes()}
         schools = freezer.published if wholes else {}
-        kept: dict[str, object] = {
+        entries: dict[str, object] = {
             f"{self._key}.{level}.{key}": place.as_json()
             for (level, key), place in wholes.items()
         }
         # As pairs: the keys of a JSON object would be texts.
-        kept[f"{self._key}.schools"] = list(schools.items())
-        cache.set_many(kept, KEPT)
+        entries[f"{self._key}.schools"] = list(schools.items())
+        cache.set_many(entries, KEPT)
         return schools, wholes

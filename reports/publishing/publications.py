@@ -110,11 +110,11 @@ def request_publication(
         raise PublicationRefused(
             _("The figures have changed since the preview. Look at it again.")
         )
-    for other in current.publications.filter(withdrawn_at=None).select_related("job"):
-        if other.published_at or (other.job and not other.job.is_over):
+    for earlier in current.publications.filter(withdrawn_at=None).select_related("job"):
+        if earlier.published_at or (earlier.job and not earlier.job.is_over):
             raise PublicationRefused(_("These results are published already."))
         # Its job failed.
-        other.delete()
+        earlier.delete()
     publication = Publication.objects.create(
         administration=current,
         title=current.title,

@@ -93,14 +93,15 @@ class SumOfScores:
                 weighted[measure["name"]] = (score.people or 0) * score.error
         of_essential = scores.get(essential)
         shared = shared_error(errors, of_essential.error if of_essential else None)
-        for (one, error), (other, another) in combinations(weighted.items(), 2):
-            self.shared[one, other] += shared * error * another
+        for (first, error), (second, another) in combinations(weighted.items(), 2):
+            self.shared[first, second] += shared * error * another
 
     def scores(self) -> Scores:
         scores = {name: total.total() for name, total in self.by_measure.items()}
         for essential in self.content["essentials"]:
             names = [
-                one["name"] for one in measures_in(self.content, essential["name"])
+                measure["name"]
+                for measure in measures_in(self.content, essential["name"])
             ]
             if names and scores.keys() >= set(names):
                 scores[essential["name"]] = self._essential(essential["name"], scores)
@@ -119,7 +120,7 @@ class SumOfScores:
         return VisibleScore(
             essential_score([(score.score, way) for score, way in known]),
             frozenset().union(*(score.benchmarks for score, _way in known)),
-            error=self._essential_error([one["name"] for one in measures]),
+            error=self._essential_error([measure["name"] for measure in measures]),
         )
 
     def _essential_error(self, measures: Sequence[str]) -> float | None:
@@ -129,7 +130,7 @@ class SumOfScores:
             if total.squares is None:
                 return None
             variance += total.squares / total.weight**2
-        for one, other in combinations(measures, 2):
-            weights = self.by_measure[one].weight * self.by_measure[other].weight
-            variance += 2 * self.shared[one, other] / weights
+        for first, second in combinations(measures, 2):
+            weights = self.by_measure[first].weight * self.by_measure[second].weight
+            variance += 2 * self.shared[first, second] / weights
         return math.sqrt(max(variance, 0.0)) / len(measures)

@@ -79,8 +79,10 @@ def public(view: PublicView[P]) -> PublicView[P]:
 @public
 def published_list(request: HttpRequest) -> HttpResponse:
     """List what is published. 1 statement."""
-    found = Publication.objects.public().order_by("-administration__closes_at", "-pk")
-    rows = list(found.values_list("administration_id", "frame__titles"))
+    publications = Publication.objects.public().order_by(
+        "-administration__closes_at", "-pk"
+    )
+    rows = list(publications.values_list("administration_id", "frame__titles"))
     offered = _languages_of(titles for _, titles in rows)
     language = _language(request, offered or FRAME_LANGUAGES)
     listed = [(pk, _title_in(titles, language)) for pk, titles in rows]
@@ -153,13 +155,13 @@ def published_state(request: HttpRequest, pk: int) -> HttpResponse:
     publication, places = _places(pk, *STATE)
     districts = publication.places.filter(level=LEVELS.DISTRICT)
     text = searched_text(request)
-    found: list[tuple[str, int]] | None = None
+    matches: list[tuple[str, int]] | None = None
     if text:
         schools = publication.places.filter(level=LEVELS.SCHOOL)
         for word in (fold(text) or "").split():
             schools = schools.filter(search__contains=word)
-        found = list(_by_name(schools)[: MOST_FOUND + 1])
-    context = {"districts": _by_name(districts), "text": text, "found": found}
+        matches = list(_by_name(schools)[: MOST_FOUND + 1])
+    context = {"districts": _by_name(districts), "text": text, "found": matches}
     return _place_page(request, publication, places, context)
 
 
@@ -232,14 +234,11 @@ def published_answers(
         level, key = LEVELS.DISTRICT.value, district
     publication, places = _places(pk, level, key)
     code = places[0].code or "all"
+    ascii_code = "".join(each for each in code if each.isascii() and each.isalnum())
     response = csv_response(
-        answer_rows(places[0]), filename=f"answers-{pk}-{_ascii(code)}.csv"
+        answer_rows(places[0]), filename=f"answers-{pk}-{ascii_code}.csv"
     )
     return _cached(request, response, publication)
-
-
-def _ascii(code: str) -> str:
-    return "".join(letter for letter in code if letter.isascii() and letter.isalnum())
 
 
 def _key(key: int) -> int:
@@ -247,10 +246,10 @@ def _key(key: int) -> int:
 
 
 def _publication(pk: int) -> Publication:
-    found = Publication.objects.public().filter(administration=_key(pk)).first()
-    if found is None:
+    publication = Publication.objects.public().filter(administration=_key(pk)).first()
+    if publication is None:
         _raise_missing(pk)
-    return found
+    return publication
 
 
 def _raise_missing(pk: int) -> NoReturn:
@@ -270,18 +269,18 @@ def _places(pk: int, level: str, key: int) -> tuple[Publication, list[PublishedP
     rows: QuerySet[PublishedPlace] = PublishedPlace.objects.filter(
         public_condition("publication__"), publication__administration=_key(pk)
     )
-    own: Place = (level, _key(key))
-    chosen = Q(level=level, place_id=own[1])
+    chosen_place: Place = (level, _key(key))
+    chosen = Q(level=level, place_id=chosen_place[1])
     if level == LEVELS.SCHOOL.value:
         district = rows.filter(chosen).values("district_id")
         chosen |= Q(level=LEVELS.DISTRICT, place_id__in=district)
     chosen |= Q(level=STATE[0], place_id=STATE[1])
-    found = list(rows.filter(chosen).select_related("publication"))
+    places = list(rows.filter(chosen).select_related("publication"))
     order = [LEVELS.SCHOOL.value, LEVELS.DISTRICT.value, LEVELS.STATE.value]
-    found.sort(key=lambda place: order.index(place.level))
-    if not found or (found[0].level, found[0].place_id) != own:
+    places.sort(key=lambda place: order.index(place.level))
+    if not places or (places[0].level, places[0].place_id) != chosen_place:
         _raise_missing(pk)
-    return found[0].publication, found
+    return places[0].publication, places
 
 
 def _place_page(
@@ -311,7 +310,7 @@ def with_addresses(
 
     `context` are names and keys of `districts`, `schools` and the schools `found`.
     """
-    found = context.get("found")
+    matches = context.get("found")
 
     def linked(
         places: Iterable[tuple[str, int]], address: Callable[[int], str]
@@ -324,9 +323,9 @@ def with_addresses(
         "district_address": page.district and links.district(page.district.place_id),
         "districts": linked(context.get("districts", ()), links.district),
         "schools": linked(context.get("schools", ()), links.school),
-        "is_search": found is not None,
-        "found": linked((found or [])[:MOST_FOUND], links.school),
-        "has_more": len(found or []) > MOST_FOUND,
+        "is_search": matches is not None,
+        "found": linked((matches or [])[:MOST_FOUND], links.school),
+        "has_more": len(matches or []) > MOST_FOUND,
     }
 
 

@@ -44,7 +44,7 @@ class Calibration:
     @property
     def standard_errors(self) -> tuple[Floats, ...]:
         errors = np.sqrt(np.clip(np.diag(self.covariance), 0, None))
-        return _split(errors, [len(one) for one in self.thresholds])
+        return _split(errors, [len(steps) for steps in self.thresholds])
 
 
 def calibrate(
@@ -76,8 +76,8 @@ def calibrate(
         return -value / people, -(gradient @ design) / people
 
     def information(free: Floats) -> Floats:
-        found: Floats = design.T @ likelihood.information(fixed + design @ free)
-        return found @ design / people
+        curvature: Floats = design.T @ likelihood.information(fixed + design @ free)
+        return curvature @ design / people
 
     free: Floats = np.asarray(
         np.linalg.lstsq(design, _start(table, steps) - fixed, rcond=None)[0], np.float64
@@ -87,7 +87,7 @@ def calibrate(
         # The information takes as long as ten gradients. So Newton's steps are
         # taken with that of the start, which the search corrects as it goes.
         ridge = SMALLEST_INFORMATION * np.eye(len(free))
-        found = minimize(
+        optimum = minimize(
             objective,
             free,
             jac=True,
@@ -97,9 +97,9 @@ def calibrate(
                 "hess_inv0": _symmetric_inverse(information(free) + ridge),
             },
         )
-        precision = np.linalg.pinv(information(found.x), hermitian=True)
+        precision = np.linalg.pinv(information(optimum.x), hermitian=True)
         # One step of Newton's from where the search ended.
-        free = found.x - precision @ objective(found.x)[1]
+        free = optimum.x - precision @ objective(optimum.x)[1]
         covariance = design @ precision @ design.T / people
     thresholds = fixed + design @ free
     value, gradient = objective(free)
@@ -150,7 +150,9 @@ def _start(table: ResponseTable, steps: Sequence[int]) -> Floats:
     counts = [
         table.category_counts(item, most + 1) + 0.5 for item, most in enumerate(steps)
     ]
-    thresholds = np.concatenate([np.log(one[:-1] / one[1:]) for one in counts])
+    thresholds = np.concatenate(
+        [np.log(item_counts[:-1] / item_counts[1:]) for item_counts in counts]
+    )
     return np.asarray(thresholds - thresholds.mean())
 
 

@@ -73,27 +73,27 @@ class ConditionalLikelihood:
         value = -float(self.reached @ thresholds)
         expected = np.zeros(self.thresholds)
         information = np.zeros((self.thresholds, self.thresholds))
-        chances = [np.zeros_like(one.polynomials) for one in functions]
+        chances = [np.zeros_like(function.polynomials) for function in functions]
         for chunk in self._chunks():
             people = self.people[chunk]
             groups = [block.pattern_of_group[chunk] for block in self.blocks]
             polynomials = [
-                one.polynomials[of_group]
-                for one, of_group in zip(functions, groups, strict=True)
+                function.polynomials[of_group]
+                for function, of_group in zip(functions, groups, strict=True)
             ]
             chain = _Chain(polynomials, self.scores[chunk])
             shift = sum(
-                one.shift[of_group]
-                for one, of_group in zip(functions, groups, strict=True)
+                function.shift[of_group]
+                for function, of_group in zip(functions, groups, strict=True)
             )
             value -= float(people @ (np.log(chain.total) + shift))
             reached = np.empty((len(people), self.thresholds))
-            for number, (block, one) in enumerate(
+            for number, (block, function) in enumerate(
                 zip(self.blocks, functions, strict=True)
             ):
                 rest = chain.without(number)
                 reached[:, block.thresholds] = np.matmul(
-                    rest[:, None, :], one.reached[groups[number]]
+                    rest[:, None, :], function.reached[groups[number]]
                 )[:, 0]
                 if with_information:
                     np.add.at(chances[number], groups[number], people[:, None] * rest)
@@ -102,8 +102,10 @@ class ConditionalLikelihood:
                 information -= reached.T @ (people[:, None] * reached)
                 self._add_pairs(information, functions, groups, chain, people)
         if with_information:
-            for block, one, chance in zip(self.blocks, functions, chances, strict=True):
-                block.add_moments(information, one, chance)
+            for block, function, chance in zip(
+                self.blocks, functions, chances, strict=True
+            ):
+                block.add_moments(information, function, chance)
         return value, expected - self.reached, information
 
     def _add_pairs(
@@ -235,10 +237,10 @@ class _Chain:
 
     def without_pairs(self) -> Iterator[tuple[int, int, Floats]]:
         for first in range(len(self.polynomials)):
-            others = self.before[first]
+            without_both = self.before[first]
             for second in range(first + 1, len(self.polynomials)):
-                yield first, second, _differentiate(self.behind[second], others)
-                others = _multiply(others, self.polynomials[second])
+                yield first, second, _differentiate(self.behind[second], without_both)
+                without_both = _multiply(without_both, self.polynomials[second])
 
 
 def _multiply(left: Floats, right: Floats) -> Floats:

@@ -42,7 +42,7 @@ def measure_people(
     table: ResponseTable, thresholds: Sequence[Floats]
 ) -> PersonMeasures:
     """Measure each row of a table; equal scores on the same items share a measure."""
-    most = table.patterns @ np.array([len(one) for one in thresholds])
+    most = table.patterns @ np.array([len(steps) for steps in thresholds])
     pairs, place = np.unique(
         np.column_stack([table.pattern_of_row, table.scores]),
         axis=0,
@@ -60,8 +60,8 @@ def measure_people(
     wle[is_measured], error[is_measured] = _solve(
         answered[is_measured], score[is_measured], thresholds, is_weighted=True
     )
-    for one in np.unique(pattern[is_extreme & is_measured]):
-        of_pattern = pattern == one
+    for number in np.unique(pattern[is_extreme & is_measured]):
+        of_pattern = pattern == number
         mle[of_pattern] = _continue_curve(score[of_pattern], mle[of_pattern])
     return PersonMeasures(mle[place], wle[place], error[place], is_extreme[place])
 
@@ -101,9 +101,9 @@ def _solve(
     Warm (1989) adds half the derivative of the information, divided by the
     information, which removes the bias and keeps extreme scores finite.
     """
-    widest = max((len(one) for one in thresholds), default=0) + 1
+    widest = max((len(steps) for steps in thresholds), default=0) + 1
     size = max(1, CHUNK // (8 * 4 * (widest + len(thresholds))))
-    found = [
+    chunks = [
         _solve_chunk(
             answered[start : start + size],
             scores[start : start + size],
@@ -112,9 +112,9 @@ def _solve(
         )
         for start in range(0, len(scores), size)
     ]
-    if not found:
+    if not chunks:
         return np.empty(0), np.empty(0)
-    measures, errors = zip(*found, strict=True)
+    measures, errors = zip(*chunks, strict=True)
     return np.concatenate(measures), np.concatenate(errors)
 
 
@@ -131,7 +131,7 @@ def _solve_chunk(
     measures = np.zeros(len(scores))
     for _ in range(STEPS):
         mean, variance, third = (
-            one.sum(axis=1) for one in moments(answered, measures, thresholds)
+            moment.sum(axis=1) for moment in moments(answered, measures, thresholds)
         )
         surplus = scores - mean
         if is_weighted:

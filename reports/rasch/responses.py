@@ -90,9 +90,3 @@ class ResponseTable:
             weights=self.people[chosen],
             minlength=categories,
         ).astype(np.int64)
-
-    def score_counts(self, highest: int) -> Floats:
-        """Return how many people have each score, for each pattern."""
-        counts = np.zeros((len(self.patterns), highest + 1))
-        np.add.at(counts, (self.pattern_of_row, self.scores), self.people)
-        return counts

@@ -103,24 +103,24 @@ def allowed_archives(
     it. 1 statement.
     """
     waves = {
-        one.pk: one
-        for one in results_for(permissions)
-        .filter(pk__in={key for one in archives for key in _waves_in(one)})
+        administration.pk: administration
+        for administration in results_for(permissions)
+        .filter(pk__in={key for archive in archives for key in _waves_in(archive)})
         .select_related("results_roll_up")
         .only("pk", "results_roll_up__shared_at")
     }
     places = {key: permissions.places(capability_for(waves[key])) for key in waves}
     return {
-        one.pk
-        for one in archives
+        archive.pk
+        for archive in archives
         if all(
-            key in places and covers(places[key], one.district_id)
-            for key in _waves_in(one)
+            key in places and covers(places[key], archive.district_id)
+            for key in _waves_in(archive)
         )
         and (
-            not one.shows_state
-            or places[one.administration_id].state
-            or is_shared(waves[one.administration_id])
+            not archive.shows_state
+            or places[archive.administration_id].state
+            or is_shared(waves[archive.administration_id])
         )
     }
 
@@ -180,7 +180,7 @@ def make_archive(job: Job, progress: Progress) -> None:
             {"file_name": (path, ".zip")},
             progress,
             after={"schools": writer.schools, "reports": writer.reports},
-            waves=[one.pk for one in [*reader.waves, administration]],
+            waves=[wave.pk for wave in [*reader.waves, administration]],
             shows_state=reader.shows_state,
             schools=writer.schools,
             reports=writer.reports,
@@ -236,8 +236,8 @@ class ArchiveWriter:
         self, zip_file: ZipFile, keys: Sequence[int]
     ) -> Iterator[Sequence[str]]:
         """Add the reports of a batch, and yield a row of the index for each school."""
-        found = School.objects.select_related("district").in_bulk(keys)
-        schools = [found[key] for key in keys if key in found]
+        by_key = School.objects.select_related("district").in_bulk(keys)
+        schools = [by_key[key] for key in keys if key in by_key]
         language = self.archive.language
         with translation.override(report_language_for(language)):
             reports = self.reader.of(schools)

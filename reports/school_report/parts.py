@@ -117,25 +117,25 @@ class ReportPart:
     reason: str = ""
 
     @property
-    def own(self) -> ScoreLine:
+    def own_line(self) -> ScoreLine:
         return self.places[0]
 
     @property
     def sentence(self) -> str:
-        if self.own.score is None and self.reason:
+        if self.own_line.score is None and self.reason:
             return self.reason
-        if self.own.is_hidden:
+        if self.own_line.is_hidden:
             return _("Hidden, because too few people answered.")
-        if self.own.score is None:
+        if self.own_line.score is None:
             return _("No score, because one of the measures has none.")
-        others = str(COMMA).join(
+        comparisons = str(COMMA).join(
             f"{line.name}: {line.text}" for line in self.places[1:] if line.score
         )
-        found = _("%(score)s points of 99: %(words)s.") % {
-            "score": self.own.text,
-            "words": self.own.words,
+        sentence = _("%(score)s points of 99: %(words)s.") % {
+            "score": self.own_line.text,
+            "words": self.own_line.words,
         }
-        return f"{found} {others}." if others else found
+        return f"{sentence} {comparisons}." if comparisons else sentence
 
 
 class SurveyTexts:
@@ -155,10 +155,10 @@ class SurveyTexts:
         self.content = content or {"essentials": [], "measures": []}
 
     def text(self, texts: Texts | None, otherwise: str = "") -> Text:
-        found, code = self._localizer.find(texts)
-        if not found:
+        text, code = self._localizer.find(texts)
+        if not text:
             return Text(html_of(otherwise))
-        html = html_of(found, dict.fromkeys(self.items, "…"))
+        html = html_of(text, dict.fromkeys(self.items, "…"))
         if code.lower().split("-")[0] == self._frame_language:
             return Text(html)
         direction = messages.direction(code)
@@ -199,7 +199,7 @@ class ReportParts:
             if name not in self._own_scores:
                 continue
             is_positive = measure["direction"] == "positive"
-            own = self._own_scores.get(name)
+            score = self._own_scores.get(name)
             part = ReportPart(
                 name,
                 text(measure["label"], name),
@@ -207,7 +207,7 @@ class ReportParts:
                 self._lines(name, is_positive=is_positive),
                 self._trend(name, is_positive=is_positive),
                 self.texts.questions[name],
-                f"{own.people:,}" if own else "",
+                f"{score.people:,}" if score else "",
                 is_positive,
             )
             measures.setdefault(measure["essential"], []).append(part)
@@ -233,12 +233,12 @@ class ReportParts:
         return self.scores[self.administration.pk][school]
 
     def _lines(self, name: str, *, is_positive: bool = True) -> list[ScoreLine]:
-        found = self.scores[self.administration.pk]
+        by_place = self.scores[self.administration.pk]
         lines = []
         for place, key in self.places:
-            scores = found.get(key, {})
+            scores = by_place.get(key, {})
             score = scores.get(name)
-            is_hidden = name in scores and score is None or key not in found
+            is_hidden = name in scores and score is None or key not in by_place
             lines.append(ScoreLine(place, score, is_positive, is_hidden=is_hidden))
         return lines
 

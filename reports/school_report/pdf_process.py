@@ -39,7 +39,7 @@ class StaticFileFetcher(URLFetcher):
         name = url.removeprefix(BASE)
         path = (self.root / name).resolve()
         allowed = [self.root / folder for folder in FOLDERS]
-        if name == url or not any(path.is_relative_to(one) for one in allowed):
+        if name == url or not any(path.is_relative_to(folder) for folder in allowed):
             raise FatalURLFetchingError(f"Not a static file: {url}")
         kind, _ = guess_type(path.name)
         return URLFetcherResponse(

@@ -46,7 +46,7 @@ class SchoolReport:
     reason: str
     essentials: Sequence[tuple[ReportPart, Sequence[ReportPart]]] = ()
     # Measures without an essential.
-    others: Sequence[ReportPart] = ()
+    other_measures: Sequence[ReportPart] = ()
     # Titles of the administrations whose people have the mean 50, and whether
     # 20 points are a deviation of people instead of schools.
     benchmarks: Sequence[str] = ()
@@ -54,7 +54,7 @@ class SchoolReport:
 
     @property
     def has_figures(self) -> bool:
-        return bool(self.essentials or self.others)
+        return bool(self.essentials or self.other_measures)
 
     @property
     def direction(self) -> str:
@@ -62,7 +62,7 @@ class SchoolReport:
 
     @property
     def place_names(self) -> list[str]:
-        parts = [part for part, _ in self.essentials] or list(self.others)
+        parts = [part for part, _ in self.essentials] or list(self.other_measures)
         return [line.name for line in parts[0].places] if parts else []
 
     @cached_property
@@ -128,24 +128,24 @@ class SchoolReports:
         self.language = language
         self.frame_language = report_language_for(language)
         earlier = earlier_waves(administration)
-        visible = results_for(permissions).filter(pk__in=[one.pk for one in earlier])
+        visible = results_for(permissions).filter(pk__in=[wave.pk for wave in earlier])
         # Where the user may see the results of each wave.
         self.seen = {
-            one.pk: permissions.places(capability_for(one))
-            for one in visible.select_related("results_roll_up")
+            wave.pk: permissions.places(capability_for(wave))
+            for wave in visible.select_related("results_roll_up")
         }
-        self.waves = [one for one in earlier if one.pk in self.seen]
+        self.waves = [wave for wave in earlier if wave.pk in self.seen]
         self.texts = SurveyTexts(administration, language, self.frame_language)
         self._benchmarks: dict[int, tuple[str, bool]] = {}
 
     def leave_out_waves(self, district_id: int | None) -> None:
         """Leave out waves that are not seen in a whole district, or the state."""
         self.waves = [
-            one
-            for one in self.waves
-            if self.seen[one.pk].state
+            wave
+            for wave in self.waves
+            if self.seen[wave.pk].state
             or district_id is not None
-            and self.seen[one.pk].has_district(district_id)
+            and self.seen[wave.pk].has_district(district_id)
         ]
 
     @property
@@ -158,7 +158,9 @@ class SchoolReports:
         waves = [*self.waves, self.administration]
         lines = lines_of_schools(self.permissions, schools, waves)
         around = {school.pk: self._places(school) for school in schools}
-        places = {place for found in around.values() for _name, place in found}
+        places = {
+            place for named_places in around.values() for _name, place in named_places
+        }
         scores = scores_of_waves(waves, places)
         self._read_benchmarks(scores[self.administration.pk])
         return [
@@ -182,10 +184,10 @@ class SchoolReports:
         if not line.is_reached:
             words = _("There is no report for this school: %(words)s.")
             return SchoolReport(*about, words % {"words": line.words})
-        own = scores[self.administration.pk].get(_of_school(school))
-        if not own:
+        school_scores = scores[self.administration.pk].get(_of_school(school))
+        if not school_scores:
             return SchoolReport(*about, _("The scores have not been calculated yet."))
-        if not any(own.values()):
+        if not any(school_scores.values()):
             return SchoolReport(
                 *about,
                 _(
@@ -194,11 +196,11 @@ class SchoolReports:
                 ),
             )
         waves = [
-            one
-            for one in self.waves
-            if self.seen[one.pk].has_school(school)
-            and one.pk in by_wave
-            and by_wave[one.pk].is_reached
+            wave
+            for wave in self.waves
+            if self.seen[wave.pk].has_school(school)
+            and wave.pk in by_wave
+            and by_wave[wave.pk].is_reached
         ]
         parts = ReportParts(
             self.administration,
@@ -207,24 +209,26 @@ class SchoolReports:
             [*waves, self.administration],
             scores,
         )
-        essentials, others = parts.read()
-        keys = frozenset().union(*(one.benchmarks for one in own.values() if one))
+        essentials, other_measures = parts.read()
+        keys = frozenset().union(
+            *(score.benchmarks for score in school_scores.values() if score)
+        )
         benchmarks = [self._benchmarks[key] for key in keys if key in self._benchmarks]
         return SchoolReport(
             *about,
             "",
             essentials,
-            others,
+            other_measures,
             sorted({title for title, _is_of_people in benchmarks}),
             any(is_of_people for _title, is_of_people in benchmarks),
         )
 
     def _places(self, school: School) -> list[tuple[str, Place]]:
         """Return the school, and the places around it that the user may see."""
-        own = self.permissions.places(capability_for(self.administration))
+        own_places = self.permissions.places(capability_for(self.administration))
         is_for_all = is_shared(self.administration)
         places = [(school.name, _of_school(school))]
-        if is_for_all or own.has_district(school.district_id):
+        if is_for_all or own_places.has_district(school.district_id):
             district = (LEVELS.DISTRICT.value, school.district_id)
             places.append((school.district.name, district))
         if self.shows_state:
@@ -234,8 +238,8 @@ class SchoolReports:
     def _read_benchmarks(self, scores: Mapping[Place, Scores]) -> None:
         keys = {
             key
-            for found in scores.values()
-            for score in found.values()
+            for wave_scores in scores.values()
+            for score in wave_scores.values()
             if score
             for key in score.benchmarks
         }
@@ -252,8 +256,11 @@ class SchoolReports:
             )
         )
         self._benchmarks |= {
-            one.pk: (one.administration.title, one.scale_unit == PEOPLE)
-            for one in calibrations
+            calibration.pk: (
+                calibration.administration.title,
+                calibration.scale_unit == PEOPLE,
+            )
+            for calibration in calibrations
         }
 
 

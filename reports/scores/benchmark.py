@@ -31,10 +31,16 @@ class Benchmark:
 
     @property
     def scale(self) -> Scale | None:
-        found = self.calibration
-        if not found or found.scale_mean is None or found.scale_deviation is None:
+        calibration = self.calibration
+        if (
+            not calibration
+            or calibration.scale_mean is None
+            or calibration.scale_deviation is None
+        ):
             return None
-        return Scale(found.scale_mean, found.scale_deviation, found.scale_unit)
+        return Scale(
+            calibration.scale_mean, calibration.scale_deviation, calibration.scale_unit
+        )
 
 
 def benchmark_of(
@@ -58,10 +64,12 @@ def benchmark_of(
         administration__published__survey__name=survey.name,
         administration__published__survey__district=survey.district_id,
     ).order_by("pk")
-    own = Calibration.objects.filter(administration=administration, measure=measure)
+    calibrations = Calibration.objects.filter(
+        administration=administration, measure=measure
+    )
     # Rows are kept when scores are calculated again: so the order is that of the
     # first calculations, and a benchmark stays one.
-    if first := own.values_list("pk", flat=True).first():
+    if first := calibrations.values_list("pk", flat=True).first():
         earlier = earlier.filter(pk__lt=first)
     candidates = list(earlier)
     for calibration in candidates:
@@ -78,7 +86,7 @@ def benchmark_of(
             <= set(anchor.categories)
         }
         if anchors:
-            others = [name for name in options if name not in anchors]
-            problems = [Problem(Kind.NOT_ANCHORED, item=name) for name in others]
+            unanchored = [name for name in options if name not in anchors]
+            problems = [Problem(Kind.NOT_ANCHORED, item=name) for name in unanchored]
             return Benchmark(calibration, anchors, problems)
     return Benchmark(problems=[Problem(Kind.ALL_CHANGED)] if candidates else [])

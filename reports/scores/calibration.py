@@ -83,22 +83,24 @@ def calibrate_measure(
     measure. Anchored items keep their thresholds, except those that are released. The
     displacements of both are computed. `options` are values from low to high.
     """
-    found, kept = _usable(table, names, options, anchors.keys() - set(released))
-    result = MeasureResult(np.full(len(table.people), np.nan), problems=found)
-    fixed = [name for name in kept if name in anchors and name not in released]
-    if len(kept) < FEWEST_ITEMS:
+    item_problems, usable = _usable(
+        table, names, options, anchors.keys() - set(released)
+    )
+    result = MeasureResult(np.full(len(table.people), np.nan), problems=item_problems)
+    fixed = [name for name in usable if name in anchors and name not in released]
+    if len(usable) < FEWEST_ITEMS:
         result.problems.append(Problem(Kind.TOO_FEW_ITEMS))
         return result
-    positions = [names.index(name) for name in kept]
+    positions = [names.index(name) for name in usable]
     chosen = ResponseTable(table.categories[:, positions], table.people)
     used = [
         np.array(anchors[name].categories)
         if name in fixed
         else np.flatnonzero(chosen.category_counts(item))
-        for item, name in enumerate(kept)
+        for item, name in enumerate(usable)
     ]
     chosen = _renumbered(chosen, used)
-    held = {kept.index(name): anchors[name].thresholds for name in fixed}
+    held = {usable.index(name): anchors[name].thresholds for name in fixed}
     calibration = _estimate(chosen, held)
     if calibration is None:
         result.problems.append(Problem(Kind.NO_ESTIMATE))
@@ -109,8 +111,8 @@ def calibrate_measure(
     precision = separation(chosen, people)
     result.reliability = _finite(precision.reliability)
     result.separation = _finite(precision.separation)
-    displacements = _displacements(table, names, kept, anchors, fixed)
-    for item, name in enumerate(kept):
+    displacements = _displacements(table, names, usable, anchors, fixed)
+    for item, name in enumerate(usable):
         result.items.append(
             ItemResult(
                 name,
@@ -138,21 +140,21 @@ def _usable(
     fixed: Collection[str],
 ) -> tuple[list[Problem], list[str]]:
     """Return the problems of the items, and the items that can be used."""
-    found, excluded = [], {}
+    item_problems, excluded = [], {}
     for problem in examine(table):
         name = names[problem.item]
         if problem.category is not None:
             value = options[name][problem.category]
-            found.append(Problem(Kind.UNUSED_CATEGORY, item=name, value=value))
+            item_problems.append(Problem(Kind.UNUSED_CATEGORY, item=name, value=value))
         elif name not in fixed or problem.kind == problems.UNANSWERED:
             excluded[name] = KINDS[problem.kind]
         elif problem.kind == problems.DISCONNECTED:
             # Its thresholds are known, but which of the others it links is not.
-            for other in names:
-                if other not in fixed:
-                    excluded.setdefault(other, Kind.DISCONNECTED)
-    found += [Problem(kind, item=name) for name, kind in excluded.items()]
-    return found, [name for name in names if name not in excluded]
+            for item in names:
+                if item not in fixed:
+                    excluded.setdefault(item, Kind.DISCONNECTED)
+    item_problems += [Problem(kind, item=name) for name, kind in excluded.items()]
+    return item_problems, [name for name in names if name not in excluded]
 
 
 def _estimate(
@@ -178,7 +180,7 @@ def _renumbered(table: ResponseTable, used: Sequence[Integers]) -> ResponseTable
 def _displacements(
     table: ResponseTable,
     names: Sequence[str],
-    kept: Sequence[str],
+    usable: Sequence[str],
     anchors: Mapping[str, Anchor],
     fixed: Sequence[str],
 ) -> dict[str, float]:
@@ -189,8 +191,10 @@ def _displacements(
     """
     if not fixed:
         return {}
-    without_answers = {names[one.item] for one in examine(table) if one.excludes}
-    free = [name for name in kept if name not in without_answers]
+    without_answers = {
+        names[problem.item] for problem in examine(table) if problem.excludes
+    }
+    free = [name for name in usable if name not in without_answers]
     if len(free) < FEWEST_ITEMS:
         return {}
     positions = [names.index(name) for name in free]

@@ -24,27 +24,30 @@ def likely_changes(changes: Sequence[float], errors: Sequence[float]) -> list[fl
     """
     if not changes:
         return []
-    found, variances = np.asarray(changes, float), np.square(np.asarray(errors, float))
+    observed, variances = (
+        np.asarray(changes, float),
+        np.square(np.asarray(errors, float)),
+    )
     weights = 1 / variances
-    mean = float(np.average(found, weights=weights))
-    scatter = float((weights * np.square(found - mean)).sum()) - (len(found) - 1)
+    mean = float(np.average(observed, weights=weights))
+    scatter = float((weights * np.square(observed - mean)).sum()) - (len(observed) - 1)
     scale = float(weights.sum() - np.square(weights).sum() / weights.sum())
     between = max(scatter, 0.0) / scale if scale > 0 else 0.0
     if between:
-        mean = float(np.average(found, weights=1 / (variances + between)))
-    kept = between / (between + variances)
-    return [float(one) for one in mean + kept * (found - mean)]
+        mean = float(np.average(observed, weights=1 / (variances + between)))
+    reliability = between / (between + variances)
+    return [float(change) for change in mean + reliability * (observed - mean)]
 
 
-def correlation(one: Sequence[float], other: Sequence[float]) -> float | None:
+def correlation(xs: Sequence[float], ys: Sequence[float]) -> float | None:
     """Return Pearson's correlation, or None of few schools or of equal numbers."""
-    if len(one) < FEWEST or len(set(one)) == 1 or len(set(other)) == 1:
+    if len(xs) < FEWEST or len(set(xs)) == 1 or len(set(ys)) == 1:
         return None
-    return float(np.corrcoef(one, other)[0, 1])
+    return float(np.corrcoef(xs, ys)[0, 1])
 
 
-def is_more_than_chance(found: float, schools: int) -> bool:
+def is_more_than_chance(coefficient: float, schools: int) -> bool:
     """Test whether a correlation differs from 0, by Fisher's transformation."""
-    if abs(found) >= 1:
+    if abs(coefficient) >= 1:
         return True
-    return abs(math.atanh(found)) * math.sqrt(schools - 3) > 1.96
+    return abs(math.atanh(coefficient)) * math.sqrt(schools - 3) > 1.96

@@ -44,12 +44,14 @@ def release_item(
         released = released_items(current).get(measure, set())
         if item in released:
             raise DecisionRefused(_("%(item)s is released already.") % {"item": item})
-        found = Calibration.objects.filter(administration=current, measure=measure)
+        calibrations = Calibration.objects.filter(
+            administration=current, measure=measure
+        )
         anchored = {
-            one["name"]: one
-            for calibration in found
-            for one in calibration.items
-            if one["is_anchored"] and one["name"] not in released
+            row["name"]: row
+            for calibration in calibrations
+            for row in calibration.items
+            if row["is_anchored"] and row["name"] not in released
         }
         if item not in anchored:
             raise DecisionRefused(_("%(item)s is not anchored.") % {"item": item})
@@ -113,13 +115,13 @@ def anchor_item(
 
 def released_items(administration: Administration) -> dict[str, set[str]]:
     """Return the released items of each measure. 1 statement, on the primary."""
-    found: dict[str, set[str]] = {}
+    released: dict[str, set[str]] = {}
     rows = ReleasedItem.objects.using(DEFAULT_DB_ALIAS)
     for measure, item in rows.filter(administration=administration).values_list(
         "measure", "item"
     ):
-        found.setdefault(measure, set()).add(item)
-    return found
+        released.setdefault(measure, set()).add(item)
+    return released
 
 
 def _lock(administration: Administration, by: User) -> Administration:

@@ -56,14 +56,17 @@ class Grouping:
         known = np.where(measured, measures, 0)
         return self._add_up(measured, known, known**2)
 
-    def products(self, measures: Floats, others: Floats) -> Floats:
+    def products(self, measures: Floats, other_measures: Floats) -> Floats:
         """Return [people, sums, sums of the others, products] × schools × values.
 
         Of the people who have both measures.
         """
-        both = np.isfinite(measures) & np.isfinite(others)
-        known, other = np.where(both, measures, 0), np.where(both, others, 0)
-        return self._add_up(both, known, other, known * other)
+        both = np.isfinite(measures) & np.isfinite(other_measures)
+        known, other_known = (
+            np.where(both, measures, 0),
+            np.where(both, other_measures, 0),
+        )
+        return self._add_up(both, known, other_known, known * other_known)
 
     def _add_up(self, *numbers: Floats | Mask) -> Floats:
         shape = (len(self.schools), len(self.values))
@@ -103,19 +106,20 @@ class GroupSums:
         self, measures: Sequence[ScoredMeasure], minimum: int
     ) -> GroupSums:
         """Replace the products of few people, as `scale.without_few_pairs`."""
-        sums = [Sums(*one) for one in self.measures]
+        sums = [Sums(*measure) for measure in self.measures]
         signs = [
-            1 if one.definition["direction"] == "positive" else -1 for one in measures
+            1 if measure.definition["direction"] == "positive" else -1
+            for measure in measures
         ]
         products = {
-            (one, other): without_few_pairs(
-                found,
-                sums[one],
-                sums[other],
+            (first, second): without_few_pairs(
+                product,
+                sums[first],
+                sums[second],
                 minimum=minimum,
-                sign=signs[one] * signs[other],
+                sign=signs[first] * signs[second],
             )
-            for (one, other), found in self.products.items()
+            for (first, second), product in self.products.items()
         }
         return replace(self, products=products)
 
@@ -123,26 +127,26 @@ class GroupSums:
         """Add up the schools of each place; `counted` is measures × schools."""
 
         def add_up(numbers: Floats, schools: Mask) -> Floats:
-            kept = np.where(schools[:, None], numbers, 0)
-            return np.stack([kept[:, of].sum(axis=1) for of in places], axis=1)
+            masked = np.where(schools[:, None], numbers, 0)
+            return np.stack([masked[:, of].sum(axis=1) for of in places], axis=1)
 
         return GroupSums(
             self.grouping,
             np.array(
                 [
-                    add_up(one, schools)
-                    for one, schools in zip(self.measures, counted, strict=True)
+                    add_up(measure, schools)
+                    for measure, schools in zip(self.measures, counted, strict=True)
                 ]
             ),
             {
-                (one, other): add_up(found, counted[one] & counted[other])
-                for (one, other), found in self.products.items()
+                (first, second): add_up(product, counted[first] & counted[second])
+                for (first, second), product in self.products.items()
             },
         )
 
 
 def score_rows(
-    found: GroupSums,
+    group_sums: GroupSums,
     counted: Mask,
     districts: Mapping[int, int],
     measures: Sequence[ScoredMeasure],
@@ -153,20 +157,22 @@ def score_rows(
 
     `counted` are the schools [measure, school] of which larger places have the mean.
     """
-    schools = found.grouping.schools
+    schools = group_sums.grouping.schools
     of_school = np.array([districts[key] for key in schools.tolist()], int)
     keys, district = np.unique(of_school, return_inverse=True)
     of_districts = [np.flatnonzero(district == number) for number in range(len(keys))]
     everywhere = [np.arange(len(schools))]
     levels = (
-        (LEVELS.STATE, np.zeros(1, int), found.of_places(counted, everywhere)),
-        (LEVELS.DISTRICT, keys, found.of_places(counted, of_districts)),
-        (LEVELS.SCHOOL, schools, found),
+        (LEVELS.STATE, np.zeros(1, int), group_sums.of_places(counted, everywhere)),
+        (LEVELS.DISTRICT, keys, group_sums.of_places(counted, of_districts)),
+        (LEVELS.SCHOOL, schools, group_sums),
     )
     everybody = (
-        found.measures[:, 0].sum(axis=1, keepdims=True),
-        np.stack([found.measures[:, 0, of].sum(axis=1) for of in of_districts], axis=1),
-        found.measures[:, 0],
+        group_sums.measures[:, 0].sum(axis=1, keepdims=True),
+        np.stack(
+            [group_sums.measures[:, 0, of].sum(axis=1) for of in of_districts], axis=1
+        ),
+        group_sums.measures[:, 0],
     )
     for (level, places, sums), everyone in zip(levels, everybody, strict=True):
         total = Sums(sums.measures[:, 0], sums.measures[:, 1], sums.measures[:, 2])
@@ -188,8 +194,8 @@ def score_rows(
                 administration_id=administration,
                 level=level,
                 place_id=int(places[place]),
-                attribute=found.grouping.attribute,
-                value=found.grouping.values[value],
+                attribute=group_sums.grouping.attribute,
+                value=group_sums.grouping.values[value],
                 measures=stored,
                 essentials=essentials,
                 essential_errors={
@@ -229,7 +235,7 @@ def _essential_errors(
 
     NaN where a measure has fewer than two people.
     """
-    errors, found = total.errors, {}
+    errors, by_essential = total.errors, {}
     for essential in content["essentials"]:
         mine = [
             (number, measure.definition["direction"], measure.scale)
@@ -245,13 +251,13 @@ def _essential_errors(
         if not weights or len(weights) < len(mine):
             continue
         variance = np.zeros(errors.shape[1:])
-        for one in weights:
-            variance += np.square(weights[one] * errors[one])
-            for other in (other for other in weights if other > one):
-                shared = covariance(total, one, other, products[one, other])
-                variance += 2 * weights[one] * weights[other] * shared
-        found[essential["name"]] = np.sqrt(np.maximum(variance, 0))
-    return found
+        for first in weights:
+            variance += np.square(weights[first] * errors[first])
+            for second in (second for second in weights if second > first):
+                shared = covariance(total, first, second, products[first, second])
+                variance += 2 * weights[first] * weights[second] * shared
+        by_essential[essential["name"]] = np.sqrt(np.maximum(variance, 0))
+    return by_essential
 
 
 def _essentials(
@@ -261,7 +267,7 @@ def _essentials(
 
     They are the means of scores that the row shows as well, and tell nothing more.
     """
-    found = {}
+    by_essential = {}
     for essential in content["essentials"]:
         scores = []
         for measure in content["measures"]:
@@ -270,5 +276,5 @@ def _essentials(
                 scores.append((score, measure["direction"] == "positive"))
         known = [(int(score), way) for score, way in scores if score is not None]
         if known and len(known) == len(scores):
-            found[essential["name"]] = essential_score(known)
-    return found
+            by_essential[essential["name"]] = essential_score(known)
+    return by_essential

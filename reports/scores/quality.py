@@ -41,18 +41,18 @@ def visible_calibrations(
         administration=administration
     ).select_related("anchored_to__administration__published__survey")
     wave = "anchored_to__administration__wave"
-    found: dict[str, Calibration | None] = {}
-    for one in calibrations.select_related(wave).defer(
+    visible: dict[str, Calibration | None] = {}
+    for calibration in calibrations.select_related(wave).defer(
         "anchored_to__administration__published__definition",
         "anchored_to__administration__published__survey__source",
     ):
         is_hidden = (
             hidden is None
-            or not items.get(one.measure, set()).isdisjoint(hidden)
-            or 0 < one.people < administration.minimum_group
+            or not items.get(calibration.measure, set()).isdisjoint(hidden)
+            or 0 < calibration.people < administration.minimum_group
         )
-        found[one.measure] = None if is_hidden else one
-    return found
+        visible[calibration.measure] = None if is_hidden else calibration
+    return visible
 
 
 def reliability_sentence(reliability: float | None) -> str:

@@ -76,24 +76,26 @@ class Sums:
         return np.asarray(np.where(self.people > 1, errors, np.nan))
 
 
-def covariance(total: Sums, one: int, other: int, products: Floats) -> Floats:
+def covariance(total: Sums, first: int, second: int, products: Floats) -> Floats:
     """Return the covariance of the means of two measures.
 
     `products` are numbers of people who have both, sums of their measures, and of
     products. The others have no part in it, so that with all people in both it is the
     covariance of people divided by their number.
     """
-    both, sums, others, multiplied = products
-    mean, other_mean = total.means[one], total.means[other]
-    people, other_people = total.people[one], total.people[other]
-    around = multiplied - mean * others - other_mean * sums + both * mean * other_mean
+    both, sums, other_sums, multiplied = products
+    mean, other_mean = total.means[first], total.means[second]
+    people, other_people = total.people[first], total.people[second]
+    around = (
+        multiplied - mean * other_sums - other_mean * sums + both * mean * other_mean
+    )
     with np.errstate(divide="ignore", invalid="ignore"):
         divisor = np.sqrt(people * (people - 1) * other_people * (other_people - 1))
         return np.asarray(np.where(divisor > 0, around / divisor, np.nan))
 
 
 def without_few_pairs(
-    products: Floats, one: Sums, other: Sums, *, minimum: int, sign: int
+    products: Floats, first: Sums, second: Sums, *, minimum: int, sign: int
 ) -> Floats:
     """Replace products of fewer people than the minimum, who have both measures.
 
@@ -103,10 +105,10 @@ def without_few_pairs(
     a single person is from the means.
     """
     both = products[0]
-    people = np.sqrt(one.people * other.people)
+    people = np.sqrt(first.people * second.people)
     with np.errstate(divide="ignore", invalid="ignore"):
-        mean, other_mean = one.means, other.means
-    around = np.sqrt(one.squares_around * other.squares_around)
+        mean, other_mean = first.means, second.means
+    around = np.sqrt(first.squares_around * second.squares_around)
     largest = np.array(
         [
             people,

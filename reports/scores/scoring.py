@@ -200,9 +200,9 @@ def _calculate_all(
         for line in lines_for_everybody(administration)
         if line.is_reached
     }
-    last = {one["essential"]: n for n, one in enumerate(content["measures"])}
+    last = {part["essential"]: n for n, part in enumerate(content["measures"])}
     # People's measures by essential, as long as another measure of it comes.
-    kept: dict[str, dict[int, Floats]] = {}
+    by_essential: dict[str, dict[int, Floats]] = {}
     for position, definition in enumerate(content["measures"]):
         names = {item["name"] for item in definition["items"]}
         hidden = np.array(
@@ -219,14 +219,14 @@ def _calculate_all(
         )
         calculation.measures.append(measure)
         if essential := definition["essential"]:
-            others = kept.setdefault(essential, {})
-            for other, before in others.items():
-                calculation.products[other, position] = [
+            earlier = by_essential.setdefault(essential, {})
+            for partner, before in earlier.items():
+                calculation.products[partner, position] = [
                     grouping.products(before, measured) for grouping in groupings
                 ]
-            others[position] = measured.astype(np.float32)
+            earlier[position] = measured.astype(np.float32)
             if last[essential] == position:
-                del kept[essential]
+                del by_essential[essential]
         if progress:
             progress.advance()
     return calculation
@@ -320,15 +320,18 @@ def _rows(
     if not calculation.measures:
         return
     measures = [
-        ScoredMeasure(one.definition, one.scale) for one in calculation.measures
+        ScoredMeasure(measure.definition, measure.scale)
+        for measure in calculation.measures
     ]
-    counted = np.array([one.counted for one in calculation.measures])
+    counted = np.array([measure.counted for measure in calculation.measures])
     for number, grouping in enumerate(groupings):
-        sums = np.array([one.sums[number] for one in calculation.measures])
-        products = {pair: one[number] for pair, one in calculation.products.items()}
-        found = GroupSums(grouping, sums, products)
+        sums = np.array([measure.sums[number] for measure in calculation.measures])
+        products = {
+            pair: product[number] for pair, product in calculation.products.items()
+        }
+        group_sums = GroupSums(grouping, sums, products)
         yield from score_rows(
-            found.without_few_pairs(measures, administration.minimum_group),
+            group_sums.without_few_pairs(measures, administration.minimum_group),
             counted,
             answers.people.districts,
             measures,

@@ -100,16 +100,20 @@ def scores_of_waves(
     Of one measure or essential, if its name is given: an essential comes with its
     measures.
     """
-    found: dict[int, dict[Place, Scores]] = {one.pk: {} for one in administrations}
+    by_wave: dict[int, dict[Place, Scores]] = {
+        administration.pk: {} for administration in administrations
+    }
     wanted = set(places)
     chosen = _chosen(wanted)
     if chosen is None:
-        return found
-    by_key = {one.pk: one for one in administrations}
+        return by_wave
+    by_key = {administration.pk: administration for administration in administrations}
     contents = {
         survey: _Content.of(content, name)
         for survey, content in SurveyMeasures.objects.filter(
-            survey__in={one.published.survey_id for one in administrations}
+            survey__in={
+                administration.published.survey_id for administration in administrations
+            }
         ).values_list("survey", "content")
     }
     scales = _scales(administrations)
@@ -133,7 +137,7 @@ def scores_of_waves(
     ):
         content = contents.get(by_key[key].published.survey_id)
         if content and place in wanted:
-            found[key][place] = content.scores(
+            by_wave[key][place] = content.scores(
                 measures,
                 essentials,
                 errors,
@@ -141,7 +145,7 @@ def scores_of_waves(
                 hidden.get((key, *place)),
                 by_key[key].minimum_group,
             )
-    return found
+    return by_wave
 
 
 def _stored(
@@ -152,9 +156,9 @@ def _stored(
     With a name, no more than `_Content.scores` reads of it.
     """
     columns: list[str | KeyTransform] = ["measures", "essentials", "essential_errors"]
-    measures = sorted({one for content in contents for one in content.measures})
+    measures = sorted({measure for content in contents for measure in content.measures})
     if name:
-        columns = [KeyTransform(one, "measures") for one in measures]
+        columns = [KeyTransform(measure, "measures") for measure in measures]
         if any(name in content.essentials for content in contents):
             columns += [KeyTransform(name, "essentials")]
             columns += [KeyTransform(name, "essential_errors")]
@@ -197,7 +201,7 @@ def _scales(
 ) -> dict[int, dict[str, tuple[frozenset[int], float]]]:
     """Return the benchmark and the deviation of each measure."""
     scales: dict[int, dict[str, tuple[frozenset[int], float]]] = {
-        one.pk: {} for one in administrations
+        administration.pk: {} for administration in administrations
     }
     for key, pk, measure, anchored_to, deviation in Calibration.objects.filter(
         administration__in=scales
@@ -224,11 +228,11 @@ class _Content:
                 for measure in measures
             },
             {
-                one["name"]: [
-                    part["name"] for part in measures_in(content, one["name"])
+                essential["name"]: [
+                    part["name"] for part in measures_in(content, essential["name"])
                 ]
-                for one in content["essentials"]
-                if name in ("", one["name"])
+                for essential in content["essentials"]
+                if name in ("", essential["name"])
             },
         )
 
@@ -270,11 +274,11 @@ class _Content:
                 if scores.keys() >= set(parts) and None in mine:
                     scores[name] = None
                 continue
-            shown = [one for one in mine if one]
+            shown = [part_score for part_score in mine if part_score]
             scores[name] = (
                 VisibleScore(
                     essentials[name],
-                    frozenset().union(*(one.benchmarks for one in shown)),
+                    frozenset().union(*(part_score.benchmarks for part_score in shown)),
                     error=errors.get(name),
                 )
                 if len(shown) == len(mine)

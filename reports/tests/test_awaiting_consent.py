@@ -40,11 +40,11 @@ def figures(administration, school):
 @pytest.mark.sqlite
 def test_they_are_not_in_the_denominator(staff, students):
     people = invite(students, staff.lincoln, 20)
-    await_consent([one.pk for one in people])
+    await_consent([person.pk for person in people])
     roll_up()
     assert figures(students, staff.lincoln) == (0, 0, 0, 20)
-    for one in people[:12]:
-        give_consent(one, FORM, by=staff.chen)
+    for person in people[:12]:
+        give_consent(person, FORM, by=staff.chen)
     opt_out(people[19], FORM, by=staff.chen)
     roll_up()
     assert figures(students, staff.lincoln) == (12, 0, 1, 7)
@@ -55,7 +55,7 @@ def test_they_are_not_in_the_denominator(staff, students):
 def test_each_school_has_its_number_for_the_same_statements(staff, students, schools):
     places = [staff.lincoln, staff.washington, staff.roosevelt][:schools]
     for place in places:
-        await_consent([one.pk for one in invite(students, place, 2)])
+        await_consent([person.pk for person in invite(students, place, 2)])
     roll_up()
     for place in places:
         assert figures(students, place)[3] == 2
@@ -66,7 +66,7 @@ def test_the_parents_threshold_counts_students_without_consent(
 ):
     parents = administer("parents-2027", "parent", wave=students.wave)
     people = invite(students, staff.lincoln, 20)
-    await_consent([one.pk for one in people[:15]])
+    await_consent([person.pk for person in people[:15]])
     roll_up()
     assert students_by_school(parents)[staff.lincoln.pk] == 20
 
@@ -98,9 +98,9 @@ def test_no_export_has_answers_without_consent(staff, enrol):
     people = []
     for number in range(12):
         moment = datetime(2027, 3, 1, 15, tzinfo=UTC)
-        one = enrol(administration, staff.lincoln, started_at=moment)
-        answer(one, {"age": str(number + 5)})
-        people.append(one)
+        person = enrol(administration, staff.lincoln, started_at=moment)
+        answer(person, {"age": str(number + 5)})
+        people.append(person)
 
     def ages():
         return {int(row["age"]) for row in rows_of(made(staff.state, administration))}

@@ -44,8 +44,8 @@ class Roster:
 
     def upload(self):
         lines = [
-            f"Riverside,Lincoln,student,{grade},{one},First,Last"
-            for one, grade in self.grades.items()
+            f"Riverside,Lincoln,student,{grade},{student},First,Last"
+            for student, grade in self.grades.items()
         ]
         report = run_import(self.administration, HEADER, *lines, complete_for="schools")
         assert report.imported, report.rejections
@@ -82,10 +82,10 @@ def planned(administer):
 
 @pytest.fixture
 def roster(staff, planned):
-    found = Roster(planned, g6=20, g7=21, g8=30)
-    found.upload()
+    new_roster = Roster(planned, g6=20, g7=21, g8=30)
+    new_roster.upload()
     open_now(planned)
-    return found
+    return new_roster
 
 
 def grades(administration):
@@ -102,7 +102,7 @@ def school_rate(administration):
 
 @pytest.mark.sqlite
 def test_one_persons_change_of_grade_does_not_count(client, staff, planned, roster):
-    eighth = [one for one, grade in roster.grades.items() if grade == "8"]
+    eighth = [student for student, grade in roster.grades.items() if grade == "8"]
     finish(planned, eighth[:12])
     roll_up()
     log_in(client, staff.chen)
@@ -123,7 +123,7 @@ def test_one_persons_change_of_grade_does_not_count(client, staff, planned, rost
 
 @pytest.mark.sqlite
 def test_ten_changes_count_on_the_next_day(planned, roster):
-    eighth = [one for one, grade in roster.grades.items() if grade == "8"]
+    eighth = [student for student, grade in roster.grades.items() if grade == "8"]
     finish(planned, eighth[:12])
     for number in (4, 9, 10):
         roster.move(eighth[:number], "6")
@@ -142,7 +142,7 @@ def test_ten_changes_count_on_the_next_day(planned, roster):
 
 
 def test_nobody_is_left_behind_alone(planned, roster):
-    seventh = [one for one, grade in roster.grades.items() if grade == "7"]
+    seventh = [student for student, grade in roster.grades.items() if grade == "7"]
     # One of 21 stays: 20 who left, subtracted, would show that one.
     roster.move(seventh[:20], "6")
     roster.upload()
@@ -164,7 +164,7 @@ def test_a_wrong_grade_of_a_whole_school_is_corrected_at_once(planned, roster):
 @pytest.mark.sqlite
 def test_people_who_come_and_go_wait_too(planned, roster):
     roster.add("6", 9)
-    [leaver] = [one for one, grade in roster.grades.items() if grade == "6"][:1]
+    [leaver] = [student for student, grade in roster.grades.items() if grade == "6"][:1]
     del roster.grades[leaver]
     roster.upload()
     wait_a_day()
@@ -179,12 +179,14 @@ def test_people_who_come_and_go_wait_too(planned, roster):
 
 
 def test_a_second_change_does_not_forget_the_counted_group(planned, roster):
-    [one] = [one for one, grade in roster.grades.items() if grade == "8"][:1]
+    [student] = [
+        student_id for student_id, grade in roster.grades.items() if grade == "8"
+    ][:1]
     for grade in ("6", "7"):
-        roster.move([one], grade)
+        roster.move([student], grade)
         roster.upload()
-    kept = CountedGroup.objects.get()
-    assert (kept.grade, kept.school.name, kept.cohort) == ("08", "Lincoln", 0)
+    counted = CountedGroup.objects.get()
+    assert (counted.grade, counted.school.name, counted.cohort) == ("08", "Lincoln", 0)
 
 
 def test_rosters_before_the_opening_count_at_once(staff, planned):
@@ -202,9 +204,11 @@ def test_changes_count_at_once_where_the_list_of_people_shows_who_has_finished(
 ):
     planned.coordinators_see_finished = True
     planned.save()
-    [one] = [one for one, grade in roster.grades.items() if grade == "8"][:1]
-    finish(planned, [one])
-    roster.move([one], "6")
+    [student] = [
+        student_id for student_id, grade in roster.grades.items() if grade == "8"
+    ][:1]
+    finish(planned, [student])
+    roster.move([student], "6")
     roster.upload()
     roll_up()
     assert grades(planned)["06"] == (21, 1)
@@ -250,7 +254,7 @@ def test_sizes_are_not_taken_from_half_a_roster(planned, monkeypatch):
 
 def test_invented_people_make_no_small_grade_visible(staff, planned):
     roster = Roster(planned, g6=20, g7=21, g8=1)
-    [maya] = [one for one, grade in roster.grades.items() if grade == "8"]
+    [maya] = [student for student, grade in roster.grades.items() if grade == "8"]
     roster.upload()
     open_now(planned)
     finish(planned, [maya])
@@ -267,7 +271,9 @@ def test_hidden_grades_stay_together(planned):
     roster = Roster(planned, g6=40, g7=12, g8=3)
     roster.upload()
     open_now(planned)
-    roster.grades = {one: grade for one, grade in roster.grades.items() if grade != "7"}
+    roster.grades = {
+        student: grade for student, grade in roster.grades.items() if grade != "7"
+    }
     roster.upload()
     wait_a_day()
     assert (school_rate(planned).eligible, school_rate(planned).waiting) == (55, 12)

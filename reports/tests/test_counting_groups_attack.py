@@ -45,9 +45,9 @@ class Equations:
         rest = dict.fromkeys(people, 1)
         for pivot, row in self.rows.items():
             if factor := rest.get(pivot):
-                for one, value in row.items():
-                    rest[one] = (rest.get(one, 0) - factor * value) % self.PRIME
-        return {one: value for one, value in rest.items() if value}
+                for unknown, value in row.items():
+                    rest[unknown] = (rest.get(unknown, 0) - factor * value) % self.PRIME
+        return {unknown: value for unknown, value in rest.items() if value}
 
     def know(self, people):
         rest = self._rest(people)
@@ -55,12 +55,14 @@ class Equations:
             return
         pivot = min(rest)
         inverse = pow(rest[pivot], -1, self.PRIME)
-        new = {one: value * inverse % self.PRIME for one, value in rest.items()}
+        new = {unknown: value * inverse % self.PRIME for unknown, value in rest.items()}
         for row in self.rows.values():
             if factor := row.pop(pivot, 0):
-                for one, value in new.items():
-                    if one != pivot:
-                        row[one] = (row.get(one, 0) - factor * value) % self.PRIME
+                for unknown, value in new.items():
+                    if unknown != pivot:
+                        row[unknown] = (
+                            row.get(unknown, 0) - factor * value
+                        ) % self.PRIME
         self.rows[pivot] = new
 
     def reveal(self, people):
@@ -105,9 +107,9 @@ def never_counted(history):
 
 @given(days=days)
 def test_people_with_the_same_history_are_enough(days):
-    found = Counter(map(tuple, histories(days, TEN).values()))
+    counter = Counter(map(tuple, histories(days, TEN).values()))
     assert all(
-        many >= TEN for history, many in found.items() if not never_counted(history)
+        many >= TEN for history, many in counter.items() if not never_counted(history)
     )
 
 
@@ -183,14 +185,17 @@ class Coordinator:
         if action == "move":
             roster.move([self.target], dice.choice("678"))
         elif action == "many":
-            others = dice.sample(self.real, dice.choice((8, 9, 10, 12, 20)))
-            roster.move({*others, self.target}, dice.choice("678"))
+            movers = dice.sample(self.real, dice.choice((8, 9, 10, 12, 20)))
+            roster.move({*movers, self.target}, dice.choice("678"))
         elif action == "withdraw":
-            for one in {self.target, *dice.sample(self.real, dice.choice((0, 9, 12)))}:
-                roster.grades.pop(one, None)
+            for person in {
+                self.target,
+                *dice.sample(self.real, dice.choice((0, 9, 12))),
+            }:
+                roster.grades.pop(person, None)
         elif action == "return":
-            for one in sorted(set(self.real) - roster.grades.keys()):
-                roster.grades[one] = dice.choice("678")
+            for person in sorted(set(self.real) - roster.grades.keys()):
+                roster.grades[person] = dice.choice("678")
         elif action == "invent":
             # Nobody has finished for these.
             roster.add(dice.choice("6789"), dice.choice((1, 9, 15)))
@@ -234,7 +239,7 @@ class Coordinator:
             self.read_figures(members, grade, int(row["eligible"]), numbers)
 
     def read_figures(self, members, grade, eligible, numbers):
-        people = [one for one in members if grade in ("all", members[one])]
+        people = [member for member in members if grade in ("all", members[member])]
         assert len(people) == eligible
         for kind, number in numbers.items():
             self.know(kind, people, self.hours, number)
@@ -259,7 +264,11 @@ class Coordinator:
             waiting = self.hours
             for hour, number in shown:
                 is_last = hour == shown[-1][0]
-                joined = [one for one in waiting if is_last or one <= hour]
+                joined = [
+                    person_hour
+                    for person_hour in waiting
+                    if is_last or person_hour <= hour
+                ]
                 waiting = waiting[len(joined) :]
                 self.know(kind, list(members), joined, number)
             # The chart of days has sums of the same hours, and tells nothing else.
@@ -275,27 +284,27 @@ class Coordinator:
         Nobody did for invented people, and in the second hour only the target
         was in the room.
         """
-        done = [self.did.get((kind, one)) for one in people]
+        done = [self.did.get((kind, person)) for person in people]
         assert sum(hour in hours for hour in done) == number
         unknown = frozenset(
-            Did(kind, one, hour)
-            for one in set(people) & set(self.real)
+            Did(kind, person, hour)
+            for person in set(people) & set(self.real)
             for hour in hours
-            if hour != self.hours[1] or one == self.target
+            if hour != self.hours[1] or person == self.target
         )
         if unknown not in self.seen:
             self.seen.add(unknown)
             self.known.know(unknown)
 
-    def found(self):
+    def singled_out(self):
         """Return the people whose completion or its hour can be worked out."""
         return [
-            one
-            for one in self.real
+            person
+            for person in self.real
             if any(
-                self.known.reveal([Did(kind, one, hour) for hour in some])
+                self.known.reveal([Did(kind, person, hour) for hour in some])
                 for kind in KINDS
-                for some in self.possible_hours(one)
+                for some in self.possible_hours(person)
             )
         ]
 
@@ -315,7 +324,7 @@ class Coordinator:
             self.look()
             wait_a_day()
             self.look()
-        return self.found()
+        return self.singled_out()
 
 
 def counted_people(administration):
@@ -324,15 +333,15 @@ def counted_people(administration):
     people = Identity.objects.filter(administration=administration).select_related(
         "respondent__counted"
     )
-    found = {}
+    grade_of = {}
     for identity in people:
         person = identity.respondent
-        kept = getattr(person, "counted", None) if frozen else None
-        if kept is None and person.withdrawn_at is None:
-            found[identity.external_id] = person.grade
-        elif kept is not None and kept.school_id is not None:
-            found[identity.external_id] = kept.grade
-    return found
+        counted = getattr(person, "counted", None) if frozen else None
+        if counted is None and person.withdrawn_at is None:
+            grade_of[identity.external_id] = person.grade
+        elif counted is not None and counted.school_id is not None:
+            grade_of[identity.external_id] = counted.grade
+    return grade_of
 
 
 def what_people_did(administration):
@@ -340,8 +349,8 @@ def what_people_did(administration):
     people = Respondent.objects.filter(administration=administration)
     rows = people.values_list("identity__external_id", *KINDS.values())
     return {
-        (kind, one): moment
-        for one, *moments in rows
+        (kind, person): moment
+        for person, *moments in rows
         for kind, moment in zip(KINDS, moments, strict=True)
     }
 
@@ -377,7 +386,7 @@ def test_without_joined_hours_the_chart_shows_who_was_alone(attacker, monkeypatc
     monkeypatch.setattr(time_series, "join_small_hours", list)
     coordinator = attacker(1)
     coordinator.look()
-    assert coordinator.found() == [coordinator.target]
+    assert coordinator.singled_out() == [coordinator.target]
 
 
 def test_if_the_opening_did_not_count_invented_people_would_show_one(
@@ -395,10 +404,10 @@ def test_if_the_opening_did_not_count_invented_people_would_show_one(
     roster.upload()
     wait_a_day()
     attacker.look()
-    maya = [one for one in attacker.real if roster.grades[one] == "8"]
-    assert not attacker.found()
+    maya = [person for person in attacker.real if roster.grades[person] == "8"]
+    assert not attacker.singled_out()
     monkeypatch.setattr(
         visible_rates, "sizes_for_hiding", lambda grades: [now for now, _ in grades]
     )
     attacker.look()
-    assert attacker.found() == maya
+    assert attacker.singled_out() == maya

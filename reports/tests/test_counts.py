@@ -140,20 +140,20 @@ def test_withdrawn_people_do_not_count(staff, parents):
 def test_all_administrations_are_counted_by_one_statement(
     staff, parents, django_assert_num_queries
 ):
-    others = [
+    more = [
         open_to_parents(name=f"parents-{n}", published=parents.published)
         for n in range(2)
     ]
-    for one in (parents, *others):
-        begin(one, staff.lincoln, 4, answered=3)
-        supply(one, staff.lincoln, 50)
+    for administration in (parents, *more):
+        begin(administration, staff.lincoln, 4, answered=3)
+        supply(administration, staff.lincoln, 50)
     postgresql = rollup_query.connection.vendor == "postgresql"
     # PostgreSQL: limits, time and savepoint. Both: waiting changes, opt-outs, and on
     # SQLite the schools' districts.
     with django_assert_num_queries(7 if postgresql else 4):
-        rollup_query.count([parents, *others])
+        rollup_query.count([parents, *more])
     with django_assert_num_queries(1):
-        assert len(supplied_counts([parents, *others])) == 3
+        assert len(supplied_counts([parents, *more])) == 3
     parents.denominator = "roster"
     with django_assert_num_queries(0):
         assert supplied_counts([parents]) == {}

@@ -41,8 +41,8 @@ def test_opted_out_people_are_not_in_the_denominator(staff, visible):
     people = invite(visible, staff.lincoln, 20, finished=10)
     roll_up()
     assert figures(visible, staff.lincoln) == (20, 10, 10, 0)
-    for one in (people[0], people[19]):
-        opt_out(one, ASKED, by=staff.chen)
+    for person in (people[0], people[19]):
+        opt_out(person, ASKED, by=staff.chen)
     roll_up()
     assert figures(visible, staff.lincoln) == (18, 9, 9, 2)
     take_back(people[0], by=staff.chen)
@@ -64,8 +64,8 @@ def test_one_opt_out_does_not_show_whether_the_person_had_finished(staff, studen
 def test_each_school_has_its_number(staff, visible, schools):
     places = [staff.lincoln, staff.washington, staff.roosevelt][:schools]
     for place in places:
-        [one] = invite(visible, place, 1)
-        opt_out(one, ASKED, by=staff.state)
+        [person] = invite(visible, place, 1)
+        opt_out(person, ASKED, by=staff.state)
     roll_up()
     for place in places:
         assert figures(visible, place)[3] == 1
@@ -97,9 +97,9 @@ def test_no_export_has_their_answers(staff, enrol, minimum_group):
     people = []
     for number in range(12):
         moment = datetime(2027, 3, 1, 15, tzinfo=UTC)
-        one = enrol(administration, staff.lincoln, started_at=moment)
-        answer(one, {"age": str(number + 5)})
-        people.append(one)
+        person = enrol(administration, staff.lincoln, started_at=moment)
+        answer(person, {"age": str(number + 5)})
+        people.append(person)
     opt_out(people[3], ASKED, by=staff.state)
 
     def ages():

@@ -82,7 +82,7 @@ def test_a_finish_changes_the_rows_of_its_school_only(staff, students):
 def test_withdrawn_people_are_not_counted(staff, students):
     people = invite(students, staff.lincoln, 12, grade="07", finished=12)
     roll_up()
-    Respondent.objects.filter(pk__in=[one.pk for one in people[:5]]).update(
+    Respondent.objects.filter(pk__in=[person.pk for person in people[:5]]).update(
         withdrawn_at=timezone.now()
     )
 
@@ -98,8 +98,8 @@ def test_people_who_moved_count_in_their_new_school_only(staff, students):
     Respondent.objects.filter(pk=maya.pk).update(school=staff.washington, grade="08")
 
     roll_up()
-    found = figures(students)
-    assert (found["Lincoln"], found["Washington"]) == ((0, 0, 0), (1, 1, 1))
+    rates = figures(students)
+    assert (rates["Lincoln"], rates["Washington"]) == ((0, 0, 0), (1, 1, 1))
     # The empty school has no grades and no curve.
     assert not GradeRate.objects.filter(school=staff.lincoln).exists()
     assert not Curve.objects.filter(level="school", place_id=staff.lincoln.pk).exists()
@@ -162,9 +162,11 @@ def test_parents_need_a_fifth_of_the_students_of_their_wave(staff, administer):
     spring = Wave.objects.create(name="Spring 2027")
     students = administer("students-2027", wave=spring)
     parents = administer("parents-2027", Role.PARENT, wave=spring)
-    other = administer("students-2026", wave=Wave.objects.create(name="Spring 2026"))
+    other_year = administer(
+        "students-2026", wave=Wave.objects.create(name="Spring 2026")
+    )
     invite(students, staff.lincoln, 101)
-    invite(other, staff.lincoln, 7)
+    invite(other_year, staff.lincoln, 7)
     invite(parents, staff.lincoln, 40)
     invite(parents, staff.roosevelt, 40)
     roll_up()
@@ -222,11 +224,11 @@ def test_schools_that_a_roster_adds_are_not_listed_elsewhere(staff, administer):
 
 def test_schools_of_other_rosters_would_lack_a_roster(staff, administer):
     """As before the moment was stored."""
-    adding, other = administer("a"), administer("b")
+    adding, other_roster = administer("a"), administer("b")
     add_schools_by_roster(adding)
     School.objects.update(added_at=None)
     roll_up()
-    assert figures(other)["new 1"] == (0, 0, 0)
+    assert figures(other_roster)["new 1"] == (0, 0, 0)
 
 
 def test_a_school_that_closes_stays_in_administrations_that_have_ended(
@@ -257,8 +259,8 @@ def test_open_administrations_are_always_due_and_closed_ones_once_more(administe
     closed = administer("closed", closes_at=now - timedelta(hours=5))
     early = administer("early", opens_at=now + timedelta(days=5))
     new = administer("new", opens_at=now + timedelta(days=5))
-    for one in (running, just_closed, closed, early):
-        set_counted(one, minutes=1)
+    for administration in (running, just_closed, closed, early):
+        set_counted(administration, minutes=1)
     assert due() == [running, just_closed, new]
 
     # Last counted when people could still finish.
@@ -290,8 +292,8 @@ def test_figures_of_a_replica_further_behind_are_ignored(staff, students, monkey
     counted = rollup_query.count
 
     def late(chosen):
-        as_of, found = counted(chosen)
-        return as_of - timedelta(hours=1), found
+        as_of, numbers = counted(chosen)
+        return as_of - timedelta(hours=1), numbers
 
     monkeypatch.setattr(rollup_query, "count", late)
     assert roll_up().rows_changed == 0
@@ -329,20 +331,20 @@ def test_a_roll_up_that_breaks_leaves_nothing(staff, students, monkeypatch):
 def test_two_processes_do_not_roll_up_at_once(staff, students):
     invite(students, staff.lincoln, 3)
     parameters = connection.get_connection_params()
-    other = psycopg2.connect(
+    rival = psycopg2.connect(
         host=parameters["host"],
         port=5432,
         dbname=connection.settings_dict["NAME"],
         user=parameters["user"],
     )
     try:
-        with other.cursor() as cursor:
+        with rival.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [advisory_locks.ROLLUP])
         assert roll_up().administrations == 0
         assert not SchoolRate.objects.exists()
     finally:
         # When a process dies, its lock is released.
-        other.close()
+        rival.close()
     wait_until(lambda: roll_up().administrations == 1)
 
 
@@ -352,17 +354,17 @@ def test_two_processes_do_not_roll_up_at_once(staff, students):
 def counted_one_by_one(administration):
     """Return the same figures, counted person by person."""
     schools, grades, hours = {}, {}, {}
-    for one in administration.respondents.filter(withdrawn_at=None):
-        done = (1, one.started_at is not None, one.completed_at is not None)
-        for found, key in (
-            (schools, one.school_id),
-            (grades, (one.school_id, one.grade)),
+    for person in administration.respondents.filter(withdrawn_at=None):
+        done = (1, person.started_at is not None, person.completed_at is not None)
+        for counts, key in (
+            (schools, person.school_id),
+            (grades, (person.school_id, person.grade)),
         ):
-            found[key] = tuple(
-                a + b for a, b in zip(found.get(key, (0, 0, 0)), done, strict=True)
+            counts[key] = tuple(
+                a + b for a, b in zip(counts.get(key, (0, 0, 0)), done, strict=True)
             )
-        for place in ((one.school_id,), ()):
-            for column, moment in enumerate((one.started_at, one.completed_at)):
+        for place in ((person.school_id,), ()):
+            for column, moment in enumerate((person.started_at, person.completed_at)):
                 if moment is not None:
                     hour = int(moment.timestamp()) // 3600 * 3600
                     both = hours.setdefault(place, {}).setdefault(hour, [0, 0])
@@ -375,16 +377,23 @@ def stored(administration):
     grades = GradeRate.objects.filter(administration=administration)
     curves = Curve.objects.filter(administration=administration)
     return (
-        {one.school_id: (one.eligible, one.started, one.finished) for one in rates},
         {
-            (one.school_id, one.grade): (one.eligible, one.started, one.finished)
-            for one in grades
+            rate.school_id: (rate.eligible, rate.started, rate.finished)
+            for rate in rates
         },
         {
-            () if one.level == "all" else (one.place_id,): {
-                hour: numbers for hour, *numbers in json.loads(one.hours)
+            (grade.school_id, grade.grade): (
+                grade.eligible,
+                grade.started,
+                grade.finished,
+            )
+            for grade in grades
+        },
+        {
+            () if curve.level == "all" else (curve.place_id,): {
+                hour: numbers for hour, *numbers in json.loads(curve.hours)
             }
-            for one in curves.exclude(level="district")
+            for curve in curves.exclude(level="district")
         },
     )
 
@@ -398,24 +407,24 @@ def apply_event(event, dice, administration, schools):
     if event == "invite" or not people:
         invite(administration, dice.choice(schools), 1, grade=dice.choice(("", "07")))
         return
-    one = dice.choice(people)
+    person = dice.choice(people)
     moment = FIRST + timedelta(seconds=dice.randrange(86400 * 3))
     if event == "start":
-        one.started_at = one.started_at or moment
+        person.started_at = person.started_at or moment
     elif event == "finish":
-        one.started_at = one.started_at or moment
-        one.completed_at = one.completed_at or one.started_at + timedelta(
+        person.started_at = person.started_at or moment
+        person.completed_at = person.completed_at or person.started_at + timedelta(
             seconds=dice.randrange(7200)
         )
     elif event == "withdraw":
-        one.withdrawn_at = moment
+        person.withdrawn_at = moment
     elif event == "return":
-        one.withdrawn_at = None
+        person.withdrawn_at = None
     elif event == "move":
-        one.school = dice.choice(schools)
+        person.school = dice.choice(schools)
     else:
-        one.grade = dice.choice(("", "07", "08"))
-    one.save()
+        person.grade = dice.choice(("", "07", "08"))
+    person.save()
 
 
 @settings(

@@ -191,16 +191,16 @@ def test_sorting_does_not_reveal_hidden_numbers(client, staff, two_schools, sort
 
 @pytest.mark.parametrize("state", list(visible_rates.STATES))
 def test_filters_do_not_reveal_hidden_numbers(client, staff, two_schools, state):
-    def found():
+    def schools_listed():
         page = client.get(f"/console/rates/schools/?state={state}")
         return page.content.decode().count('id="school-')
 
     log_in(client, staff.chen)
-    first = found()
+    first = schools_listed()
     SchoolRate.objects.filter(school=staff.washington).update(
         started=0, finished=0, last_started_at=None
     )
-    assert found() == first
+    assert schools_listed() == first
 
 
 def test_list_and_page_of_a_school_hide_the_same_numbers(staff, administer):
@@ -209,18 +209,18 @@ def test_list_and_page_of_a_school_hide_the_same_numbers(staff, administer):
 
     for role in Role.values:
         for eligible in (0, 1, 7, 8, 9, 10, 11):
-            one = administer(f"{role}-{eligible}", role)
-            invite(one, staff.lincoln, eligible, finished=eligible)
-            roll_up([one])
+            administration = administer(f"{role}-{eligible}", role)
+            invite(administration, staff.lincoln, eligible, finished=eligible)
+            roll_up([administration])
             for user in (staff.chen, staff.dana):
                 permissions = Permissions(user)
-                [row] = visible_rates.rates_for(permissions, one).filter(
+                [row] = visible_rates.rates_for(permissions, administration).filter(
                     school=staff.lincoln
                 )
                 [line] = visible_rates.lines_of_school(
-                    permissions, staff.lincoln, [one]
+                    permissions, staff.lincoln, [administration]
                 )
-                assert visible_rates.school_line(row, one) == line
+                assert visible_rates.school_line(row, administration) == line
                 hidden = user == staff.chen and hides_school(role, eligible)
                 assert line.is_hidden == hidden
 
@@ -238,7 +238,7 @@ def test_hidden_grades_cannot_be_calculated_by_subtraction(eligible):
         # The school's number minus the grades that are shown.
         rest = [eligible[position] for position in hidden]
         assert sum(rest) >= SMALLEST_GRADE
-        assert len(rest) > 1 or len([one for one in eligible if one]) == 1
+        assert len(rest) > 1 or len([number for number in eligible if number]) == 1
 
 
 @pytest.mark.parametrize(

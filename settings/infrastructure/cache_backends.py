@@ -176,9 +176,9 @@ class KeepAliveRedis(BaseCache):
         if not self._breaker.allows():
             raise RedisUnavailable
         connection = self._connection
-        kept = connection is not None and self._process == os.getpid()
+        is_reused = connection is not None and self._process == os.getpid()
         try:
-            if connection is None or not kept:
+            if connection is None or not is_reused:
                 # A forked child must not use its parent's connection: it would
                 # read its parent's replies.
                 connection = self._connection = self._pool.make_connection()
@@ -186,7 +186,7 @@ class KeepAliveRedis(BaseCache):
             try:
                 reply = self._exchange(connection, command)
             except ConnectionLost:
-                if not kept:
+                if not is_reused:
                     raise
                 # Redis was restarted since the last request.
                 reply = self._exchange(connection, command)

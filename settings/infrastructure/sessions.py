@@ -17,11 +17,11 @@ class SessionStore(cache.SessionStore):
     def load(self) -> dict[str, Any]:
         # Django's own store treats an error as a missing session. A restart of
         # Redis would then log everybody out.
-        kept = self._cache.get(self.cache_key)  # type: ignore[attr-defined]
-        if kept is None:
+        cached = self._cache.get(self.cache_key)  # type: ignore[attr-defined]
+        if cached is None:
             self._session_key = None
             return {}
-        return kept
+        return cached
 
     def _get_new_session_key(self) -> str:
         # 165 random bits. `create` adds the session only where the key is free, so

@@ -213,12 +213,12 @@ class PostgreSQLProbe:
     for answers.
     """
 
-    def __init__(self, alias: str, **other: str) -> None:
+    def __init__(self, alias: str, **parameters: str) -> None:
         import psycopg2
 
         self.deadline = time.monotonic() + TIMEOUT
         known = connections[alias].get_connection_params()
-        self.connection = psycopg2.connect(**{**known, **other, "async_": True})
+        self.connection = psycopg2.connect(**{**known, **parameters, "async_": True})
         try:
             self._wait()
         except BaseException:

@@ -28,5 +28,5 @@ def unsafe_settings() -> list[str]:
         return []
     with connection.cursor() as cursor:
         cursor.execute(CURRENT)
-        found = zip(SETTINGS, cursor.fetchone(), strict=True)
-    return [f"{name} = {value}" for name, value in found if value not in FLUSHED]
+        values = zip(SETTINGS, cursor.fetchone(), strict=True)
+    return [f"{name} = {value}" for name, value in values if value not in FLUSHED]

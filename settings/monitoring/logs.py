@@ -171,14 +171,14 @@ def _trace_fields(record: logging.LogRecord) -> dict[str, Any]:
     trace = meta.get(KEY) or _current.get()
     if trace is None:
         return {}
-    found = {
+    fields = {
         "request_id": trace.request_id,
         "view": trace.view,
         "task": trace.task,
         "status": getattr(record, "status_code", None),
         "ms": round((time.perf_counter() - trace.started) * 1000, 1),
     }
-    return {name: value for name, value in found.items() if value not in ("", None)}
+    return {name: value for name, value in fields.items() if value not in ("", None)}
 
 
 def _describe_error(error: BaseException) -> dict[str, Any]:

@@ -62,10 +62,10 @@ class Peer:
         await self.writer.drain()
 
     def reset(self) -> None:
-        found: socket.socket | None = self.writer.get_extra_info("socket")
-        if found is not None:
+        client: socket.socket | None = self.writer.get_extra_info("socket")
+        if client is not None:
             with contextlib.suppress(OSError):
-                found.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
         self.writer.transport.abort()
 
 

@@ -102,14 +102,17 @@ def test_a_rule_refuses_every_method(scenario):
 def test_a_form_refused_for_another_place_is_accepted_for_the_own(scenario, name):
     route = route_named(name)
     addresses = scenario.addresses(route)
-    own = [address for address in addresses if address.places == [scenario.own]]
-    [address] = own or addresses
+    own_addresses = [
+        address for address in addresses if address.places == [scenario.own_place]
+    ]
+    [address] = own_addresses or addresses
     [requester] = [
         requester
         for requester in scenario.requesters
-        if requester.user == scenario.own.administrator and requester.second_factor
+        if requester.user == scenario.own_place.administrator
+        and requester.second_factor
     ]
-    for form in forms_for(route, scenario.own)[1:]:
+    for form in forms_for(route, scenario.own_place)[1:]:
         with snapshot.rolled_back(), snapshot.recorded_writes() as writes:
             reply = requester.send("POST", address.path, encode_form(form))
         assert (reply.status, bool(writes)) == (302, True), (form, reply.text)

@@ -43,7 +43,7 @@ print(json.dumps({"installed": installed}))
 
 
 def answer(module: str, data: object, program: str = ASK, **environment: str) -> dict:
-    kept = {
+    inherited = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(("GROUNDSWELL_", "DJANGO_"))
@@ -52,7 +52,7 @@ def answer(module: str, data: object, program: str = ASK, **environment: str) ->
         [sys.executable, "-c", program],
         cwd=settings.BASE_DIR,
         env={
-            **kept,
+            **inherited,
             "DJANGO_SETTINGS_MODULE": module,
             "GROUNDSWELL_DATA": str(data),
             "GROUNDSWELL_HOSTS": "testserver",

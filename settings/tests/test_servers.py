@@ -32,14 +32,14 @@ def is_connected(backend: PyMemcacheCache) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("backend", "kept"), [(KeepAliveMemcached, True), (PyMemcacheCache, False)]
+    ("backend", "is_kept"), [(KeepAliveMemcached, True), (PyMemcacheCache, False)]
 )
-def test_only_the_projects_backend_keeps_its_connection(backend, kept):
+def test_only_the_projects_backend_keeps_its_connection(backend, is_kept):
     memcached = backend(settings.CACHES["default"]["LOCATION"], {})
     memcached.set("page", {"n": 3}, 60)
     assert memcached.get("page") == {"n": 3}
     memcached.close()
-    assert is_connected(memcached) is kept
+    assert is_connected(memcached) is is_kept
 
 
 def test_an_unreachable_memcached_behaves_like_an_empty_cache(tmp_path):

@@ -147,12 +147,12 @@ def in_any_order(sql):
 def contents(name):
     connection = server(name) if settings.SERVERS else sqlite3.connect(name)
     cursor = connection.cursor()
-    found = {}
+    rows_of_table = {}
     for table, query in FILLED.items():
         cursor.execute(query)
-        found[table] = sorted(cursor.fetchall())
+        rows_of_table[table] = sorted(cursor.fetchall())
     connection.close()
-    return found
+    return rows_of_table
 
 
 def test_an_installation_halfway_ends_like_an_empty_database(databases, tmp_path):

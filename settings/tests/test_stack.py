@@ -101,8 +101,8 @@ def test_measurements_count_and_calculate_on_the_replica_as_the_stack_does(value
     alone = value_of(ports, "browser_test_server", **given)
     assert alone == {"default": 6432}
     given["GROUNDSWELL_TEST_REPLICA"] = "5433"
-    found = value_of(ports, "browser_test_server", **given)
-    assert found == {"default": 6432, "replica": "5433", "reports": "5433"}
+    databases = value_of(ports, "browser_test_server", **given)
+    assert databases == {"default": 6432, "replica": "5433", "reports": "5433"}
 
 
 def test_server_addresses_come_from_the_environment(value_of):
@@ -131,8 +131,8 @@ def test_links_in_emails_begin_with_the_configured_url(value_of, given, address)
 def test_the_mail_server_comes_from_the_environment(value_of):
     expression = "[EMAIL_HOST, EMAIL_PORT, EMAIL_USE_TLS]"
     url = "smtp+tls://somebody:secret@mail.example.org:587"
-    found = value_of(expression, GROUNDSWELL_EMAIL_URL=url)
-    assert found == ["mail.example.org", 587, True]
+    server = value_of(expression, GROUNDSWELL_EMAIL_URL=url)
+    assert server == ["mail.example.org", 587, True]
 
 
 CELERY = "import_string('settings.celery_app')"
@@ -178,8 +178,8 @@ def test_uploads_are_written_to_the_disk_of_private_files(value_of, tmp_path):
     folder = "globals().get('FILE_UPLOAD_TEMP_DIR')"
     assert value_of(folder, GROUNDSWELL_FILES=str(tmp_path)) is None
     (tmp_path / "incoming").mkdir()
-    found = value_of(folder, GROUNDSWELL_FILES=str(tmp_path))
-    assert found == str(tmp_path / "incoming")
+    folder_name = value_of(folder, GROUNDSWELL_FILES=str(tmp_path))
+    assert folder_name == str(tmp_path / "incoming")
 
 
 def test_only_the_embedded_settings_can_turn_off_the_second_factor(value_of, tmp_path):
@@ -193,7 +193,7 @@ def test_only_the_embedded_settings_can_turn_off_the_second_factor(value_of, tmp
 def test_a_system_check_requires_the_second_factor_elsewhere(monkeypatch):
     assert check_second_factor() == []
     monkeypatch.setattr(settings, "SECOND_FACTOR_REQUIRED", False)
-    assert [one.id for one in check_second_factor()] == ["accounts.E001"]
+    assert [problem.id for problem in check_second_factor()] == ["accounts.E001"]
     monkeypatch.setattr(settings, "EMBEDDED", True)
     assert check_second_factor() == []
     # It is registered, so deploying runs it before the migrations.
@@ -218,7 +218,7 @@ def test_tasks_are_acknowledged_late_and_store_no_result(value_of):
 )
 def test_with_tls_browsers_bind_cookies_to_the_host(value_of, tls, names):
     for module in ("stack", "respondent_pool"):
-        found = value_of(
+        values = value_of(
             "[getattr(import_string('django.conf.settings'), f'{cookie}_COOKIE_{name}')"
             " for name in ('NAME', 'SECURE', 'PATH', 'DOMAIN')"
             " for cookie in ('SESSION', 'CSRF')]",
@@ -227,4 +227,4 @@ def test_with_tls_browsers_bind_cookies_to_the_host(value_of, tls, names):
         )
         # What the prefix demands; otherwise browsers drop the cookie.
         secure = tls == "on"
-        assert found == [*names, secure, secure, "/", "/", None, None]
+        assert values == [*names, secure, secure, "/", "/", None, None]

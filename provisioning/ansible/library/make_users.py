@@ -40,7 +40,11 @@ def main() -> None:
     gids = {named(name): gid for name, gid in module.params["gids"].items()}
     changed = False
     for group in sorted(
-        {each for main, others in wanted.values() for each in [main, *others]}
+        {
+            each
+            for main, other_groups in wanted.values()
+            for each in [main, *other_groups]
+        }
     ):
         with suppress(KeyError):
             grp.getgrnam(group)
@@ -48,17 +52,17 @@ def main() -> None:
         number = ["--gid", str(gids[group])] if gids.get(group) else []
         module.run_command(["groupadd", "--system", *number, group], check_rc=True)
         changed = True
-    for user, (main_group, others) in wanted.items():
-        options = ["--gid", main_group, "--groups", ",".join(others)]
+    for user, (main_group, other_groups) in wanted.items():
+        options = ["--gid", main_group, "--groups", ",".join(other_groups)]
         try:
-            found = pwd.getpwnam(user)
+            account = pwd.getpwnam(user)
         except KeyError:
             command = ["useradd", "--system", "--no-create-home"]
             command += ["--shell", "/usr/sbin/nologin"]
         else:
             gid = grp.getgrnam(main_group).gr_gid
-            numbers = {grp.getgrnam(each).gr_gid for each in others}
-            if found.pw_gid == gid and set(os.getgrouplist(user, gid)) == {
+            numbers = {grp.getgrnam(each).gr_gid for each in other_groups}
+            if account.pw_gid == gid and set(os.getgrouplist(user, gid)) == {
                 gid,
                 *numbers,
             }:

@@ -100,16 +100,16 @@ def test_a_dropped_table_comes_back_as_it_was(loss):
             run_sql("CREATE TABLE half (n int CHECK (n > 0))", run=loss.run)
             run_sql("ALTER TABLE answers RENAME TO half", run=restored)
             output_of([*copy[:3], "half"], failing="The rows can't be copied")
-    found = count_tables(loss.run)
-    assert found["answers"] == loss.record["tables"]["answers"]
-    assert found["half"][0] == "0"
+    tables = count_tables(loss.run)
+    assert tables["answers"] == loss.record["tables"]["answers"]
+    assert tables["half"][0] == "0"
 
 
 def test_a_restore_to_after_the_loss_is_found_unequal(loss):
     """The twin: the comparison objects to what it should object to."""
     [backup] = loss.repository.backups()
-    found = restored_at(loss, until_time(backup, loss.after))
-    assert differences(loss.record["tables"], found) == [
+    tables = restored_at(loss, until_time(backup, loss.after))
+    assert differences(loss.record["tables"], tables) == [
         "answers is missing",
         "other was not there",
     ]
@@ -117,8 +117,8 @@ def test_a_restore_to_after_the_loss_is_found_unequal(loss):
 
 def test_the_point_of_a_record_is_exact(loss):
     [backup] = loss.repository.backups()
-    found = restored_at(loss, until_point(backup, loss.record["lsn"]))
-    assert found == loss.record["tables"]
+    tables = restored_at(loss, until_point(backup, loss.record["lsn"]))
+    assert tables == loss.record["tables"]
 
 
 def test_the_replica_goes_on_after_a_record(loss):

@@ -79,8 +79,8 @@ def test_results_are_kept_by_kind(tmp_path, monkeypatch, words, kind):
     monkeypatch.setattr(bench, "RESULTS", tmp_path / ".bench")
     output = tmp_path / "mine.json"
     bench.keep_result({"mix_per_s": 1.5}, options(*words, f"--output={output}"))
-    kept = sorted((tmp_path / ".bench").iterdir(), key=lambda path: len(path.name))
-    latest, dated = kept
+    results = sorted((tmp_path / ".bench").iterdir(), key=lambda path: len(path.name))
+    latest, dated = results
     assert latest.name == f"{kind}.json"
     assert dated.name.startswith(f"{kind}-")
     for path in (latest, dated, output):

@@ -167,8 +167,8 @@ def test_without_a_target_examples_are_printed(bench):
 
 
 def test_the_kept_benchmark_is_complete():
-    kept = ROOT / "provisioning" / "measured" / "bench.json"
-    done = run(ROOT, "capacity", f"--bench={kept}")
+    benchmark = ROOT / "provisioning" / "measured" / "bench.json"
+    done = run(ROOT, "capacity", f"--bench={benchmark}")
     assert done.returncode == 0, done.stderr
 
 

@@ -22,12 +22,14 @@ def arguments_of(separate):
 
 
 def test_both_variants_have_one_process_more_than_cores():
-    separate, one = arguments_of(True), arguments_of(False)
-    assert len(separate) == len(one) == os.cpu_count() + 1
-    assert all(each == {"kinds": ["download", "scan"], "threads": 1} for each in one)
-    downloads, *others = separate
+    separate, together = arguments_of(True), arguments_of(False)
+    assert len(separate) == len(together) == os.cpu_count() + 1
+    assert all(
+        each == {"kinds": ["download", "scan"], "threads": 1} for each in together
+    )
+    downloads, *scanners = separate
     assert downloads == {"kinds": ["download"], "threads": 16}
-    assert all(each == {"kinds": ["scan"], "threads": 1} for each in others)
+    assert all(each == {"kinds": ["scan"], "threads": 1} for each in scanners)
 
 
 class TestInTheDatabase:
@@ -38,9 +40,9 @@ class TestInTheDatabase:
         settings.JOBS_BY_MESSAGE = False
 
     def test_a_warm_worker_is_timed_after_its_first_scan(self, servers):  # noqa: F811
-        found = feed_jobs.in_turn(numbers=[1, 2, 3], apart=False)
-        assert found["jobs"] == 4
-        assert found["per_s"] > 0
+        times = feed_jobs.in_turn(numbers=[1, 2, 3], apart=False)
+        assert times["jobs"] == 4
+        assert times["per_s"] > 0
         assert scans().filter(state=FeedScan.State.APPLIED).count() == 3
         assert Job.objects.filter(state=Job.State.DONE).count() == 6
 

@@ -98,13 +98,13 @@ def test_people_who_are_wrong_in_the_database_are_found(servers):
     )
     Identity.objects.filter(pk=second.pk).update(external_id="another ID")
     Identity.objects.filter(pk=third.pk).update(email="old@example.org")
-    found = verify(servers)
-    assert found.pop("exact") < 3
-    assert found == {**RIGHT, "wrong_withdrawals": 1, "missing": 1, "outdated": 1}
+    wrong = verify(servers)
+    assert wrong.pop("exact") < 3
+    assert wrong == {**RIGHT, "wrong_withdrawals": 1, "missing": 1, "outdated": 1}
 
 
 def test_removing_leaves_neither_rows_nor_files(servers):
-    other = find_or_open("rehearsal-other", 1, 1)
+    other_project = find_or_open("rehearsal-other", 1, 1)
     scan(servers)
     administrations = list(feed_rows.administrations())
     assert len(administrations) == 2
@@ -116,12 +116,12 @@ def test_removing_leaves_neither_rows_nor_files(servers):
 
     for model in (District, FeedScan, Identity, Job, Respondent, RosterFeed):
         assert not model.objects.exists(), model
-    assert list(Administration.objects.all()) == [other]
+    assert list(Administration.objects.all()) == [other_project]
     assert not User.objects.filter(email=feed_rows.OWNER).exists()
     assert not any(path_of(name).exists() for name in (*stores, *files))
     tables = set(connection.introspection.table_names())
-    for one in administrations:
-        assert f"survey_response_{one.pk}" not in tables
+    for administration in administrations:
+        assert f"survey_response_{administration.pk}" not in tables
 
 
 def test_an_interrupted_run_is_removed_with_its_waiting_jobs(servers, settings):

@@ -42,13 +42,13 @@ def test_the_same_rate_is_offered_alone_and_then_beside_scans(load):
         return load.scanned[-1]
 
     stack = SimpleNamespace(sql=lambda _: [["t" if load.is_scanning else "f"]])
-    found = feed_workers.saves_beside_scans(stack, 1, scan_all)
+    result = feed_workers.saves_beside_scans(stack, 1, scan_all)
 
     assert load.rates == [800.0, 800.0]
     assert load.beside == [False, True]
     assert load.scanned
-    assert found.pop("scanning_share") == pytest.approx(1, abs=0.3)
-    assert found == {
+    assert result.pop("scanning_share") == pytest.approx(1, abs=0.3)
+    assert result == {
         "saves_alone_per_s": 400.0,
         "saves_beside_per_s": 390.0,
         "saves_kept": 0.975,

@@ -63,13 +63,13 @@ def test_a_person_who_has_left_and_is_still_invited_is_counted(servers, truth):
     after = people_of(servers.path(1, 1))
     left = truth.keys() - after.keys()
     assert left
-    found = differences(after, [*after.items(), *((key, truth[key]) for key in left)])
-    assert found == {"duplicates": len(left)}
+    counts = differences(after, [*after.items(), *((key, truth[key]) for key in left)])
+    assert counts == {"duplicates": len(left)}
 
 
 def test_a_person_who_was_withdrawn_by_mistake_is_counted(truth):
-    [first, person], *others = truth.items()
-    stored = [(first, person._replace(is_withdrawn=True)), *others]
+    [first, person], *rest = truth.items()
+    stored = [(first, person._replace(is_withdrawn=True)), *rest]
     assert differences(truth, stored) == {"wrong_withdrawals": 1}
 
 
@@ -83,8 +83,8 @@ def test_people_who_were_not_added_are_missing(truth):
 
 
 def test_a_change_that_was_not_applied_is_counted(truth):
-    [first, person], *others = truth.items()
-    stored = [(first, person._replace(email="old@example.org")), *others]
+    [first, person], *rest = truth.items()
+    stored = [(first, person._replace(email="old@example.org")), *rest]
     assert differences(truth, stored) == {"outdated": 1}
 
 

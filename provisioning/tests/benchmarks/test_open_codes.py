@@ -154,9 +154,9 @@ if connection.vendor == "postgresql":
             with open_codes.prepared_codes(stack, size, people=3) as codes:
                 assert OpenCode.objects.count() == 5 + open_codes.SCHOOLS
                 assert stack.sql(TRIGGERS) == [(2,)]
-                for name, found in codes.by_variant.items():
+                for name, codes_left in codes.by_variant.items():
                     if name != "logins":
-                        assert begin(Browser(), next(found)).status_code == 302
+                        assert begin(Browser(), next(codes_left)).status_code == 302
                 assert DeviceLogin.objects.count() == 7
                 assert Respondent.objects.exclude(open_code=None).count() == 7
                 if fails:

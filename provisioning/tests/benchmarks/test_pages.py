@@ -33,9 +33,9 @@ urlpatterns = [
 
 
 def test_the_walk_finds_the_consoles_pages(staff):  # noqa: F811
-    found = list(page_walk.followed(log_in(Client(), staff.state)))
+    pages = list(page_walk.followed(log_in(Client(), staff.state)))
 
-    routes = {route for route, *_ in found}
+    routes = {route for route, *_ in pages}
     assert {
         "console_home",
         "rates_board",
@@ -46,7 +46,7 @@ def test_the_walk_finds_the_consoles_pages(staff):  # noqa: F811
         "membership_detail",
     } <= routes
     assert "account_logout" not in routes
-    assert {status for _, _, status, _ in found} <= {200, 302}
+    assert {status for _, _, status, _ in pages} <= {200, 302}
 
 
 def test_the_walk_visits_a_route_three_times_at_most(staff):  # noqa: F811
@@ -58,15 +58,15 @@ def test_the_walk_visits_a_route_three_times_at_most(staff):  # noqa: F811
 @pytest.mark.urls("provisioning.tests.benchmarks.test_pages")
 def test_a_page_with_an_error_is_bad_at_any_speed(capsys):
     client = Client(raise_request_exception=False)
-    found = list(page_walk.timed_pages(client, "nobody", 1))
+    pages = list(page_walk.timed_pages(client, "nobody", 1))
 
-    assert [(page.route, page.status) for page in found] == [
+    assert [(page.route, page.status) for page in pages] == [
         ("console_home", 200),
         ("broken", 500),
     ]
-    home, broken = found
+    home, broken = pages
     assert broken.is_bad(bound=10_000) and not home.is_bad(bound=10_000)
-    assert page_walk.print_pages(found, bound=10_000) == 1
+    assert page_walk.print_pages(pages, bound=10_000) == 1
     assert "500 at /console/broken/" in capsys.readouterr().out
 
 

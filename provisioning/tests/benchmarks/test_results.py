@@ -25,5 +25,5 @@ def test_the_page_of_changes_compares_all_schools(client):
     ).context["page"]
     assert page.compared == earlier
     # Washington is below its threshold in both waves.
-    assert {one.line.name for one in page.changed} == {"Lincoln", "Roosevelt"}
-    assert any(one.change for one in page.changed)
+    assert {school.line.name for school in page.changed} == {"Lincoln", "Roosevelt"}
+    assert any(school.change for school in page.changed)

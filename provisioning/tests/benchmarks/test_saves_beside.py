@@ -17,9 +17,9 @@ from provisioning.environment import ROLES
 
 def test_replies_count_for_the_seconds_in_which_they_were_answered():
     replies = [TimedReply(sent, 600, 0) for sent in (0.3, 0.9, 1.0, 1.3, 1.5)]
-    found = SavingRound.of(replies, 1.0, 2.0)
-    assert [each.sent for each in found.replies] == [0.9, 1.0, 1.3]
-    assert found.seconds == 1.0
+    saving_round = SavingRound.of(replies, 1.0, 2.0)
+    assert [each.sent for each in saving_round.replies] == [0.9, 1.0, 1.3]
+    assert saving_round.seconds == 1.0
 
 
 def test_a_job_that_runs_after_the_saves_ends_in_a_sentence():

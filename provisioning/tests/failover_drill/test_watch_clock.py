@@ -39,7 +39,7 @@ class Host:
             self.port = server.getsockname()[1]
         # Any HTTP server dates its replies, as etcd does.
         member = [sys.executable, "-m", "http.server", str(self.port), "--bind"]
-        self.others = [self.start(*member, ADDRESSES[name]) for name in ("db2", "db3")]
+        self.members = [self.start(*member, ADDRESSES[name]) for name in ("db2", "db3")]
         self.etcd = self.pretend(f"/usr/bin/etcd --data-dir {folder}/etcd")
         self.patroni = self.pretend(f"/usr/bin/patroni {folder}/database/patroni.yml")
         program = folder / "watch_clock"
@@ -58,7 +58,7 @@ class Host:
     def rendered(self) -> str:
         environment = Environment(autoescape=False)  # noqa: S701
         environment.filters |= {
-            "difference": lambda names, others: [*(set(names) - set(others))],
+            "difference": lambda names, excluded: [*(set(names) - set(excluded))],
             "extract": lambda name, hosts, key: hosts[name][key],
             "to_json": json.dumps,
         }
@@ -106,11 +106,11 @@ def test_patroni_restarts_after_a_jump_back_alone(host):
 
 
 def test_a_host_whose_clock_is_right_goes_on_beside_a_wrong_one(host):
-    shift_clock(host.others[:1], HOUR)
+    shift_clock(host.members[:1], HOUR)
     time.sleep(4)
     assert not host.is_wrong()
     # The twin: both others agree that it is this one.
-    shift_clock(host.others[1:], HOUR)
+    shift_clock(host.members[1:], HOUR)
     eventually(host.is_wrong)
 
 

@@ -23,14 +23,14 @@ def test_a_control_has_to_find_something():
 
 
 def test_each_guard_of_the_saving_statement_is_removed_by_a_control_of_its_own():
-    kept = {
+    guards = {
         control.name: [guard for guard in GUARDS if guard in control.on_conflict]
         for control in CONTROLS
     }
     revision, seen = GUARDS
-    assert kept["revision guard off, reordered"] == [seen]
-    assert kept["seen guard off, two tabs"] == [revision]
-    assert kept["one row deleted"] == GUARDS
+    assert guards["revision guard off, reordered"] == [seen]
+    assert guards["seen guard off, two tabs"] == [revision]
+    assert guards["one row deleted"] == GUARDS
 
 
 GUARDS = [

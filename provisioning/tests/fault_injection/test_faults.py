@@ -134,16 +134,16 @@ def test_a_fault_chosen_alone_is_refused_where_it_is_prevented():
 
 def test_processes_outside_the_stack_are_not_signalled():
     stack = RunningStack.__new__(RunningStack)
-    with subprocess.Popen(["sleep", "60"]) as other:
+    with subprocess.Popen(["sleep", "60"]) as sleeper:
         with subprocess.Popen(["sh", "-c", "sleep 60 & wait"]) as supervisor:
             stack.supervisor_pid = supervisor.pid
             while not processes.descendants_of(supervisor.pid):
                 pass
-            own = processes.descendants_of(supervisor.pid)
-            stack.signal([other.pid, os.getpid(), *own], signal.SIGKILL)
-            assert processes.wait_until_gone(own)
-        assert other.poll() is None
-        other.kill()
+            stack_processes = processes.descendants_of(supervisor.pid)
+            stack.signal([sleeper.pid, os.getpid(), *stack_processes], signal.SIGKILL)
+            assert processes.wait_until_gone(stack_processes)
+        assert sleeper.poll() is None
+        sleeper.kill()
 
 
 def test_a_folder_without_a_stack_is_refused(tmp_path):

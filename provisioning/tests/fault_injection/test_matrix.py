@@ -58,8 +58,8 @@ def test_an_action_that_never_succeeds_ends():
     ],
 )
 def test_an_outcome_tells_what_happened_before_the_fault_ended(times, outcome, summary):
-    found = cell(**times)
-    assert (found.outcome, found.summary()) == (outcome, summary)
+    result = cell(**times)
+    assert (result.outcome, result.summary()) == (outcome, summary)
 
 
 def test_a_better_outcome_is_allowed_and_a_worse_one_is_missed():

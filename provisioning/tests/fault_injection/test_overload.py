@@ -49,7 +49,7 @@ def test_shedding_starts_before_resumes_before_saves_is_as_required():
     result = OverloadResult([step(), step("10x", saved=910)], back=4.0)
     assert result.shortcomings() == []
     assert result.why_void() == ""
-    assert result.kept() == {"1x": 1.0, "10x": 0.91}
+    assert result.shares_kept() == {"1x": 1.0, "10x": 0.91}
 
 
 @pytest.mark.parametrize(
@@ -241,7 +241,7 @@ def test_the_cpu_of_the_load_is_reported_but_excuses_nothing():
     busy.own_cpu += CORES * 0.1
     result = OverloadResult([step(), busy], back=4.0)
     assert result.kept_per_core()["10x"] > 0.93
-    assert result.kept()["10x"] == 0.85
+    assert result.shares_kept()["10x"] == 0.85
     assert result.shortcomings() == ["10x: 85% of the saves that it could serve"]
 
 

@@ -39,20 +39,20 @@ def load(begin, end, **changes):
 
 
 def timeline(*parts):
-    found = Timeline()
+    history = Timeline()
     for part in parts:
-        found.add(part)
-    return found
+        history.add(part)
+    return history
 
 
-def recovered(found, since=10.0, now=30.0):
-    return found.recovered(since, now, BASELINE, WINDOW)
+def recovered(history, since=10.0, now=30.0):
+    return history.recovered(since, now, BASELINE, WINDOW)
 
 
 def test_recovery_is_the_start_of_the_first_good_window():
     outage = load(10, 14, reply="503 database")
-    found = timeline(load(0, 10), outage, load(14, 30))
-    assert recovered(found) == pytest.approx(4, abs=0.3)
+    history = timeline(load(0, 10), outage, load(14, 30))
+    assert recovered(history) == pytest.approx(4, abs=0.3)
 
 
 def test_a_fault_without_effect_is_recovered_from_at_once():
@@ -60,18 +60,18 @@ def test_a_fault_without_effect_is_recovered_from_at_once():
 
 
 def test_there_is_no_recovery_while_failures_go_on():
-    found = timeline(load(0, 10), load(10, 30, reply="503 database"))
-    assert recovered(found) is None
+    history = timeline(load(0, 10), load(10, 30, reply="503 database"))
+    assert recovered(history) is None
 
 
 def test_one_failure_in_two_hundred_is_no_recovery():
-    found = timeline(load(0, 30), [attempt(15.01, reply="timeout")])
-    assert recovered(found, since=14.0) == pytest.approx(1.25)
+    history = timeline(load(0, 30), [attempt(15.01, reply="timeout")])
+    assert recovered(history, since=14.0) == pytest.approx(1.25)
 
 
 def test_slow_answers_are_no_recovery():
-    found = timeline(load(0, 10), load(10, 13, seconds=0.2), load(13, 30))
-    assert recovered(found) >= 2.5
+    history = timeline(load(0, 10), load(10, 13, seconds=0.2), load(13, 30))
+    assert recovered(history) >= 2.5
 
 
 def test_delays_below_fifty_milliseconds_are_allowed():
@@ -80,27 +80,27 @@ def test_delays_below_fifty_milliseconds_are_allowed():
 
 
 def test_silence_is_no_recovery():
-    found = timeline(load(0, 10), load(17, 30))
-    assert recovered(found) == pytest.approx(6, abs=0.3)
+    history = timeline(load(0, 10), load(17, 30))
+    assert recovered(history) == pytest.approx(6, abs=0.3)
 
 
 def test_a_save_that_hung_counts_when_it_was_answered():
-    found = timeline(load(0, 30), [attempt(20.0, seconds=9.9, reply="timeout")])
-    assert recovered(found, since=18.5) > 1
+    history = timeline(load(0, 30), [attempt(20.0, seconds=9.9, reply="timeout")])
+    assert recovered(history, since=18.5) > 1
 
 
 def test_a_rightly_superseded_save_is_no_failure():
-    found = timeline(load(0, 30, reply="409 superseded"))
-    assert recovered(found) == 0
-    assert found.failures(0, 30).total() == 0
+    history = timeline(load(0, 30, reply="409 superseded"))
+    assert recovered(history) == 0
+    assert history.failures(0, 30).total() == 0
 
 
 def test_a_cut_save_that_succeeds_at_once_is_resent():
     cut = attempt(5.0, reply="cut", revision=7)
     late = attempt(5.1, reply="cut", kind="late")
-    again = attempt(5.2, kind="retry", revision=7)
-    found = timeline([cut, late, again])
-    assert found.failures(0, 10) == {"resent": 1}
+    resent = attempt(5.2, kind="retry", revision=7)
+    history = timeline([cut, late, resent])
+    assert history.failures(0, 10) == {"resent": 1}
     # A busy machine may take longer to answer.
     slow = attempt(7.0, seconds=1.9, kind="retry", revision=7)
     assert timeline([cut, slow]).failures(0, 10) == {"resent": 1}
@@ -114,9 +114,9 @@ def test_a_cut_save_that_does_not_succeed_at_once_has_failed():
 
 
 def test_medians_are_of_successful_saves():
-    found = timeline(load(0, 10), load(0, 10, seconds=3, reply="503 database"))
-    assert found.median(0, 10) == pytest.approx(0.005)
-    assert found.median(20, 30) == 0
+    history = timeline(load(0, 10), load(0, 10, seconds=3, reply="503 database"))
+    assert history.median(0, 10) == pytest.approx(0.005)
+    assert history.median(20, 30) == 0
 
 
 def test_the_baseline_is_the_slower_of_two_calm_times():

@@ -135,7 +135,7 @@ def test_too_few_saves_fail_the_run():
 
 def test_a_control_that_finds_nothing_fails_the_run():
     report = good_report()
-    report.controls.append(replace(CONTROL, found=0, as_required=False))
+    report.controls.append(replace(CONTROL, findings=0, as_required=False))
     assert report.status == 1
 
 
@@ -183,7 +183,7 @@ def void(report):
 
 
 def objecting(report):
-    report.controls.append(replace(CONTROL, found=0, as_required=False))
+    report.controls.append(replace(CONTROL, findings=0, as_required=False))
 
 
 def unread(report):

@@ -360,9 +360,9 @@ def test_a_cut_attempt_to_finish_is_repeated_at_once_over_another_connection(
     ]
     assert load.left == [load.respondent]
     # The same save, for the count of failures in a deployment.
-    found = Timeline()
-    found.add(load.attempts)
-    assert found.failures(0, 10_000) == {"resent": 1}
+    history = Timeline()
+    history.add(load.attempts)
+    assert history.failures(0, 10_000) == {"resent": 1}
 
 
 def test_a_hurried_respondent_saves_what_waits_before_leaving(saving, monkeypatch):

@@ -45,49 +45,52 @@ def card(tmp_path, capsys):
 
 
 def test_two_runs_add_up(card):
-    status, found = card(
+    status, figures = card(
         run_of(200_000, {"a": [1.0, 2.0], "b": [0.5]}),
         run_of(100_000, {"a": [6.0, None]}),
     )
-    assert (status, found["runs"], found["N"], found["K"]) == (0, 2, 300_000, 5)
-    assert (found["hours"], found["recovered"]) == (1.0, 4)
-    assert found["loss_per_save_below"] == 1e-05
-    assert found["loss_per_fault_below"] == 0.6
+    assert (status, figures["runs"], figures["N"], figures["K"]) == (0, 2, 300_000, 5)
+    assert (figures["hours"], figures["recovered"]) == (1.0, 4)
+    assert figures["loss_per_save_below"] == 1e-05
+    assert figures["loss_per_fault_below"] == 0.6
     # Times, median, longest, never recovered, risk.
-    assert found["faults"] == {"a": [4, 2.0, 6.0, 1, 0.75], "b": [1, 0.5, 0.5, 0, None]}
+    assert figures["faults"] == {
+        "a": [4, 2.0, 6.0, 1, 0.75],
+        "b": [1, 0.5, 0.5, 0, None],
+    }
 
 
 def test_thirty_kills_without_a_loss_prove_less_than_a_tenth(card):
-    _, found = card(run_of(1000, {"postgresql-killed": [1.0] * 30}))
-    assert found["faults"]["postgresql-killed"][-1] == 0.1
+    _, figures = card(run_of(1000, {"postgresql-killed": [1.0] * 30}))
+    assert figures["faults"]["postgresql-killed"][-1] == 0.1
 
 
 @pytest.mark.parametrize("count", FORBIDDEN)
 def test_one_wrong_answer_fails_the_card_for_good(card, count):
     wrong = {**dict.fromkeys(FORBIDDEN, 0), count: 1, "recovered": 0}
-    status, found = card(
+    status, figures = card(
         run_of(100_000, {"a": [1.0] * 30}, counts=wrong), run_of(100_000, {})
     )
-    assert (status, found[count]) == (1, 1)
-    assert found["faults"]["a"][-1] is None
+    assert (status, figures[count]) == (1, 1)
+    assert figures["faults"]["a"][-1] is None
 
 
 def test_a_lost_answer_leaves_no_bound(card):
     wrong = {**dict.fromkeys(FORBIDDEN, 0), "lost": 1, "recovered": 0}
-    _, found = card(run_of(100_000, {"a": [1.0] * 30}, counts=wrong))
-    assert found["loss_per_save_below"] is found["loss_per_fault_below"] is None
+    _, figures = card(run_of(100_000, {"a": [1.0] * 30}, counts=wrong))
+    assert figures["loss_per_save_below"] is figures["loss_per_fault_below"] is None
 
 
 def test_a_lost_primary_is_a_row_of_its_own(card):
     loss = {"promise": "A1", "recovered": 12.0, "lost": 3, "acknowledged": 400}
-    _, found = card(*[run_of(1000, {}, primary_lost=loss)] * 4)
-    assert found["faults"] == {"primary lost (A1)": [4, 12.0, 12.0, 0, None]}
-    assert found["lost_with_primary_A1"] == "12 of 1600 saves in 4 losses"
+    _, figures = card(*[run_of(1000, {}, primary_lost=loss)] * 4)
+    assert figures["faults"] == {"primary lost (A1)": [4, 12.0, 12.0, 0, None]}
+    assert figures["lost_with_primary_A1"] == "12 of 1600 saves in 4 losses"
 
 
 def test_a_run_that_missed_its_times_is_counted(card):
-    status, found = card(run_of(1000, {}, not_as_required=["a: recovered in 12 s"]))
-    assert (status, found["runs_not_as_required"]) == (0, 1)
+    status, figures = card(run_of(1000, {}, not_as_required=["a: recovered in 12 s"]))
+    assert (status, figures["runs_not_as_required"]) == (0, 1)
 
 
 def test_without_runs_there_is_no_card(tmp_path):

@@ -70,8 +70,8 @@ def verdict(attempts, stored, completed=frozenset()) -> Verdict:
     return Judge(SOURCE, attempts, stored, completed).verdict()
 
 
-def counts(found: Verdict) -> dict[str, int]:
-    return {name: count for name, count in found.counts().items() if count}
+def counts(result: Verdict) -> dict[str, int]:
+    return {name: count for name, count in result.counts().items() if count}
 
 
 def good_run():
@@ -96,24 +96,24 @@ def good_run():
 
 
 def test_a_good_run_has_no_findings():
-    found = verdict(*good_run())
-    assert counts(found) == {}
-    assert found.forbidden() == []
-    assert (found.acknowledged, found.attempts) == (5, 8)
+    result = verdict(*good_run())
+    assert counts(result) == {}
+    assert result.forbidden() == []
+    assert (result.acknowledged, result.attempts) == (5, 8)
 
 
 def test_one_deleted_row_is_one_lost_page():
     attempts, stored, completed = good_run()
     for n in range(len(stored)):
-        found = verdict(attempts, stored[:n] + stored[n + 1 :], completed)
-        assert counts(found) == {"lost": 1}
-        assert found.forbidden()
+        result = verdict(attempts, stored[:n] + stored[n + 1 :], completed)
+        assert counts(result) == {"lost": 1}
+        assert result.forbidden()
 
 
 def test_a_page_without_any_row_is_one_lost_page():
     attempts, stored, completed = good_run()
-    found = verdict(attempts, stored[: -len(PAGES[2])], completed)
-    assert counts(found) == {"lost": 1}
+    result = verdict(attempts, stored[: -len(PAGES[2])], completed)
+    assert counts(result) == {"lost": 1}
 
 
 def test_a_missing_completion_is_lost():
@@ -124,16 +124,16 @@ def test_a_missing_completion_is_lost():
 def test_a_stored_older_revision_is_a_regression():
     attempts, stored, completed = good_run()
     stored[: len(PAGES[1])] = rows(MAYA, 1, 1001)
-    found = verdict(attempts, stored, completed)
-    assert counts(found) == {"lost": 1, "regressions": 1}
+    result = verdict(attempts, stored, completed)
+    assert counts(result) == {"lost": 1, "regressions": 1}
 
 
 def test_answers_of_another_respondent_are_crossed():
     """Both used the same revision, so that only the answers differ."""
     attempts, stored, completed = good_run()
     stored[-len(PAGES[2]) :] = rows(MAYA, 2, 1002, under=SAM)
-    found = verdict(attempts, stored, completed)
-    assert counts(found) == {"crossed": 1}
+    result = verdict(attempts, stored, completed)
+    assert counts(result) == {"crossed": 1}
 
 
 def test_a_page_stored_under_an_unknown_respondent_is_crossed():
@@ -145,10 +145,10 @@ def test_a_page_stored_under_an_unknown_respondent_is_crossed():
 def test_a_value_that_was_not_sent_is_corrupt():
     attempts, stored, completed = good_run()
     for n, row in enumerate(stored):
-        other = next(value for value in VALUES if value != row.value)
-        changed = [*stored[:n], row._replace(value=other), *stored[n + 1 :]]
-        found = verdict(attempts, changed, completed)
-        assert counts(found) == {"corrupt": 1}
+        other_value = next(value for value in VALUES if value != row.value)
+        changed = [*stored[:n], row._replace(value=other_value), *stored[n + 1 :]]
+        result = verdict(attempts, changed, completed)
+        assert counts(result) == {"corrupt": 1}
 
 
 def test_a_page_made_of_two_sendings_is_corrupt():
@@ -166,14 +166,14 @@ def test_a_page_that_was_never_sent_is_unexpected():
 
 def test_a_completion_that_was_never_sent_is_unexpected():
     attempts, stored, _ = good_run()
-    found = verdict(attempts, stored, frozenset({SAM, MAYA}))
-    assert counts(found) == {"unexpected": 1}
+    result = verdict(attempts, stored, frozenset({SAM, MAYA}))
+    assert counts(result) == {"unexpected": 1}
 
 
 def test_two_rows_for_one_key_are_duplicated():
     attempts, stored, completed = good_run()
-    found = verdict(attempts, [*stored, stored[0]], completed)
-    assert counts(found) == {"duplicated": 1}
+    result = verdict(attempts, [*stored, stored[0]], completed)
+    assert counts(result) == {"duplicated": 1}
 
 
 def test_two_receipts_for_one_save_are_duplicated():
@@ -186,9 +186,9 @@ def test_a_stored_save_of_unknown_outcome_is_recovered_and_allowed():
     attempts, stored, completed = good_run()
     attempts.append(attempt(MAYA, 1, 1005, UNKNOWN))
     stored[: len(PAGES[1])] = rows(MAYA, 1, 1005)
-    found = verdict(attempts, stored, completed)
-    assert counts(found) == {"recovered": 1}
-    assert found.forbidden() == []
+    result = verdict(attempts, stored, completed)
+    assert counts(result) == {"recovered": 1}
+    assert result.forbidden() == []
 
 
 @pytest.mark.parametrize("receipt", [0, 1002])
@@ -215,9 +215,9 @@ def test_a_save_may_replace_one_that_its_tab_has_shown():
 
 
 def test_an_acknowledged_save_replaced_by_one_that_never_saw_it_is_a_lost_update():
-    found = verdict(*two_tabs(seen=1000))
-    assert counts(found) == {"lost_updates": 1}
-    assert found.forbidden()
+    result = verdict(*two_tabs(seen=1000))
+    assert counts(result) == {"lost_updates": 1}
+    assert result.forbidden()
 
 
 def test_a_save_may_replace_an_earlier_one_of_its_own_tab():
@@ -259,17 +259,17 @@ def refused(first, **changes):
 def test_a_stored_save_that_was_refused_is_falsely_rejected(error):
     first = attempt(MAYA, 1, 1001, UNKNOWN)
     retry = refused(first, kind="retry", reply=f"409 {error}")
-    found = verdict([first, retry], rows(MAYA, 1, 1001))
-    assert found.count("false_rejected") == 1
-    assert found.forbidden()
+    result = verdict([first, retry], rows(MAYA, 1, 1001))
+    assert result.count("false_rejected") == 1
+    assert result.forbidden()
 
 
 def test_an_acknowledged_save_may_not_be_refused_before_it_was_replaced():
     first = attempt(MAYA, 1, 1001)
     doubled = refused(first, kind="double", sent=101.0, answered=101.5)
     newer = attempt(MAYA, 1, 1002, sent=102.0, answered=102.5)
-    found = verdict([first, doubled, newer], rows(MAYA, 1, 1002))
-    assert counts(found) == {"false_rejected": 1}
+    result = verdict([first, doubled, newer], rows(MAYA, 1, 1002))
+    assert counts(result) == {"false_rejected": 1}
 
 
 def test_an_acknowledged_save_may_be_refused_after_it_was_replaced():
@@ -304,10 +304,10 @@ def test_all_counts_but_recovered_are_forbidden():
 def test_losses_after_a_moment_can_be_excused():
     attempts, stored, completed = good_run()
     attempts.append(attempt(MAYA, 1, 1009, answered=200.0))
-    found = verdict(attempts, stored, completed)
-    late = [one for one in found.findings if one.acknowledged >= 150]
-    assert counts(found) == {"lost": 1, "regressions": 1}
-    assert found.without(late).forbidden() == []
+    result = verdict(attempts, stored, completed)
+    late = [finding for finding in result.findings if finding.acknowledged >= 150]
+    assert counts(result) == {"lost": 1, "regressions": 1}
+    assert result.without(late).forbidden() == []
 
 
 def test_a_growing_log_is_read_by_whole_lines(tmp_path):

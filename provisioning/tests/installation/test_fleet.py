@@ -318,9 +318,9 @@ def test_hosts_share_the_processor_by_priority_also_after_a_boot(tmp_path):
     tasks = yaml.safe_load((ROLES / "common/tasks/main.yml").read_text())
     [task] = [task for task in tasks if "by the priority" in task["name"]]
     script = task["ansible.builtin.shell"]["cmd"]
-    running, kept = tmp_path / "running", tmp_path / "kept"
+    running, after_boot = tmp_path / "running", tmp_path / "kept"
     script = script.replace("/proc/sys/kernel/sched_autogroup_enabled", str(running))
-    script = script.replace("/etc/sysctl.d/60-groundswell.conf", str(kept))
+    script = script.replace("/etc/sysctl.d/60-groundswell.conf", str(after_boot))
     for before, after in (("1\n", "0\n"), (None, None)):
         if before:
             running.write_text(before)
@@ -329,7 +329,7 @@ def test_hosts_share_the_processor_by_priority_also_after_a_boot(tmp_path):
             running.unlink()
         subprocess.run(["/bin/sh", "-e", "-c", script], check=True)
         assert (running.read_text() if running.exists() else None) == after
-        assert kept.read_text() == "kernel.sched_autogroup_enabled = 0\n"
+        assert after_boot.read_text() == "kernel.sched_autogroup_enabled = 0\n"
     # On a single machine the kernel is not this project's.
     assert "'fleet' in groups" in task["when"]
 

@@ -44,8 +44,8 @@ def servers(monkeypatch):
         if not answers[port]:
             raise Refusal("no answer")
         queries.append(query)
-        found = [answer for part, answer in answers[port].items() if part in query]
-        return found[0] if found else ""
+        matching = [answer for part, answer in answers[port].items() if part in query]
+        return matching[0] if matching else ""
 
     monkeypatch.setattr(promotion, "ask", ask)
     return answers

@@ -281,15 +281,15 @@ class SuspendedPool:
         with selectors.DefaultSelector() as selector:
             for each in asked:
                 selector.register(each, selectors.EVENT_READ)
-            found = []
+            chunks = []
             while selector.get_map():
-                ready = selector.select(patience(10) if len(found) < count else 0.4)
+                ready = selector.select(patience(10) if len(chunks) < count else 0.4)
                 if not ready:
                     break
                 for key, _ in ready:
                     selector.unregister(key.fileobj)
-                    found.append(key.fileobj.recv(65_536))  # type: ignore[union-attr]
-            return found
+                    chunks.append(key.fileobj.recv(65_536))  # type: ignore[union-attr]
+            return chunks
 
     def disperse(self) -> None:
         self.move()
@@ -359,7 +359,7 @@ def test_a_page_is_saved_and_every_program_runs(stack):
 
 def test_content_is_served_from_the_cache(stack, without_taking):
     maya = RespondentBrowser(stack)
-    page, other = (maya.content.replace("{n}", n) for n in "12")
+    page, other_page = (maya.content.replace("{n}", n) for n in "12")
     _, headers, first = stack.ask("GET", page)
     assert headers["Cache-Control"] == "public, max-age=31536000, immutable"
     assert headers["Vary"] == "Accept-Encoding"
@@ -367,15 +367,15 @@ def test_content_is_served_from_the_cache(stack, without_taking):
 
     without_taking()
     for path, cookie in ((page, ""), (f"{page}?child=2", "sessionid=mine")):
-        status, headers, again = stack.ask("GET", path, Cookie=cookie)
-        assert (status, again) == (200, first)
+        status, headers, content = stack.ask("GET", path, Cookie=cookie)
+        assert (status, content) == (200, first)
         assert headers["Set-Cookie"] is None
     assert stack.ask("HEAD", page)[0] == 200
     packed = stack.ask("GET", page, Accept_Encoding="gzip")
     assert packed[1]["Content-Encoding"] == "gzip"
     assert len(packed[2]) < len(first) / 2
     # The twin: a page that was not requested before is not cached.
-    assert stack.ask("GET", other)[0] == 503
+    assert stack.ask("GET", other_page)[0] == 503
 
 
 def test_public_pages_of_schools_are_kept_under_normalised_keys(stack, without_taking):
@@ -387,8 +387,8 @@ def test_public_pages_of_schools_are_kept_under_normalised_keys(stack, without_t
 
     without_taking()
     neighbour = "/schools/?utm=1&lon=-87.639&lat=41.87222"
-    status, headers, again = stack.ask("GET", neighbour, Cookie="sessionid=mine")
-    assert (status, headers["Set-Cookie"], again) == (200, None, first)
+    status, headers, content = stack.ask("GET", neighbour, Cookie="sessionid=mine")
+    assert (status, headers["Set-Cookie"], content) == (200, None, first)
     [another_id] = headers.get_all("X-Request-ID")
     assert another_id != request_id
     # The twins: another place and another language are other pages.
@@ -415,8 +415,8 @@ def test_an_edited_school_is_seen_within_thirty_seconds_and_old_pages_survive_a_
         path = next(
             each for each in asked if b"Beforetown" in stack.ask("GET", each)[2]
         )
-        other = "/schools/?lat=41.05&lon=-87.5"
-        assert b"Beforetown" in stack.ask("GET", other)[2]
+        other_page = "/schools/?lat=41.05&lon=-87.5"
+        assert b"Beforetown" in stack.ask("GET", other_page)[2]
         move("Aftertown")
     edited = time.monotonic()
     # Cached, and so there was something that could stay.
@@ -426,7 +426,7 @@ def test_an_edited_school_is_seen_within_thirty_seconds_and_old_pages_survive_a_
     time.sleep(edited + 31 - time.monotonic())
     assert b"Aftertown" in stack.ask("GET", path)[2]
     without_taking()
-    status, _, page = stack.ask("GET", other)
+    status, _, page = stack.ask("GET", other_page)
     assert (status, b"Beforetown" in page) == (200, True)
 
 
@@ -440,8 +440,8 @@ def test_published_results_are_kept_by_language_and_not_sent_after_an_error(stac
     with unreachable(stack, "console"):
         asked = {"Accept_Language": "en", "Cookie": "sessionid=mine"}
         assert stack.ask("GET", "/results/hidden/", **asked)[::2] == hidden[::2]
-        status, headers, again = stack.ask("GET", "/results/?utm=1", **asked)
-        assert (status, headers["Set-Cookie"], again) == (200, None, first)
+        status, headers, content = stack.ask("GET", "/results/?utm=1", **asked)
+        assert (status, headers["Set-Cookie"], content) == (200, None, first)
         # The twins: another language is another page, and nothing else is kept.
         assert stack.ask("GET", "/results/?language=es")[0] >= 500
         assert stack.ask("GET", "/results/0/")[0] >= 500
@@ -772,10 +772,10 @@ def nginx_settings(stack: Stack, **values: str) -> Iterator[None]:
     path = stack.home / "etc" / "nginx" / "nginx.conf"
     written = changed = path.read_text()
     for name, value in values.items():
-        changed, found = re.subn(
+        changed, count = re.subn(
             rf"\b{name} [^;]+;", f"{name} {value};", changed, count=1
         )
-        assert found, name
+        assert count, name
     use_nginx_configuration(stack, changed)
     try:
         yield
@@ -1096,12 +1096,12 @@ print(json.dumps(reached))
 
 def user_of(program: str) -> str:
     """Return the end of the name of a program's user."""
-    own = {"epmd": "rabbitmq", "beat": "worker"}
-    own |= {"long_worker": "worker", "email_worker": "worker"}
-    own |= {"scan_worker": "worker", "download_worker": "worker"}
-    own |= {"redis-messages": "redis"}
+    suffixes = {"epmd": "rabbitmq", "beat": "worker"}
+    suffixes |= {"long_worker": "worker", "email_worker": "worker"}
+    suffixes |= {"scan_worker": "worker", "download_worker": "worker"}
+    suffixes |= {"redis-messages": "redis"}
     group = program.partition(":")[0]
-    return "" if group in ("primary", "replica") else f"-{own.get(group, group)}"
+    return "" if group in ("primary", "replica") else f"-{suffixes.get(group, group)}"
 
 
 def reached_by(stack: Stack, user: str) -> dict[str, set[str]]:
@@ -1120,17 +1120,18 @@ def reached_by(stack: Stack, user: str) -> dict[str, set[str]]:
     names |= {f"/proc/{pid}/environ": name for name, pid in pids.items()}
     return {
         way: {
-            names.get(each) or str(Path(each).relative_to(stack.home)) for each in found
+            names.get(each) or str(Path(each).relative_to(stack.home))
+            for each in reached
         }
-        for way, found in json.loads(done.stdout).items()
+        for way, reached in json.loads(done.stdout).items()
     }
 
 
-def unmatched(found: set[str], patterns: str) -> tuple[set[str], set[str]]:
+def unmatched(reached: set[str], patterns: str) -> tuple[set[str], set[str]]:
     """Return what no pattern names, and the patterns that name nothing."""
     every = patterns.split()
-    extra = {each for each in found if not any(fnmatch(each, it) for it in every)}
-    return extra, {it for it in every if not any(fnmatch(each, it) for each in found)}
+    extra = {each for each in reached if not any(fnmatch(each, it) for it in every)}
+    return extra, {it for it in every if not any(fnmatch(each, it) for each in reached)}
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
@@ -1155,14 +1156,14 @@ def test_a_system_user_reaches_nothing_of_the_others(stack, user):
     private.chmod(0o640)
     files, sockets = REACHED[user]
     reached = reached_by(stack, user)
-    own = {name for name in stack.pids() if user_of(name) == user}
-    assert reached["signalled"] <= own
+    processes = {name for name in stack.pids() if user_of(name) == user}
+    assert reached["signalled"] <= processes
     extra, missing = unmatched(reached["connected"] - {"run/compressing.sock"}, sockets)
     assert (extra, missing) == (set(), set())
     extra, missing = unmatched(
         reached["read"] | reached["written"], f"{files} {READ_BY_ALL}"
     )
-    assert extra <= own
+    assert extra <= processes
     assert missing <= set(READ_BY_ALL.split()) | {"log/nginx-*.log"}
     extra, _ = unmatched(reached["written"], files)
     assert extra == set()
@@ -1376,14 +1377,14 @@ def logged(stack: Stack) -> bytes:
     return b"\n".join(path.read_bytes() for path in files)
 
 
-def marker_of(stack: Stack, words: WriterRows, failure: Callable, said: bytes) -> str:
+def marker_of(stack: Stack, words: WriterRows, failure: Callable, text: bytes) -> str:
     """Let a save fail, then succeed; return the marker in its answers."""
-    before = logged(stack).count(said)
+    before = logged(stack).count(text)
     marker = f"marker-{secrets.token_hex(8)}"
     failure(words, marker)
     until(lambda: words.save(marker) == 200)
     # There was something to leak, and it happened.
-    until(lambda: logged(stack).count(said) > before)
+    until(lambda: logged(stack).count(text) > before)
     stored = f"SELECT count(*) FROM survey_response WHERE value LIKE '{marker}%'"
     assert words.home.query(stored) == len(WORDS)
     return marker
@@ -1393,8 +1394,8 @@ def leaking_failures(stack: Stack, writer: RespondentBrowser) -> set[str]:
     """Return the names of failures that wrote an answer into a log."""
     words = WriterRows(stack, writer)
     markers = {
-        failure.__name__: marker_of(stack, words, failure, said)
-        for failure, said in FAILURES.items()
+        failure.__name__: marker_of(stack, words, failure, message)
+        for failure, message in FAILURES.items()
     }
     words.home.close()
     # nginx writes every second.

@@ -80,8 +80,8 @@ def test_a_second_rebuild_leaves_what_the_first_put_aside(tmp_path, monkeypatch)
             stack_command.time, "strftime", lambda _, stamp=stamp: stamp
         )
         put_aside(home)
-    kept = sorted(tmp_path.glob(".stack.before-*/answers"))
-    assert [answers.read_text() for answers in kept] == ["1", "2"]
+    stopped_answers = sorted(tmp_path.glob(".stack.before-*/answers"))
+    assert [answers.read_text() for answers in stopped_answers] == ["1", "2"]
 
 
 def test_a_symbolic_link_is_not_put_aside(tmp_path):

@@ -17,9 +17,9 @@ from provisioning.installation.playbook import ANSIBLE
 @pytest.fixture(scope="module")
 def write_files():
     place = ANSIBLE / "library" / "write_files.py"
-    found = importlib.util.spec_from_file_location("write_files", place)
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
+    spec = importlib.util.spec_from_file_location("write_files", place)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
     return module
 
 

@@ -95,8 +95,8 @@ def statistics(**changes: dict) -> dict:
 
 def missed(measured: dict, rate: float = 1, people: float = 1) -> list[str]:
     levels = read_levels(LEVELS, "day")
-    found = missed_levels(measured, rate=rate, people=people, levels=levels)
-    return list(found.values())
+    missed_by_level = missed_levels(measured, rate=rate, people=people, levels=levels)
+    return list(missed_by_level.values())
 
 
 def test_good_figures_hold_all_levels():
@@ -136,8 +136,10 @@ def test_a_view_without_requests_is_missed():
 def test_the_table_marks_missed_levels():
     measured = statistics(survey_login={"errorPct": 2.5})
     levels = read_levels(LEVELS, "day")
-    found = missed_levels(measured, rate=1, people=1, levels=levels)
-    rows = {row[0]: " ".join(row) for row in table_rows(measured, found, VIEWS)}
+    missed_by_level = missed_levels(measured, rate=1, people=1, levels=levels)
+    rows = {
+        row[0]: " ".join(row) for row in table_rows(measured, missed_by_level, VIEWS)
+    }
     assert "2.5*" in rows["survey_login"]
     assert "*" not in rows["survey_display"]
 

@@ -228,8 +228,8 @@ def test_a_reminder_asks_the_endpoint_and_keeps_no_key(
     assert "api_key=SECRET\n" in plans[0]
     assert "finder=true\n" in plans[0]
     assert 'testname="platform">' in (output / "plan.jmx").read_text()
-    kept = "".join(each.read_text() for each in output.iterdir() if each.is_file())
-    assert "SECRET" not in kept
+    texts = "".join(each.read_text() for each in output.iterdir() if each.is_file())
+    assert "SECRET" not in texts
 
 
 @pytest.mark.usefixtures("without_jmeter")

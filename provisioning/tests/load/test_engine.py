@@ -215,25 +215,25 @@ def test_the_same_bytes_can_be_sent_twice_at_once(server):
 
 def test_a_request_can_be_abandoned(server):
     server.answer = silent
-    engine, found = engine_for(server), []
+    engine, exchanges = engine_for(server), []
     exchange = engine.ask(
-        logged_in_respondent(server).save(1, {"p1_q1": "1"}).data, found.append
+        logged_in_respondent(server).save(1, {"p1_q1": "1"}).data, exchanges.append
     )
     engine.later(0.05, lambda: engine.abandon(exchange))
     engine.run()
     engine.close()
-    assert [exchange.failure for exchange in found] == ["abandoned"]
+    assert [exchange.failure for exchange in exchanges] == ["abandoned"]
 
 
 def test_the_number_of_connections_is_limited(server):
-    engine, found = engine_for(server, connections=2), []
+    engine, exchanges = engine_for(server, connections=2), []
     for _ in range(20):
         engine.ask(
-            logged_in_respondent(server).save(1, {"p1_q1": "1"}).data, found.append
+            logged_in_respondent(server).save(1, {"p1_q1": "1"}).data, exchanges.append
         )
     engine.run()
     engine.close()
-    assert [exchange.failure for exchange in found] == [""] * 20
+    assert [exchange.failure for exchange in exchanges] == [""] * 20
     assert server.connections == 2
 
 
@@ -263,9 +263,11 @@ def test_a_head_without_an_end_is_invalid():
 
 
 def test_an_exchange_is_scheduled_then_sent_then_answered(server):
-    found: list[Exchange] = []
+    exchanges: list[Exchange] = []
     engine = engine_for(server)
-    engine.ask(logged_in_respondent(server).save(1, {"p1_q1": "1"}).data, found.append)
+    engine.ask(
+        logged_in_respondent(server).save(1, {"p1_q1": "1"}).data, exchanges.append
+    )
     engine.run()
     engine.close()
-    assert found[0].scheduled <= found[0].sent <= found[0].answered
+    assert exchanges[0].scheduled <= exchanges[0].sent <= exchanges[0].answered

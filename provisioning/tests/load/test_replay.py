@@ -83,13 +83,17 @@ def test_a_reload_does_not_need_another_person():
 def replayed(server, requests, *, speed=1.0):
     survey, target = RehearsalSurvey.of(DESCRIBED), target_of(server.address)
     people, senders = assign_people(requests)
-    who = {p: Respondent(f"CODE{n}", survey, target) for n, p in enumerate(people)}
+    respondents = {
+        p: Respondent(f"CODE{n}", survey, target) for n, p in enumerate(people)
+    }
     engine = engine_for(server)
-    visits = (preparation(person, who[person]) for person in people)
+    visits = (preparation(person, respondents[person]) for person in people)
     assert not Crowd(engine, visits).run_closed(together=4).failed()
     server.requests.clear()
     nobody = Respondent("", survey, target)
-    replay = Replay(engine, requests, senders, {None: nobody, **who}, speed=speed)
+    replay = Replay(
+        engine, requests, senders, {None: nobody, **respondents}, speed=speed
+    )
     replay.run()
     engine.close()
     return replay
@@ -140,9 +144,9 @@ def test_requests_are_due_whatever_the_server_does(survey_server):
     requests = log_of((Step.SAVE, 1), (Step.SAVE, 5), (Step.SAVE, 2), every=0.01)
     replay = replayed(survey_server, requests)
     # Two people at once; the second page waited for the first.
-    first, other, second = (each.seconds for each in replay.samples)
+    first, between, second = (each.seconds for each in replay.samples)
     assert first >= 0.3
-    assert other >= 0.3
+    assert between >= 0.3
     assert second >= 0.55
 
 

@@ -157,8 +157,8 @@ def test_the_json_login_is_an_object_with_a_session():
 
 def test_another_survey_is_a_failure():
     maya = respondent()
-    other = exchange_with(body={**BOOTSTRAP, "digest": "e" * 64})
-    assert maya.display().check(other) == "another survey"
+    exchange = exchange_with(body={**BOOTSTRAP, "digest": "e" * 64})
+    assert maya.display().check(exchange) == "another survey"
     assert maya.display().check(exchange_with(body=b"<p>")) == "no bootstrap data"
 
 

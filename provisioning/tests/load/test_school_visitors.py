@@ -21,10 +21,12 @@ def test_a_request_hits_a_page_that_is_young_enough():
     here, there = Place("1.001", "1.001"), Place("1.002", "1.002")
     places = [here, there, here, here]
 
-    def ratio(decimals, kept, warm=0.0):
-        return hit_ratio(places, decimals=decimals, rate=1, kept=kept, warm=warm)
+    def ratio(decimals, lifetime, warm=0.0):
+        return hit_ratio(
+            places, decimals=decimals, rate=1, lifetime=lifetime, warm=warm
+        )
 
-    assert ratio(2, kept=10) == 0.75
-    assert ratio(3, kept=10) == 0.5
-    assert ratio(3, kept=2) == 0.25
-    assert ratio(2, kept=10, warm=1) == 1
+    assert ratio(2, lifetime=10) == 0.75
+    assert ratio(3, lifetime=10) == 0.5
+    assert ratio(3, lifetime=2) == 0.25
+    assert ratio(2, lifetime=10, warm=1) == 1

@@ -21,7 +21,7 @@ if not source.endswith("CheckPdf.java"):
     sys.exit(9)
 failed = False
 for name in names:
-    shutil.copy(name, {kept!r})
+    shutil.copy(name, {reports!r})
     verdict = "FAILS" if "broken" in name else "passes"
     failed |= verdict == "FAILS"
     print(f"{{name}} {{verdict}}, 12 checks")
@@ -30,12 +30,12 @@ sys.exit(failed)
 
 
 @pytest.fixture
-def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder to which the validator copies what it was given."""
     folder = tmp_path / "kept"
     folder.mkdir()
     program = tmp_path / "java"
-    program.write_text(VALIDATOR.format(python=sys.executable, kept=str(folder)))
+    program.write_text(VALIDATOR.format(python=sys.executable, reports=str(folder)))
     program.chmod(0o755)
     monkeypatch.setattr(check, "prepare_java", lambda: str(program))
     monkeypatch.setattr(check, "prepare_validator", lambda: [])
@@ -69,20 +69,22 @@ def broken(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_without_files_reports_in_three_languages_are_made_and_checked(command, kept):
+def test_without_files_reports_in_three_languages_are_made_and_checked(
+    command, reports
+):
     status, lines = command()
     assert json.loads(lines[-1]) == {"files": 3, "checks": 36, "failed": 0}
     assert status == 0
     for language in ("en", "es", "ar"):
-        path = kept / f"report-{language}.pdf"
+        path = reports / f"report-{language}.pdf"
         assert f"/Lang ({language})" in objects(path.read_bytes())
-    document = pypdfium2.PdfDocument(kept / "report-en.pdf")
+    document = pypdfium2.PdfDocument(reports / "report-en.pdf")
     text = "".join(page.get_textpage().get_text_bounded() for page in document)
     for words in ("Lincoln High School", "points of 99", "Change over time"):
         assert words in text
 
 
-def test_a_report_that_fails_ends_with_1(command, kept, monkeypatch, tagged, broken):
+def test_a_report_that_fails_ends_with_1(command, reports, monkeypatch, tagged, broken):
     def make_reports(folder: Path) -> None:
         for path in (tagged, broken):
             (folder / path.name).write_bytes(path.read_bytes())
@@ -93,18 +95,21 @@ def test_a_report_that_fails_ends_with_1(command, kept, monkeypatch, tagged, bro
     assert status == 1
 
 
-def test_a_validator_that_breaks_down_is_no_success(command, kept, monkeypatch):
+def test_a_validator_that_breaks_down_is_no_success(command, reports, monkeypatch):
     monkeypatch.setattr(check, "make_reports", lambda folder: None)
     monkeypatch.setattr(check, "validator", lambda: ["false"])
     status, lines = command()
     assert (status, lines) == (1, ['{"files": 0, "checks": 0, "failed": 0}'])
 
 
-def test_given_files_are_checked_alone(command, kept, tagged, broken):
+def test_given_files_are_checked_alone(command, reports, tagged, broken):
     assert command(tagged) == (0, [f"{tagged} passes, 12 checks"])
     status, lines = command(tagged, broken)
     assert status == 1
     assert lines == [f"{tagged} passes, 12 checks", f"{broken} FAILS, 12 checks"]
-    assert sorted(path.name for path in kept.iterdir()) == ["broken.pdf", "tagged.pdf"]
+    assert sorted(path.name for path in reports.iterdir()) == [
+        "broken.pdf",
+        "tagged.pdf",
+    ]
     with pytest.raises(Refusal, match="nothing.pdf is no file"):
         command(Path("nothing.pdf"))

@@ -45,37 +45,37 @@ def contents(log, instant, count=40):
 
 def test_what_was_flushed_is_in_every_image(tmp_path):
     log = log_of((0, b"a" * BLOCK), (0, FLUSH), (1, b"b" * BLOCK))
-    found = contents(log, 2.5)(tmp_path)
-    assert all(content[:BLOCK] == b"a" * BLOCK for _, content in found)
-    assert {content[BLOCK] for _, content in found} == {0, ord("b")}
+    pairs = contents(log, 2.5)(tmp_path)
+    assert all(content[:BLOCK] == b"a" * BLOCK for _, content in pairs)
+    assert {content[BLOCK] for _, content in pairs} == {0, ord("b")}
 
 
 def test_without_a_flush_it_is_missing_in_some(tmp_path):
     log = log_of((0, b"a" * BLOCK), (1, b"b" * BLOCK))
-    found = contents(log, 2.5)(tmp_path)
-    assert {content[0] for _, content in found} == {0, ord("a")}
+    pairs = contents(log, 2.5)(tmp_path)
+    assert {content[0] for _, content in pairs} == {0, ord("a")}
 
 
 def test_a_flush_after_the_instant_does_not_count(tmp_path):
     log = log_of((0, b"a" * BLOCK), (0, FLUSH))
-    found = contents(log, 0.5)(tmp_path)
-    assert {content[0] for _, content in found} == {0, ord("a")}
+    pairs = contents(log, 0.5)(tmp_path)
+    assert {content[0] for _, content in pairs} == {0, ord("a")}
 
 
 def test_a_page_of_two_blocks_may_be_torn(tmp_path):
     log = log_of((0, b"old!" * 2048), (0, FLUSH), (0, b"new!" * 2048))
-    found = contents(log, 2.5)(tmp_path)
-    assert {(content[0], content[BLOCK]) for _, content in found} == {
+    pairs = contents(log, 2.5)(tmp_path)
+    assert {(content[0], content[BLOCK]) for _, content in pairs} == {
         (old, new) for old in b"on" for new in b"on"
     }
-    torn = [image for image, content in found if content[0] != content[BLOCK]]
+    torn = [image for image, content in pairs if content[0] != content[BLOCK]]
     assert all((image.unflushed, image.dropped) == (2, 1) for image in torn)
 
 
 def test_an_older_write_may_stay_when_a_newer_one_is_lost(tmp_path):
     log = log_of((0, b"1" * BLOCK), (0, b"2" * BLOCK))
-    found = contents(log, 2.5)(tmp_path)
-    assert {content[0] for _, content in found} == {0, ord("1"), ord("2")}
+    pairs = contents(log, 2.5)(tmp_path)
+    assert {content[0] for _, content in pairs} == {0, ord("1"), ord("2")}
 
 
 def test_images_follow_one_another_in_one_log(tmp_path):

@@ -28,11 +28,11 @@ RECOVERED = {
 @pytest.fixture(scope="module")
 def estimate_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
     """Estimate each data set once: tests change only what eRm estimated."""
-    kept = tmp_path_factory.mktemp("estimates")
+    folder = tmp_path_factory.mktemp("estimates")
 
     def manage(*arguments: str, environment: Mapping[str, str]) -> str:
         output = Path(arguments[arguments.index("--output") + 1])
-        known = kept / output.parent.name
+        known = folder / output.parent.name
         if known.exists():
             shutil.copytree(known, output)
             return ""
@@ -61,8 +61,8 @@ def agreement(data_sets, monkeypatch, capsys):
 
     def run(**recovered: float) -> tuple[int, dict]:
         monkeypatch.setattr(sys, "argv", ["agreement"])
-        found = {**RECOVERED, **recovered}
-        monkeypatch.setattr(compare, "recover", lambda simulations: found)
+        recovery = {**RECOVERED, **recovered}
+        monkeypatch.setattr(compare, "recover", lambda simulations: recovery)
         status = compare.main()
         return status, strict_json(capsys.readouterr().out.splitlines()[-1])
 

@@ -51,12 +51,16 @@ def outcome(world, *tables, files=()):
 
 def export(world, schools, *, shows_school):
     rows = []
-    for one in world.state.people:
-        if one.school in schools:
-            about = {("school_code", f"s{one.school}")} if shows_school else set()
+    for respondent in world.state.people:
+        if respondent.school in schools:
+            about = (
+                {("school_code", f"s{respondent.school}")} if shows_school else set()
+            )
             full = dict.fromkeys(("who", "hours", "clubs", "fair"), NOT_REACHED)
             rows.append(
-                ExportRow(frozenset(about), frozenset({**full, **one.answers}.items()))
+                ExportRow(
+                    frozenset(about), frozenset({**full, **respondent.answers}.items())
+                )
             )
     return ExportFile(0, schools, False, tuple(rows), "export")
 
@@ -66,9 +70,9 @@ def test_one_total_tells_nothing_about_a_small_school(world):
 
 
 def test_a_total_minus_the_large_school_is_the_small_one(world):
-    found = outcome(world, table(world, BOTH), table(world, LARGE))
-    assert found.recovered >= 4
-    assert "-1 [schools [0]]" in found.leaks[0]
+    result = outcome(world, table(world, BOTH), table(world, LARGE))
+    assert result.recovered >= 4
+    assert "-1 [schools [0]]" in result.leaks[0]
 
 
 def test_a_total_of_the_large_school_alone_is_known_as_such(world):
@@ -99,13 +103,13 @@ def test_one_export_minus_a_page_is_the_small_school(world):
 
 def test_two_releases_tell_about_who_left(world):
     before = dict(enumerate(world.state.people))
-    after = {number: one for number, one in before.items() if number}
+    after = {number: row for number, row in before.items() if number}
     both = World(world.state, [before, after])
     tables = [table(both, LARGE, source) for source in (0, 1)]
     assert outcome(both, *tables).recovered >= 1
     # A page that keeps its earlier figures shows the same people again.
-    kept = Table(1, LARGE, EVERYONE, "safe", tables[0].rows, "kept")
-    assert outcome(both, tables[0], kept).recovered == 0
+    kept_people = Table(1, LARGE, EVERYONE, "safe", tables[0].rows, "kept")
+    assert outcome(both, tables[0], kept_people).recovered == 0
 
 
 def test_combinations_are_found_and_explained():
@@ -131,15 +135,15 @@ def test_combinations_are_found_and_explained():
     ],
 )
 def test_cells_are_numbers_or_ranges(people, percent, ends):
-    found = figure_of(people, percent, (20, 20))
-    assert found == (ends and pytest.approx(ends))
+    figure = figure_of(people, percent, (20, 20))
+    assert figure == (ends and pytest.approx(ends))
 
 
 def test_a_hidden_option_leaves_the_sum_of_all():
     line = {"skipped": "1", "not applicable": "0", "not reached": "0"}
     lines = [
-        {**line, "answer": one, "people": cell, "percent": cell, "answered": "20"}
-        for one, cell in (("yes", "*"), ("no", "15"))
+        {**line, "answer": answer, "people": cell, "percent": cell, "answered": "20"}
+        for answer, cell in (("yes", "*"), ("no", "15"))
     ]
     [(item, rows)] = item_rows("bullied", lines)
     assert item == "bullied"

@@ -26,11 +26,11 @@ FOUND = {
 
 @pytest.fixture
 def run(monkeypatch, capsys):
-    def run(**found):
+    def run(**figures):
         """Return the exit code and the last line, as if this had been found."""
         monkeypatch.setattr("sys.argv", ["attack_suppression", "--count=3"])
         monkeypatch.setattr(attack, "sqlite_application", lambda **_: nullcontext())
-        everything = Counter({**FOUND, **found})
+        everything = Counter({**FOUND, **figures})
         monkeypatch.setattr(attack, "attack", lambda *_: (everything, ["a leak"]))
         code = attack.main()
         return code, json.loads(capsys.readouterr().out.splitlines()[-1])
@@ -50,7 +50,7 @@ def test_the_last_line_has_what_was_found(run):
 
 
 @pytest.mark.parametrize(
-    "found",
+    "counts",
     [
         {"role public|recovered": 1},
         {"role state|narrowed": 1},
@@ -61,7 +61,7 @@ def test_the_last_line_has_what_was_found(run):
         {"lost 3|lost": 6},
     ],
 )
-def test_the_command_fails_if_anything_leaks_or_too_much_is_hidden(run, found):
-    code, figures = run(**found)
+def test_the_command_fails_if_anything_leaks_or_too_much_is_hidden(run, counts):
+    code, figures = run(**counts)
     assert code == 1
     assert figures["passed"] is False

@@ -132,7 +132,9 @@ class ExportForm(forms.Form):
     )
     blank_missing = forms.MultipleChoiceField(
         label=gettext_lazy("Blank cells for missing answers in columns of"),
-        choices=[(one.value, capfirst(one.label)) for one in ValueType],
+        choices=[
+            (value_type.value, capfirst(value_type.label)) for value_type in ValueType
+        ],
         required=False,
         widget=forms.CheckboxSelectMultiple,
         help_text=gettext_lazy(
@@ -278,7 +280,7 @@ class ExportForm(forms.Form):
             )
 
     def _check_size(self, size: ExportSize) -> None:
-        self.unreleased = [no_release(one) for one in size.unreleased]
+        self.unreleased = [no_release(unreleased) for unreleased in size.unreleased]
         for message in self.unreleased:
             self.add_error("administrations", message)
         for administration in size.too_few:
@@ -301,13 +303,13 @@ class ExportForm(forms.Form):
         ]
 
     def _places(self, given: dict[str, Any]) -> Places:
-        own = self.permissions.places(*RESPONSES)
+        places = self.permissions.places(*RESPONSES)
         district, school = given.get("district"), given.get("school")
         if school is not None:
             return Places(schools=frozenset((school.pk,)))
         if district is None:
-            return own
-        if own.has_district(district.pk):
+            return places
+        if places.has_district(district.pk):
             return Places(districts=frozenset((district.pk,)))
         # The user sees some schools of this district, and not all.
         schools = self.permissions.schools(*RESPONSES).filter(district=district)
@@ -327,7 +329,7 @@ class ExportForm(forms.Form):
             finished_only,
             without_names=not self.cleaned_data.get("identities"),
         )
-        self.unreleased = [no_release(one) for one in size.unreleased]
+        self.unreleased = [no_release(unreleased) for unreleased in size.unreleased]
         return size
 
 

@@ -57,10 +57,17 @@ class PanelForm(ExportForm):
             " them has three rows, with the same random ID."
         )
         known = list(field.queryset or ())
-        offered = [one for one in known if not refusal(one)]
+        offered = [
+            administration for administration in known if not refusal(administration)
+        ]
         # Shown with the reason; `clean` refuses them as well.
-        self.refused = [message for one in known if (message := refusal(one))]
-        field.choices = [(one.pk, field.label_from_instance(one)) for one in offered]
+        self.refused = [
+            message for administration in known if (message := refusal(administration))
+        ]
+        field.choices = [
+            (administration.pk, field.label_from_instance(administration))
+            for administration in offered
+        ]
         self.is_empty = len(offered) < 2
         self.initial["administrations"] = _with_other_waves(
             offered, self.initial.get("administrations", ())
@@ -117,10 +124,13 @@ class PanelForm(ExportForm):
             finished_only = bool(self.cleaned_data.get("finished_only"))
             chosen = self.chosen()
             keys = {
-                one.pk: released_keys(
-                    one, DEFAULT_DB_ALIAS, places, finished_only=finished_only
+                administration.pk: released_keys(
+                    administration,
+                    DEFAULT_DB_ALIAS,
+                    places,
+                    finished_only=finished_only,
                 )
-                for one in chosen
+                for administration in chosen
             }
             size.joined = count_people_in_several(Selection(chosen, places, keys=keys))
         return size
@@ -131,11 +141,17 @@ def _with_other_waves(
 ) -> list[int]:
     """Return the chosen ones; of a single one, all waves for the same audience."""
 
-    def audience(one: Administration) -> tuple[str, int | None, str]:
-        survey = one.published.survey
-        return survey.name, survey.district_id, one.role
+    def audience(administration: Administration) -> tuple[str, int | None, str]:
+        survey = administration.published.survey
+        return survey.name, survey.district_id, administration.role
 
-    chosen = [one for one in offered if str(one.pk) in keys]
+    chosen = [
+        administration for administration in offered if str(administration.pk) in keys
+    ]
     if len(chosen) == 1:
-        chosen = [one for one in offered if audience(one) == audience(chosen[0])]
-    return [one.pk for one in chosen]
+        chosen = [
+            administration
+            for administration in offered
+            if audience(administration) == audience(chosen[0])
+        ]
+    return [administration.pk for administration in chosen]

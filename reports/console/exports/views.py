@@ -197,8 +197,8 @@ def export_codebook_table(request: StaffRequest, pk: int) -> HttpResponseBase:
 @needs(Capability.SEE_RESPONSES)
 @require_POST
 def export_delete(request: StaffRequest, pk: int) -> HttpResponse:
-    own = Export.objects.using(DEFAULT_DB_ALIAS).filter(by=request.user)
-    export = get_object_or_404(own.exclude(file_name=""), pk=pk)
+    exports = Export.objects.using(DEFAULT_DB_ALIAS).filter(by=request.user)
+    export = get_object_or_404(exports.exclude(file_name=""), pk=pk)
     delete_file(export, by=request.user, request=request)
     messages.success(request, _("File deleted. The record of this export is kept."))
     return redirect("export_detail", pk)
@@ -218,10 +218,10 @@ def _own_export_or_404(request: StaffRequest, pk: int) -> Export:
 
     Checked at every download, because roles end and files expire.
     """
-    own = Export.objects.using(DEFAULT_DB_ALIAS).filter(
+    exports = Export.objects.using(DEFAULT_DB_ALIAS).filter(
         by=request.user, expires_at__gt=timezone.now()
     )
-    with_file = own.exclude(file_name="").prefetch_related("administrations")
+    with_file = exports.exclude(file_name="").prefetch_related("administrations")
     export = get_object_or_404(with_file, pk=pk)
     if not export.is_allowed(request.permissions):
         raise Http404

@@ -86,7 +86,14 @@ def publishing(request: StaffRequest, pk: int) -> HttpResponse:
         .select_related("published_by", "withdrawn_by", "job")
         .order_by("-pk")
     )
-    current = next((one for one in publications if one.withdrawn_at is None), None)
+    current = next(
+        (
+            publication
+            for publication in publications
+            if publication.withdrawn_at is None
+        ),
+        None,
+    )
     is_failed = bool(current and not current.published_at) and bool(
         current and (current.job is None or current.job.is_over)
     )
@@ -99,7 +106,9 @@ def publishing(request: StaffRequest, pk: int) -> HttpResponse:
         "form": form,
         "refused": refused,
         "offers": offers,
-        "publications": [one for one in publications if one.published_at],
+        "publications": [
+            publication for publication in publications if publication.published_at
+        ],
         "outdated": outdated_publications()
         .using(DEFAULT_DB_ALIAS)
         .filter(administration=administration)
@@ -134,7 +143,7 @@ def publishing_preview(request: StaffRequest, pk: int) -> HttpResponse:
     if language not in frame["languages"]:
         language = language_to_read(frame["languages"])
     links = PreviewLinks(pk, language)
-    own = {} if places[0].level == STATE[0] else {level: key}
+    parameters = {} if places[0].level == STATE[0] else {level: key}
     context: dict[str, object] = {
         "pk": pk,
         # For the administrator, who may not read the language of the page.
@@ -146,7 +155,7 @@ def publishing_preview(request: StaffRequest, pk: int) -> HttpResponse:
         },
         "language": language,
         "languages": [
-            (code, own_name(code), PreviewLinks(pk, code).to(**own))
+            (code, own_name(code), PreviewLinks(pk, code).to(**parameters))
             for code in frame["languages"]
         ],
         "chosen": f"?language={language}",
@@ -193,7 +202,7 @@ def _names(
         rows = School.objects.all()
         for word in (fold(text) or "").split():
             rows = rows.filter(name__folded__contains=word)
-        every = [one for keys in schools.values() for one in keys]
+        every = [school for keys in schools.values() for school in keys]
         names |= {"text": text, "found": by_name(rows, every)}
     return names
 
@@ -205,21 +214,21 @@ def publishing_withdraw(
 ) -> HttpResponse:
     """Withdraw published results, with a reason."""
     administration = to_publish_or_404(request.permissions, pk)
-    found = get_object_or_404(
+    row = get_object_or_404(
         Publication.objects.using(DEFAULT_DB_ALIAS),
         pk=publication,
         administration=administration,
         withdrawn_at=None,
         published_at__isnull=False,
     )
-    is_outdated = outdated_publications().filter(pk=found.pk).exists()
+    is_outdated = outdated_publications().filter(pk=row.pk).exists()
     form = WithdrawForm(
         request.POST if request.method == "POST" else None,
         initial={"because": _("Outdated figures")} if is_outdated else None,
     )
     if form.is_valid():
         withdraw(
-            found,
+            row,
             because=form.cleaned_data["because"],
             by=request.user,
             request=request,
@@ -228,5 +237,5 @@ def publishing_withdraw(
             request, _("Withdrawn. Within a minute, nobody sees these results.")
         )
         return redirect("publishing", pk)
-    context = {"administration": administration, "publication": found, "form": form}
+    context = {"administration": administration, "publication": row, "form": form}
     return render(request, "reports/publishing_withdraw.html", context)

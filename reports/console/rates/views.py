@@ -39,15 +39,15 @@ from survey.open_codes.figures import crowded_periods, watched_codes
 @require_safe
 def rates_board(request: StaffRequest) -> HttpResponse:
     """List the districts, or redirect users with a single place to its page."""
-    own = request.permissions.places(Capability.SEE_RATES)
+    places = request.permissions.places(Capability.SEE_RATES)
     # A list with one row would be a detour. Users with districts and schools
     # of their own stay here.
-    if not own.state:
-        if len(own.districts) == 1 and not own.schools:
-            return _redirect(request, "rates_district", *own.districts)
-        if not own.districts and len(own.schools) == 1:
-            return _redirect(request, "rates_school", *own.schools)
-        if not own.districts:
+    if not places.state:
+        if len(places.districts) == 1 and not places.schools:
+            return _redirect(request, "rates_district", *places.districts)
+        if not places.districts and len(places.schools) == 1:
+            return _redirect(request, "rates_school", *places.schools)
+        if not places.districts:
             return _redirect(request, "rates_schools")
     board = RatesBoard.from_request(request)
     if board is None:
@@ -63,7 +63,7 @@ def rates_board(request: StaffRequest) -> HttpResponse:
         request.permissions, chosen, calendar=calendars.of(None)
     )
     # The stored curve is that of all districts together.
-    of_all = total if own.state else None
+    of_all = total if places.state else None
     of_all, curves = total_with_last_week(of_all, Curve.Level.ALL, 0)
     total = of_all or total
     context = {
@@ -106,7 +106,7 @@ def _schools_page(request: StaffRequest, district: District | None) -> HttpRespo
     if board is None:
         return render(request, "reports/rates_nothing.html")
     chosen = board.chosen
-    own = request.permissions.places(Capability.SEE_RATES)
+    places = request.permissions.places(Capability.SEE_RATES)
     calendars = calendars_for([chosen])
     calendar = calendars.of(district.pk if district else None)
     total = visible_totals.total_for(
@@ -123,7 +123,7 @@ def _schools_page(request: StaffRequest, district: District | None) -> HttpRespo
         level, place, figures = Curve.Level.DISTRICT, district.pk, total
     else:
         # The stored curve is that of the whole state.
-        level, place, figures = Curve.Level.ALL, 0, total if own.state else None
+        level, place, figures = Curve.Level.ALL, 0, total if places.state else None
     figures, curves = total_with_last_week(figures, level, place)
     total = figures or total
     context = {
@@ -133,7 +133,7 @@ def _schools_page(request: StaffRequest, district: District | None) -> HttpRespo
             request, chosen, level, place, figures, sees_all=True, curves=curves
         ),
         "district": district,
-        "sees_districts": own.state or len(own.districts) > 1,
+        "sees_districts": places.state or len(places.districts) > 1,
         "total": total,
         "groups": groups_in_words(chosen, total.waiting if total else 0),
         "lines": lines,

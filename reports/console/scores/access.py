@@ -43,10 +43,12 @@ def schools_with_scores(
 ) -> QuerySet[SchoolRate]:
     """Return the response rates of the schools whose scores the user may see."""
     rows = rates_for(permissions, administration)
-    own = places_with_scores(permissions, administration)
-    if own.state:
+    places = places_with_scores(permissions, administration)
+    if places.state:
         return rows
-    return rows.filter(Q(district_id__in=own.districts) | Q(school_id__in=own.schools))
+    return rows.filter(
+        Q(district_id__in=places.districts) | Q(school_id__in=places.schools)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,16 +110,18 @@ class ScoresScope:
         seen = districts_with_scores(request.permissions, administration)
         districts = list(seen.order_by("name"))
         asked = request.GET.get("district", "")
-        district = next((one for one in districts if str(one.pk) == asked), None)
+        district = next(
+            (candidate for candidate in districts if str(candidate.pk) == asked), None
+        )
         if asked and district is None:
             raise Http404
         schools = schools_with_scores(request.permissions, administration)
         if district is not None:
             schools = schools.filter(district=district)
-        own = places_with_scores(request.permissions, administration)
+        places = places_with_scores(request.permissions, administration)
         return cls(
             administration,
-            own.state,
+            places.state,
             districts,
             district,
             schools,

@@ -128,14 +128,14 @@ def scores_reports_file(
     request: StaffRequest, pk: int, archive: int
 ) -> HttpResponseBase:
     administration = _administration_or_404(request, pk)
-    found = _with_file_or_404(request, administration, archive)
+    report_archive = _with_file_or_404(request, administration, archive)
     # Checked at every download, because roles end and files expire.
-    if found.expires_at is None or found.expires_at <= timezone.now():
+    if report_archive.expires_at is None or report_archive.expires_at <= timezone.now():
         raise Http404
-    if not allowed_archives(request.permissions, [found]):
+    if not allowed_archives(request.permissions, [report_archive]):
         raise Http404
     # Deleted a moment ago.
-    if not path_of(found.file_name).exists():
+    if not path_of(report_archive.file_name).exists():
         raise Http404
     # Committed before the file is sent: no download without its entry.
     with transaction.atomic():
@@ -143,14 +143,16 @@ def scores_reports_file(
             "download school reports",
             by=request.user,
             request=request,
-            subject=found,
-            district=found.district,
-            after={"reports": found.reports, "sha256": found.sha256},
+            subject=report_archive,
+            district=report_archive.district,
+            after={"reports": report_archive.reports, "sha256": report_archive.sha256},
         )
-    place = found.district.name if found.district else "all"
-    name = slugify(f"reports {administration.name} {place[:60]} {found.language}")
+    place = report_archive.district.name if report_archive.district else "all"
+    name = slugify(
+        f"reports {administration.name} {place[:60]} {report_archive.language}"
+    )
     return download(
-        found.file_name, as_name=f"{name}.zip", content_type="application/zip"
+        report_archive.file_name, as_name=f"{name}.zip", content_type="application/zip"
     )
 
 
@@ -158,8 +160,8 @@ def scores_reports_file(
 @require_POST
 def scores_reports_delete(request: StaffRequest, pk: int, archive: int) -> HttpResponse:
     administration = _administration_or_404(request, pk)
-    found = _with_file_or_404(request, administration, archive)
-    delete_file(found, by=request.user, request=request)
+    report_archive = _with_file_or_404(request, administration, archive)
+    delete_file(report_archive, by=request.user, request=request)
     messages.success(request, _("File deleted."))
     return redirect("scores_reports", pk)
 
@@ -187,7 +189,7 @@ def _own_archives(
 def _with_file_or_404(
     request: StaffRequest, administration: Administration, pk: int
 ) -> ReportArchive:
-    own = _own_archives(request, administration).exclude(file_name="")
+    archives = _own_archives(request, administration).exclude(file_name="")
     if pk >= 2**63:
         raise Http404
-    return get_object_or_404(own, pk=pk)
+    return get_object_or_404(archives, pk=pk)

@@ -109,10 +109,10 @@ class ChangedSchool:
 
 # Values of the filter "Show": label and condition. The keys are in addresses.
 SHOW: Mapping[str, tuple[Promise, Callable[[ChangedSchool], bool]]] = {
-    "certain": (gettext_lazy("More than chance"), lambda one: one.is_certain),
-    "higher": (gettext_lazy("Higher scores"), lambda one: one.change > 0),
-    "lower": (gettext_lazy("Lower scores"), lambda one: one.change < 0),
-    "moved": (gettext_lazy("Another band"), lambda one: one.moved != 0),
+    "certain": (gettext_lazy("More than chance"), lambda place: place.is_certain),
+    "higher": (gettext_lazy("Higher scores"), lambda place: place.change > 0),
+    "lower": (gettext_lazy("Lower scores"), lambda place: place.change < 0),
+    "moved": (gettext_lazy("Another band"), lambda place: place.moved != 0),
 }
 
 
@@ -164,7 +164,7 @@ class ChangesPage:
                 data,
                 scope,
                 columns,
-                compare=[(str(one.pk), one.title) for one in reversed(waves)],
+                compare=[(str(wave.pk), wave.title) for wave in reversed(waves)],
                 show=[
                     ("", _("All changes")),
                     *((key, str(label)) for key, (label, _test) in SHOW.items()),
@@ -177,20 +177,20 @@ class ChangesPage:
             ComputedListing(
                 request,
                 [
-                    one
-                    for one in changed
-                    if (show not in SHOW or SHOW[show][1](one))
-                    and crossing in (None, one.bands)
+                    place
+                    for place in changed
+                    if (show not in SHOW or SHOW[show][1](place))
+                    and crossing in (None, place.bands)
                 ],
-                text=lambda one: one.search_text,
+                text=lambda place: place.search_text,
                 sorts={
-                    "largest": lambda one: -abs(one.likely),
-                    "name": lambda one: one.line.name,
-                    "district": lambda one: one.line.district,
-                    "before": lambda one: one.before.score,
-                    "now": lambda one: one.now.score,
-                    "change": lambda one: one.change,
-                    "likely": lambda one: one.likely,
+                    "largest": lambda place: -abs(place.likely),
+                    "name": lambda place: place.line.name,
+                    "district": lambda place: place.line.district,
+                    "before": lambda place: place.before.score,
+                    "now": lambda place: place.now.score,
+                    "change": lambda place: place.change,
+                    "likely": lambda place: place.likely,
                 },
             ),
         )
@@ -202,7 +202,7 @@ class ChangesPage:
     @property
     def sentence(self) -> str:
         schools = len(self.changed)
-        certain = sum(one.is_certain for one in self.changed)
+        certain = sum(place.is_certain for place in self.changed)
         words = ngettext(
             "%(certain)s of %(n)s school changed more than chance alone explains;"
             " chance alone would do that to about %(expected)s.",
@@ -218,7 +218,7 @@ class ChangesPage:
 
     @property
     def bands_sentence(self) -> str:
-        moves = Counter(one.moved for one in self.changed)
+        moves = Counter(place.moved for place in self.changed)
         return _(
             "%(up)s moved to a higher band, %(down)s to a lower one;"
             " %(stayed)s stayed in their band."
@@ -247,12 +247,12 @@ class ChangesPage:
         schools, this band and its words; and the sum. Only schools that show both
         scores count, so that no sum tells the band of another one.
         """
-        found = Counter(one.bands for one in self.changed)
+        counts = Counter(place.bands for place in self.changed)
         return [
             (
                 self._words(before),
-                [(found[before, now], now, self._words(now)) for now in NUMBERS],
-                f"{sum(found[before, now] for now in NUMBERS):,}",
+                [(counts[before, now], now, self._words(now)) for now in NUMBERS],
+                f"{sum(counts[before, now] for now in NUMBERS):,}",
             )
             for before in NUMBERS
         ]
@@ -260,8 +260,8 @@ class ChangesPage:
     @property
     def sums(self) -> list[str]:
         """Return how many schools are in each band now, and the sum."""
-        found = Counter(one.now.band for one in self.changed)
-        return [*(f"{found[now]:,}" for now in NUMBERS), f"{len(self.changed):,}"]
+        counts = Counter(place.now.band for place in self.changed)
+        return [*(f"{counts[now]:,}" for now in NUMBERS), f"{len(self.changed):,}"]
 
     def _words(self, band: int) -> str:
         is_positive = self.column is None or self.column.is_positive
@@ -275,10 +275,10 @@ def _waves_before(
 
     2 statements.
     """
-    earlier = [one.pk for one in earlier_waves(administration)]
-    found = results_for(permissions).filter(pk__in=earlier)
+    earlier = [wave.pk for wave in earlier_waves(administration)]
+    administrations = results_for(permissions).filter(pk__in=earlier)
     return list(
-        found.select_related("published__survey", "wave", "results_roll_up")
+        administrations.select_related("published__survey", "wave", "results_roll_up")
         .defer("published__definition", "published__survey__source")
         .order_by("closes_at", "pk")
     )
@@ -297,14 +297,16 @@ def _compared(
     comparable: list[Administration] = []
     if column and waves:
         benchmarks = benchmarks_of([*waves, administration], column.name)
-        own = benchmarks.get(administration.pk)
-        comparable = [one for one in waves if own and benchmarks.get(one.pk) == own]
+        benchmark = benchmarks.get(administration.pk)
+        comparable = [
+            wave for wave in waves if benchmark and benchmarks.get(wave.pk) == benchmark
+        ]
     asked = request.GET.get("compare", "")
     if not asked:
         return comparable[-1] if comparable else None
-    if not any(str(one.pk) == asked for one in waves):
+    if not any(str(wave.pk) == asked for wave in waves):
         raise Http404
-    return next((one for one in comparable if str(one.pk) == asked), None)
+    return next((wave for wave in comparable if str(wave.pk) == asked), None)
 
 
 def _changed(
@@ -323,11 +325,11 @@ def _changed(
     earlier = in_state(schools_with_scores(permissions, compared), "reached")
     reached = set(earlier.values_list("school_id", flat=True))
     places = {line.place: line for line in lines if line.key in reached}
-    found = scores_of_waves([compared, administration], places, column.name)
+    scores = scores_of_waves([compared, administration], places, column.name)
     pairs = []
     for place, line in places.items():
-        before = found[compared.pk].get(place, {}).get(column.name)
-        now = found[administration.pk].get(place, {}).get(column.name)
+        before = scores[compared.pk].get(place, {}).get(column.name)
+        now = scores[administration.pk].get(place, {}).get(column.name)
         if before and now and before.benchmarks == now.benchmarks:
             error = now.error_of_change(before)
             if error is not None:
@@ -376,12 +378,12 @@ def csv_rows(page: ChangesPage) -> Iterator[Sequence[Cell]]:
         *("standard error", "likely change", "more than chance"),
         *("band before", "band now"),
     )
-    for one in page.listing.rows:
-        school = one.line
+    for row in page.listing.rows:
+        school = row.line
         yield (
-            *(school.district, school.name, school.code, one.column.name),
-            *(one.before.score, one.now.score, one.change),
-            *(round(one.error, 1), round(one.likely, 1)),
-            "yes" if one.is_certain else "no",
-            *one.bands,
+            *(school.district, school.name, school.code, row.column.name),
+            *(row.before.score, row.now.score, row.change),
+            *(round(row.error, 1), round(row.likely, 1)),
+            "yes" if row.is_certain else "no",
+            *row.bands,
         )

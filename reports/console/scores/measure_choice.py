@@ -33,14 +33,14 @@ class MeasureFilter(forms.Form):
         choices = {
             "district": [
                 ("", _("All districts")),
-                *((str(one.pk), str(one)) for one in scope.districts),
+                *((str(district.pk), str(district)) for district in scope.districts),
             ],
             "measure": [(column.name, column.label) for column in columns],
             **more,
         }
-        for name, found in choices.items():
-            cast("forms.ChoiceField", form.fields[name]).choices = found
-            if len(found) < 2 or (name == "district" and len(scope.districts) < 2):
+        for name, options in choices.items():
+            cast("forms.ChoiceField", form.fields[name]).choices = options
+            if len(options) < 2 or (name == "district" and len(scope.districts) < 2):
                 del form.fields[name]
         return form
 

@@ -103,8 +103,8 @@ class ItemLine:
 
     @property
     def thresholds(self) -> list[str]:
-        found = map(format_number, self.stored.get("thresholds", ()))
-        return list(found) or [self._missing]
+        numbers = map(format_number, self.stored.get("thresholds", ()))
+        return list(numbers) or [self._missing]
 
     @property
     def fits(self) -> list[tuple[str, str]]:
@@ -144,19 +144,23 @@ class MeasureLine:
 
     @property
     def facts(self) -> list[tuple[str, str]]:
-        one = self.calibration
-        if one is None:
+        calibration = self.calibration
+        if calibration is None:
             return []
         return [
-            (_("People"), format_count(one.people)),
-            (_("Reliability"), format_number(one.reliability)),
-            (_("Separation"), format_number(one.separation)),
+            (_("People"), format_count(calibration.people)),
+            (_("Reliability"), format_number(calibration.reliability)),
+            (_("Separation"), format_number(calibration.separation)),
         ]
 
     @property
     def benchmark(self) -> Administration | None:
-        one = self.calibration
-        return one.anchored_to.administration if one and one.anchored_to else None
+        calibration = self.calibration
+        return (
+            calibration.anchored_to.administration
+            if calibration and calibration.anchored_to
+            else None
+        )
 
 
 @dataclass(frozen=True)
@@ -201,7 +205,9 @@ class QualityPage:
             scope,
             no_scores(administration, columns[0] if columns else None),
             _measure_lines(administration, content, labels) if scoring else [],
-            [Problem.from_json(one) for one in scoring.problems] if scoring else [],
+            [Problem.from_json(problem) for problem in scoring.problems]
+            if scoring
+            else [],
             may_manage(request.permissions, administration),
             job,
             Publication.objects.filter(
@@ -227,10 +233,10 @@ class QualityPage:
         )
 
     def lines_or_404(self, measure: str, item: str) -> tuple[MeasureLine, ItemLine]:
-        for one in self.measures:
-            for line in one.items:
-                if (one.name, line.name) == (measure, item):
-                    return one, line
+        for measure_line in self.measures:
+            for line in measure_line.items:
+                if (measure_line.name, line.name) == (measure, item):
+                    return measure_line, line
         raise Http404
 
 
@@ -240,15 +246,17 @@ def _measure_lines(
     """Return the measures that were calculated. 4 statements."""
     calibrations = visible_calibrations(administration, content)
     releases = {
-        (one.measure, one.item): one
-        for one in ReleasedItem.objects.using(DEFAULT_DB_ALIAS)
+        (released_item.measure, released_item.item): released_item
+        for released_item in ReleasedItem.objects.using(DEFAULT_DB_ALIAS)
         .filter(administration=administration)
         .select_related("by")
     }
     surveys = {
         digest: (name, version)
         for digest, name, version in PublishedSurvey.objects.filter(
-            digest__in={one.survey_digest for one in calibrations.values() if one}
+            digest__in={
+                visible.survey_digest for visible in calibrations.values() if visible
+            }
         ).values_list("digest", "survey__name", "survey__version")
     }
     questions = _questions(administration)
@@ -261,13 +269,15 @@ def _measure_lines(
         if calibration is None:
             lines.append(MeasureLine(name, label, None, [], [], ("", "")))
             continue
-        problems = [Problem.from_json(one) for one in calibration.problems]
-        was_released = {one.item for one in problems if one.kind == Kind.RELEASED}
-        stored = {one["name"]: one for one in calibration.items}
+        problems = [Problem.from_json(problem) for problem in calibration.problems]
+        was_released = {
+            problem.item for problem in problems if problem.kind == Kind.RELEASED
+        }
+        stored = {item["name"]: item for item in calibration.items}
         small = {
             key
-            for key, one in stored.items()
-            if one["people"] < administration.minimum_group
+            for key, item in stored.items()
+            if item["people"] < administration.minimum_group
         }
         items = [
             ItemLine(
@@ -280,7 +290,7 @@ def _measure_lines(
             )
             for key in (item["name"] for item in measure["items"])
         ]
-        problems = [one for one in problems if one.item not in small]
+        problems = [problem for problem in problems if problem.item not in small]
         survey = surveys.get(calibration.survey_digest, ("", ""))
         lines.append(MeasureLine(name, label, calibration, items, problems, survey))
     return lines
@@ -311,18 +321,18 @@ def csv_rows(page: QualityPage) -> Iterator[Sequence[Cell]]:
     )
     yield header
     for measure in page.measures:
-        one = measure.calibration
-        if one is None:
+        calibration = measure.calibration
+        if calibration is None:
             yield [measure.name, *[HIDDEN] * (len(header) - 1)]
             continue
         of_measure: list[Cell] = [
-            one.people,
-            _rounded(one.reliability),
-            _rounded(one.separation),
+            calibration.people,
+            _rounded(calibration.reliability),
+            _rounded(calibration.separation),
             measure.benchmark.name if measure.benchmark else "",
             *measure.survey,
-            one.software,
-            one.calculated_at.isoformat(timespec="seconds"),
+            calibration.software,
+            calibration.calculated_at.isoformat(timespec="seconds"),
         ]
         for item in measure.items:
             stored = item.stored

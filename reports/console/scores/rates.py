@@ -92,13 +92,13 @@ class RatesPage:
             left_out = scope.schools.count() - len(schools)
         listing = ComputedListing(
             request,
-            sorted(schools, key=lambda one: one.name),
-            text=lambda one: one.search_text,
+            sorted(schools, key=lambda row: row.name),
+            text=lambda row: row.search_text,
             sorts={
-                "name": lambda one: one.line.name,
-                "district": lambda one: one.line.district,
-                "rate": lambda one: one.rate,
-                "score": lambda one: one.score.score,
+                "name": lambda school: school.line.name,
+                "district": lambda school: school.line.district,
+                "rate": lambda school: school.rate,
+                "score": lambda school: school.score.score,
             },
         )
         form = MeasureFilter.of(request.GET, scope, columns)
@@ -111,20 +111,23 @@ class RatesPage:
     @property
     def sentence(self) -> str:
         schools = self.listing.rows
-        rates = [one.rate for one in schools]
-        found = correlation(rates, [one.score.score for one in schools])
-        if found is None:
+        rates = [school.rate for school in schools]
+        coefficient = correlation(rates, [school.score.score for school in schools])
+        if coefficient is None:
             return _(
                 "Too few schools with different numbers to say whether response rates"
                 " and scores go together."
             )
-        numbers = {"r": f"{found:+.2f}".replace("-", "−"), "n": f"{len(schools):,}"}
-        if not is_more_than_chance(found, len(schools)):
+        numbers = {
+            "r": f"{coefficient:+.2f}".replace("-", "−"),
+            "n": f"{len(schools):,}",
+        }
+        if not is_more_than_chance(coefficient, len(schools)):
             words = _(
                 "Response rates and scores go together no more than by chance"
                 " (correlation %(r)s, schools: %(n)s)."
             )
-        elif found > 0:
+        elif coefficient > 0:
             words = _(
                 "Where more people answered, scores tend to be higher (correlation"
                 " %(r)s, schools: %(n)s). That does not say that one is the cause of"
@@ -145,10 +148,10 @@ class RatesPage:
     @property
     def groups(self) -> list[tuple[str, str, str]]:
         """Return ranges of rates, with the number of schools and their mean score."""
-        found: dict[int, list[int]] = {}
-        for one in self.listing.rows:
-            start = min(int(one.rate // STEP) * STEP, 100 - STEP)
-            found.setdefault(start, []).append(one.score.score)
+        by_start: dict[int, list[int]] = {}
+        for row in self.listing.rows:
+            start = min(int(row.rate // STEP) * STEP, 100 - STEP)
+            by_start.setdefault(start, []).append(row.score.score)
         return [
             (
                 _("%(start)s %% or more") % {"start": start}
@@ -157,7 +160,7 @@ class RatesPage:
                 f"{len(scores):,}",
                 f"{fmean(scores):.0f}",
             )
-            for start, scores in sorted(found.items())
+            for start, scores in sorted(by_start.items())
         ]
 
 
@@ -177,11 +180,11 @@ def _rated(scope: ScoresScope, column: ScoreColumn) -> list[RatedSchool]:
     administration = scope.administration
     reached = reached_schools(scope.schools)
     places = [school.place for school in reached]
-    found = scores_of_waves([administration], places, column.name)[administration.pk]
+    scores = scores_of_waves([administration], places, column.name)[administration.pk]
     return [
         RatedSchool(school, column, score)
         for school, place in zip(reached, places, strict=True)
-        if (score := found.get(place, {}).get(column.name))
+        if (score := scores.get(place, {}).get(column.name))
     ]
 
 
@@ -193,7 +196,7 @@ class Scatter:
 
     @cached_property
     def low(self) -> int:
-        lowest = min((one.rate for one in self.schools), default=0)
+        lowest = min((school.rate for school in self.schools), default=0)
         return min(math.floor(lowest / STEP) * STEP, 100 - 2 * STEP)
 
     @property
@@ -217,7 +220,7 @@ class Scatter:
 
     @property
     def has_high_rates(self) -> bool:
-        return any(one.rate > 100 for one in self.schools)
+        return any(school.rate > 100 for school in self.schools)
 
     @property
     def points(self) -> SafeString:
@@ -227,14 +230,18 @@ class Scatter:
         chart is stretched. Not in the order of the keyboard, which has the table.
         """
 
-        def point(one: RatedSchool) -> str:
-            x, y = f"{min(one.rate, 100):.1f}".removesuffix(".0"), 100 - one.score.score
+        def point(school: RatedSchool) -> str:
+            x, y = (
+                f"{min(school.rate, 100):.1f}".removesuffix(".0"),
+                100 - school.score.score,
+            )
             title = ""
             if self.has_names:
-                words = f"{one.line.name}: {one.line.rate_words}, {one.score.score}"
+                line = school.line
+                words = f"{line.name}: {line.rate_words}, {school.score.score}"
                 title = format_html("<title>{}</title>", words)
             return (
-                f'<a href="../../schools/{one.line.key}/" tabindex="-1">'
+                f'<a href="../../schools/{school.line.key}/" tabindex="-1">'
                 f'<path d="M{x} {y}h0"/>{title}</a>'
             )
 
@@ -248,11 +255,11 @@ def csv_rows(page: RatesPage) -> Iterator[Sequence[Cell]]:
         *("district", "school", "code", "eligible", "finished", "rate (%)"),
         *("measure", "score", "standard error"),
     )
-    for one in page.listing.rows:
-        line, error = one.line, one.score.error
+    for row in page.listing.rows:
+        line, error = row.line, row.score.error
         yield (
             *(line.district, line.name, line.code),
             *(line.eligible, line.finished, line.rate),
-            *(one.column.name, one.score.score),
+            *(row.column.name, row.score.score),
             None if error is None else round(error, 1),
         )

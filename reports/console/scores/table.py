@@ -219,8 +219,10 @@ def score_columns(
         columns.append(ScoreColumn(name, label(essential["label"], name), True, True))
         columns += of_measures(measures_in(content, name))
     known = {column.name for column in columns}
-    others = (one for one in content["measures"] if one["name"] not in known)
-    return [*columns, *of_measures(others)]
+    new_measures = (
+        measure for measure in content["measures"] if measure["name"] not in known
+    )
+    return [*columns, *of_measures(new_measures)]
 
 
 def _columns_to_show(
@@ -242,7 +244,7 @@ def _filter_form(
     district = cast(forms.ChoiceField, form.fields["district"])
     district.choices = [
         ("", _("All districts")),
-        *((one.pk, str(one)) for one in districts),
+        *((option.pk, str(option)) for option in districts),
     ]
     if len(districts) < 2:
         del form.fields["district"]

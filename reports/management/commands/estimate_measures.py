@@ -58,18 +58,18 @@ class Command(BaseCommand):
         people, row_of_person = rasch.ResponseTable.of_people(
             _read(options["file"], items)
         )
-        found = rasch.examine(people)
-        for problem in found:
+        all_problems = rasch.examine(people)
+        for problem in all_problems:
             sentence = SENTENCES[problem.kind].format(category=problem.category)
             self.stderr.write(f"{items[problem.item]}: {sentence}.")
-        left_out = {problem.item for problem in found if problem.excludes}
-        kept = [number for number in range(len(items)) if number not in left_out]
-        if len(kept) < 2:
+        left_out = {problem.item for problem in all_problems if problem.excludes}
+        usable = [number for number in range(len(items)) if number not in left_out]
+        if len(usable) < 2:
             raise CommandError("At least two items with different answers are needed.")
-        names = [items[number] for number in kept]
+        names = [items[number] for number in usable]
         # Rows stay as they are, so that each person still finds theirs.
         table, used = rasch.ResponseTable(
-            people.categories[:, kept], people.people
+            people.categories[:, usable], people.people
         ).without_unused_categories()
         try:
             calibration = rasch.calibrate(table, model=options["model"])
@@ -102,7 +102,7 @@ class Command(BaseCommand):
             else "too few differences for a reliability"
         )
         self.stdout.write(
-            f"{people_measured} people, {len(kept)} items: {reliability}."
+            f"{people_measured} people, {len(usable)} items: {reliability}."
             f" Written to {folder}."
         )
 

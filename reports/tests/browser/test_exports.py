@@ -53,8 +53,8 @@ def create_export(page: Page, *administrations, **choices: str) -> None:
     page.goto("/console/")
     navigate(page, "Exports")
     page.get_by_role("link", name="New export").first.click()
-    for one in administrations:
-        page.get_by_label(f"({one.name};").check()
+    for administration in administrations:
+        page.get_by_label(f"({administration.name};").check()
     for label in choices.values():
         page.get_by_label(label).check()
     expect(page.locator("#export-size")).to_contain_text("respondents")
@@ -76,8 +76,8 @@ def test_other_libraries_read_each_format(at_screen, staff, answered, tmp_path):
 
     create_export(page, *answered)
     wide = downloaded(page, "Download the file", tmp_path)
-    found = page.locator(".checksum").text_content()
-    assert found == hashlib.sha256(wide.read_bytes()).hexdigest()
+    checksum = page.locator(".checksum").text_content()
+    assert checksum == hashlib.sha256(wide.read_bytes()).hexdigest()
     frame = polars.read_csv(wide)
     assert frame.height == people
     assert sorted(frame["age"].to_list()) == [9, 9, 10, 10]
@@ -93,7 +93,9 @@ def test_other_libraries_read_each_format(at_screen, staff, answered, tmp_path):
     schools = (staff.lincoln, staff.washington)
     stored = Response.objects.filter(
         respondent_id__in=[
-            one.pk for school in schools for one in school.respondents.all()
+            respondent.pk
+            for school in schools
+            for respondent in school.respondents.all()
         ]
     )
     assert len(rows) == stored.count() == 5 * people

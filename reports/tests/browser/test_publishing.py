@@ -150,7 +150,9 @@ def test_everything_of_a_page_is_printed(device, server, staff, fall, publish):
     for part in ("#measure-noise", "#item-q7"):
         expect(page.locator(part)).not_to_be_visible()
     document = pypdfium2.PdfDocument(page.pdf(format="Letter"))
-    texts = (one.get_textpage().get_text_bounded() for one in document)
+    texts = (
+        printed_page.get_textpage().get_text_bounded() for printed_page in document
+    )
     printed = " ".join(" ".join(texts).split())
     for text in ("Lincoln", "Noise", "Question <7>", "Level 4", "±"):
         assert text in printed

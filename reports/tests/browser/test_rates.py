@@ -41,10 +41,10 @@ def opened(page: Page, address: str) -> Page:
 
 
 def finish_one_more(school):
-    one = Respondent.objects.filter(school=school, completed_at=None).first()
+    respondent = Respondent.objects.filter(school=school, completed_at=None).first()
     now = timezone.now()
-    Respondent.objects.filter(pk=one.pk).update(
-        started_at=one.started_at or now, completed_at=now
+    Respondent.objects.filter(pk=respondent.pk).update(
+        started_at=respondent.started_at or now, completed_at=now
     )
     roll_up()
 

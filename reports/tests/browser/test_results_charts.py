@@ -171,7 +171,9 @@ def test_paper_has_all_tables_and_no_forms(at_screen, staff, english):
     for name in ("Show", "Share with schools"):
         assert page.get_by_role("button", name=name).count() == 0
     document = pypdfium2.PdfDocument(page.pdf(format="Letter"))
-    text = " ".join(one.get_textpage().get_text_range() for one in document)
+    text = " ".join(
+        printed_page.get_textpage().get_text_range() for printed_page in document
+    )
     words = " ".join(text.split())
     for expected in (
         *("Group: Grade: 07.", "Compared with:", "Not reached", "Software: counts 1."),

@@ -61,7 +61,9 @@ def test_a_coordinator_reads_and_prints_the_report(at_screen, staff, fall):  # n
     page.get_by_role("link", name="School report").click()
     expect(page.get_by_text("60 of 60 finished")).to_be_visible()
     document = pypdfium2.PdfDocument(page.pdf(format="Letter"))
-    printed = "".join(one.get_textpage().get_text_bounded() for one in document)
+    printed = "".join(
+        printed_page.get_textpage().get_text_bounded() for printed_page in document
+    )
     for text in ("Lincoln", "Safe school", "points of 99", "standard error"):
         assert text in printed
     # Buttons, menus and links to other languages are no part of a report.

@@ -105,29 +105,32 @@ def words_of(client, user, addresses, language) -> dict[str, list[str]]:
     user.language = language
     user.save()
     log_in(client, user)
-    found = {}
+    words_by_image = {}
     for name, address in addresses.items():
         response = client.get(address, follow=True)
         assert response.status_code == 200
         parser = VisibleWords()
         parser.feed(response.content.decode())
-        found[name] = sorted(parser.words)
-    return found
+        words_by_image[name] = sorted(parser.words)
+    return words_by_image
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_images_show_the_words_of_today(client, staff, addresses, language):
     if RECORD and language != RECORD:
         pytest.skip("The images of another language are recorded")
-    found = words_of(client, staff.chen, addresses, language)
+    words_by_image = words_of(client, staff.chen, addresses, language)
     recorded = json.loads(WORDS.read_text()) if WORDS.exists() else {}
     if language == RECORD:
         content = json.dumps(
-            recorded | {language: found}, ensure_ascii=False, indent=1, sort_keys=True
+            recorded | {language: words_by_image},
+            ensure_ascii=False,
+            indent=1,
+            sort_keys=True,
         )
         WORDS.write_text(f"{content}\n")
         return
-    for name, words in found.items():
+    for name, words in words_by_image.items():
         was = recorded.get(language, {}).get(name, [])
         changed = sorted(set(words) ^ set(was))
         assert not changed, (
@@ -137,8 +140,10 @@ def test_images_show_the_words_of_today(client, staff, addresses, language):
 
 
 def test_each_image_has_words_to_compare(client, staff, addresses):
-    found = words_of(client, staff.chen, addresses, "en")
-    assert sorted(found) == sorted(path.stem for path in (IMAGES / "en").iterdir())
+    words_by_image = words_of(client, staff.chen, addresses, "en")
+    assert sorted(words_by_image) == sorted(
+        path.stem for path in (IMAGES / "en").iterdir()
+    )
     for name, text in (
         ("before", "Upload and check"),
         ("cards", "Make cards or send codes"),
@@ -146,6 +151,8 @@ def test_each_image_has_words_to_compare(client, staff, addresses):
         ("people", "Print card again"),
         ("after", "Grade"),
     ):
-        assert text in found[name]
+        assert text in words_by_image[name]
         # Nothing that differs from day to day.
-        assert not [one for one in found[name] if any(map(str.isdigit, one))]
+        assert not [
+            word for word in words_by_image[name] if any(map(str.isdigit, word))
+        ]

@@ -38,10 +38,10 @@ def words_of(user):
 
 def button_of(user):
     """Return label and address of the first next step."""
-    found = re.search(
+    match = re.search(
         r'<a class="button primary" href="([^"]+)">([^<]+)</a>', page_of(user)
     )
-    return (found[2], found[1].replace("&amp;", "&")) if found else None
+    return (match[2], match[1].replace("&amp;", "&")) if match else None
 
 
 def ago(**time):
@@ -318,19 +318,19 @@ def test_names_distinguish_administrations_with_the_same_title(
     staff, counted, administer
 ):
     assert counted.name not in words_of(staff.chen)
-    other = administer("students-again", opens_at=counted.opens_at)
+    namesake = administer("students-again", opens_at=counted.opens_at)
     text = words_of(staff.chen)
-    assert counted.name in text and other.name in text
+    assert counted.name in text and namesake.name in text
 
 
 def test_surveys_with_own_people_come_before_new_ones_of_the_state(staff, administer):
     # Each opened earlier than the one with people.
     for n in range(7):
         administer(f"of-the-state-{n}", opens_at=ago(days=11 + n))
-    own = administer("own")
-    invite(own, staff.lincoln, 3)
-    found = re.findall(r'id="task-(\d+)"', page_of(staff.chen))
-    assert (found[0], len(found)) == (str(own.pk), 6)
+    administration = administer("own")
+    invite(administration, staff.lincoln, 3)
+    tasks = re.findall(r'id="task-(\d+)"', page_of(staff.chen))
+    assert (tasks[0], len(tasks)) == (str(administration.pk), 6)
 
 
 def test_late_figures_have_a_warning(staff, students):
@@ -393,8 +393,8 @@ def test_checking_a_new_administration_for_people_reads_few_rows(staff, students
     students.save()
     both = [Administration.objects.get(pk=pk) for pk in (old, students.pk)]
     with CaptureQueriesContext(connection) as captured:
-        found = have_people_in_own_schools(Permissions(staff.state), both)
-    assert list(found) == [True, False]
+        flags = have_people_in_own_schools(Permissions(staff.state), both)
+    assert list(flags) == [True, False]
     cursor.execute(f"EXPLAIN (ANALYZE) {captured[-1]['sql']}")
     removed = [line for (line,) in cursor.fetchall() if "Rows Removed" in line]
     assert not any(int(line.split()[-1]) > 1000 for line in removed), removed

@@ -153,14 +153,14 @@ def test_only_the_worker_may_delete_starts_without_answers(role, may) -> None:
 @contextmanager
 def connected_as(role: str) -> Iterator[None]:
     """Let this process's queries run as one of the roles."""
-    kept = {name: connection.settings_dict[name] for name in ("USER", "PORT")}
+    original = {name: connection.settings_dict[name] for name in ("USER", "PORT")}
     connection.close()
     connection.settings_dict.update(USER=role, PORT=5432)
     try:
         yield
     finally:
         connection.close()
-        connection.settings_dict.update(kept)
+        connection.settings_dict.update(original)
 
 
 def test_the_reports_role_can_count_and_export(administration, maya) -> None:
@@ -273,9 +273,9 @@ def test_the_worker_role_can_find_people_of_a_panel(administration, maya) -> Non
     )
     with connected_as("worker"):
         joined = joined_ids(["student"])
-        found = person_ids([maya.pk], {administration.pk: administration}, joined)
+        ids = person_ids([maya.pk], {administration.pk: administration}, joined)
         versions = offered_versions([administration])
-    assert found[maya.pk].external_id == "1"
+    assert ids[maya.pk].external_id == "1"
     assert versions[administration.pk].is_single
 
 

@@ -198,9 +198,9 @@ def enrol(db: None) -> Callable[..., Respondent]:
     def enrolled(
         administration: Administration, school: School, **fields: Any
     ) -> Respondent:
-        one = respondent_of(administration, school, **fields)
-        one.save(force_insert=True)
-        return one
+        person = respondent_of(administration, school, **fields)
+        person.save(force_insert=True)
+        return person
 
     return enrolled
 
@@ -304,9 +304,9 @@ def released(administration: Administration) -> Administration:
 
 def with_release(*administrations: Administration) -> None:
     """Make a release of each administration that has none."""
-    for one in administrations:
-        if not ResultsRollUp.objects.filter(pk=one.pk).exists():
-            released(one)
+    for administration in administrations:
+        if not ResultsRollUp.objects.filter(pk=administration.pk).exists():
+            released(administration)
 
 
 def made(by: Any, *administrations: Administration, **choices: Any) -> Export:
@@ -327,9 +327,12 @@ def made_as_it_is(by: Any, *administrations: Administration, **choices: Any) -> 
 
 @pytest.fixture
 def waves(fall, spring) -> list[Administration]:
-    for one, name in ((fall, "Fall 2026"), (spring, "Spring 2027")):
-        one.joins_waves, one.wave = True, Wave.objects.create(name=name)
-        one.save(update_fields=["joins_waves", "wave"])
+    for administration, name in ((fall, "Fall 2026"), (spring, "Spring 2027")):
+        administration.joins_waves, administration.wave = (
+            True,
+            Wave.objects.create(name=name),
+        )
+        administration.save(update_fields=["joins_waves", "wave"])
     return [fall, spring]
 
 
@@ -338,11 +341,11 @@ def take_part(enrol):
     """Enrol somebody who answers; the age tells rows apart."""
 
     def took_part(administration, school, external_id, age, **fields):
-        one = enrol(administration, school, **fields)
+        person = enrol(administration, school, **fields)
         if external_id:
-            identify(one, external_id=external_id)
-        answer(one, {"age": str(age)})
-        return one
+            identify(person, external_id=external_id)
+        answer(person, {"age": str(age)})
+        return person
 
     return took_part
 

@@ -36,10 +36,10 @@ def people_of(export: Export) -> list[Respondent]:
         for administration in export.administrations.all()
         for key in released_people(administration).ids.tolist()
     ]
-    found = Respondent.objects.filter(pk__in=released).select_related(
+    respondents = Respondent.objects.filter(pk__in=released).select_related(
         "school__district", "administration__published"
     )
-    return sorted(found, key=research_id)
+    return sorted(respondents, key=research_id)
 
 
 def definition_of(administration: Administration) -> Mapping[str, Any]:
@@ -62,21 +62,21 @@ def exported(respondent: Respondent) -> dict[str, tuple[str | None, str | None]]
     }
     ruled = ruled_by(respondent, definition, rows)
     last = max((items[name]["page"] for name in rows), default=0)
-    found: dict[str, tuple[str | None, str | None]] = {}
+    cells: dict[str, tuple[str | None, str | None]] = {}
     for name, item in items.items():
         row = rows.get(name)
         computed = item["kind"] == "calculate"
         seen = row or respondent.completed_at or item["page"] <= last
         masked = "relevant" in item and "relevant" not in item.get("local", ())
         if (masked or computed) and not ruled.relevant[name]:
-            found[name] = ("h" if seen else None, None)
+            cells[name] = ("h" if seen else None, None)
             continue
         if computed:
             value = ruled.values[name]
-            found[name] = (("a" if value else "s") if seen else None, value)
+            cells[name] = (("a" if value else "s") if seen else None, value)
         else:
-            found[name] = (row.state, row.value) if row else (None, None)
-    return found
+            cells[name] = (row.state, row.value) if row else (None, None)
+    return cells
 
 
 def ruled_by(
@@ -108,18 +108,20 @@ def cell(kind: str, value: str) -> str:
 
 def wide(export: Export, columns: list[tuple[str, str | None]]) -> list[list[str]]:
     """`columns` are names of items, with an option for multiple choices."""
-    attributes = sorted({key for one in people_of(export) for key in one.attributes})
+    attributes = sorted(
+        {key for person in people_of(export) for key in person.attributes}
+    )
     header = [*RESPONDENT.split(), *attributes, *MOMENTS]
     header += [f"{name}_{option}" if option else name for name, option in columns]
     rows = [[escape_formula(name) for name in header]]
-    for one in people_of(export):
-        definition = definition_of(one.administration)
-        answers = exported(one)
-        row = [escape_formula(text) for text in about(one, definition)]
-        row += [escape_formula(one.attributes.get(key, "")) for key in attributes]
+    for person in people_of(export):
+        definition = definition_of(person.administration)
+        answers = exported(person)
+        row = [escape_formula(text) for text in about(person, definition)]
+        row += [escape_formula(person.attributes.get(key, "")) for key in attributes]
         row += [
             moment and timezone.localtime(moment).date().isoformat() or ""
-            for moment in (one.started_at, one.completed_at)
+            for moment in (person.started_at, person.completed_at)
         ]
         for name, option in columns:
             row.append(item_cell(export, definition, answers, name, option))
@@ -127,19 +129,19 @@ def wide(export: Export, columns: list[tuple[str, str | None]]) -> list[list[str
     return rows
 
 
-def about(one: Respondent, definition: Mapping[str, Any]) -> list[str]:
+def about(respondent: Respondent, definition: Mapping[str, Any]) -> list[str]:
     return [
-        research_id(one),
-        one.administration.name,
+        research_id(respondent),
+        respondent.administration.name,
         definition["version"],
-        one.school.district.code,
-        one.school.district.name,
-        one.school.code,
-        one.school.name,
-        one.administration.role,
-        one.grade,
-        one.language,
-        one.response_language if one.completed_at else "",
+        respondent.school.district.code,
+        respondent.school.district.name,
+        respondent.school.code,
+        respondent.school.name,
+        respondent.administration.role,
+        respondent.grade,
+        respondent.language,
+        respondent.response_language if respondent.completed_at else "",
     ]
 
 
@@ -160,11 +162,11 @@ def item_cell(export, definition, answers, name: str, option: str | None) -> str
 def long(export: Export) -> list[list[str]]:
     rows = [["research_id", "item", "value", "label", "state", "saved"]]
     words = {"a": "answered", "s": "skipped", "h": "not applicable"}
-    for one in people_of(export):
-        definition = definition_of(one.administration)
-        answers = exported(one)
+    for person in people_of(export):
+        definition = definition_of(person.administration)
+        answers = exported(person)
         name_of = {item["id"]: name for name, item in definition["items"].items()}
-        stored = Response.objects.filter(respondent_id=one.pk).order_by("item_id")
+        stored = Response.objects.filter(respondent_id=person.pk).order_by("item_id")
         for row in stored:
             name = name_of[row.item_id]
             item = definition["items"][name]
@@ -178,7 +180,7 @@ def long(export: Export) -> list[list[str]]:
             day = timezone.localtime(row.saved_at).date().isoformat()
             rows.append(
                 [
-                    research_id(one),
+                    research_id(person),
                     name,
                     cell(item["kind"], value) if state == "a" else "",
                     escape_formula("; ".join(labels)),

@@ -20,12 +20,12 @@ def codebook_of(export) -> str:
 
 def section(text: str, name: str) -> str:
     """Return the text about one item, without tags."""
-    [found] = [
+    [part_html] = [
         part
         for part in text.split('<section class="item"')[1:]
         if f"<code>{name}</code></h3>" in part
     ]
-    plain = re.sub(r"<[^>]*>", " ", found.split("</section>")[0])
+    plain = re.sub(r"<[^>]*>", " ", part_html.split("</section>")[0])
     return re.sub(r"\s+", " ", html.unescape(plain))
 
 

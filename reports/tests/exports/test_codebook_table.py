@@ -80,12 +80,12 @@ def test_items_of_a_measure_name_it_and_whether_they_are_reversed(
 ):
     answer(enrol(measured, staff.lincoln), {"safe": "2", "teen": "1", "hall": "1"})
     lines = {line["column"]: line for line in table_of(made(staff.state, measured))}
-    found = {
+    reversed_items = {
         name: (line["measure"], line["essential"], line["reversed"])
         for name, line in lines.items()
         if name in ("safe", "hall", "age", "role")
     }
-    assert found == {
+    assert reversed_items == {
         "role": ("", "", ""),
         "safe": ("calm", "safety", "no"),
         "hall": ("calm", "safety", "yes"),
@@ -98,9 +98,9 @@ def test_counts_are_those_of_the_data_file(staff, answered):
     rows = rows_of(export)
     for line in table_of(export):
         if line["value"]:
-            found = [row for row in rows if row[line["column"]] == line["value"]]
+            matching = [row for row in rows if row[line["column"]] == line["value"]]
             if line["column"] != "far":
-                assert (line["column"], len(found)) == (
+                assert (line["column"], len(matching)) == (
                     line["column"],
                     int(line["count"]),
                 )

@@ -96,7 +96,7 @@ def maya(staff, fall, enrol) -> Respondent:
 
 
 @pytest.fixture
-def others(staff, fall, enrol) -> list[Respondent]:
+def other_people(staff, fall, enrol) -> list[Respondent]:
     halfway = enrol(fall, staff.washington, grade="-08")
     answer(halfway, {"safe": SKIP, "pets": SKIP, "age": "-5", "far": "3"})
     answer(halfway, {"comment": "-5"})
@@ -106,7 +106,7 @@ def others(staff, fall, enrol) -> list[Respondent]:
     return [halfway, masked]
 
 
-def test_a_wide_file_has_a_row_for_each_respondent(staff, fall, maya, others):
+def test_a_wide_file_has_a_row_for_each_respondent(staff, fall, maya, other_people):
     export = made(staff.state, fall)
 
     assert content(export) == reference.as_csv(reference.wide(export, COLUMNS))
@@ -123,7 +123,7 @@ def test_a_wide_file_has_a_row_for_each_respondent(staff, fall, maya, others):
 
 
 def test_skipped_not_reached_and_not_applicable_have_different_codes(
-    staff, fall, maya, others
+    staff, fall, maya, other_people
 ):
     rows = rows_of(made(staff.state, fall))
     halfway = next(row for row in rows if row["school_code"] == "washington")
@@ -145,11 +145,11 @@ def test_items_of_a_page_that_was_passed_by_are_not_applicable(staff, fall, enro
     # Passed by the third page, and left on the fourth.
     answer(enrol(fall, staff.roosevelt), {**young, "last": SKIP})
     rows = {row["school_code"]: row for row in rows_of(made(staff.state, fall))}
-    found = {
+    cells = {
         name: (row["teen"], row["wake"], row["born"], row["score"])
         for name, row in rows.items()
     }
-    assert found == {
+    assert cells == {
         "lincoln": ("-97", "-97", "-99", "10"),
         "washington": ("-99", "-99", "-99", "-99"),
         "roosevelt": ("-97", "-97", "-99", "10"),
@@ -157,7 +157,7 @@ def test_items_of_a_page_that_was_passed_by_are_not_applicable(staff, fall, enro
 
 
 def test_without_masking_an_inapplicable_answer_would_be_exported(
-    staff, fall, maya, others, monkeypatch
+    staff, fall, maya, other_people, monkeypatch
 ):
     released(fall)
     monkeypatch.setattr(answer_mask.AnswerMask, "concerns", lambda self, name: False)
@@ -166,7 +166,7 @@ def test_without_masking_an_inapplicable_answer_would_be_exported(
     assert masked["teen"] == "2"
 
 
-def test_a_long_file_has_a_row_for_each_response(staff, fall, maya, others):
+def test_a_long_file_has_a_row_for_each_response(staff, fall, maya, other_people):
     export = made(staff.state, fall, format="long", language="es")
 
     assert content(export) == reference.as_csv(reference.long(export))
@@ -182,21 +182,21 @@ def text_of(cell: object) -> str:
     return "" if cell is None else str(cell).removesuffix(":00")
 
 
-def test_an_excel_sheet_has_numbers_dates_and_texts(staff, fall, maya, others):
+def test_an_excel_sheet_has_numbers_dates_and_texts(staff, fall, maya, other_people):
     export = made(staff.state, fall, format="xlsx")
     rows = reference.wide(export, COLUMNS)
 
     sheet = openpyxl.load_workbook(path_of(export.file_name))["Responses"]
-    found = [list(row) for row in sheet.iter_rows(values_only=True)]
-    assert found[0] == rows[0]
-    for cells, expected in zip(found[1:], rows[1:], strict=True):
+    lines = [list(row) for row in sheet.iter_rows(values_only=True)]
+    assert lines[0] == rows[0]
+    for cells, expected in zip(lines[1:], rows[1:], strict=True):
         assert list(map(text_of, cells)) == [
             str(float(text)) if text == "-1.50" else text for text in expected
         ]
     names = rows[0]
-    ages = {row[names.index("age")] for row in found[1:]}
+    ages = {row[names.index("age")] for row in lines[1:]}
     assert {type(age) for age in ages} == {int}
-    [mine] = [row for row in found if row[names.index("language")] == "es"]
+    [mine] = [row for row in lines if row[names.index("language")] == "es"]
     assert mine[names.index("born")] == datetime(2014, 2, 28)
     assert mine[names.index("wake")] == time(7, 30)
     assert mine[names.index("finished")] == datetime(2027, 3, 1)
@@ -212,10 +212,10 @@ def test_an_excel_sheet_with_names_has_times_and_birth_dates(staff, fall, maya):
     export = made(staff.dana, fall, format="xlsx", places=places, **names)
     sheet = openpyxl.load_workbook(path_of(export.file_name))["Responses"]
     header, cells = sheet.iter_rows(values_only=True)
-    found = dict(zip(header, cells, strict=True))
-    assert found["birth_date"] == datetime(2014, 2, 27)
-    assert found["started"] == datetime(2027, 3, 1, 8, 5, 6)
-    assert found["withdrawn"] is None
+    by_column = dict(zip(header, cells, strict=True))
+    assert by_column["birth_date"] == datetime(2014, 2, 27)
+    assert by_column["started"] == datetime(2027, 3, 1, 8, 5, 6)
+    assert by_column["withdrawn"] is None
 
 
 @pytest.mark.parametrize(
@@ -234,9 +234,9 @@ def test_an_excel_sheet_with_names_has_times_and_birth_dates(staff, fall, maya):
     ],
 )
 def test_dates_are_counted_as_excel_does(text, expected):
-    found = xlsx_cell(Date(text))
-    assert found == expected
-    assert isinstance(found, str) == isinstance(expected, str)
+    cell = xlsx_cell(Date(text))
+    assert cell == expected
+    assert isinstance(cell, str) == isinstance(expected, str)
 
 
 def test_a_text_of_digits_is_the_same_in_all_formats():
@@ -252,7 +252,7 @@ def test_a_text_of_digits_is_the_same_in_all_formats():
 
 
 def test_missing_answers_can_be_blank_in_columns_of_some_types(
-    staff, fall, maya, others
+    staff, fall, maya, other_people
 ):
     sheets = {}
     for blank in ([], ["date", "text"], ["choice", "number", "date", "text"]):
@@ -271,7 +271,7 @@ def test_missing_answers_can_be_blank_in_columns_of_some_types(
     }
 
 
-def test_a_date_column_without_codes_is_read_as_dates(staff, fall, maya, others):
+def test_a_date_column_without_codes_is_read_as_dates(staff, fall, maya, other_people):
     export = made(staff.state, fall, format="xlsx", blank_missing=["date"])
     frame = polars.read_csv(
         io.BytesIO(content(made(staff.state, fall, blank_missing=["date"]))),
@@ -284,7 +284,7 @@ def test_a_date_column_without_codes_is_read_as_dates(staff, fall, maya, others)
     assert born == {datetime(2014, 2, 28), None}
 
 
-def test_polars_reads_the_same_file(staff, fall, maya, others):
+def test_polars_reads_the_same_file(staff, fall, maya, other_people):
     export = made(staff.state, fall)
     frame = polars.read_csv(io.BytesIO(content(export)), infer_schema_length=None)
     assert frame.shape == (3, len(reference.wide(export, COLUMNS)[0]))
@@ -292,7 +292,7 @@ def test_polars_reads_the_same_file(staff, fall, maya, others):
     assert sorted(frame["age"].to_list()) == [-5, 9, 12]
 
 
-def test_labels_replace_codes(staff, fall, maya, others):
+def test_labels_replace_codes(staff, fall, maya, other_people):
     export = made(staff.state, fall, labels=True, language="es", bom=True)
     assert content(export).startswith(b"\xef\xbb\xbf")
     expected = reference.as_csv(reference.wide(export, COLUMNS), bom=True)
@@ -355,14 +355,16 @@ def test_roster_columns_that_are_not_declared_are_left_out(
     }
 
 
-def test_finished_only_leaves_out_unfinished_respondents(staff, fall, maya, others):
+def test_finished_only_leaves_out_unfinished_respondents(
+    staff, fall, maya, other_people
+):
     export = made(staff.state, fall, finished_only=True)
     assert [row["research_id"] for row in rows_of(export)] == [
         reference.research_id(maya)
     ]
 
 
-def test_only_schools_in_the_scope_are_exported(staff, fall, maya, others):
+def test_only_schools_in_the_scope_are_exported(staff, fall, maya, other_people):
     export = made(staff.dana, fall, places={"districts": [staff.riverside.pk]})
     assert {row["school_code"] for row in rows_of(export)} == {"lincoln", "washington"}
     export = made(staff.dana, fall, places={"schools": [staff.lincoln.pk]})
@@ -372,7 +374,7 @@ def test_only_schools_in_the_scope_are_exported(staff, fall, maya, others):
 @pytest.mark.parametrize("part", [0, 2])
 @pytest.mark.parametrize("shape", ["wide", "long"])
 def test_both_ways_to_join_read_the_same(
-    staff, fall, maya, others, monkeypatch, part, shape
+    staff, fall, maya, other_people, monkeypatch, part, shape
 ):
     monkeypatch.setattr(snapshot, "LARGE_PART", part)
     export = made(staff.state, fall, format=shape)
@@ -391,7 +393,7 @@ texts = st.text(
 numbers = st.integers(-(10**15) + 1, 10**15 - 1).map(str)
 decimals = st.decimals(
     -(10**6), 10**6, places=3, allow_nan=False, allow_infinity=False
-).map(lambda one: f"{one:f}")
+).map(lambda number: f"{number:f}")
 blank = st.sampled_from([SKIP, HIDE])
 values = {
     "safe": st.sampled_from(["1", "2", "-1"]) | blank,
@@ -403,15 +405,15 @@ values = {
     "bus": st.sampled_from(["0", "15", "60"]) | blank,
     "promise": st.just("OK") | blank,
     "teen": st.sampled_from(["1", "2", "-1"]) | blank,
-    "wake": st.times().map(lambda one: f"{one:%H:%M}") | blank,
+    "wake": st.times().map(lambda clock_time: f"{clock_time:%H:%M}") | blank,
     "last": texts | blank,
 }
 answers = st.fixed_dictionaries({}, optional=values)
 
 
 @pytest.fixture
-def crowd(staff, fall, maya, others, enrol) -> list[Respondent]:
-    return [maya, *others, *(enrol(fall, staff.lincoln) for _ in range(9))]
+def crowd(staff, fall, maya, other_people, enrol) -> list[Respondent]:
+    return [maya, *other_people, *(enrol(fall, staff.lincoln) for _ in range(9))]
 
 
 # Three exports take long, whatever the number of people: many in few examples.
@@ -436,17 +438,17 @@ def test_files_equal_the_reference_for_any_answers(staff, fall, crowd, people, l
     sheet = made(staff.state, fall, format="xlsx")
     book = openpyxl.load_workbook(path_of(sheet.file_name))
     column = [cell.value for cell in book["Responses"][1]].index("last")
-    found = [row[column] for row in book["Responses"].iter_rows(2, values_only=True)]
+    values = [row[column] for row in book["Responses"].iter_rows(2, values_only=True)]
     expected = [
         escape_formula(text) if isinstance(text, str) else None
         for text in (
-            dict(zip((one.pk for one in crowd), people, strict=True))[one.pk].get(
-                "last"
-            )
-            for one in reference.people_of(sheet)
+            dict(zip((person.pk for person in crowd), people, strict=True))[
+                person.pk
+            ].get("last")
+            for person in reference.people_of(sheet)
         )
     ]
-    for text, cell in zip(expected, found, strict=True):
+    for text, cell in zip(expected, values, strict=True):
         if text is not None:
             assert unescaped(cell) == text.replace("\r\n", "\n").replace("\r", "\n")
     for export in (wide, long, sheet):

@@ -33,13 +33,16 @@ from survey.models import Job, Respondent, Response
 
 @pytest.fixture
 def people(staff, fall) -> list[Respondent]:
-    found = Respondent.objects.bulk_create(
+    respondents = Respondent.objects.bulk_create(
         respondent_of(fall, school)
         for school in (staff.lincoln, staff.washington, staff.roosevelt)
         for _ in range(4)
     )
-    answer_all(fall, ((one, {"safe": "1", "comment": "fine"}) for one in found))
-    return found
+    answer_all(
+        fall,
+        ((respondent, {"safe": "1", "comment": "fine"}) for respondent in respondents),
+    )
+    return respondents
 
 
 def folder() -> Path:
@@ -58,8 +61,8 @@ def test_the_job_makes_the_file_and_its_record(staff, fall, people):
     assert export.job.state == Job.State.DONE
     assert (export.job.done, export.job.total) == (8, 8)
     assert (export.rows, export.responses) == (8, 16)
-    kept = {Path(getattr(export, field)).name for field in Export.FILE_NAMES}
-    assert files() - before == kept
+    names = {Path(getattr(export, field)).name for field in Export.FILE_NAMES}
+    assert files() - before == names
     assert path_of(export.file_name).stat().st_mode & 0o777 == 0o600
     [entry] = AuditEntry.objects.filter(action="make export")
     assert (entry.subject_id, entry.district_id) == (export.pk, staff.riverside.pk)
@@ -119,14 +122,14 @@ def test_an_export_with_names_has_identities_and_answers(staff, fall, people):
         identities=True,
         reason="consent has to be checked",
     )
-    found = {row["external_id"]: row for row in rows_of(export)}
-    maya = found[f"S{people[0].pk}"]
+    by_id = {row["external_id"]: row for row in rows_of(export)}
+    maya = by_id[f"S{people[0].pk}"]
     assert (maya["given_name"], maya["family_name"]) == ("'=Maya", "Diaz")
     # Names identify rows anyway, so times are exact.
     assert maya["started"] == "2027-03-01 08:05:06"
     # Answers stay when an identity is erased.
-    assert len(found) == 2
-    assert found[""]["comment"] == "fine"
+    assert len(by_id) == 2
+    assert by_id[""]["comment"] == "fine"
 
 
 @pytest.mark.django_db
@@ -145,10 +148,10 @@ def test_ids_and_order_of_rows_differ_between_exports(staff, fall, enrol):
     for number in range(40):
         answer(enrol(fall, staff.lincoln), {"age": str(number)})
     exports = [rows_of(made(staff.state, fall)) for _ in range(2)]
-    one, two = ([row["research_id"] for row in found] for found in exports)
-    assert not set(one) & set(two)
-    assert one == sorted(one)
-    ages = [[row["age"] for row in found] for found in exports]
+    first_ids, second_ids = ([row["research_id"] for row in rows] for rows in exports)
+    assert not set(first_ids) & set(second_ids)
+    assert first_ids == sorted(first_ids)
+    ages = [[row["age"] for row in rows] for rows in exports]
     assert sorted(ages[0]) == sorted(ages[1])
     # In the order of primary keys they would be the same.
     assert ages[0] != ages[1]
@@ -272,9 +275,9 @@ def test_many_respondents_are_shuffled_on_disk(staff, fall, people, monkeypatch)
     monkeypatch.setattr("reports.exports.anonymise.MEMORY", 300)
     monkeypatch.setattr(job, "BATCH_BYTES", 400)
     before = files()
-    found = rows_of(made(staff.state, fall))
-    assert len(found) == 12
-    ids = [row["research_id"] for row in found]
+    rows = rows_of(made(staff.state, fall))
+    assert len(rows) == 12
+    ids = [row["research_id"] for row in rows]
     assert ids == sorted(ids)
     assert len(files() - before) == 3
 
@@ -369,13 +372,13 @@ def test_no_file_is_made_for_a_deactivated_user(staff, fall, people):
 
 @pytest.mark.django_db
 def test_the_class_is_exported_with_names_only(staff, fall, people):
-    for one in people:
-        identify(one)
+    for person in people:
+        identify(person)
     Respondent.objects.update(classroom="7B")
     lincoln = {"schools": [staff.lincoln.pk]}
     names = {"identities": True, "reason": "consent has to be checked"}
-    found = rows_of(made(staff.dana, fall, places=lincoln, **names))
-    assert {row["class"] for row in found} == {"7B"}
+    rows = rows_of(made(staff.dana, fall, places=lincoln, **names))
+    assert {row["class"] for row in rows} == {"7B"}
     long = made(staff.dana, fall, places=lincoln, format="long", **names)
     assert {row["class"] for row in rows_of(long)} == {"7B"}
     for shape in ("wide", "long"):

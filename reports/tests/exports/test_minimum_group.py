@@ -124,10 +124,10 @@ def test_weeks_are_those_of_the_iso_calendar():
 
 @pytest.fixture
 def administration(staff) -> Administration:
-    found = opened(published(FIRST, "3"), "protected", minimum_group=FIVE)
-    found.subgroups = {"sex": ["f", "m"], "track": ["a", "b", "c"]}
-    found.save(update_fields=["subgroups"])
-    return found
+    protected = opened(published(FIRST, "3"), "protected", minimum_group=FIVE)
+    protected.subgroups = {"sex": ["f", "m"], "track": ["a", "b", "c"]}
+    protected.save(update_fields=["subgroups"])
+    return protected
 
 
 @pytest.fixture
@@ -135,12 +135,12 @@ def people(staff, administration) -> list[Respondent]:
     """81 people, as different as in a real roster, and schools of only two and four."""
     drawn = random.Random(7)
     grant = School.objects.create(district=staff.riverside, name="Grant", code="grant")
-    found = []
+    respondents = []
     for number in range(81):
         started = datetime(2027, 3, 1 + drawn.randrange(14), 15, 4, tzinfo=UTC)
         finished = started + timedelta(days=drawn.randrange(3))
         school = (staff.lincoln, staff.roosevelt)[number % 2]
-        found.append(
+        respondents.append(
             respondent_of(
                 administration,
                 staff.washington if number < 2 else grant if number < 6 else school,
@@ -151,20 +151,23 @@ def people(staff, administration) -> list[Respondent]:
                 completed_at=drawn.choice((finished, None)),
             )
         )
-    Respondent.objects.bulk_create(found)
+    Respondent.objects.bulk_create(respondents)
     answer_all(
         administration,
-        ((one, {"age": str(n), "safe": "1"}) for n, one in enumerate(found)),
+        (
+            (respondent, {"age": str(n), "safe": "1"})
+            for n, respondent in enumerate(respondents)
+        ),
     )
-    Response.objects.filter(respondent_id__in=[one.pk for one in found[::9]]).update(
-        saved_at=datetime(2027, 3, 3, tzinfo=UTC)
-    )
+    Response.objects.filter(
+        respondent_id__in=[respondent.pk for respondent in respondents[::9]]
+    ).update(saved_at=datetime(2027, 3, 3, tzinfo=UTC))
     # Two people answered on two days.
     Response.objects.filter(
-        respondent_id__in=[one.pk for one in found[:2]],
+        respondent_id__in=[respondent.pk for respondent in respondents[:2]],
         item_id=item_ids(administration)["safe"],
     ).update(saved_at=datetime(2027, 3, 20, tzinfo=UTC))
-    return found
+    return respondents
 
 
 def sizes(export: Export) -> Counter[tuple[str, ...]]:
@@ -193,8 +196,8 @@ def test_no_row_can_be_singled_out(staff, administration, people, finished_only)
 @pytest.mark.django_db
 def test_without_a_minimum_group_most_rows_are_unique(staff, administration, people):
     Administration.objects.update(minimum_group=1)
-    found = sizes(made(staff.state, administration))
-    assert sum(1 for size in found.values() if size == 1) > 40
+    class_sizes = sizes(made(staff.state, administration))
+    assert sum(1 for size in class_sizes.values() if size == 1) > 40
 
 
 @pytest.mark.django_db
@@ -202,8 +205,8 @@ def test_an_excel_sheet_has_the_same_minimum(staff, administration, people):
     export = made(staff.state, administration, format="xlsx")
     sheet = openpyxl.load_workbook(path_of(export.file_name))["Responses"]
     header, *rows = sheet.iter_rows(values_only=True)
-    found = Counter(tuple(row[header.index(name)] for name in CELLS) for row in rows)
-    assert min(found.values()) >= FIVE
+    counter = Counter(tuple(row[header.index(name)] for name in CELLS) for row in rows)
+    assert min(counter.values()) >= FIVE
 
 
 def people_by_days(export: Export) -> Counter[tuple[str, ...]]:
@@ -228,8 +231,8 @@ def test_each_administration_of_a_file_has_its_own_minimum(
 ):
     answer(enrol(fall, staff.lincoln), {"safe": "1"})
     rows = rows_of(made(staff.state, fall, administration))
-    [other] = [row for row in rows if row["administration"] == "fall"]
-    assert (other["school_code"], other["started"]) == ("lincoln", "2027-03-01")
+    [other_row] = [row for row in rows if row["administration"] == "fall"]
+    assert (other_row["school_code"], other_row["started"]) == ("lincoln", "2027-03-01")
     assert any(row["school_code"] == "*" for row in rows)
 
 
@@ -254,8 +257,8 @@ def test_no_file_is_made_of_fewer_people_than_the_minimum(
     assert not export.file_name
     assert "fewer than 5 people" in export.job.message
     # In an export with names, there is nothing to protect.
-    for one in people[:2]:
-        identify(one, given_name="Maya")
+    for person in people[:2]:
+        identify(person, given_name="Maya")
     export = made(
         staff.dana,
         administration,

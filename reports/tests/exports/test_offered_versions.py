@@ -69,8 +69,8 @@ def test_a_correction_can_be_taken_back(staff, fall, correction, enrol):
         use_correction(administration=fall, published=used, by=staff.state)
         fall.refresh_from_db()
     answer(enrol(fall, staff.lincoln), {"age": "9"})
-    found = offered_versions([fall])[fall.pk]
-    assert found.names == ("1", "1.1", "1")
+    versions = offered_versions([fall])[fall.pk]
+    assert versions.names == ("1", "1.1", "1")
     assert versions_by_age(made(staff.state, fall)) == {"9": "1"}
 
 
@@ -101,15 +101,15 @@ def sizes(export) -> Counter[tuple[str, str]]:
 
 
 def test_a_version_is_left_out_where_few_people_started_with_it(staff, same_day):
-    found = sizes(made(staff.state, same_day))
-    assert found == {("*", "*"): 23}
+    class_sizes = sizes(made(staff.state, same_day))
+    assert class_sizes == {("*", "*"): 23}
 
 
 def test_a_version_of_enough_people_is_shown(staff, same_day):
     same_day.minimum_group = 3
     same_day.save(update_fields=["minimum_group"])
-    found = sizes(made(staff.state, same_day))
-    assert found == {("1", "2027-03-01"): 20, ("1.1", "2027-03-01"): 3}
+    class_sizes = sizes(made(staff.state, same_day))
+    assert class_sizes == {("1", "2027-03-01"): 20, ("1.1", "2027-03-01"): 3}
 
 
 def test_without_counting_versions_the_few_people_could_be_singled_out(
@@ -117,10 +117,10 @@ def test_without_counting_versions_the_few_people_could_be_singled_out(
 ):
     path = released_rows.start_path
     monkeypatch.setattr(
-        released_rows, "start_path", lambda *found: path(*found[:-1], 0)
+        released_rows, "start_path", lambda *parts: path(*parts[:-1], 0)
     )
-    found = sizes(made(staff.state, same_day))
-    assert found["1.1", "2027-03-01"] == 3
+    class_sizes = sizes(made(staff.state, same_day))
+    assert class_sizes["1.1", "2027-03-01"] == 3
 
 
 def test_finding_the_versions_needs_two_statements(
@@ -128,7 +128,7 @@ def test_finding_the_versions_needs_two_statements(
 ):
     chosen = list(Administration.objects.select_related("published__survey"))
     with django_assert_num_queries(2):
-        found = offered_versions(chosen)
-    assert found[corrected_at_noon.pk].names == ("1", "1.1")
+        versions = offered_versions(chosen)
+    assert versions[corrected_at_noon.pk].names == ("1", "1.1")
     with django_assert_num_queries(1):
         assert offered_versions([spring])[spring.pk].is_single

@@ -39,7 +39,9 @@ def people_by_ages(export: Export) -> list[str]:
     ages = defaultdict(list)
     for row in rows_of(export):
         ages[row["panel_id"]].append(int(row["age"]))
-    return sorted(" ".join(map(str, sorted(found))) for found in ages.values())
+    return sorted(
+        " ".join(map(str, sorted(person_ages))) for person_ages in ages.values()
+    )
 
 
 class TestPeople:
@@ -77,8 +79,8 @@ class TestPeople:
         assert not set(ids) & set(ids_by_age(panel_of(staff.state, waves)).values())
 
     def test_without_a_panel_nobody_can_be_followed(self, staff, waves, take_part):
-        for number, one in enumerate(waves):
-            take_part(one, staff.lincoln, "S1", 10 + number)
+        for number, wave in enumerate(waves):
+            take_part(wave, staff.lincoln, "S1", 10 + number)
         rows = rows_of(made(staff.state, *waves))
         assert len({row["research_id"] for row in rows}) == 2
         assert "panel_id" not in rows[0] and "wave" not in rows[0]
@@ -103,9 +105,9 @@ class TestPeople:
 
     @pytest.mark.sqlite
     def test_people_without_an_id_are_not_joined(self, staff, waves, take_part):
-        for number, one in enumerate(waves):
-            take_part(one, staff.lincoln, "", 10 + number)
-            take_part(one, staff.lincoln, "", 20 + number)
+        for number, wave in enumerate(waves):
+            take_part(wave, staff.lincoln, "", 10 + number)
+            take_part(wave, staff.lincoln, "", 20 + number)
         export = panel_of(staff.state, waves)
         assert people_by_ages(export) == ["10", "11", "20", "21"]
         assert export.joined_people == 0
@@ -117,8 +119,8 @@ class TestPeople:
         fall, spring = waves
         take_part(fall, staff.lincoln, "S1", 10)
         gone = take_part(fall, staff.lincoln, "S2", 20)
-        for age, one in ((11, "S1"), (21, "S2")):
-            take_part(spring, staff.lincoln, one, age)
+        for age, external_id in ((11, "S1"), (21, "S2")):
+            take_part(spring, staff.lincoln, external_id, age)
         left = take_part(spring, staff.lincoln, "", 12)
         Respondent.objects.filter(pk__in=[gone.pk, left.pk]).update(
             withdrawn_at=datetime(2027, 3, 4, tzinfo=UTC)
@@ -157,8 +159,8 @@ class TestPeople:
         assert people_by_ages(export) == ["10 11", "21"]
 
     def test_an_excel_sheet_has_the_same_ids(self, staff, waves, take_part):
-        for number, one in enumerate(waves):
-            take_part(one, staff.lincoln, "S1", 10 + number)
+        for number, wave in enumerate(waves):
+            take_part(wave, staff.lincoln, "S1", 10 + number)
         export = panel_of(staff.state, waves, format="xlsx")
         sheet = openpyxl.load_workbook(path_of(export.file_name))["Responses"]
         [header, *rows] = sheet.iter_rows(values_only=True)
@@ -167,8 +169,8 @@ class TestPeople:
         assert len(rows) == 2
 
     def test_the_codebook_explains_the_ids(self, staff, waves, take_part):
-        for number, one in enumerate(waves):
-            take_part(one, staff.lincoln, "S1", 10 + number)
+        for number, wave in enumerate(waves):
+            take_part(wave, staff.lincoln, "S1", 10 + number)
         text = path_of(panel_of(staff.state, waves).codebook_name).read_text()
         assert "1 person has rows of several administrations" in text
         assert "<code>panel_id</code>" in text and "<code>wave</code>" in text
@@ -180,14 +182,17 @@ class TestJoinedRecords:
 
     @pytest.fixture
     def join(self, staff):
-        def joined(administration, kept, other_id):
-            other = kept.administration.respondents.exclude(pk=kept.pk).first() or kept
+        def joined(administration, person, other_id):
+            duplicate = (
+                person.administration.respondents.exclude(pk=person.pk).first()
+                or person
+            )
             RecordJoin.objects.create(
                 administration=administration,
-                kept=kept,
-                other_id=other.pk if other.pk != kept.pk else kept.pk + 1,
+                kept=person,
+                other_id=duplicate.pk if duplicate.pk != person.pk else person.pk + 1,
                 state=RecordJoin.State.JOINED,
-                district=kept.school.district,
+                district=person.school.district,
                 external_id=other_id,
                 by=staff.state,
             )
@@ -199,10 +204,10 @@ class TestJoinedRecords:
         """In spring, S1 and OLD were one person; in fall, only OLD was listed."""
         fall, spring = waves
         take_part(fall, staff.lincoln, "OLD", 10)
-        kept = take_part(spring, staff.lincoln, "S1", 11)
+        person = take_part(spring, staff.lincoln, "S1", 11)
         withdrawn = take_part(spring, staff.lincoln, "", 12)
-        join(spring, kept, "OLD")
-        return [fall, spring, kept, withdrawn]
+        join(spring, person, "OLD")
+        return [fall, spring, person, withdrawn]
 
     @pytest.mark.sqlite
     def test_an_id_of_a_joined_record_is_the_same_person(self, staff, waves, joined):
@@ -224,10 +229,10 @@ class TestJoinedRecords:
         third = Administration.objects.get(pk=first.pk)
         third.pk, third.name = None, "third"
         third.save()
-        kept = enrol(third, staff.lincoln)
-        identify(kept, external_id="NEW")
+        person = enrol(third, staff.lincoln)
+        identify(person, external_id="NEW")
         enrol(third, staff.lincoln)
-        join(third, kept, "OLD")
+        join(third, person, "OLD")
         assert people_by_ages(panel_of(staff.state, waves)) == ["10 11"]
 
     @pytest.mark.sqlite
@@ -236,18 +241,18 @@ class TestJoinedRecords:
     ):
         fall, *_ = joined
         take_part(fall, staff.lincoln, "S1", 20)
-        found = people_by_ages(panel_of(staff.state, waves))
-        assert sorted(" ".join(found).split()) == ["10", "11", "12", "20"]
-        assert "10 20" not in found and "10 11 20" not in found
+        ages_of_people = people_by_ages(panel_of(staff.state, waves))
+        assert sorted(" ".join(ages_of_people).split()) == ["10", "11", "12", "20"]
+        assert "10 20" not in ages_of_people and "10 11 20" not in ages_of_people
 
     @pytest.mark.sqlite
     def test_chains_of_joined_ids_lead_to_one(self, staff, waves, take_part, join):
         fall, spring = waves
-        one = take_part(fall, staff.lincoln, "B", 10)
+        person = take_part(fall, staff.lincoln, "B", 10)
         take_part(fall, staff.lincoln, "", 90)
         two = take_part(spring, staff.lincoln, "C", 11)
         take_part(spring, staff.lincoln, "", 91)
-        join(fall, one, "A")
+        join(fall, person, "A")
         join(spring, two, "B")
         district = staff.riverside.pk
         assert joined_ids(["student"]) == dict.fromkeys(
@@ -260,7 +265,7 @@ class TestJoinedRecords:
     def test_finding_people_needs_one_or_two_statements(
         self, staff, waves, joined, take_part, django_assert_num_queries
     ):
-        administrations = {one.pk: one for one in waves}
+        administrations = {wave.pk: wave for wave in waves}
         with django_assert_num_queries(1):
             known = joined_ids(["student"])
         for extra in (0, 3):
@@ -278,17 +283,17 @@ class TestProjects:
     pytestmark = pytest.mark.django_db
 
     def test_files_of_a_project_have_the_same_ids(self, staff, waves, take_part):
-        for number, one in enumerate(waves):
-            take_part(one, staff.lincoln, "S1", 10 + number)
+        for number, wave in enumerate(waves):
+            take_part(wave, staff.lincoln, "S1", 10 + number)
         study = PanelProject.objects.create(name="Study", by=staff.state)
-        other = PanelProject.objects.create(name="Other", by=staff.state)
+        other_project = PanelProject.objects.create(name="Other", by=staff.state)
         same_name = PanelProject.objects.create(name="Study", by=staff.dana)
         first = ids_by_age(panel_of(staff.state, waves, project=study))
         later = panel_of(staff.state, waves[1:], project=study)
         assert first["10"] == first["11"] == ids_by_age(later)["11"]
-        for project in (other, same_name):
-            found = ids_by_age(panel_of(staff.state, waves, project=project))
-            assert not set(found.values()) & set(first.values())
+        for project in (other_project, same_name):
+            ids = ids_by_age(panel_of(staff.state, waves, project=project))
+            assert not set(ids.values()) & set(first.values())
         assert "All files of the project Study" in (
             path_of(later.codebook_name).read_text()
         )
@@ -296,11 +301,11 @@ class TestProjects:
     def test_an_id_cannot_be_computed_without_the_key(self, staff, waves, take_part):
         take_part(waves[0], staff.lincoln, "S1", 10)
         study = PanelProject.objects.create(name="Study", by=staff.state)
-        found = [ids_by_age(panel_of(staff.state, waves, project=study))["10"]]
+        ids = [ids_by_age(panel_of(staff.state, waves, project=study))["10"]]
         PanelProject.objects.update(key=b"another key")
         study.refresh_from_db()
-        found.append(ids_by_age(panel_of(staff.state, waves, project=study))["10"])
-        assert found[0] != found[1]
+        ids.append(ids_by_age(panel_of(staff.state, waves, project=study))["10"])
+        assert ids[0] != ids[1]
 
 
 class TestPromises:
@@ -309,8 +314,8 @@ class TestPromises:
     def test_people_who_were_promised_otherwise_are_not_joined(
         self, staff, waves, take_part
     ):
-        for number, one in enumerate(waves):
-            take_part(one, staff.lincoln, "S1", 10 + number)
+        for number, wave in enumerate(waves):
+            take_part(wave, staff.lincoln, "S1", 10 + number)
         Administration.objects.filter(pk=waves[0].pk).update(joins_waves=False)
         export = panel_of(staff.state, waves)
         assert not export.file_name
@@ -319,8 +324,8 @@ class TestPromises:
     def test_without_that_check_they_would_be(
         self, staff, waves, take_part, monkeypatch
     ):
-        for number, one in enumerate(waves):
-            take_part(one, staff.lincoln, "S1", 10 + number)
+        for number, wave in enumerate(waves):
+            take_part(wave, staff.lincoln, "S1", 10 + number)
         Administration.objects.update(joins_waves=False)
         monkeypatch.setattr(panel, "refusal", lambda administration: "")
         assert people_by_ages(panel_of(staff.state, waves)) == ["10 11"]

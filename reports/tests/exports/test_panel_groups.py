@@ -81,12 +81,12 @@ class TestMinimumGroup:
             )
             Identity.objects.bulk_create(
                 Identity(
-                    respondent=one,
+                    respondent=person,
                     administration=administration,
                     district=staff.riverside,
                     external_id=f"S{number}",
                 )
-                for number, one in enumerate(people)
+                for number, person in enumerate(people)
             )
             ages = ({"age": str(100 * wave + number)} for number in range(60))
             answer_all(administration, zip(people, ages, strict=True))
@@ -189,7 +189,7 @@ def test_paths_are_counted_in_the_order_of_their_beginnings(tmp_path, monkeypatc
     counts = PathCounts(tmp_path / "paths")
     for path in ('["b"]', '["a", "x"]', '["ab", "x"]', '["a"]', '["a", "x"]', '["b"]'):
         counts.add(path)
-    found = [("a", "x"), ("a",), ("ab", "x"), ("b",)]
+    expected = [("a", "x"), ("a",), ("ab", "x"), ("b",)]
     for _ in range(2):
-        assert [path for path, _ in counts] == found
+        assert [path for path, _ in counts] == expected
         assert dict(counts) == {("a", "x"): 2, ("a",): 1, ("ab", "x"): 1, ("b",): 2}

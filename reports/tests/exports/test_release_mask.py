@@ -80,14 +80,14 @@ def schools(staff):
 @pytest.fixture
 def closed(staff, schools) -> Administration:
     """Offer a survey that everyone finished but for each fifth person."""
-    found = opened(published(FIRST, "3"), "protected", minimum_group=TEN)
-    found.subgroups = {"sex": ["f", "m"]}
-    found.save(update_fields=["subgroups"])
+    protected = opened(published(FIRST, "3"), "protected", minimum_group=TEN)
+    protected.subgroups = {"sex": ["f", "m"]}
+    protected.save(update_fields=["subgroups"])
     drawn = random.Random(3)
     places = [school for school, size in schools.items() for _ in range(size)]
     people = Respondent.objects.bulk_create(
         respondent_of(
-            found,
+            protected,
             school,
             grade=drawn.choice(("07", "08")),
             language=drawn.choice(("en", "en", "es")),
@@ -98,14 +98,14 @@ def closed(staff, schools) -> Administration:
         for number, school in enumerate(places)
     )
     answer_all(
-        found,
+        protected,
         (
-            (one, {"safe": "12"[n % 2], "age": str(n), "comment": f"words of {n}"})
-            for n, one in enumerate(people)
+            (person, {"safe": "12"[n % 2], "age": str(n), "comment": f"words of {n}"})
+            for n, person in enumerate(people)
         ),
     )
     Response.objects.update(saved_at=timezone.now() - timedelta(days=1))
-    return found
+    return protected
 
 
 def person_of(age: int) -> Respondent:
@@ -231,10 +231,10 @@ class TestFilters:
             yield made(staff.state, closed, places=place, finished_only=True)
 
     def test_a_person_has_the_same_cells_in_every_file(self, staff, closed):
-        whole, *others = [cells(export) for export in self.files(staff, closed)]
+        whole, *narrowed = [cells(export) for export in self.files(staff, closed)]
         assert len(whole) == len(IN_FILES)
-        for found in others:
-            assert found and found.items() <= whole.items()
+        for cells_of_file in narrowed:
+            assert cells_of_file and cells_of_file.items() <= whole.items()
         assert {row[1] for row in whole.values()} == {
             "*",
             "adams",
@@ -251,8 +251,8 @@ class TestFilters:
                 add(self, group, path, is_in=is_in)
 
         monkeypatch.setattr(minimum_group.DateGroups, "add", only_of_the_file)
-        whole, *others = [cells(export) for export in self.files(staff, closed)]
-        assert any(found.items() - whole.items() for found in others)
+        whole, *narrowed = [cells(export) for export in self.files(staff, closed)]
+        assert any(cells_of_file.items() - whole.items() for cells_of_file in narrowed)
 
     def test_days_in_a_long_file_are_the_same_in_every_file(self, staff, closed):
         def days(export):
@@ -277,8 +277,8 @@ class TestFilters:
         self, staff, closed, schools
     ):
         everything = in_schools(*schools)
-        found = ages(made(staff.state, closed, places=everything))
-        assert len(found) == len(IN_FILES) - 13
+        all_ages = ages(made(staff.state, closed, places=everything))
+        assert len(all_ages) == len(IN_FILES) - 13
         refused = made(staff.state, closed, places=in_schools(staff.washington))
         assert "fewer than 10 people" in refused.job.message
         codebook = codebook_of(made(staff.state, closed))
@@ -292,8 +292,8 @@ class TestFilters:
         named = {row["comment"] for row in rows if row["school_code"] != "*"}
         assert len(named) == len(IN_FILES) - 13
         long = rows_of(made(staff.state, closed, format="long"))
-        found = {row["value"] for row in long if row["item"] == "comment"}
-        assert found == named | words
+        shown_words = {row["value"] for row in long if row["item"] == "comment"}
+        assert shown_words == named | words
 
     def test_every_combination_of_cells_is_shared(self, staff, closed):
         shared = Counter(row[:5] for row in cells(made(staff.state, closed)).values())
@@ -491,12 +491,12 @@ def test_a_panel_shows_no_more_than_the_release(staff, closed):
     spring.pk, spring.name = None, "spring"
     spring.save()
     Administration.objects.update(joins_waves=True)
-    for one in (closed, spring):
-        one.refresh_from_db()
+    for administration in (closed, spring):
+        administration.refresh_from_db()
     export = made(staff.state, closed, spring, is_panel=True)
     single = cells(made(staff.state, closed))
-    for age, found in cells(export).items():
-        for joined, alone in zip(found, single[age], strict=True):
+    for age, joined_cells in cells(export).items():
+        for joined, alone in zip(joined_cells, single[age], strict=True):
             assert joined in (alone, "*")
     assert export.rows == len(IN_FILES)
 
@@ -517,8 +517,8 @@ def test_a_place_is_shared_by_two_schools_and_the_minimum():
     del sizes[6]
     assert shown_places(sizes, districts, set(), TEN)[4] is None
     # Where the pages hide a large school as well, its rows do not tell either.
-    found = shown_places(sizes, districts, {("school", 5)}, TEN)
-    assert found[4] == found[5] == ShownPlace(2)
+    shown = shown_places(sizes, districts, {("school", 5)}, TEN)
+    assert shown[4] == shown[5] == ShownPlace(2)
 
 
 values = st.sampled_from(["a", "b", "c", "d"])
@@ -528,12 +528,12 @@ patterns = st.dictionaries(
 
 
 def columns_of(rows, hidden) -> list[Column]:
-    found = []
+    file_columns = []
     for texts in zip(*rows, strict=True):
         names, codes = np.unique(texts, return_inverse=True)
         flags = np.array([name in hidden for name in names.tolist()])
-        found.append(Column(names.tolist(), codes.reshape(-1), flags, True))
-    return found
+        file_columns.append(Column(names.tolist(), codes.reshape(-1), flags, True))
+    return file_columns
 
 
 @given(people=patterns, minimum=st.integers(2, 12), hidden=st.sets(values))

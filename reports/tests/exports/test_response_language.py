@@ -48,14 +48,14 @@ def test_a_language_with_any_character_moves_no_cell(staff, fall, enrol):
 @pytest.mark.sqlite
 @pytest.mark.parametrize(("rare", "shown"), [("en", "en"), ("so", "*")])
 def test_a_rare_response_language_is_left_out(staff, enrol, rare, shown):
-    found = opened(published(FIRST, "3"), "protected", minimum_group=5)
+    protected = opened(published(FIRST, "3"), "protected", minimum_group=5)
     for number in range(9):
         language = rare if number < 2 else "en"
         person = enrol(
-            found, staff.lincoln, language="en", response_language=language, **DONE
+            protected, staff.lincoln, language="en", response_language=language, **DONE
         )
         answer(person, {"safe": "1"})
-    rows = rows_of(made(staff.state, found))
+    rows = rows_of(made(staff.state, protected))
     languages = {row["response_language"] for row in rows}
     assert languages == {shown}
     # What all people have on the roster tells nothing.

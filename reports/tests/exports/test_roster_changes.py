@@ -35,16 +35,16 @@ CELLS = tuple(name for name in ALL_CELLS if name != "track")
 
 @pytest.fixture
 def administration(staff):
-    found = opened(published(FIRST, "3"), "protected", minimum_group=5)
-    found.subgroups = {"sex": ["f", "m"]}
-    found.save(update_fields=["subgroups"])
-    return found
+    protected = opened(published(FIRST, "3"), "protected", minimum_group=5)
+    protected.subgroups = {"sex": ["f", "m"]}
+    protected.save(update_fields=["subgroups"])
+    return protected
 
 
 @pytest.fixture
 def people(staff, administration):
     """Invite 30 people of grade 7 and 30 of grade 8, each with another age."""
-    found = Respondent.objects.bulk_create(
+    respondents = Respondent.objects.bulk_create(
         respondent_of(
             administration,
             staff.lincoln,
@@ -57,15 +57,18 @@ def people(staff, administration):
     )
     Identity.objects.bulk_create(
         Identity(
-            respondent=one,
+            respondent=respondent,
             administration=administration,
             district=staff.riverside,
             external_id=str(100 + number),
         )
-        for number, one in enumerate(found)
+        for number, respondent in enumerate(respondents)
     )
-    answer_all(administration, ((one, {"age": str(n)}) for n, one in enumerate(found)))
-    return found
+    answer_all(
+        administration,
+        ((respondent, {"age": str(n)}) for n, respondent in enumerate(respondents)),
+    )
+    return respondents
 
 
 def line(number, *, grade=None, sex=None, language="English"):
@@ -93,9 +96,9 @@ def test_a_change_of_one_person_before_the_closing_is_in_no_row(
 ):
     for changed in EDITS[edit]:
         assert run_import(administration, HEADER, changed).changed == 1
-    found = cells_by_age(staff, administration)
-    assert found[3][CELLS.index("grade")] == "07"
-    assert found[3] == found[5]
+    cells = cells_by_age(staff, administration)
+    assert cells[3][CELLS.index("grade")] == "07"
+    assert cells[3] == cells[5]
 
 
 @pytest.mark.sqlite

@@ -62,9 +62,9 @@ def more_schools(staff):  # noqa: F811
                 rows = rows.filter(level="school")
             for row in list(rows):
                 values = {
-                    one.attname: getattr(row, one.attname)
-                    for one in model._meta.concrete_fields
-                    if not one.primary_key
+                    field.attname: getattr(row, field.attname)
+                    for field in model._meta.concrete_fields
+                    if not field.primary_key
                 }
                 model.objects.bulk_create(
                     model(**{**values, place: school.pk}) for school in schools

@@ -145,7 +145,7 @@ class TestProtection:
         with pytest.raises(PublicationRefused, match="nothing to publish"):
             publish(scored(administration))
         # Nor does the job, if the schools have lost their report meanwhile.
-        monkeypatch.setattr(publications, "has_content", lambda one: True)
+        monkeypatch.setattr(publications, "has_content", lambda _place: True)
         publication = publish(administration)
         assert publication.published_at is None
         assert not publication.places.exists()
@@ -228,7 +228,7 @@ class TestProtection:
         publication = publish(fall)
         assert '"sex"' not in everything(publication)
         for place in publication.places.all():
-            kinds = {one["measured"] for one in place.answers["items"].values()}
+            kinds = {item["measured"] for item in place.answers["items"].values()}
             assert kinds == {"choice"}
 
 
@@ -266,15 +266,15 @@ class TestRefusals:
         self, staff, fall, publish, monkeypatch
     ):
         monkeypatch.setattr(
-            "reports.publishing.publications.reason_not_to_publish", lambda one: ""
+            "reports.publishing.publications.reason_not_to_publish", lambda _place: ""
         )
         publication = publish(fall)
         publication.basis = "0" * 64
         publication.published_at, publication.digest = None, ""
         publication.save()
         PublishedPlace.objects.all().delete()
-        again = jobs.start(freeze_results, subject_id=publication.pk, by=staff.state)
-        jobs.run(again.pk)
-        again.refresh_from_db()
-        assert "changed since the preview" in again.message
+        repeated = jobs.start(freeze_results, subject_id=publication.pk, by=staff.state)
+        jobs.run(repeated.pk)
+        repeated.refresh_from_db()
+        assert "changed since the preview" in repeated.message
         assert not publication.places.exists()

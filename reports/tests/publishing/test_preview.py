@@ -41,7 +41,7 @@ def test_a_preview_of_each_place_is_what_is_published_of_it(staff, fall, publish
         assert places[0].digest == row.digest
         around = publication.places.filter(level__in=["district", "state"])
         digests = set(around.values_list("digest", flat=True))
-        assert {one.digest for one in places[1:]} <= digests
+        assert {place.digest for place in places[1:]} <= digests
     levels = [place.level for place in shown["school", staff.lincoln.pk]]
     assert levels == ["school", "district", "state"]
 
@@ -54,20 +54,22 @@ def test_a_school_is_read_alone_once_the_sums_are_known(
     with django_assert_num_queries(3 + 8):
         preview_of(fall).places("state", 0)
     with django_assert_num_queries(3 + 6):
-        found = preview_of(fall).places("school", staff.lincoln.pk)
-    assert found[2].summary["schools"] == 2 + more
+        places = preview_of(fall).places("school", staff.lincoln.pk)
+    assert places[2].summary["schools"] == 2 + more
     with django_assert_num_queries(3):
         preview_of(fall).places("district", staff.riverside.pk)
 
 
 def test_without_a_cache_previews_are_the_same(staff, fall, monkeypatch):
-    kept = preview_of(fall).places("school", staff.lincoln.pk)
-    again = preview_of(fall).places("school", staff.lincoln.pk)
+    uncached = preview_of(fall).places("school", staff.lincoln.pk)
+    cached = preview_of(fall).places("school", staff.lincoln.pk)
     cache.clear()
     monkeypatch.setattr(cache, "set_many", lambda *args: None)
     without = preview_of(fall).places("school", staff.lincoln.pk)
-    for places in (again, without):
-        assert [one.digest for one in places] == [one.digest for one in kept]
+    for places in (cached, without):
+        assert [place.digest for place in places] == [
+            place.digest for place in uncached
+        ]
 
 
 def test_figures_that_are_counted_again_are_added_up_again(staff, fall):

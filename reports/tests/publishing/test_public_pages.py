@@ -127,10 +127,10 @@ class TestPages:
         for name, response in responses(staff, fall).items():
             etag = response.headers["ETag"]
             assert publication.digest in etag, name
-            again = Client().get(
+            repeated = Client().get(
                 response.wsgi_request.path, headers={"if-none-match": etag}
             )
-            assert again.status_code == 304
+            assert repeated.status_code == 304
 
     def test_a_page_costs_one_statement(
         self, staff, fall, publish, django_assert_num_queries
@@ -165,12 +165,12 @@ class TestHiddenNumbers:
         in_all = reverse("published_hidden_in_all")
         assert in_all in page("published_list").text
         publish(fall)
-        own = reverse("published_hidden", args=[fall.pk])
+        address = reverse("published_hidden", args=[fall.pk])
         for name, args in ADDRESSES.items():
             response = page(name, fall.pk, *args(staff))
             is_page = response.headers["Content-Type"].startswith("text/html")
             if is_page and name != "published_hidden":
-                assert f'href="{own}"' in response.text, name
+                assert f'href="{address}"' in response.text, name
         for name, args in (
             ("published_list", ()),
             ("published_of_school", (staff.lincoln.pk,)),
@@ -254,12 +254,12 @@ class TestCharts:
         names = ["Riverside", "Riverside (district)", "All schools"]
         [[essential, _measures]] = shown.essentials
         assert [line.name for line in essential.places] == names
-        own = shown.own.answers["items"]["q1"]
+        answers = shown.place.answers["items"]["q1"]
         [first, *_others] = [
             chart for at in shown.charts for _, charts in at.blocks for chart in charts
         ]
         assert [row.place for row in first.rows] == names
-        assert first.rows[0].answered == own["answered"]
+        assert first.rows[0].answered == answers["answered"]
 
 
 class TestNames:
@@ -343,7 +343,7 @@ class TestFiles:
         names = {row["name"] for row in rows_of(page("published_dictionary", fall.pk))}
         header = page("published_scores", fall.pk).content.decode("utf-8-sig")
         columns = header.splitlines()[0].split(",")
-        assert {one.removesuffix(" standard error") for one in columns} <= names
+        assert {column.removesuffix(" standard error") for column in columns} <= names
         answers = rows_of(page("published_answers", fall.pk))
         assert set(answers[0]) <= names
         assert {row["item"] for row in answers} <= names
@@ -496,11 +496,11 @@ class TestWithdrawal:
             assert "These results were withdrawn" in response.text
             assert "Wrong wave" not in response.text
             assert response.headers["Cache-Control"] == "no-cache"
-        again = Client().get(
+        repeated = Client().get(
             reverse("published_state", args=[fall.pk]),
             headers={"if-none-match": etag},
         )
-        assert again.status_code == 410
+        assert repeated.status_code == 410
         assert fall.title not in page("published_list").text
 
     def test_what_was_withdrawn_before_its_embargo_never_was(

@@ -71,11 +71,11 @@ def test_an_essential_is_the_mean_of_the_measures_of_its_place():
     total = SumOfScores(CONTENT)
     total.add({"one": score(40, 3.0), "two": None, "other": None})
     total.add({"one": None, "two": score(71, 4.0), "other": None})
-    found = essential_of(total)
-    assert found.score == 56  # 55.5
+    essential = essential_of(total)
+    assert essential.score == 56  # 55.5
     # Other people have answered each measure.
-    assert found.error == pytest.approx(math.hypot(3, 4) / 2)
-    assert found.benchmarks == {7}
+    assert essential.error == pytest.approx(math.hypot(3, 4) / 2)
+    assert essential.benchmarks == {7}
 
 
 def test_it_is_not_the_mean_of_the_essentials_of_schools():
@@ -106,15 +106,25 @@ def test_it_is_there_if_all_of_its_measures_are(second, expected):
 def test_the_error_knows_how_far_errors_of_measures_go_together(shared):
     """Two schools, of which different numbers of people have the measures."""
     total, variance = SumOfScores(CONTENT), 0.0
-    for people, others, one, two in ((20, 30, 3.0, 4.0), (60, 10, 2.0, 5.0)):
-        of_mean = math.sqrt(one**2 + two**2 + 2 * shared * one * two) / 2
+    for people, other_people, first_error, second_error in (
+        (20, 30, 3.0, 4.0),
+        (60, 10, 2.0, 5.0),
+    ):
+        of_mean = (
+            math.sqrt(
+                first_error**2
+                + second_error**2
+                + 2 * shared * first_error * second_error
+            )
+            / 2
+        )
         scores = {
-            "one": score(40, one, people),
-            "two": score(50, two, others),
+            "one": score(40, first_error, people),
+            "two": score(50, second_error, other_people),
             "other": score(45, of_mean),
         }
         total.add(scores)
-        first, second = one * people / 80, two * others / 40
+        first, second = first_error * people / 80, second_error * other_people / 40
         variance += first**2 + second**2 + 2 * shared * first * second
     assert essential_of(total).error == pytest.approx(math.sqrt(variance) / 2)
 

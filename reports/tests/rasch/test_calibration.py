@@ -22,12 +22,12 @@ def test_thresholds_of_simulated_answers_are_found():
     answers = simulate(AGREEMENT, people=20_000)
     answers[np.random.default_rng(2).random(answers.shape) < 0.1] = MISSING
     table, _ = ResponseTable.of_people(answers)
-    found = calibrate(table)
-    assert found.is_converged
-    errors = np.concatenate(found.thresholds) - np.concatenate(AGREEMENT)
+    result = calibrate(table)
+    assert result.is_converged
+    errors = np.concatenate(result.thresholds) - np.concatenate(AGREEMENT)
     # Five standard errors: a wrong formula is further away.
-    assert (np.abs(errors) < 5 * np.concatenate(found.standard_errors)).all()
-    assert np.concatenate(found.thresholds).sum() == pytest.approx(0, abs=1e-9)
+    assert (np.abs(errors) < 5 * np.concatenate(result.standard_errors)).all()
+    assert np.concatenate(result.thresholds).sum() == pytest.approx(0, abs=1e-9)
 
 
 def test_two_items_have_the_ratio_of_their_unequal_answers():
@@ -60,7 +60,7 @@ def test_the_information_is_the_derivative_of_the_gradient():
     assert len(likelihood.blocks) == 3
     at, unit = np.concatenate(thresholds), np.eye(sum(steps)) * 1e-4
     derivative = [
-        (likelihood(at - one)[1] - likelihood(at + one)[1]) / 2e-4 for one in unit
+        (likelihood(at - step)[1] - likelihood(at + step)[1]) / 2e-4 for step in unit
     ]
     assert likelihood.information(at) == pytest.approx(np.array(derivative), abs=1e-4)
 
@@ -91,8 +91,8 @@ def test_items_of_the_rating_scale_share_the_distances_of_their_thresholds():
     scale = np.array([-1.0, 0.1, 0.9])
     answers = simulate([scale - 0.5, scale, scale + 0.5], people=3000)
     table, _ = ResponseTable.of_people(answers)
-    found = calibrate(table, model=RATING_SCALE)
-    distances = np.diff(np.array(found.thresholds), axis=1)
+    result = calibrate(table, model=RATING_SCALE)
+    distances = np.diff(np.array(result.thresholds), axis=1)
     assert np.ptp(distances, axis=0) == pytest.approx(0, abs=1e-9)
     assert distances[0] == pytest.approx([1.1, 0.8], abs=0.2)
 
@@ -107,11 +107,11 @@ def test_anchored_items_put_a_new_item_on_their_scale():
     shifted = [[step + 2 for step in steps] for steps in AGREEMENT]
     table, _ = ResponseTable.of_people(simulate(shifted, people=20_000))
     anchors = dict(enumerate(shifted[:3]))
-    found = calibrate(table, anchors=anchors)
+    result = calibrate(table, anchors=anchors)
     for item, thresholds in anchors.items():
-        assert found.thresholds[item] == pytest.approx(thresholds)
-        assert found.standard_errors[item] == pytest.approx([0, 0, 0])
-    assert found.thresholds[3] == pytest.approx(shifted[3], abs=0.15)
+        assert result.thresholds[item] == pytest.approx(thresholds)
+        assert result.standard_errors[item] == pytest.approx([0, 0, 0])
+    assert result.thresholds[3] == pytest.approx(shifted[3], abs=0.15)
 
 
 def test_an_order_without_exceptions_has_no_estimate():

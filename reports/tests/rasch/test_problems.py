@@ -13,9 +13,9 @@ def test_answers_without_problems_have_none():
 
 
 def test_items_without_answers_or_with_equal_answers_are_excluded():
-    found = problems([[0, MISSING, 2, 1], [1, MISSING, 2, 0]])
-    assert found == [Problem("unanswered", 1), Problem("one_category", 2)]
-    assert all(problem.excludes for problem in found)
+    excluded = problems([[0, MISSING, 2, 1], [1, MISSING, 2, 0]])
+    assert excluded == [Problem("unanswered", 1), Problem("one_category", 2)]
+    assert all(problem.excludes for problem in excluded)
 
 
 def test_a_category_that_nobody_chose_is_reported_but_excludes_nothing():
@@ -50,5 +50,5 @@ def test_a_highest_score_links_nothing():
 def test_used_categories_are_numbered_without_gaps():
     table, _ = ResponseTable.of_people(np.array([[0, 1], [3, MISSING], [1, 2]]))
     renumbered, used = table.without_unused_categories()
-    assert [list(one) for one in used] == [[0, 1, 3], [1, 2]]
+    assert [list(categories) for categories in used] == [[0, 1, 3], [1, 2]]
     assert sorted(map(list, renumbered.categories)) == [[0, 0], [1, 1], [2, MISSING]]

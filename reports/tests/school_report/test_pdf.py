@@ -45,29 +45,29 @@ def strip(title: str) -> str:
 
 def test_a_file_is_tagged_titled_and_has_bookmarks():
     html = PAGE.format(head="", body=TABLE + strip("Lincoln: 62, strong"))
-    found = objects(pdf_files({"a": html})["a"])
-    assert "/MarkInfo" in found and "/Marked true" in found
-    assert "/StructTreeRoot" in found
-    assert "/Lang (es)" in found
-    assert "/DisplayDocTitle true" in found
-    assert "(Informe de Lincoln)" in found
-    assert "pdfuaid:part" in found
+    content = objects(pdf_files({"a": html})["a"])
+    assert "/MarkInfo" in content and "/Marked true" in content
+    assert "/StructTreeRoot" in content
+    assert "/Lang (es)" in content
+    assert "/DisplayDocTitle true" in content
+    assert "(Informe de Lincoln)" in content
+    assert "pdfuaid:part" in content
     for tag in ("H1", "H2", "Table", "THead", "TH", "TD", "Figure"):
-        assert re.search(rf"/S /{tag}\b", found), tag
-    assert "/Alt (Lincoln: 62, strong)" in found
-    assert re.search(r"/Headers \[\(.*?\) ?\(.*?\)", found)
-    assert "/Outlines" in found and "/Title (Confianza)" in found
+        assert re.search(rf"/S /{tag}\b", content), tag
+    assert "/Alt (Lincoln: 62, strong)" in content
+    assert re.search(r"/Headers \[\(.*?\) ?\(.*?\)", content)
+    assert "/Outlines" in content and "/Title (Confianza)" in content
     # The product's font, as a part of the file.
-    assert "+Report" in found and "/FontFile" in found
+    assert "+Report" in content and "/FontFile" in content
 
 
 def test_a_file_in_arabic_has_its_bookmarks_and_the_font_all_letters():
     page = PAGE.replace('lang="es"', 'lang="ar" dir="rtl"').replace(
         "Confianza", "الثقة"
     )
-    found = objects(pdf_files({"a": page.format(head="", body=TABLE)})["a"])
-    assert "/Lang (ar)" in found and "+Report" in found
-    assert f"/Title <feff{'الثقة'.encode('utf-16-be').hex()}>" in found
+    content = objects(pdf_files({"a": page.format(head="", body=TABLE)})["a"])
+    assert "/Lang (ar)" in content and "+Report" in content
+    assert f"/Title <feff{'الثقة'.encode('utf-16-be').hex()}>" in content
     [catalog] = translations.report_files()
     letters = {ord(letter) for letter in catalog.read_text() if letter > " "}
     for name in ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf"):
@@ -78,8 +78,8 @@ def test_a_file_in_arabic_has_its_bookmarks_and_the_font_all_letters():
 def test_a_figure_without_a_text_has_none():
     """Shows that the test above would notice."""
     svg = strip("x").replace("<title>x</title>", "")
-    found = objects(pdf_files({"a": PAGE.format(head="", body=svg)})["a"])
-    assert "/S /Figure" in found and "/Alt" not in found
+    content = objects(pdf_files({"a": PAGE.format(head="", body=svg)})["a"])
+    assert "/S /Figure" in content and "/Alt" not in content
 
 
 @pytest.mark.parametrize(
@@ -149,8 +149,8 @@ def test_no_drawing_shows_an_image(tmp_path):
         '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9">'
         f'<image href="{image.as_uri()}" width="9" height="9"/></svg>'
     )
-    found = objects(pdf_files({"a": PAGE.format(head="", body=svg)})["a"])
-    assert "/Subtype /Image" not in found
+    content = objects(pdf_files({"a": PAGE.format(head="", body=svg)})["a"])
+    assert "/Subtype /Image" not in content
     # Without the protection, it does.
     assert "/Subtype /Image" in objects(HTML(string=svg).write_pdf())
 

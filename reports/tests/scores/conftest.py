@@ -175,8 +175,8 @@ def simulated(
     """Return values of people whose measures are `shift` higher."""
     moved = moved or {}
     steps = [
-        [step - shift + moved.get(name, 0) for step in found]
-        for name, found in TRUST.items()
+        [step - shift + moved.get(name, 0) for step in item_steps]
+        for name, item_steps in TRUST.items()
     ]
     noise = [[-1.0, 0.1, 1.0], [-0.6, 0.0, 0.7], [-1.2, 0.2, 1.4]]
     answers = np.hstack(

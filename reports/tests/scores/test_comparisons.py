@@ -26,23 +26,25 @@ def schools_that_change(seed):
 
 
 def test_likely_changes_are_closer_to_the_true_ones():
-    true, found, errors = schools_that_change(1)
-    likely = np.array(likely_changes(found.tolist(), errors.tolist()))
-    assert np.square(likely - true).mean() < np.square(found - true).mean() / 4
+    true, observed, errors = schools_that_change(1)
+    likely = np.array(likely_changes(observed.tolist(), errors.tolist()))
+    assert np.square(likely - true).mean() < np.square(observed - true).mean() / 4
     # Those of large schools hardly move.
-    assert np.abs(likely - found)[1000:].mean() < 1
+    assert np.abs(likely - observed)[1000:].mean() < 1
 
 
 def test_small_schools_are_not_first_because_of_chance():
-    _true, found, errors = schools_that_change(2)
+    _true, observed, errors = schools_that_change(2)
     few = set(range(1000))
 
     def of_few_people(changes):
         return len(few & set(np.argsort(-np.abs(changes))[:50].tolist()))
 
     # As they are, nearly all of the largest changes are those of few people.
-    assert of_few_people(found) > 45
-    assert of_few_people(np.array(likely_changes(found.tolist(), errors.tolist()))) < 10
+    assert of_few_people(observed) > 45
+    assert (
+        of_few_people(np.array(likely_changes(observed.tolist(), errors.tolist()))) < 10
+    )
 
 
 def test_changes_without_more_than_chance_are_all_the_mean():

@@ -58,8 +58,8 @@ def test_scores_from_before_it_was_decided_what_is_hidden_are_calculated_again(
 
 
 def outdated():
-    found = Scoring.objects.exclude(format=FORMAT).order_by("pk")
-    return [scoring.administration for scoring in found]
+    scorings = Scoring.objects.exclude(format=FORMAT).order_by("pk")
+    return [scoring.administration for scoring in scorings]
 
 
 @pytest.fixture(scope="class")

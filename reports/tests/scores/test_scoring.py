@@ -86,10 +86,12 @@ def row_of(administration, level="state", place=0, attribute="", value=""):
 
 
 def kinds(administration, measure="trust"):
-    found = Calibration.objects.get(administration=administration, measure=measure)
+    calibration = Calibration.objects.get(
+        administration=administration, measure=measure
+    )
     return [
         (problem["kind"], problem.get("item", ""))
-        for problem in found.problems
+        for problem in calibration.problems
         if problem["kind"] != "few_schools"
     ]
 
@@ -102,8 +104,8 @@ def test_scores_are_means_of_measures_on_the_scale_of_the_people(staff, fall):
     thresholds, measures = slow_measures(answers)
     trust = Calibration.objects.get(administration=fall, measure="trust")
     assert [item["name"] for item in trust.items] == ["q1", "q2", "q3", "q4"]
-    for item, found in zip(trust.items, thresholds, strict=True):
-        assert item["thresholds"] == pytest.approx(found.tolist(), abs=1e-6)
+    for item, expected in zip(trust.items, thresholds, strict=True):
+        assert item["thresholds"] == pytest.approx(expected.tolist(), abs=1e-6)
     assert trust.items[2]["options"] == ["4", "3", "2", "1"]
     known = measures[np.isfinite(measures)]
     assert trust.people == len(known)
@@ -133,8 +135,8 @@ def test_scores_are_means_of_measures_on_the_scale_of_the_people(staff, fall):
 
 
 def points_of(administration, name, measures):
-    found = Calibration.objects.get(administration=administration, measure=name)
-    return 50 + 20 * (measures - found.scale_mean) / found.scale_deviation
+    calibration = Calibration.objects.get(administration=administration, measure=name)
+    return 50 + 20 * (measures - calibration.scale_mean) / calibration.scale_deviation
 
 
 def slow_noise(answers):
@@ -151,7 +153,9 @@ def with_shared_views(seed):
     answers = simulated(120, seed, skipped=0)
     answers.sort(key=lambda row: sum(int(row[n]) for n in (0, 1, 3)) - int(row[2]))
     noise = sorted((row[4:] for row in answers), key=lambda row: -sum(map(int, row)))
-    shared = [[*row[:4], *other] for row, other in zip(answers, noise, strict=True)]
+    shared = [
+        [*row[:4], *other_row] for row, other_row in zip(answers, noise, strict=True)
+    ]
     shared[5][:4] = shared[60][4:] = [""] * 4
     shared[60] = shared[60][:7]
     return shared
@@ -169,10 +173,10 @@ def test_the_error_of_an_essential_is_that_of_peoples_means(staff, survey):
         (row_of(fall, "school", staff.lincoln.pk), slice(0, 120)),
         (row_of(fall), slice(None)),
     ):
-        one, other = trust[people], 100 - noise[people]
+        left, right = trust[people], 100 - noise[people]
         # The part of each person in the mean of both means.
         parts = []
-        for measures in (one, other):
+        for measures in (left, right):
             known = np.isfinite(measures)
             n = known.sum()
             part = np.where(known, measures - np.nanmean(measures), 0) / n
@@ -180,7 +184,7 @@ def test_the_error_of_an_essential_is_that_of_peoples_means(staff, survey):
         expected = np.sqrt(np.square(sum(parts) / 2).sum())
         assert row.essential_errors["safe"] == pytest.approx(expected, abs=1e-3)
         # Of those with both, nearly the error of a mean.
-        both = ((one + other) / 2)[np.isfinite(one + other)]
+        both = ((left + right) / 2)[np.isfinite(left + right)]
         simple = both.std(ddof=1) / np.sqrt(len(both))
         assert row.essential_errors["safe"] == pytest.approx(simple, rel=0.03)
         # As if other people had answered each measure, it would be too small.
@@ -188,11 +192,11 @@ def test_the_error_of_an_essential_is_that_of_peoples_means(staff, survey):
         assert row.essential_errors["safe"] > 1.2 * independent
 
 
-def answered_by_one_in_both(person, other):
+def answered_by_one_in_both(person, other_person):
     """Twelve people have one measure each, and two of these answers one person gave."""
     trust = [["1", "2", "3", "2"], ["4", "4", "1", "3"], ["2", "3", "2", "4"]] * 2
     noise = [["1", "2", "1"], ["4", "3", "4"], ["2", "3", "3"]] * 2
-    both = [*trust.pop(person), *noise.pop(other)]
+    both = [*trust.pop(person), *noise.pop(other_person)]
     return [
         both,
         *([*row, *[""] * 3] for row in trust),
@@ -206,27 +210,27 @@ def test_the_error_of_an_essential_tells_nothing_of_one_person(
 ):
     if not is_protected:
         monkeypatch.setattr(
-            groups, "without_few_pairs", lambda found, *rest, **more: found
+            groups, "without_few_pairs", lambda first, *rest, **more: first
         )
-    found = {}
-    for name, person, other in (("one", 0, 0), ("another", 1, 0)):
+    errors = {}
+    for name, person, other_person in (("one", 0, 0), ("another", 1, 0)):
         fall = closed(
             published(version=name),
             name,
             role=["student", "teacher"][person],
             minimum_group=5,
         )
-        take_part(fall, staff.lincoln, answered_by_one_in_both(person, other))
+        take_part(fall, staff.lincoln, answered_by_one_in_both(person, other_person))
         take_part(fall, staff.roosevelt, simulated(60, 1))
         calculate(fall)
         lincoln = row_of(fall, "school", staff.lincoln.pk)
         state = row_of(fall)
-        found[name] = (
+        errors[name] = (
             lincoln.measures,
             lincoln.essential_errors["safe"],
             state.essential_errors["safe"],
         )
-    (measures, error, of_state), (same, other_error, other_of_state) = found.values()
+    (measures, error, of_state), (same, other_error, other_of_state) = errors.values()
     # The same people have each measure; only who has both is another.
     assert measures == same
     assert measures["trust"][0] == measures["noise"][0] == 6
@@ -283,16 +287,16 @@ def test_districts_have_the_means_of_schools_that_show_theirs(staff, survey):
     # With these people in it, the difference is the mean of the nine.
     fall.minimum_group = 9
     calculate(fall, again=True)
-    whole, others = (
+    whole, shown = (
         row.measures["noise"]
         for row in (
             row_of(fall, "district", staff.riverside.pk),
             row_of(fall, "school", staff.washington.pk),
         )
     )
-    found = (whole[0] * whole[1] - others[0] * others[1]) / 9
+    difference = (whole[0] * whole[1] - shown[0] * shown[1]) / 9
     hidden = row_of(fall, "school", staff.lincoln.pk).measures["noise"][1]
-    assert found == pytest.approx(hidden, abs=1e-2)
+    assert difference == pytest.approx(hidden, abs=1e-2)
 
 
 def test_groups_and_districts_have_the_sums_of_their_people(staff, fall):
@@ -589,10 +593,10 @@ class TestScale:
         people = np.array([20.0] * 12 + [3.0])
         means = np.append(random.normal(0, 0.3, 12), 9.0)
         sums = scale.Sums(people, people * means, people * (means**2 + 1))
-        found = scale.benchmark_scale(sums)
-        assert found.unit == "schools"
-        assert found.deviation == pytest.approx(means[:12].std(ddof=1))
-        assert found.mean == pytest.approx(np.average(means, weights=people))
+        benchmark_scale = scale.benchmark_scale(sums)
+        assert benchmark_scale.unit == "schools"
+        assert benchmark_scale.deviation == pytest.approx(means[:12].std(ddof=1))
+        assert benchmark_scale.mean == pytest.approx(np.average(means, weights=people))
 
     @pytest.mark.parametrize(
         ("points", "band"), [(19.49, 1), (19.5, 2), (39.5, 3), (59.4, 3), (99, 5)]
@@ -601,8 +605,8 @@ class TestScale:
         assert scale.band(scale.rounded(points)) == band
 
     def test_scores_end_at_1_and_99(self):
-        found = scale.Scale(0.0, 0.1, scale.SCHOOLS)
-        assert (found.points(-9.0), found.points(9.0)) == (1, 99)
+        narrow = scale.Scale(0.0, 0.1, scale.SCHOOLS)
+        assert (narrow.points(-9.0), narrow.points(9.0)) == (1, 99)
 
 
 def test_the_job_runs_once_and_says_what_was_calculated(fall):
@@ -612,10 +616,10 @@ def test_the_job_runs_once_and_says_what_was_calculated(fall):
     assert jobs.run(job.pk)
     job.refresh_from_db()
     assert job.message == "Ready: the scores of 2 measures were calculated."
-    again = request_scores(fall)
-    jobs.run(again.pk)
-    again.refresh_from_db()
-    assert again.message == "Ready: nothing was calculated."
+    repeated = request_scores(fall)
+    jobs.run(repeated.pk)
+    repeated.refresh_from_db()
+    assert repeated.message == "Ready: nothing was calculated."
 
 
 def test_the_command_prints_problems_and_counts(fall):

@@ -73,30 +73,30 @@ def hide(administration, place, **fields):
 
 
 def test_scores_have_their_people_error_and_band(fall, lincoln):
-    found = visible_scores(fall, [lincoln, STATE])
+    scores = visible_scores(fall, [lincoln, STATE])
     stored = ScoreRow.objects.get(
         administration=fall, level="school", place_id=lincoln[1], attribute=""
     )
-    trust = found[lincoln]["trust"]
+    trust = scores[lincoln]["trust"]
     people, _mean, error, score = stored.measures["trust"]
     assert (trust.score, trust.people) == (score, people)
     assert score > 50 and trust.band == 3
     # In points of the scale, of which 20 are a deviation.
     assert 1 < trust.error < 5 and trust.error > error
-    assert found[lincoln]["safe"].score == stored.essentials["safe"]
-    assert found[lincoln]["safe"].people is None
-    assert found[STATE]["trust"].score == 50
+    assert scores[lincoln]["safe"].score == stored.essentials["safe"]
+    assert scores[lincoln]["safe"].people is None
+    assert scores[STATE]["trust"].score == 50
 
 
 def test_an_essential_has_its_error(fall, lincoln):
-    found = visible_scores(fall, [lincoln])[lincoln]
+    scores = visible_scores(fall, [lincoln])[lincoln]
     rows = ScoreRow.objects.filter(administration=fall)
     stored = rows.get(level="school", place_id=lincoln[1], attribute="")
-    assert 1 < found["safe"].error == stored.essential_errors["safe"] < 5
+    assert 1 < scores["safe"].error == stored.essential_errors["safe"] < 5
 
 
 def test_an_essential_is_the_mean_of_the_measures_that_the_place_shows(staff, fall):
-    places = [("school", one.pk) for one in (staff.lincoln, staff.roosevelt)]
+    places = [("school", school.pk) for school in (staff.lincoln, staff.roosevelt)]
     places += [("district", staff.riverside.pk), STATE]
     for scores in visible_scores(fall, places).values():
         mean = (scores["trust"].score + 100 - scores["noise"].score) / 2
@@ -137,18 +137,18 @@ def test_a_district_shows_nothing_if_all_of_its_schools_hide_it(staff):
     take_part(few, staff.roosevelt, simulated(40, 2, skipped=0))
     scored(few)
     riverside = ("district", staff.riverside.pk)
-    found = visible_scores(few, [riverside, STATE])
-    assert found[riverside]["noise"] is found[riverside]["safe"] is None
-    assert found[riverside]["trust"].people == 120
-    assert found[STATE]["noise"].people == 40
+    scores = visible_scores(few, [riverside, STATE])
+    assert scores[riverside]["noise"] is scores[riverside]["safe"] is None
+    assert scores[riverside]["trust"].people == 120
+    assert scores[STATE]["noise"].people == 40
 
 
 def test_a_hidden_place_has_no_scores(fall, lincoln):
     assert visible_scores(fall, [lincoln])[lincoln]["trust"]
     hide(fall, lincoln, is_hidden=True)
-    found = visible_scores(fall, [lincoln, STATE])
-    assert found[lincoln] == {"trust": None, "noise": None, "safe": None}
-    assert found[STATE]["trust"]
+    scores = visible_scores(fall, [lincoln, STATE])
+    assert scores[lincoln] == {"trust": None, "noise": None, "safe": None}
+    assert scores[STATE]["trust"]
 
 
 def test_figures_without_a_decision_have_no_scores(fall, lincoln):
@@ -158,10 +158,10 @@ def test_figures_without_a_decision_have_no_scores(fall, lincoln):
 
 def test_a_hidden_item_hides_its_measure_and_essential(fall, lincoln):
     hide(fall, lincoln, hidden_items=["q6"])
-    found = visible_scores(fall, [lincoln])[lincoln]
-    assert found["trust"]
-    assert found["noise"] is None
-    assert found["safe"] is None
+    scores = visible_scores(fall, [lincoln])[lincoln]
+    assert scores["trust"]
+    assert scores["noise"] is None
+    assert scores["safe"] is None
 
 
 def test_a_measure_of_few_people_is_hidden(staff, fall):
@@ -181,10 +181,10 @@ def test_a_measure_of_few_people_is_hidden(staff, fall):
     hide(few, lincoln, is_hidden=False, hidden_items=[])
     assert visible_scores(few, [lincoln])[lincoln]["noise"]
     few.minimum_group = 10
-    found = visible_scores(few, [lincoln])[lincoln]
-    assert found["noise"] is None
-    assert found["safe"] is None
-    assert found["trust"]
+    scores = visible_scores(few, [lincoln])[lincoln]
+    assert scores["noise"] is None
+    assert scores["safe"] is None
+    assert scores["trust"]
 
 
 @pytest.mark.parametrize("name", ["trust", "noise", "safe"])
@@ -202,9 +202,9 @@ def test_schools_are_sorted_by_what_they_show(staff, fall, lincoln, name, hidden
     rates = SchoolRate.objects.filter(administration=fall)
     sorted_by = dict(rates.annotate(by=expression).values_list("school", "by"))
     assert len(sorted_by) == 3
-    found = visible_scores(fall, [("school", school) for school in sorted_by])
+    scores = visible_scores(fall, [("school", school) for school in sorted_by])
     assert sorted_by == {
-        school: score.score if (score := found["school", school][name]) else -1
+        school: score.score if (score := scores["school", school][name]) else -1
         for school in sorted_by
     }
 
@@ -225,8 +225,8 @@ def test_waves_can_be_compared_where_they_have_the_same_benchmark(
     assert earlier_waves(spring) == [fall]
     assert earlier_waves(fall) == []
     with django_assert_num_queries(4):
-        found = scores_of_waves([fall, spring], [lincoln, STATE])
-    before, now = found[fall.pk][lincoln], found[spring.pk][lincoln]
+        by_wave = scores_of_waves([fall, spring], [lincoln, STATE])
+    before, now = by_wave[fall.pk][lincoln], by_wave[spring.pk][lincoln]
     assert now["trust"].benchmarks == before["trust"].benchmarks
     assert now["trust"].score < before["trust"].score
     assert now["safe"].benchmarks > now["trust"].benchmarks

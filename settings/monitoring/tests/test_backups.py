@@ -45,7 +45,7 @@ def run_of(kind: str, *, days: int, ok: bool = True, **details: float) -> Backup
 @pytest.mark.django_db
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="has no archive")
 def test_the_last_backup_that_succeeded_and_the_last_drill_are_published(probe):
-    kept = run_of("backup", days=2, certificate_ends=2e9)
+    drill = run_of("backup", days=2, certificate_ends=2e9)
     # It failed, and says why: the certificate is over.
     run_of("backup", days=1, ok=False, certificate_ends=0.0)
     run_of("drill", days=9)
@@ -53,7 +53,7 @@ def test_the_last_backup_that_succeeded_and_the_last_drill_are_published(probe):
     answer = read_backups()
     samples = {name: value for name, value, _ in answer.samples}
     assert samples["backup_timestamp_seconds"] == pytest.approx(
-        kept.ended_at.timestamp()
+        drill.ended_at.timestamp()
     )
     assert samples["drill_timestamp_seconds"] == pytest.approx(
         last.ended_at.timestamp()

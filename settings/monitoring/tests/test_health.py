@@ -60,7 +60,7 @@ def test_readyz_reports_each_dependency(client, monitored):
 def test_only_the_primary_and_its_durability_affect_the_status(
     client, monitored, monkeypatch, name
 ):
-    answers = {one: Answer(True, "fine") for one in CONSEQUENCES}
+    answers = {dependency: Answer(True, "fine") for dependency in CONSEQUENCES}
     answers[name] = Answer(False, "no answer within 0.5 s")
     monkeypatch.setattr(dependency_checks, "ask_dependencies", lambda: answers)
     response = client.get("/readyz")
@@ -89,8 +89,8 @@ def silent_servers(folder):
         tcp.bind(("127.0.0.1", 0))
         path = folder / ".s.PGSQL.6432"
         local.bind(str(path))
-        for one in (tcp, local):
-            one.listen(50)
+        for server in (tcp, local):
+            server.listen(50)
         yield SimpleNamespace(port=tcp.getsockname()[1], path=path)
 
 
@@ -129,10 +129,10 @@ class Aliases(dict):
             "user": database["USER"],
             "password": database["PASSWORD"],
         }
-        one = SimpleNamespace(
+        connection = SimpleNamespace(
             vendor="postgresql", get_connection_params=lambda: parameters
         )
-        super().__init__(default=one, replica=one)
+        super().__init__(default=connection, replica=connection)
 
 
 @pytest.fixture

@@ -36,7 +36,10 @@ def captured_logs(formatter):
         for logger in root.manager.loggerDict.values()
         if isinstance(logger, logging.Logger)
     ]
-    before = [(one, one.level, one.propagate, one.disabled) for one in loggers]
+    before = [
+        (captured, captured.level, captured.propagate, captured.disabled)
+        for captured in loggers
+    ]
     for logger in loggers:
         logger.setLevel(logging.DEBUG)
         logger.propagate, logger.disabled = True, False
@@ -244,7 +247,7 @@ def test_a_failed_write_does_not_print_the_arguments(capsys):
 
 
 @pytest.mark.parametrize(
-    ("given", "kept"),
+    ("given", "is_kept"),
     [
         ("0123456789abcdef0123456789abcdef", True),
         ("", False),
@@ -253,11 +256,11 @@ def test_a_failed_write_does_not_print_the_arguments(capsys):
         ("f" * 33, False),
     ],
 )
-def test_only_a_valid_request_id_is_kept(given, kept):
-    found = logs.begin(given).request_id
+def test_only_a_valid_request_id_is_kept(given, is_kept):
+    request_id = logs.begin(given).request_id
     logs.end()
-    assert (found == given) is kept
-    assert logs.REQUEST_ID.fullmatch(found)
+    assert (request_id == given) is is_kept
+    assert logs.REQUEST_ID.fullmatch(request_id)
 
 
 @pytest.mark.django_db
@@ -273,8 +276,8 @@ def test_log_lines_contain_the_request_id(browser, monkeypatch):
         logging.getLogger("survey").warning("nobody's")
     assert response.headers["X-Request-ID"] == sent
     lines = [json.loads(line) for line in written.getvalue().splitlines()]
-    said = [line for line in lines if line["event"] == "looking"]
-    assert {(one["request_id"], one["view"]) for one in said} == {
+    looking = [line for line in lines if line["event"] == "looking"]
+    assert {(line["request_id"], line["view"]) for line in looking} == {
         (sent, "survey_login")
     }
     assert "request_id" not in lines[-1]

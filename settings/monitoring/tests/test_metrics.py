@@ -81,12 +81,12 @@ def test_saves_without_javascript_are_counted_by_outcome(browser, maya, monkeypa
         return {name: new - old for name, old, new in changed if new != old}
 
     page = start(browser.log_in(maya))
-    other = start(browser)
+    other_page = start(browser)
     assert counted_by(lambda: start(browser)) == {}
     # The answers without a problem are saved, and the page is shown again.
     assert counted_by(lambda: page.post(age="12")) == {"saved": 1}
     assert counted_by(lambda: page.post(age="12")) == {"retried": 1}
-    assert counted_by(lambda: other.post(**first)) == {"superseded": 1}
+    assert counted_by(lambda: other_page.post(**first)) == {"superseded": 1}
     page = start(browser)
     assert counted_by(lambda: page.post("stop", **first)) == {"saved": 1}
     browser.log_in(maya)

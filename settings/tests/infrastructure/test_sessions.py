@@ -82,9 +82,9 @@ def test_a_session_expires(redis, settings):
 
 @pytest.mark.parametrize("key", ["é" * 40, "\r\nFLUSHALL\r\n", "a b" * 20, "\0" * 32])
 def test_malformed_session_keys_are_not_an_error(redis, key):
-    kept = start_session("maya")
+    session = start_session("maya")
     assert name_in(key) is None
-    assert name_in(kept) == "maya"
+    assert name_in(session) == "maya"
 
 
 def test_reads_share_one_connection(redis):
@@ -114,7 +114,7 @@ def test_a_forked_child_does_not_read_its_parents_replies(redis):
 
 @pytest.mark.parametrize(
     ("trouble", "by"),
-    [*((one, "a proxy") for one in TROUBLES), ("down", ""), ("hung", "")],
+    [*((trouble, "a proxy") for trouble in TROUBLES), ("down", ""), ("hung", "")],
 )
 def test_an_outage_raises_an_error_and_the_breaker_avoids_waiting(
     redis, settings, trouble, by, monkeypatch

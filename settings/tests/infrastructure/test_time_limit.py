@@ -119,8 +119,8 @@ def test_a_request_that_never_ends_is_answered_and_others_go_on():
         assert "This took too long" in page
         # The worker is replaced: the request stopped between any two steps.
         until_replaced(server, worker)
-        said = server.get("/wait", Accept="application/json")
-        assert said == (503, '{"error": "too_long"}')
+        reply = server.get("/wait", Accept="application/json")
+        assert reply == (503, '{"error": "too_long"}')
 
 
 def test_without_the_limit_a_thread_is_lost_for_each_such_request():

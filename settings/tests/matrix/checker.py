@@ -82,7 +82,7 @@ class RouteChecker:
         reaching = [
             requester
             for requester in requesters
-            if requester.place is not self.scenario.other
+            if requester.place is not self.scenario.other_place
             and passes_rule(self.rule, requester)
         ]
         # The user who may see least.
@@ -118,9 +118,13 @@ class RouteChecker:
         # Users may delete their own files.
         self.scenario.restore_files()
         defects = self.check_reading(reading) + defects
-        has_own_objects = any(self.scenario.own in each.places for each in addresses)
+        has_own_objects = any(
+            self.scenario.own_place in each.places for each in addresses
+        )
         if has_own_objects and not self.shows_own_objects:
-            defects.append(f"{self.route} shows nothing of {self.scenario.own.mark}")
+            defects.append(
+                f"{self.route} shows nothing of {self.scenario.own_place.mark}"
+            )
         return defects
 
     def users_by_scope(self) -> list[Requester]:
@@ -129,7 +133,8 @@ class RouteChecker:
         admitted = [
             requester
             for requester in self.scenario.requesters_for(self.route)
-            if requester.second_factor and requester.place is not self.scenario.other
+            if requester.second_factor
+            and requester.place is not self.scenario.other_place
             if is_public or (requester.user and has_role(self.rule, requester))
         ]
         return list(
@@ -153,16 +158,18 @@ class RouteChecker:
             return ("GET",) if is_enough else ()
         if scenario.neighbor in address.places:
             # Only the coordinator may not see it.
-            is_concerned = requester.user == scenario.own.coordinator
-            is_mixed = scenario.other in address.places
+            is_concerned = requester.user == scenario.own_place.coordinator
+            is_mixed = scenario.other_place in address.places
             return ("GET", "POST") if is_concerned and not is_mixed else ()
-        if requester.place is scenario.other:
+        if requester.place is scenario.other_place:
             # A view is found that takes the first object of all. What else its users
             # could see, those of the own district try.
-            if address.places not in ([], [scenario.other]):
+            if address.places not in ([], [scenario.other_place]):
                 return ()
         elif (
-            requester.user and not requester.place and scenario.other in address.places
+            requester.user
+            and not requester.place
+            and scenario.other_place in address.places
         ):
             # Administrators of the state may see every place.
             return ()
@@ -230,10 +237,10 @@ class RouteChecker:
                     queried.add(str(requester))
                     defects += self.check_queries(requester, address)
                 if method == "GET" and self.sends_own_forms(requester, address):
-                    own = queries_for(scenario.own)[0]
+                    query = queries_for(scenario.own_place)[0]
                     if self.parameters_read:
-                        place = scenario.own
-                        defects += self.check_query(requester, address, place, own)[1]
+                        place = scenario.own_place
+                        defects += self.check_query(requester, address, place, query)[1]
             changed = self.changed_tables()
             defects += [
                 f"{route}: a reading request ends the session of {requester}"
@@ -272,13 +279,13 @@ class RouteChecker:
         requester, method, address = attempt
         defects = []
         # The other district's users submit forms, which do more than an empty one.
-        if method != "POST" or requester.place is not self.scenario.other:
+        if method != "POST" or requester.place is not self.scenario.other_place:
             with snapshot.rolled_back():
                 defects = self.check_reply(attempt)
         if method == "POST" and "POST" not in self.refused_methods:
             places = self.tried_places(requester)
             if self.sends_own_forms(requester, address):
-                places = [*places, self.scenario.own]
+                places = [*places, self.scenario.own_place]
             for place in places:
                 for form in forms_for(self.route, place):
                     defects += self.check_form(requester, address, place, form)
@@ -287,14 +294,14 @@ class RouteChecker:
     def tried_places(self, requester: Requester) -> list[PlaceObjects]:
         """Return the foreign places whose ids a user tries in forms."""
         places = self.scenario.foreign_places(requester, self.route)
-        if requester.place is self.scenario.other and places:
+        if requester.place is self.scenario.other_place and places:
             # Its neighbor concerns only a coordinator of that district.
-            return [self.scenario.own]
+            return [self.scenario.own_place]
         return places
 
     def sends_own_forms(self, requester: Requester, address: Address) -> bool:
         return requester in self.with_own_forms and all(
-            place in (self.scenario.own, self.scenario.shared)
+            place in (self.scenario.own_place, self.scenario.shared)
             for place in address.places
         )
 
@@ -333,7 +340,7 @@ class RouteChecker:
         if not passes_rule(self.rule, requester) or not self.parameters_read:
             return []
         # What the other district's users could see, those of the own district try.
-        if requester.place is self.scenario.other:
+        if requester.place is self.scenario.other_place:
             return []
         for place in self.scenario.foreign_places(requester, self.route):
             queries = queries_for(place)
@@ -345,10 +352,10 @@ class RouteChecker:
                 read = self.parameters_read
                 if number and not read & {ANY_PARAMETER, *parameters}:
                     continue
-                reply, found = self.check_query(
+                reply, leaks = self.check_query(
                     requester, address, place, parameters, htmx=number > 0
                 )
-                defects += found
+                defects += leaks
                 if reply.status == 405 or not reply.is_text:
                     # This page does not read its query string.
                     return defects
@@ -369,8 +376,8 @@ class RouteChecker:
         )
         self.parameters_read |= reply.parameters_read
         request = f"{self.route}: GET ?… with ids of {place.mark} by {requester}"
-        found = self.find_leaks(request, requester, reply, {})
-        return reply, [f"{defect} for ?{query[:80]}" for defect in found]
+        leaks = self.find_leaks(request, requester, reply, {})
+        return reply, [f"{defect} for ?{query[:80]}" for defect in leaks]
 
     def check_reply(self, attempt: Attempt) -> list[str]:
         requester, method, address = attempt
@@ -378,8 +385,12 @@ class RouteChecker:
         self.parameters_read |= reply.parameters_read
         if reply.status == 405 and self.tries_all_methods(attempt):
             self.refused_methods.add(method)
-        if method == "GET" and self.scenario.own in address.places and requester.user:
-            own_mark = self.scenario.own.mark
+        if (
+            method == "GET"
+            and self.scenario.own_place in address.places
+            and requester.user
+        ):
+            own_mark = self.scenario.own_place.mark
             if reply.status == 405 or (
                 reply.status < 400 and reply.find_marks([own_mark])
             ):
@@ -408,9 +419,9 @@ class RouteChecker:
                     encoded = urlencode({"": text.lower()})[1:]
                     reply.text = reply.text.replace(text.lower(), "")
                     reply.text = reply.text.replace(encoded, "")
-            if found := reply.find_marks(place.marks):
+            if marks := reply.find_marks(place.marks):
                 defects.append(
-                    f"{request} leaks {found[0]} of {place.mark} ({reply.status})"
+                    f"{request} leaks {marks[0]} of {place.mark} ({reply.status})"
                 )
         return defects
 

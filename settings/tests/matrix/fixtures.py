@@ -903,22 +903,22 @@ def create_respondent(
     return respondent
 
 
-def create_join(mark: str, kept: Respondent, by: User) -> RecordJoin:
-    """Join a withdrawn record of the same person with `kept`."""
+def create_join(mark: str, person: Respondent, by: User) -> RecordJoin:
+    """Join a withdrawn record of the same person with `person`."""
     now = timezone.now()
-    other = Respondent.objects.create(
-        administration=kept.administration,
-        school=kept.school,
+    duplicate = Respondent.objects.create(
+        administration=person.administration,
+        school=person.school,
         code_digest=f"joined {mark}".encode(),
         code_key_version=current_version(),
         withdrawn_at=now,
     )
     return RecordJoin.objects.create(
-        administration=kept.administration,
-        kept=kept,
-        other=other,
+        administration=person.administration,
+        kept=person,
+        other=duplicate,
         state="joined",
-        district=kept.school.district,
+        district=person.school.district,
         external_id=f"{mark}-2",
         by=by,
         ended_at=now,

@@ -53,8 +53,8 @@ def first_own_school(request):
 @needs(C.SEE_RATES)
 def finds_any_school(request):
     query = request.GET.get("q")
-    found = School.objects.filter(name__icontains=query) if query else ()
-    return HttpResponse(", ".join(school.name for school in found))
+    schools = School.objects.filter(name__icontains=query) if query else ()
+    return HttpResponse(", ".join(school.name for school in schools))
 
 
 @needs(C.SEE_RATES)

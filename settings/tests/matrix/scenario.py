@@ -213,12 +213,12 @@ class Scenario:
         head = create_member("head@state.example", "state")
         self.shared = create_state("markofmine and markoftheirs", published, head)
         common = published, self.shared.administration
-        self.own = create_place("Riverside", "markofmine", *common)
-        self.other = create_place("Lakeside", "markoftheirs", *common)
+        self.own_place = create_place("Riverside", "markofmine", *common)
+        self.other_place = create_place("Lakeside", "markoftheirs", *common)
         self.neighbor = create_place(
-            "Riverside", "marknextdoor", *common, district=self.own.district
+            "Riverside", "marknextdoor", *common, district=self.own_place.district
         )
-        self.places = (self.own, self.other, self.neighbor)
+        self.places = (self.own_place, self.other_place, self.neighbor)
         roll_up()
         for administration in Administration.objects.filter(scoring__isnull=False):
             roll_up_results(administration)
@@ -250,13 +250,15 @@ class Scenario:
         yield Requester("nobody", None, None)
         yield Requester("a state administrator", self.head, None)
         yield Requester("a state administrator", self.head, None, second_factor=False)
-        for place in (self.own, self.other):
+        for place in (self.own_place, self.other_place):
             for role in ("administrator", "coordinator", "analyst"):
                 name = f"the {role} of {place.mark}"
                 yield Requester(name, getattr(place, role), place)
         for role in ("administrator", "coordinator", "analyst"):
-            user = getattr(self.own, role)
-            yield Requester(f"the {role} of {self.own.mark}", user, self.own, False)
+            user = getattr(self.own_place, role)
+            yield Requester(
+                f"the {role} of {self.own_place.mark}", user, self.own_place, False
+            )
         self.engineer = User.objects.create_superuser("engineer@state.example")
         yield Requester("an engineer", self.engineer, None)
 
@@ -283,13 +285,13 @@ class Scenario:
             Audience.ANYONE: (
                 None,
                 self.head,
-                self.own.coordinator,
-                self.other.coordinator,
+                self.own_place.coordinator,
+                self.other_place.coordinator,
             ),
             Audience.ENGINEER: (
                 None,
                 self.head,
-                self.own.administrator,
+                self.own_place.administrator,
                 self.engineer,
             ),
         }
@@ -309,7 +311,7 @@ class Scenario:
         owned = [name for name, parameter in parameters.items() if parameter.owned]
         if not owned:
             values = {
-                name: parameter.value(self.own, route)
+                name: parameter.value(self.own_place, route)
                 for name, parameter in parameters.items()
             }
             return [Address(route.address(values), [], "")]
@@ -323,7 +325,7 @@ class Scenario:
                 continue
             values = {
                 name: self._value(
-                    parameter, place_of.get(name, self.own), places, route
+                    parameter, place_of.get(name, self.own_place), places, route
                 )
                 for name, parameter in parameters.items()
             }
@@ -361,8 +363,8 @@ class Scenario:
             # State administrators see everything in the console, engineers
             # everything on their own pages and nothing in the console.
             is_engineer = requester.user.is_staff
-            own = Audience.ENGINEER if is_engineer else route.rule.audience
-            if route.rule.audience is own:
+            rows = Audience.ENGINEER if is_engineer else route.rule.audience
+            if route.rule.audience is rows:
                 return []
         return [place for place in self.places if not self.is_in(requester, place)]
 

@@ -71,8 +71,8 @@ def table_digests(tables: Collection[str] | None = None) -> dict[str, str]:
     """Return the number of rows and a digest for each table, or for some."""
     digests = {}
     for table in sorted(all_tables() if tables is None else tables):
-        found = _run(f"SELECT * FROM {connection.ops.quote_name(table)}", ())
-        rows = sorted(repr(_comparable(row)) for row in found)
+        records = _run(f"SELECT * FROM {connection.ops.quote_name(table)}", ())
+        rows = sorted(repr(_comparable(row)) for row in records)
         digest = hashlib.sha256(repr(rows).encode()).hexdigest()
         digests[table] = f"{len(rows)} {digest}"
     return digests
@@ -94,10 +94,10 @@ class RelatedRows:
             ]
             if conditions and model._meta.db_table not in WRITTEN_BY_READING:
                 among = Q(*conditions, _connector=Q.OR)
-                found = model._default_manager.filter(among).values_list(
+                related = model._default_manager.filter(among).values_list(
                     *(field.attname for field in fields)
                 )
-                statement = found.query.sql_with_params()
+                statement = related.query.sql_with_params()
                 self.statements[model._meta.db_table] = statement
 
     def digests(self, tables: Collection[str] | None = None) -> dict[str, str]:

@@ -29,11 +29,11 @@ ADDRESS = "/console/exports/panel/"
 @pytest.fixture
 def waves(staff, fall, spring, enrol) -> list[Administration]:
     """Six people took both waves, and one more the second one."""
-    for number, one in enumerate((fall, spring)):
-        one.joins_waves = True
-        one.save(update_fields=["joins_waves"])
+    for number, administration in enumerate((fall, spring)):
+        administration.joins_waves = True
+        administration.save(update_fields=["joins_waves"])
         for person in range(6 + number):
-            row = enrol(one, staff.lincoln)
+            row = enrol(administration, staff.lincoln)
             identify(row, external_id=f"S{person}")
             answer(row, {"age": str(10 * person + number)})
     return [fall, spring]
@@ -47,7 +47,9 @@ def submit(client, django_capture_on_commit_callbacks):
         with_release(*administrations)
         log_in(client, user)
         given = {"format": "wide", "language": "en", **choices}
-        given["administrations"] = [one.pk for one in administrations]
+        given["administrations"] = [
+            administration.pk for administration in administrations
+        ]
         with django_capture_on_commit_callbacks(execute=True):
             return client.post(ADDRESS, given)
 
@@ -56,7 +58,7 @@ def submit(client, django_capture_on_commit_callbacks):
 
 def ticked(page: str) -> set[str]:
     boxes = re.findall(r'<input[^>]*name="administrations"[^>]*>', page)
-    return {re.search('value="([0-9]+)"', one)[1] for one in boxes if " checked" in one}
+    return {re.search('value="([0-9]+)"', box)[1] for box in boxes if " checked" in box}
 
 
 def shown(client, user, **given) -> str:
@@ -74,7 +76,7 @@ def test_two_waves_are_one_file_after_three_clicks(staff, waves, client, submit)
     assert ADDRESS in client.get(reverse("export_list")).content.decode()
     page = client.get(f"{ADDRESS}?administrations={waves[0].pk}").content.decode()
     # The other waves are ticked as well.
-    assert ticked(page) == {str(one.pk) for one in waves}
+    assert ticked(page) == {str(wave.pk) for wave in waves}
     assert 'name="identities"' not in page and 'value="long"' not in page
 
     response = submit(staff.analyst, *waves)
@@ -93,7 +95,7 @@ def test_two_waves_are_one_file_after_three_clicks(staff, waves, client, submit)
 
 
 def test_the_page_says_how_many_people_took_part_in_several(staff, waves, client):
-    keys = [one.pk for one in waves]
+    keys = [wave.pk for wave in waves]
     page = shown(client, staff.analyst, administrations=keys, format="wide")
     assert "13 rows" in page and "respondents" not in page
     assert "At least 6 people took part in several" in page
@@ -101,8 +103,8 @@ def test_the_page_says_how_many_people_took_part_in_several(staff, waves, client
     assert "Choose at least two administrations to see the size." in page
     # A few could be recognised.
     gone = waves[0].respondents.order_by("pk")[:2]
-    for one in gone:
-        one.identity.delete()
+    for person in gone:
+        person.identity.delete()
     page = shown(client, staff.analyst, administrations=keys, format="wide")
     assert "Fewer than 5 people took part in several" in page
 
@@ -111,7 +113,7 @@ def test_very_many_people_are_not_counted_while_the_page_waits(
     staff, waves, client, monkeypatch
 ):
     monkeypatch.setattr(panel_form, "MOST_COUNTED", 12)
-    keys = [one.pk for one in waves]
+    keys = [wave.pk for wave in waves]
     page = shown(client, staff.analyst, administrations=keys, format="wide")
     assert "are counted when the file is made" in page
 
@@ -119,11 +121,11 @@ def test_very_many_people_are_not_counted_while_the_page_waits(
 def test_administrations_that_promised_otherwise_are_refused_with_the_reason(
     staff, waves, client, submit
 ):
-    other = opened(waves[0].published, "other")
+    other_wave = opened(waves[0].published, "other")
     page = shown(client, staff.analyst)
     assert "Administrations that can't be joined (1)" in page
     assert "(other) have been promised that their answers are not joined" in page
-    refused = submit(staff.analyst, *waves, other).content.decode()
+    refused = submit(staff.analyst, *waves, other_wave).content.decode()
     assert "(other) have been promised" in refused
     assert not Export.objects.exists()
 
@@ -162,10 +164,11 @@ def test_files_of_a_project_are_about_the_same_people(staff, waves, submit):
     district = {"district": staff.riverside.pk}
     submit(staff.state, *waves, project="Study", **district)
     submit(staff.state, *waves, project="study", **district)
-    one, two = Export.objects.order_by("pk")
-    assert one.project == two.project == PanelProject.objects.get()
+    first_export, second_export = Export.objects.order_by("pk")
+    assert first_export.project == second_export.project == PanelProject.objects.get()
     first, second = (
-        {row["age"]: row["panel_id"] for row in rows_of(e)} for e in (one, two)
+        {row["age"]: row["panel_id"] for row in rows_of(e)}
+        for e in (first_export, second_export)
     )
     assert first == second
     for changed in ({}, {**district, "school": staff.lincoln.pk}):
@@ -202,7 +205,7 @@ def test_different_audiences_are_not_chosen_together(staff, waves, client):
     page = client.get(f"{ADDRESS}?administrations={teachers.pk}").content.decode()
     assert ticked(page) == {str(teachers.pk)}
     page = client.get(f"{ADDRESS}?administrations={waves[1].pk}").content.decode()
-    assert ticked(page) == {str(one.pk) for one in waves}
+    assert ticked(page) == {str(wave.pk) for wave in waves}
 
 
 def test_what_was_chosen_for_an_export_is_chosen_for_a_panel(staff, waves, client):
@@ -211,7 +214,7 @@ def test_what_was_chosen_for_an_export_is_chosen_for_a_panel(staff, waves, clien
     third.save(update_fields=["joins_waves"])
     log_in(client, staff.analyst)
     for chosen in (waves[:1], waves):
-        keys = [one.pk for one in chosen]
+        keys = [administration.pk for administration in chosen]
         page = client.get(
             reverse("export_new"),
             {"administrations": keys, "format": "wide"},
@@ -220,7 +223,7 @@ def test_what_was_chosen_for_an_export_is_chosen_for_a_panel(staff, waves, clien
         address = "&amp;".join(f"administrations={key}" for key in keys)
         assert f'href="{ADDRESS}?{address}"' in page
     page = client.get(html.unescape(f"{ADDRESS}?{address}")).content.decode()
-    assert ticked(page) == {str(one.pk) for one in waves}
+    assert ticked(page) == {str(wave.pk) for wave in waves}
     detail = reverse("administration_detail", args=[third.pk])
     page = client.get(detail).content.decode()
     assert f'href="{ADDRESS}?administrations={third.pk}"' in page
@@ -232,9 +235,9 @@ def test_the_page_needs_as_many_queries_for_four_administrations(
     log_in(client, staff.analyst)
     for names in ([], ["third", "fourth"]):
         for name in names:
-            one = opened(waves[0].published, name)
-            one.joins_waves = True
-            one.save(update_fields=["joins_waves"])
+            administration = opened(waves[0].published, name)
+            administration.joins_waves = True
+            administration.save(update_fields=["joins_waves"])
         with django_assert_num_queries(7):
             client.get(ADDRESS)
 

@@ -48,7 +48,7 @@ def test_a_user_has_five_exports_waiting_at_most(staff, ask):
 def test_a_user_keeps_files_up_to_a_quota(staff, ask, monkeypatch):
     monkeypatch.setattr(requested_files, "MOST_BYTES", 3 * 10**9)
     now = timezone.now()
-    kept = [
+    exports = [
         Export.objects.create(
             by=staff.analyst,
             format="wide",
@@ -63,5 +63,5 @@ def test_a_user_keeps_files_up_to_a_quota(staff, ask, monkeypatch):
     refused = ask(staff.analyst)
     assert "take 4 GB, and you may keep 3 GB" in refused.content.decode()
     assert ask(staff.dana).status_code == 302
-    Export.objects.filter(pk=kept[0].pk).update(file_name="", deleted_at=now)
+    Export.objects.filter(pk=exports[0].pk).update(file_name="", deleted_at=now)
     assert ask(staff.analyst).status_code == 302

@@ -38,13 +38,16 @@ REASON = "Consent has to be checked, by order of the board."
 
 @pytest.fixture
 def people(staff, fall) -> list[Respondent]:
-    found = Respondent.objects.bulk_create(
+    respondents = Respondent.objects.bulk_create(
         respondent_of(fall, school, completed_at=timezone.now() if n else None)
         for school in (staff.lincoln, staff.washington, staff.roosevelt)
         for n in range(2)
     )
-    answer_all(fall, ((one, {"safe": "1", "comment": "fine"}) for one in found))
-    return found
+    answer_all(
+        fall,
+        ((respondent, {"safe": "1", "comment": "fine"}) for respondent in respondents),
+    )
+    return respondents
 
 
 @pytest.fixture
@@ -56,7 +59,9 @@ def submit(client, django_capture_on_commit_callbacks):
             with_release(*administrations)
         log_in(client, user)
         given = {"format": "wide", "language": "en", **choices}
-        given["administrations"] = [one.pk for one in administrations]
+        given["administrations"] = [
+            administration.pk for administration in administrations
+        ]
         with django_capture_on_commit_callbacks(execute=True):
             return client.post(reverse("export_new"), given)
 
@@ -121,14 +126,14 @@ def test_filters_apply_to_the_file(staff, fall, people, submit):
         school=staff.lincoln.pk,
         role="student",
     )
-    one, two = Export.objects.order_by("pk")
-    assert (one.rows, two.rows) == (2, 2)
-    assert one.places == {
+    first_export, second_export = Export.objects.order_by("pk")
+    assert (first_export.rows, second_export.rows) == (2, 2)
+    assert first_export.places == {
         "state": False,
         "districts": [staff.riverside.pk],
         "schools": [],
     }
-    assert two.places["schools"] == [staff.lincoln.pk]
+    assert second_export.places["schools"] == [staff.lincoln.pk]
 
 
 def test_a_reason_that_names_require_is_not_called_optional(staff, fall, client):
@@ -189,19 +194,19 @@ def test_different_surveys_cannot_be_combined(staff, fall, people, submit):
     about = [["form_id", "version", "default_language"], ["other", "1", "en"]]
     rows = [["type", "name", "label"], ["text", "safe", "Something else?"]]
     content = form(rows, [], about)
-    other = publish_survey(
+    other_survey = publish_survey(
         survey=import_survey(
             draft=read(rows, [], about).draft, source_name="x", source=content
         )
     )
-    response = submit(staff.state, fall, opened(other, "other"))
+    response = submit(staff.state, fall, opened(other_survey, "other"))
     assert "These are different surveys" in response.content.decode()
     assert not Export.objects.exists()
 
 
 def test_surveys_of_different_owners_cannot_be_combined(staff, fall, people, submit):
-    other = opened(published(FIRST, "1", staff.riverside), "other")
-    response = submit(staff.state, fall, other)
+    other_district = opened(published(FIRST, "1", staff.riverside), "other")
+    response = submit(staff.state, fall, other_district)
     assert "climate of Riverside, climate of the state" in response.content.decode()
 
 
@@ -317,11 +322,11 @@ def test_coordinators_find_no_exports(staff, fall, people, client):
 
 def test_only_state_administrators_see_exports_of_others(staff, fall, client):
     mine = requested(staff.dana, fall)
-    others = requested(staff.state, fall, format="xlsx")
+    foreign = requested(staff.state, fall, format="xlsx")
     log_in(client, staff.dana)
     page = client.get(reverse("export_list"), {"whose": "all"}).content.decode()
     assert f"Export {mine.pk}<" in page
-    assert f"Export {others.pk}<" not in page
+    assert f"Export {foreign.pk}<" not in page
     log_in(client, staff.state)
     page = client.get(reverse("export_list")).content.decode()
     assert f"Export {mine.pk}<" not in page

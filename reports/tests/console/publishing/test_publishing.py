@@ -81,8 +81,8 @@ class TestPublishing:
         publish(fall)
         for page, (_, address) in zip(shown, addresses, strict=True):
             public = Client().get(address).context["page"]
-            assert public.own.summary["rate"] == page.own.summary["rate"]
-            assert public.own.answers == page.own.answers
+            assert public.place.summary["rate"] == page.place.summary["rate"]
+            assert public.place.answers == page.place.answers
             assert [part.sentence for part, _ in public.essentials] == [
                 part.sentence for part, _ in page.essentials
             ]

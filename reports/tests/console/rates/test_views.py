@@ -95,7 +95,7 @@ def pages(staff):
 
 
 @pytest.mark.parametrize(
-    ("person", "found"),
+    ("person", "visible"),
     [
         ("state", {"board", "schools", "district", "school"}),
         ("dana", {"board", "schools", "district", "school"}),
@@ -104,12 +104,12 @@ def pages(staff):
         ("sam", {"board", "schools"}),
     ],
 )
-def test_other_places_are_not_found(client, staff, counted, person, found):
+def test_other_places_are_not_found(client, staff, counted, person, visible):
     log_in(client, getattr(staff, person))
     for name, addresses in pages(staff).items():
         for address in addresses:
             status = client.get(address, follow=True).status_code
-            assert (address, status) == (address, 200 if name in found else 404)
+            assert (address, status) == (address, 200 if name in visible else 404)
 
 
 def test_without_the_capability_no_page_is_found(client, staff, counted, monkeypatch):
@@ -233,10 +233,10 @@ def test_administrations_are_shown_by_title(client, staff, counted):
 def test_names_distinguish_administrations_with_the_same_title(
     client, staff, counted, administer
 ):
-    other = administer("students-again", opens_at=counted.opens_at)
+    namesake = administer("students-again", opens_at=counted.opens_at)
     page = visible_text(log_in(client, staff.state).get("/console/rates/"))
     assert f"{counted.title} ({counted.name})" in page
-    assert f"{other.title} ({other.name})" in page
+    assert f"{namesake.title} ({namesake.name})" in page
 
 
 # Age of the figures
@@ -313,9 +313,9 @@ def rows(response):
 
 def test_csv_files_keep_search_and_order(client, staff, counted):
     log_in(client, staff.state)
-    found = rows(client.get("/console/rates/schools.csv?sort=-rate&q=l"))
-    assert [row["school"] for row in found] == ["Roosevelt", "Lincoln"] or found
-    lincoln = next(row for row in found if row["school"] == "Lincoln")
+    lines = rows(client.get("/console/rates/schools.csv?sort=-rate&q=l"))
+    assert [row["school"] for row in lines] == ["Roosevelt", "Lincoln"] or lines
+    lincoln = next(row for row in lines if row["school"] == "Lincoln")
     assert (lincoln["eligible"], lincoln["finished"], lincoln["rate (%)"]) == (
         "40",
         "12",
@@ -356,10 +356,10 @@ def test_cells_of_csv_files_cannot_run_as_formulas(client, staff, students):
         "/console/rates/schools.csv",
         f"/console/rates/schools/{staff.lincoln.pk}/school.csv",
     ):
-        found = rows(client.get(address))
-        named = next(row for row in found if "HYPERLINK" in row["school"])
+        lines = rows(client.get(address))
+        named = next(row for row in lines if "HYPERLINK" in row["school"])
         assert named["school"].startswith("'=")
-    assert found[-1]["grade"] == "'@SUM(1)"
+    assert lines[-1]["grade"] == "'@SUM(1)"
 
 
 def test_downloads_are_logged_and_page_views_are_not(client, staff, counted):
@@ -413,8 +413,8 @@ def test_holidays_of_a_district_are_no_school_days(client, staff, counted):
 
 
 def headers(response):
-    found = re.findall(r"<th scope=\"col\"[^>]*>(.*?)</th>", response.content.decode())
-    return [re.sub("<[^>]+>", "", header) for header in found]
+    cells = re.findall(r"<th scope=\"col\"[^>]*>(.*?)</th>", response.content.decode())
+    return [re.sub("<[^>]+>", "", header) for header in cells]
 
 
 def test_columns_and_tiles_without_figures_are_left_out(client, staff, administer):
@@ -481,7 +481,11 @@ def test_a_total_is_too_slow_only_if_all_schools_together_were(client, staff, st
         page = client.get(address)
         pace = page.context["total"].pace
         assert (pace.last_week, pace.verdict) == (None, "")
-    [line] = [one for one in page.context["lines"] if one.name == "Lincoln"]
+    [line] = [
+        lincoln_line
+        for lincoln_line in page.context["lines"]
+        if lincoln_line.name == "Lincoln"
+    ]
     assert line.pace.verdict == "too slow"
 
 
@@ -556,8 +560,8 @@ def test_the_open_administration_looked_at_last_is_shown_again(
     now = timezone.now()
     teachers = administer("teachers-2027", role=Role.TEACHER)
     closed = administer("last-year", closes_at=now - timedelta(days=1))
-    for other in (teachers, closed):
-        invite(other, staff.lincoln, 3)
+    for administration in (teachers, closed):
+        invite(administration, staff.lincoln, 3)
     roll_up()
     log_in(client, staff.chen)
     school = f"/console/rates/schools/{staff.lincoln.pk}/"

@@ -84,10 +84,10 @@ def published_in_three_languages(name="climate"):
 def answered(administration, school, people, seed, finished=None, **options):
     """Enrol people who answer; all have finished unless a number is given."""
     answers = simulated(people, seed, **options)
-    found = take_part(administration, school, answers, completed_at=None)
-    keys = [person.pk for person in found[:finished]]
-    respondents = Respondent.objects.filter(pk__in=keys)
-    respondents.update(completed_at=administration.opens_at)
+    respondents = take_part(administration, school, answers, completed_at=None)
+    keys = [person.pk for person in respondents[:finished]]
+    finishers = Respondent.objects.filter(pk__in=keys)
+    finishers.update(completed_at=administration.opens_at)
 
 
 def scored(administration):

@@ -33,8 +33,8 @@ def answers(client, administration, school, query=None):
 
 
 def statuses(client, administration, school):
-    found = answers(client, administration, school)
-    return {response.status_code for response in found.values()}
+    replies = answers(client, administration, school)
+    return {response.status_code for response in replies.values()}
 
 
 def content(response):
@@ -52,13 +52,13 @@ def test_results_open_when_the_administration_closes_and_is_shared(client, staff
     readers = ("state", "dana", "analyst", "chen", "sam")
 
     def seen_by():
-        found = []
+        allowed = []
         for name in readers:
             log_in(client, getattr(staff, name))
             status = statuses(client, fall, school.get(name, staff.lincoln))
             assert len(status) == 1
-            found += [name] if status == {200} else []
-        return found
+            allowed += [name] if status == {200} else []
+        return allowed
 
     assert seen_by() == ["state", "dana", "analyst"]
     share()
@@ -80,7 +80,7 @@ def test_no_address_shows_another_place(client, staff, fall):
         staff.chen: ["Roosevelt", "Lakeside", "Washington"],
         staff.sam: ["Lincoln", "Riverside", "Washington"],
     }
-    own = {staff.sam: staff.roosevelt}
+    own_school = {staff.sam: staff.roosevelt}
     places = {
         "district": (staff.riverside, staff.lakeside),
         "school": (staff.lincoln, staff.washington, staff.roosevelt),
@@ -93,20 +93,22 @@ def test_no_address_shows_another_place(client, staff, fall):
     for user, hidden in foreign.items():
         log_in(client, user)
         queries = [{}, {"sort": "-score-trust", "show": "moved"}, {"q": hidden[0]}]
-        for kind, found in places.items():
-            queries += [{kind: one.pk} for one in found if str(one) in hidden]
+        for kind, places_of_kind in places.items():
+            queries += [
+                {kind: place.pk} for place in places_of_kind if str(place) in hidden
+            ]
         for query in queries:
-            found = answers(client, fall, own.get(user, staff.lincoln), query)
-            for route, response in found.items():
+            replies = answers(client, fall, own_school.get(user, staff.lincoln), query)
+            for route, response in replies.items():
                 # A searched word is in the form, and in the links to other pages.
                 text = content(response).replace(f'value="{hidden[0]}"', "")
                 text = text.replace(f"“{hidden[0]}”", "")
                 text = text.replace(f"q={hidden[0]}", "")
                 for name in hidden:
                     assert name not in text, (user.email, route, query)
-        for other in places["school"]:
-            if str(other) in hidden:
-                address = reverse("school_report", args=[fall.pk, other.pk])
+        for school in places["school"]:
+            if str(school) in hidden:
+                address = reverse("school_report", args=[fall.pk, school.pk])
                 assert client.get(address).status_code == 404
 
 
@@ -117,15 +119,15 @@ def test_a_school_below_its_threshold_is_nowhere_for_its_coordinator(
 
     def figures():
         log_in(client, staff.chen)
-        found = answers(client, fall, staff.lincoln)
+        replies = answers(client, fall, staff.lincoln)
         return {
-            "answers": found["results_page"].context["page"].figures is not None,
-            "answers in the file": found["results_csv"].text.count("\n") > 1,
-            "scores": "No scores: " not in found["scores_table"].text,
-            "in the file": not found["scores_csv"].text.strip().endswith(",,,"),
-            "rates": bool(found["scores_rates"].context["page"].listing.rows),
-            "in that file": found["scores_rates_csv"].text.count("\n") > 1,
-            "report": "points of 99" in found["school_report"].text,
+            "answers": replies["results_page"].context["page"].figures is not None,
+            "answers in the file": replies["results_csv"].text.count("\n") > 1,
+            "scores": "No scores: " not in replies["scores_table"].text,
+            "in the file": not replies["scores_csv"].text.strip().endswith(",,,"),
+            "rates": bool(replies["scores_rates"].context["page"].listing.rows),
+            "in that file": replies["scores_rates_csv"].text.count("\n") > 1,
+            "report": "points of 99" in replies["school_report"].text,
         }
 
     assert all(figures().values()), figures()
@@ -142,10 +144,10 @@ def test_roles_in_two_places_do_not_help_each_other(client, staff, fall):
         user=staff.chen, role=Membership.Role.ANALYST, district=staff.lakeside
     )
     log_in(client, staff.chen)
-    found = answers(client, fall, staff.roosevelt)
-    assert found["scores_table"].status_code == 200
-    assert "Roosevelt" in found["scores_table"].text
-    for route, response in found.items():
+    replies = answers(client, fall, staff.roosevelt)
+    assert replies["scores_table"].status_code == 200
+    assert "Roosevelt" in replies["scores_table"].text
+    for route, response in replies.items():
         assert "Lincoln" not in content(response), route
     address = reverse("school_report", args=[fall.pk, staff.lincoln.pk])
     assert client.get(address).status_code == 404
@@ -156,15 +158,15 @@ def test_roles_in_two_places_do_not_help_each_other(client, staff, fall):
 
 
 def test_results_of_another_district_are_not_found(client, staff, survey):
-    own = closed(survey, "lakeside-only", district=staff.lakeside)
-    answered(own, staff.roosevelt, 40, 3)
-    scored(own)
+    administration = closed(survey, "lakeside-only", district=staff.lakeside)
+    answered(administration, staff.roosevelt, 40, 3)
+    scored(administration)
     share()
     for user in (staff.dana, staff.analyst, staff.chen):
         log_in(client, user)
-        assert statuses(client, own, staff.roosevelt) == {404}
+        assert statuses(client, administration, staff.roosevelt) == {404}
     log_in(client, staff.sam)
-    assert statuses(client, own, staff.roosevelt) == {200}
+    assert statuses(client, administration, staff.roosevelt) == {200}
 
 
 def test_no_page_has_a_name_or_code_of_a_person(client, staff, fall):
@@ -180,7 +182,7 @@ def test_no_page_has_a_name_or_code_of_a_person(client, staff, fall):
         )
     for user in (staff.state, staff.analyst):
         log_in(client, user)
-        found = answers(client, fall, staff.lincoln, {"school": staff.lincoln.pk})
-        for route, response in found.items():
+        replies = answers(client, fall, staff.lincoln, {"school": staff.lincoln.pk})
+        for route, response in replies.items():
             assert "Zebulon" not in response.text, route
             assert "ZQ-" not in response.text, route

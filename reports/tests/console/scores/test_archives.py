@@ -80,13 +80,13 @@ def content_of(response):
     return zipfile.ZipFile(io.BytesIO(b"".join(response)))
 
 
-def index_of(found):
-    text = found.read("index.csv").decode("utf-8-sig")
+def index_of(archive_file):
+    text = archive_file.read("index.csv").decode("utf-8-sig")
     return {row["school"]: row for row in csv.DictReader(io.StringIO(text))}
 
 
 def files():
-    return {one.name for one in path_of("school-reports/any").parent.iterdir()}
+    return {path.name for path in path_of("school-reports/any").parent.iterdir()}
 
 
 def test_the_whole_way_from_the_order_to_the_file(client, staff, fall):
@@ -106,12 +106,12 @@ def test_the_whole_way_from_the_order_to_the_file(client, staff, fall):
     response = client.get(address(fall, archive))
     name = "reports-fall-2026-riverside-es.zip"
     assert name in response["Content-Disposition"]
-    found = content_of(response)
+    content = content_of(response)
     report = "riverside/lincoln-es.pdf"
-    assert found.namelist() == [report, "index.csv"]
-    assert found.read(report).startswith(b"%PDF-1.7")
-    assert found.testzip() is None
-    index = index_of(found)
+    assert content.namelist() == [report, "index.csv"]
+    assert content.read(report).startswith(b"%PDF-1.7")
+    assert content.testzip() is None
+    index = index_of(content)
     assert (index["Lincoln"]["file"], index["Lincoln"]["reason"]) == (report, "")
     assert index["Washington"]["file"] == ""
     assert "5" in index["Washington"]["reason"]
@@ -119,7 +119,9 @@ def test_the_whole_way_from_the_order_to_the_file(client, staff, fall):
     assert archive.size == path_of(archive.file_name).stat().st_size
 
     actions = AuditEntry.objects.filter(action__endswith="school reports")
-    assert [(one.action, one.user_id, one.district_id) for one in actions[::-1]] == [
+    assert [
+        (action.action, action.user_id, action.district_id) for action in actions[::-1]
+    ] == [
         (f"{action} school reports", staff.dana.pk, staff.riverside.pk)
         for action in ("ask for", "make", "download")
     ]
@@ -132,15 +134,17 @@ def test_the_whole_way_from_the_order_to_the_file(client, staff, fall):
 
 def test_the_state_gets_all_districts_sorted(client, staff, fall):
     archive = made(client, staff.state, fall)
-    found = content_of(client.get(address(fall, archive)))
-    assert found.namelist() == [
+    content = content_of(client.get(address(fall, archive)))
+    assert content.namelist() == [
         "lakeside/roosevelt-en.pdf",
         "riverside/lincoln-en.pdf",
         "index.csv",
     ]
     assert (archive.schools, archive.reports) == (3, 2)
     # The same report as on its page.
-    [text] = [found.read(name).decode() for name in found.namelist() if "linc" in name]
+    [text] = [
+        content.read(name).decode() for name in content.namelist() if "linc" in name
+    ]
     assert "60 of 60 finished (100 %); a report needs 30." in text
 
 
@@ -162,15 +166,15 @@ def test_names_are_safe_and_unique(client, staff, fall):
     School.objects.update(district=staff.riverside)
     SchoolRate.objects.update(district=staff.riverside)
     archive = made(client, staff.state, fall)
-    found = content_of(client.get(address(fall, archive)))
-    *reports, index = found.namelist()
+    content = content_of(client.get(address(fall, archive)))
+    *reports, index = content.namelist()
     assert index == "index.csv"
     assert len({name.lower() for name in reports}) == 2
     for name in reports:
         assert re.fullmatch(r"[a-z0-9-]+/[a-z0-9-]+\.pdf", name)
         assert name.startswith(f"district-{staff.riverside.pk}/ex")
         assert len(name) < 120
-    rows = csv.DictReader(io.StringIO(found.read(index).decode("utf-8-sig")))
+    rows = csv.DictReader(io.StringIO(content.read(index).decode("utf-8-sig")))
     assert {row["school"][:9] for row in rows} >= {"../../=É" + "x"}
 
 
@@ -261,10 +265,10 @@ def test_results_that_are_no_longer_shared_are_not_downloaded(client, staff, fal
     assert "you can no longer download it" in page
     assert may_download(client, staff.state, by_state)
     # A file that was made since does not compare with the state.
-    again = made(client, staff.dana, fall, staff.riverside)
-    found = content_of(client.get(address(fall, again)))
-    assert "All schools" not in found.read(found.namelist()[0]).decode()
-    assert may_download(client, staff.dana, again)
+    new_archive = made(client, staff.dana, fall, staff.riverside)
+    content = content_of(client.get(address(fall, new_archive)))
+    assert "All schools" not in content.read(content.namelist()[0]).decode()
+    assert may_download(client, staff.dana, new_archive)
 
 
 def test_a_trend_needs_its_earlier_waves_at_each_download(client, staff, survey, fall):
@@ -273,8 +277,8 @@ def test_a_trend_needs_its_earlier_waves_at_each_download(client, staff, survey,
     scored(spring)
     archive = made(client, staff.dana, spring, staff.riverside)
     assert sorted(archive.waves) == [fall.pk, spring.pk]
-    found = content_of(client.get(address(spring, archive)))
-    assert "Change over time" in found.read(found.namelist()[0]).decode()
+    content = content_of(client.get(address(spring, archive)))
+    assert "Change over time" in content.read(content.namelist()[0]).decode()
     # Fall is not over for Dana, and was never shared.
     later = timezone.now() + timedelta(days=1)
     Administration.objects.filter(pk=fall.pk).update(closes_at=later)
@@ -290,13 +294,13 @@ def test_a_school_that_lost_its_report_is_not_in_the_file(client, staff, fall):
         administration=fall, level="school", place_id=staff.lincoln.pk
     ).update(is_hidden=True)
     archive = run(ReportArchive.objects.get())
-    found = content_of(client.get(address(fall, archive)))
-    assert found.namelist() == [
+    content = content_of(client.get(address(fall, archive)))
+    assert content.namelist() == [
         "lakeside/roosevelt-en.pdf",
         "index.csv",
     ]
-    assert "with so few answers" in index_of(found)["Lincoln"]["reason"]
-    assert "points of 99" not in found.read("index.csv").decode()
+    assert "with so few answers" in index_of(content)["Lincoln"]["reason"]
+    assert "points of 99" not in content.read("index.csv").decode()
 
 
 def test_a_district_without_a_report_is_told_so(client, staff, fall):
@@ -348,8 +352,8 @@ def test_an_interrupted_job_leaves_nothing_and_starts_again(
     assert files() == before
     wait_again(archive)
     run(archive)
-    found = content_of(client.get(address(fall, archive)))
-    assert len(found.namelist()) == 3
+    content = content_of(client.get(address(fall, archive)))
+    assert len(content.namelist()) == 3
     assert files() - before == {archive.file_name.split("/")[1]}
     # A second delivery of the message makes no second file.
     wait_again(archive)

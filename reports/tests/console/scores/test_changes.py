@@ -40,7 +40,7 @@ def changes(client, administration, **query):
 
 
 def names(response):
-    return [one.line.name for one in response.context["page"].listing.rows]
+    return [row.line.name for row in response.context["page"].listing.rows]
 
 
 def csv_of(client, administration, **query):
@@ -127,14 +127,14 @@ def test_changes_are_filtered_sorted_and_downloaded(client, staff, fall, spring)
         set_score(administration, staff.lincoln, lincoln)
         set_score(administration, staff.roosevelt, roosevelt)
     log_in(client, staff.state)
-    for show, found in (
+    for show, expected in (
         ("certain", ["Lincoln"]),
         ("higher", ["Lincoln"]),
         ("lower", ["Roosevelt"]),
         ("moved", ["Lincoln"]),
         ("x", ["Lincoln", "Roosevelt"]),
     ):
-        assert names(changes(client, spring, show=show)) == found
+        assert names(changes(client, spring, show=show)) == expected
     assert names(changes(client, spring, sort="change")) == ["Roosevelt", "Lincoln"]
     assert names(changes(client, spring, sort="-before")) == ["Roosevelt", "Lincoln"]
     assert "No school matches" in changes(client, spring, q="zzz").text

@@ -62,8 +62,8 @@ def decide(client, administration, decision="release", item="q2", **more):
 
 
 def lines(response, measure="trust"):
-    [found] = [m for m in response.context["page"].measures if m.name == measure]
-    return {item.name: item for item in found.items}
+    [line] = [m for m in response.context["page"].measures if m.name == measure]
+    return {item.name: item for item in line.items}
 
 
 def release(administration, by, item="q2"):
@@ -121,8 +121,8 @@ def test_an_item_that_drifted_is_found_released_and_anchored_again(
     decide(client, spring, "anchor", because="A mistake")
     run_jobs()
     assert anchored(spring) == ["q1", "q2", "q3", "q4"]
-    again = ScoreRow.objects.get(administration=spring, level="state", attribute="")
-    assert again.measures == before.measures
+    state_row = ScoreRow.objects.get(administration=spring, level="state", attribute="")
+    assert state_row.measures == before.measures
     entries = AuditEntry.objects.filter(action__contains="item of measure")
     assert [(entry.action.split()[0], entry.after["reason"]) for entry in entries] == [
         ("anchor", "A mistake"),

@@ -21,7 +21,7 @@ def rates(client, administration, **query):
 
 
 def names(response):
-    return [one.line.name for one in response.context["page"].listing.rows]
+    return [row.line.name for row in response.context["page"].listing.rows]
 
 
 def csv_of(client, administration, **query):

@@ -57,8 +57,8 @@ def test_a_report_compares_a_school_with_its_district_and_the_state(
         ("district", staff.riverside.pk),
         ("state", 0),
     ]
-    found = visible_scores(fall, places)
-    school, district, state = (found[place] for place in places)
+    scores = visible_scores(fall, places)
+    school, district, state = (scores[place] for place in places)
     assert "60 of 60 finished (100 %); a report needs 30." in page
     assert (
         f"{school['trust'].score} points of 99: neutral."
@@ -93,14 +93,14 @@ def test_a_report_in_arabic_runs_from_right_to_left(client, staff, survey, fall)
     page = report(client, scored(spring), staff.lincoln, "?language=ar")
     content = page.content.decode()
     assert 'class="school-report" lang="ar" dir="rtl"' in content
-    own = content[content.index('<div class="school-report"') :]
-    own = own[: own.rindex("</section>")]
-    assert "مدرسة آمنة" in own and "التغيّر عبر الزمن" in own
-    assert re.search(r">\d+، ", own) and not re.search(r">\d+, ", own)
+    report_html = content[content.index('<div class="school-report"') :]
+    report_html = report_html[: report_html.rindex("</section>")]
+    assert "مدرسة آمنة" in report_html and "التغيّر عبر الزمن" in report_html
+    assert re.search(r">\d+، ", report_html) and not re.search(r">\d+, ", report_html)
     # A sign stays before its number.
-    assert re.search("\u200e(?:[+−]\\d|±0)", own)
+    assert re.search("\u200e(?:[+−]\\d|±0)", report_html)
     # Nothing is left in English but names of places and the title of the survey.
-    words = html.unescape(re.sub(r"<[^>]+>", " ", own, flags=re.S))
+    words = html.unescape(re.sub(r"<[^>]+>", " ", report_html, flags=re.S))
     names = {"Lincoln", "Riverside", "School", "climate"}
     assert set(re.findall(r"[A-Za-z]{2,}", words)) <= names
     english = report(client, spring, staff.lincoln, "?language=en").content.decode()
@@ -133,12 +133,14 @@ def winter(staff, new_survey):
 def scores_of_trust(user, administration, schools):
     """Return the scores of the school, its district and the state in each report."""
     reader = SchoolReports(Permissions(user), administration, "en")
-    found = {}
-    for one in reader.of(schools):
-        if one.has_figures:
-            [(_essential, [trust, _noise])] = one.essentials
-            found[one.school.name] = [line.score.score for line in trust.places]
-    return found
+    by_school = {}
+    for school_report in reader.of(schools):
+        if school_report.has_figures:
+            [(_essential, [trust, _noise])] = school_report.essentials
+            by_school[school_report.school.name] = [
+                line.score.score for line in trust.places
+            ]
+    return by_school
 
 
 def calculated_mean(staff, fall):
@@ -148,15 +150,15 @@ def calculated_mean(staff, fall):
     50 that the benchmark's people have on average.
     """
     schools = [staff.lincoln, staff.washington, staff.roosevelt]
-    found = scores_of_trust(staff.state, fall, schools)
-    assert list(found) == ["Lincoln", "Roosevelt"]
-    lincoln, district, state = found["Lincoln"]
-    roosevelt = found["Roosevelt"][0]
-    others = 60 * lincoln + 40 * roosevelt
+    by_school = scores_of_trust(staff.state, fall, schools)
+    assert list(by_school) == ["Lincoln", "Roosevelt"]
+    lincoln, district, state = by_school["Lincoln"]
+    roosevelt = by_school["Roosevelt"][0]
+    other_points = 60 * lincoln + 40 * roosevelt
     return [
         (100 * district - 60 * lincoln) / 40,
-        (140 * state - others) / 40,
-        (140 * 50 - others) / 40,
+        (140 * state - other_points) / 40,
+        (140 * 50 - other_points) / 40,
     ]
 
 
@@ -167,7 +169,7 @@ def score_of_washington(staff, fall):
 
 def test_reports_tell_nothing_of_a_school_without_one(staff, winter):
     hidden = score_of_washington(staff, winter)
-    assert all(abs(found - hidden) > 15 for found in calculated_mean(staff, winter))
+    assert all(abs(mean - hidden) > 15 for mean in calculated_mean(staff, winter))
 
 
 def test_with_its_people_in_the_means_its_score_could_be_calculated(
@@ -181,7 +183,7 @@ def test_with_its_people_in_the_means_its_score_could_be_calculated(
     scoring.score_administration(winter, again=True)
     hidden = score_of_washington(staff, winter)
     # As far as rounding allows.
-    assert all(abs(found - hidden) < 3 for found in calculated_mean(staff, winter))
+    assert all(abs(mean - hidden) < 3 for mean in calculated_mean(staff, winter))
 
 
 def test_outdated_scores_are_not_shown(client, staff, fall):
@@ -206,8 +208,8 @@ def test_a_hidden_school_has_no_report(client, staff, fall):
 def test_a_hidden_item_hides_its_measure_alone(client, staff, fall):
     log_in(client, staff.dana)
     hide(fall, "school", staff.lincoln.pk, hidden_items=["q5"])
-    found = visible_scores(fall, [("school", staff.lincoln.pk)])
-    [scores] = found.values()
+    visible = visible_scores(fall, [("school", staff.lincoln.pk)])
+    [scores] = visible.values()
     page = text_of(report(client, fall, staff.lincoln))
     assert f"{scores['trust'].score} points of 99" in page
     assert page.count("points of 99") == 1

@@ -44,8 +44,8 @@ def csv_of(client, administration, query=""):
 def test_schools_are_compared_with_their_rates(client, staff, fall):
     log_in(client, staff.state)
     rows = {row[0]: row[1:] for row in rows_of(table(client, fall))}
-    found = visible_scores(fall, [("school", staff.lincoln.pk), ("state", 0)])
-    lincoln = found["school", staff.lincoln.pk]
+    scores = visible_scores(fall, [("school", staff.lincoln.pk), ("state", 0)])
+    lincoln = scores["school", staff.lincoln.pk]
     assert rows["Lincoln"] == [
         *("Riverside", "100 %"),
         *(str(lincoln[name].score) for name in ("safe", "trust", "noise")),

@@ -76,4 +76,4 @@ def test_changes_and_trends_depend_on_shown_scores(client, staff, fall, spring, 
     before = shown(client, staff.state, spring, staff.lincoln)
     score_differently({"fall": fall, "spring": spring}[wave], staff.lincoln)
     after = shown(client, staff.state, spring, staff.lincoln)
-    assert all(one != other for one, other in zip(before, after, strict=True))
+    assert all(earlier != later for earlier, later in zip(before, after, strict=True))
