@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from math import ceil, floor, sqrt
 from typing import Literal
 
+from django.utils.html import escape
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
@@ -62,6 +63,22 @@ class Segment:
             return (words % {"n": self.coded.percent}).replace(" %", "\u00a0%")
         return HIDDEN if self.count is None else f"{self.share:.0f} %"
 
+    @property
+    def cell(self) -> SafeString:
+        """Return the content of a cell of the table: percentage and people."""
+        people = f' <span class="hint">({self.people})</span>' if self.people else ""
+        return SafeString(f"{escape(self.percent)}{people}")
+
+    @property
+    def rectangle(self) -> SafeString:
+        if not self.width:
+            return SafeString()
+        return SafeString(
+            f'<rect class="shade-{self.shade}" x="{self.start}" y="1"'
+            f' width="{self.width}" height="8">'
+            f"<title>{escape(f'{self.label.text}: {self.percent}')}</title></rect>"
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class ChartRow:
@@ -91,6 +108,21 @@ class ChartRow:
         """Return the numbers below the labels of `ItemChart.states`."""
         states = (self.answered, self.skipped, self.not_applicable, self.not_reached)
         return tuple(map(cell, states))
+
+    # A page has a thousand segments and more. In the template, their cells took half
+    # of its time.
+    @property
+    def bar(self) -> SafeString:
+        """Return the rectangles of the bar."""
+        return SafeString("".join(segment.rectangle for segment in self.segments))
+
+    @property
+    def cells(self) -> SafeString:
+        """Return the cells of the row in the table, of answers and then of states."""
+        contents = [*(segment.cell for segment in self.segments), *self.states]
+        return SafeString(
+            "".join(f'<td class="number">{content}</td>' for content in contents)
+        )
 
 
 def cell(people: int | None) -> str:
