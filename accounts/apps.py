@@ -12,9 +12,11 @@ class AccountsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from accounts.checks import check_second_factor
+        from accounts.checks import check_replaced_migrations, check_second_factor
 
         checks.register(check_second_factor, checks.Tags.security)
+        # `migrate` asks it too.
+        checks.register(check_replaced_migrations, checks.Tags.database)
         # Registers the lookup `folded`.
         import_module("accounts.folded_text")
         # Registers the tasks, which `email_outbox` sends by name. The

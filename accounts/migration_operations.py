@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from django.db import router
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations.operations import CreateModel
 from django.db.migrations.operations.base import Operation, OperationCategory
@@ -50,3 +51,35 @@ class CreateModels(Operation):
 
     def describe(self) -> str:
         return f"Create {len(self.models)} models"
+
+
+class RunStatements(Operation):
+    """Run SQL that each database has of its own. Django refuses to unapply it."""
+
+    category = OperationCategory.SQL
+    reduces_to_sql = True
+    reversible = False
+
+    def __init__(
+        self, *, postgresql: Sequence[str] = (), sqlite: Sequence[str] = ()
+    ) -> None:
+        self.statements = {"postgresql": postgresql, "sqlite": sqlite}
+
+    def state_forwards(self, app_label: str, state: ProjectState) -> None:
+        pass
+
+    def database_forwards(
+        self,
+        app_label: str,
+        schema_editor: BaseDatabaseSchemaEditor,
+        from_state: ProjectState,
+        to_state: ProjectState,
+    ) -> None:
+        connection = schema_editor.connection
+        if router.allow_migrate(connection.alias, app_label):
+            for statement in self.statements[connection.vendor]:
+                # Without parameters, so that no % is taken for one.
+                schema_editor.execute(statement, params=None)
+
+    def describe(self) -> str:
+        return "Run SQL of the database"

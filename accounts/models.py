@@ -89,7 +89,7 @@ class SchoolListing(models.Model):
 
     The database adds, renames and deletes listings with their schools, and
     writes `search`, the name and address in the form of
-    `accounts.school_directory.search_text` (triggers, migration 0009).
+    `accounts.school_directory.search_text` (triggers, migration 0003).
     """
 
     school = models.OneToOneField(
@@ -449,7 +449,7 @@ class Letter(models.Model):
 class AuditEntry(models.Model):
     """One recorded action: who did what to which object, when and from where.
 
-    The database refuses every UPDATE and DELETE (migration 0003), so a row
+    The database refuses every UPDATE and DELETE (migration 0002), so a row
     stores the ids and the names of that moment, without foreign keys.
     """
 

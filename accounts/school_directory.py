@@ -1,7 +1,7 @@
 """Find schools in the public directory: the nearest ones, or by name and town.
 
 Each query reads one table, `SchoolListing`. On PostgreSQL indexes serve them
-(migrations 0011 and 0013); SQLite, for a single district, reads what is around.
+(migration 0003); SQLite, for a single district, reads what is around.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ SHORTEST_CORRECTED = 4
 LONGEST_WORD = 64
 # So many schools are found sooner along the names than through the words' index.
 FREQUENT = 5_000
-# A word of a school, by its beginning; as in migration 0013.
+# A word of a school, by its beginning; as in migration 0003.
 _HAS_WORD = (
     "array_to_tsvector(string_to_array(btrim(search), ' ')) @@ CAST(%s AS tsquery)"
 )
 # Half the side of the squares in which SQLite looks one after another, in degrees.
 SQUARES = (0.1, 0.5, 2.5, 10.0)
 
-# The place of a school and of a person, on the unit sphere; as in migration 0011.
+# The place of a school and of a person, on the unit sphere; as in migration 0003.
 _SPHERE = (
     "cube(ARRAY[cos(radians({latitude})) * cos(radians({longitude})),"
     " cos(radians({latitude})) * sin(radians({longitude})),"

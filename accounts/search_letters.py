@@ -1,6 +1,6 @@
 """Letters and signs that make no difference when people look for a school.
 
-Migration 0009 has written them into functions of the database, and queries are
+Migration 0003 has written them into functions of the database, and queries are
 normalised by them too. A change needs a migration that writes all rows again.
 """
 

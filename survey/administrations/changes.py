@@ -131,7 +131,7 @@ def add_partition(administration: Administration) -> None:
     """Make the place for an administration's responses, where tables are divided."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
-            # A function that runs as the tables' owner: migration 0008.
+            # A function that runs as the tables' owner: migration 0002.
             cursor.execute("SELECT survey_add_partition(%s)", [administration.pk])
 
 

@@ -306,7 +306,7 @@ def _drop_partition(pk: int, *, has_codes: bool) -> None:
                     # have found the code before it was deleted.
                     if has_codes:
                         cursor.execute("LOCK TABLE survey_respondent IN SHARE MODE")
-                    # A function that runs as the tables' owner: migration 0061.
+                    # A function that runs as the tables' owner: migration 0002.
                     cursor.execute("SELECT survey_drop_partition(%s)", [pk])
                 return
             except OperationalError as error:

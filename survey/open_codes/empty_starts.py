@@ -71,7 +71,7 @@ def _batches(administration: Administration) -> Iterator[int]:
         return
     after: int | None = 0
     while after is not None:
-        # A function that runs as the tables' owner: migration 0036.
+        # A function that runs as the tables' owner: migration 0004.
         with connection.cursor() as cursor:
             cursor.execute(
                 "SELECT deleted, last FROM survey_delete_empty_starts(%s, %s, %s, %s)",

@@ -52,7 +52,7 @@ SMALLEST_GROUP = 10
 # program, or a tablet that is handed around.
 BURST = 6
 BURST_WITHIN = timedelta(minutes=10)
-# Seconds; migration 0067 counts with the same.
+# Seconds; migration 0004 counts with the same.
 PERIOD = 600
 
 
@@ -179,7 +179,7 @@ def _number(rows: QuerySet) -> Coalesce:
 def _answered() -> Expression:
     """Return the number of starts with an answer, for a query of open codes."""
     if connection.vendor == "postgresql":
-        # A function that runs as the tables' owner: migration 0029.
+        # A function that runs as the tables' owner: migration 0004.
         return Func(
             "pk",
             function="survey_answered_starts",
@@ -321,7 +321,7 @@ def _count_answered(periods: Mapping[int, int]) -> dict[int, int]:
 
 def _answered_in_crowd() -> Expression:
     if connection.vendor == "postgresql":
-        # A function that runs as the tables' owner: migration 0067.
+        # A function that runs as the tables' owner: migration 0004.
         return Func(
             "pk",
             "period",

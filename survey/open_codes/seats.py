@@ -20,7 +20,7 @@ def return_unused_seats() -> int:
     """
     before = timezone.now() - USED_WITHIN
     if connection.vendor == "postgresql":
-        # A function that runs as the tables' owner: migration 0026.
+        # A function that runs as the tables' owner: migration 0004.
         with connection.cursor() as cursor:
             cursor.execute("SELECT survey_return_seats(%s)", [before])
             [returned] = cursor.fetchone()

@@ -42,7 +42,7 @@ END $$;
 ALTER FUNCTION public.survey_without_answers(bigint, bigint[]) OWNER TO groundswell;
 REVOKE ALL ON FUNCTION public.survey_without_answers(bigint, bigint[]) FROM PUBLIC;
 
--- In place of the body 6735b04e14d0ac68e467e4967564d110, of migration 0040.
+-- In place of the body 6735b04e14d0ac68e467e4967564d110, of migration 0004.
 CREATE OR REPLACE FUNCTION public.survey_answered_people(of_administration bigint, people bigint[])
 RETURNS SETOF bigint
 LANGUAGE plpgsql
@@ -54,7 +54,7 @@ BEGIN
     WHERE x.administration_id = of_administration AND x.respondent_id = ANY (people);
 END $$;
 
--- In place of the body 18c1e95b3577bb1142fe74d1de91095a, of migration 0029.
+-- In place of the body 18c1e95b3577bb1142fe74d1de91095a, of migration 0004.
 CREATE OR REPLACE FUNCTION public.survey_answered_starts(code bigint)
 RETURNS bigint
 LANGUAGE plpgsql
@@ -72,7 +72,7 @@ BEGIN
     );
 END $$;
 
--- In place of the body 494b16b83278fd6e4a2d997129e1e504, of migration 0067.
+-- In place of the body 494b16b83278fd6e4a2d997129e1e504, of migration 0004.
 CREATE OR REPLACE FUNCTION public.survey_answered_in_crowd(code bigint, period bigint)
 RETURNS bigint
 LANGUAGE plpgsql
@@ -101,7 +101,7 @@ BEGIN
     );
 END $$;
 
--- In place of the body 58a5cecf27dd885e31bf6dded2a6d978, of migration 0033.
+-- In place of the body 58a5cecf27dd885e31bf6dded2a6d978, of migration 0004.
 CREATE OR REPLACE FUNCTION public.survey_read_for_message(person bigint)
 RETURNS TABLE (
     administration_id bigint,
@@ -143,7 +143,7 @@ BEGIN
     WHERE i.respondent_id = person;
 END $$;
 
--- In place of the body 4d3678abb7947534cac0b1d7057f57be, of migration 0026.
+-- In place of the body 4d3678abb7947534cac0b1d7057f57be, of migration 0004.
 CREATE OR REPLACE FUNCTION public.survey_return_seats(claimed_before timestamptz)
 RETURNS integer
 LANGUAGE plpgsql
@@ -180,7 +180,7 @@ BEGIN
     RETURN coalesce(cardinality(people), 0);
 END $$;
 
--- In place of the body 42c64f4c7ad27359cd12525e052c5430, of migration 0036.
+-- In place of the body 42c64f4c7ad27359cd12525e052c5430, of migration 0004.
 CREATE OR REPLACE FUNCTION public.survey_delete_empty_starts(
     of_administration bigint, closed_before timestamptz, after bigint, most integer,
     OUT deleted integer, OUT last bigint
@@ -230,7 +230,7 @@ BEGIN
 END $$;
 
 -- Citus plans no query without a column.
--- In place of the body e0f6c063d6025df2dff7f12f6f896a5a, of migration 0061.
+-- In place of the body e0f6c063d6025df2dff7f12f6f896a5a, of migration 0002.
 CREATE OR REPLACE FUNCTION public.survey_drop_partition(administration bigint)
 RETURNS void
 LANGUAGE plpgsql

@@ -73,7 +73,7 @@ def test_no_page_is_of_a_chosen_person(question, administration):
                 read += comments is not None
     assert read
     # The twin: without blocks, the newest person's page has only their comment.
-    function = import_module("survey.migrations.0064_read_comments").FUNCTION
+    function = import_module("survey.migrations.0004_functions_of_roles").READ_COMMENTS
     weaker = function.replace(":= 128", ":= 1").replace(
         "public.survey_read", "pg_temp.read"
     )

@@ -318,8 +318,9 @@ def test_without_the_lock_a_reopening_loses_them(parents, code):
     browser = start(code)
     base = browser.bootstrap()["revision"]
     close(parents, ago=LONG_AGO)
-    migration = import_module("survey.migrations.0036_empty_starts")
-    twin = migration.FUNCTION.replace("survey_delete_empty_starts", "delete_unlocked")
+    migration = import_module("survey.migrations.0004_functions_of_roles")
+    function = migration.DELETE_EMPTY_STARTS
+    twin = function.replace("survey_delete_empty_starts", "delete_unlocked")
     assert "\n    FOR SHARE;" in twin
 
     def delete() -> None:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 import pytest
-from django.apps import apps
-from django.db import connection
 
 from survey.models import Respondent
 from survey.rosters import row_parser
@@ -71,25 +67,3 @@ def test_a_nearly_unique_subgroup_refuses_the_file(administration, monkeypatch):
     monkeypatch.setattr(row_parser, "MANY_VALUES", 10**9)
     report = run_import(administration, *rows_with(names))
     assert report.added == 12
-
-
-@pytest.mark.skipif(connection.vendor == "sqlite", reason="no editor in transactions")
-def test_existing_administrations_declare_what_they_hold(administration, lincoln):
-    migration = import_module("survey.migrations.0017_declare_subgroups")
-    declare(administration)
-    run_import(administration, *rows_with(["x"] * 8))
-    for number, respondent in enumerate(Respondent.objects.all()):
-        respondent.attributes = {
-            "House": "Red" if number % 2 else "Blue",
-            "Gender": "girl" if number else "boy",
-            "Pupil": f"name {number}",
-        }
-        respondent.save(update_fields=["attributes"])
-    with connection.schema_editor() as editor:
-        migration.declare(apps, editor)
-    administration.refresh_from_db()
-    assert administration.subgroups["House"] == ["Blue", "Red"]
-    assert administration.subgroups["Gender"][:3] == ["boy", "girl", "female"]
-    assert "lunch" in administration.subgroups
-    assert "Pupil" not in administration.subgroups
-    assert "gender" not in administration.subgroups
