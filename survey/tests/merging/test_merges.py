@@ -154,7 +154,7 @@ def test_without_the_pair_rule_a_merge_would_hide_answers(
     twice, merge, staff, copy, monkeypatch
 ):
     """Shows that the test above would fail without the rule for two sets of answers."""
-    monkeypatch.setattr(people.Pair, "survivor", lambda pair, keep: pair.kept)
+    monkeypatch.setattr(people.Pair, "survivor", lambda pair, keep: pair.target)
     maya, other = person("00123", copy), person("00123", staff.riverside)
     answer(maya, "of the copy")
     answer(other, "of Riverside")
