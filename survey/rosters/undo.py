@@ -125,7 +125,7 @@ def reason_not_to_undo(upload: RosterUpload) -> str:
 def _later_roster(upload: RosterUpload, undo: RosterUndo) -> RosterUpload | None:
     """Return a roster applied since then that names one of the same schools."""
     jobs = Job.objects.filter(kind="roster.apply", subject_id=OuterRef("pk"))
-    others = RosterUpload.objects.filter(
+    later = RosterUpload.objects.filter(
         Q(ended_at__gte=undo.began_at, state=State.APPLIED)
         | Q(state__in=(State.APPLYING, State.UNDOING))
         # Without a record, nothing of it was applied.
@@ -137,10 +137,10 @@ def _later_roster(upload: RosterUpload, undo: RosterUndo) -> RosterUpload | None
         administration=upload.administration_id,
     ).exclude(pk=upload.pk)
     schools = set(undo.schools)
-    for other in others.select_related("undo").order_by("-pk"):
-        record = getattr(other, "undo", None)
+    for roster in later.select_related("undo").order_by("-pk"):
+        record = getattr(roster, "undo", None)
         if record is None or not schools.isdisjoint(record.schools):
-            return other
+            return roster
     return None
 
 
