@@ -210,13 +210,11 @@ def _rounded(number: int) -> str:
 
 def _administration_titles(merge: PlaceMerge) -> list[str]:
     names = merge.report.get("administrations", ())
-    administrations = Administration.objects.filter(name__in=names).order_by(
-        "-opens_at", "pk"
-    )
-    administrations = administrations.select_related("published__survey").defer(
+    rows = Administration.objects.filter(name__in=names).order_by("-opens_at", "pk")
+    rows = rows.select_related("published__survey").defer(
         "published__definition", "published__survey__source"
     )
-    return [administration.title for administration in administrations]
+    return [administration.title for administration in rows]
 
 
 def _school_names(merge: PlaceMerge) -> list[tuple[str, str]]:
