@@ -39,8 +39,8 @@ def schools_to_count(
     permissions: Permissions, administration: Administration
 ) -> QuerySet[School]:
     """Return the user's schools in which the administration is offered."""
-    own = permissions.schools(Capability.MANAGE_ROSTERS)
-    return _offered(administration).filter(pk__in=own.values("pk"))
+    manageable = permissions.schools(Capability.MANAGE_ROSTERS)
+    return _offered(administration).filter(pk__in=manageable.values("pk"))
 
 
 def current_counts(administration: Administration) -> dict[int, SchoolCount]:
