@@ -49,15 +49,12 @@ def other_records(
     merge: PlaceMerge, people: Collection[Respondent]
 ) -> dict[PersonKey, Respondent]:
     """Return their records in the district that stays. 1 statement."""
-    identities = Identity.objects.filter(
+    rows = Identity.objects.filter(
         district=merge.kept_id,
         administration__in={person.administration_id for person in people},
         external_id__in={person.identity.external_id for person in people},
     ).select_related("respondent__school")
-    return {
-        (identity.administration_id, identity.external_id): identity.respondent
-        for identity in identities
-    }
+    return {(row.administration_id, row.external_id): row.respondent for row in rows}
 
 
 def choices_of(merge: PlaceMerge) -> dict[int, str]:

@@ -105,10 +105,8 @@ def check_districts(
 
 def match_schools_of(duplicate: District, target: District) -> list[tuple[int, int]]:
     """Find the schools that both districts have. 2 statements. Raises JobRefused."""
-    rows = list(
-        School.objects.filter(district=target).values_list("pk", "code", "name")
-    )
-    directory = PlaceDirectory(rows)
+    schools = School.objects.filter(district=target)
+    directory = PlaceDirectory(schools.values_list("pk", "code", "name"))
     matched: list[tuple[int, int]] = []
     same_code, unclear = [], []
     for school in School.objects.filter(district=duplicate).order_by("pk"):
@@ -132,10 +130,8 @@ def match_schools_of(duplicate: District, target: District) -> list[tuple[int, i
 
 def _refuse_same_surveys(duplicate: District, target: District) -> None:
     surveys = set(Survey.objects.filter(district=target).values_list("name", "version"))
-    surveys_of_duplicate = Survey.objects.filter(district=duplicate).values_list(
-        "name", "version"
-    )
-    if same := sorted(surveys.intersection(surveys_of_duplicate)):
+    moving = Survey.objects.filter(district=duplicate).values_list("name", "version")
+    if same := sorted(surveys.intersection(moving)):
         names = ", ".join(f"{name} {version}" for name, version in same[:MOST_NAMED])
         raise JobRefused(_(BOTH_OWN).format(names=names))
 

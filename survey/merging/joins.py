@@ -113,7 +113,7 @@ def reason_not_to_join(
 
 @transaction.atomic
 def request_join(
-    survivor: Respondent,
+    target: Respondent,
     duplicate: Respondent,
     *,
     by: User,
@@ -122,12 +122,12 @@ def request_join(
 ) -> RecordJoin:
     """Start the job that joins two records.
 
-    If one record has been started, that one stays, also instead of `kept`. With
-    `is_chosen`, somebody has chosen `kept` knowing that both have been started.
+    If one record has been started, that one stays, also instead of `target`. With
+    `is_chosen`, somebody has chosen `target` knowing that both have been started.
     """
     join = RecordJoin.objects.create(
-        administration_id=survivor.administration_id,
-        kept=survivor,
+        administration_id=target.administration_id,
+        kept=target,
         other=duplicate,
         is_chosen=is_chosen,
         by=by,
@@ -136,9 +136,9 @@ def request_join(
         "confirm join of records",
         by=by,
         request=request,
-        subject=survivor,
-        school=survivor.school,
-        after={"stays": str(survivor), "withdrawn": str(duplicate)},
+        subject=target,
+        school=target.school,
+        after={"stays": str(target), "withdrawn": str(duplicate)},
     )
     start(join_records, subject_id=join.pk, by=by)
     return join

@@ -141,8 +141,8 @@ def read_records(
     seen here, or waits and is then refused.
     """
     people = Respondent.objects.filter(pk__in=keys)
-    found = lock_respondents(people) if lock else people.order_by("pk")
-    rows = {row.pk: row for row in found}
+    locked = lock_respondents(people) if lock else people.order_by("pk")
+    rows = {row.pk: row for row in locked}
     started = {pk for pk, row in rows.items() if row.started_at}
     return rows, started | answered_people(administration.pk, keys)
 

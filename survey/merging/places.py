@@ -81,7 +81,7 @@ def merge_districts(
 ) -> int:
     """Move everything from one district to another, and delete it.
 
-    `schools` maps schools of the duplicate to schools of `kept`; the others move.
+    `schools` maps schools of the duplicate to schools of `target`; the others move.
     `choices` has what is kept of single people, instead of `keep`.
     Returns how many people have started with both of their records and stay in the
     duplicate, which then stays too.

@@ -136,7 +136,7 @@ def foreign_keys_to(model: type[Model]) -> set[str]:
 
 
 def move_references(duplicate: School | District, target: School | District) -> None:
-    """Let all rows that a merge moves refer to `kept`. Call it in a transaction."""
+    """Let all rows that a merge moves refer to `target`. Call it in a transaction."""
     is_school = isinstance(duplicate, School)
     references = SCHOOL_REFERENCES if is_school else DISTRICT_REFERENCES
     for adapt in ADAPTERS[type(duplicate)]:

@@ -262,9 +262,7 @@ class _Finder:
         people = Respondent.objects.on_roster().filter(
             pk__in={pk for pk, _, _ in pairs}, school__in=self.schools
         )
-        rows = {
-            person.pk: person for person in people.select_related("identity", "school")
-        }
+        rows = {row.pk: row for row in people.select_related("identity", "school")}
         by_id: dict[str, list[tuple[str, Respondent]]] = {}
         for pk, district, external_id in pairs:
             if pk in rows:

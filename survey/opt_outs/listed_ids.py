@@ -197,14 +197,12 @@ def _people_of_ids(
     changed = Q(respondent__awaits_consent=True)
     if kind == Kind.OPT_OUT:
         changed |= Q(respondent__opted_out_at=None)
-    for district, school in {early_id[1:] for early_id in ids}:
+    for district, school in {row[1:] for row in ids}:
         people = Identity.objects.filter(
             changed,
             administration=administration,
             district=district,
-            external_id__in=[
-                early_id[0] for early_id in ids if early_id[1:] == (district, school)
-            ],
+            external_id__in=[row[0] for row in ids if row[1:] == (district, school)],
         )
         if school is not None:
             people = people.filter(respondent__school=school)
