@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
 from django.db import connection, transaction
 from django.http import HttpRequest
@@ -231,7 +230,9 @@ def _merge(merge: PlaceMerge, progress: Progress) -> int:
         duplicate, target = _schools(merge)
         merge_schools(duplicate, target)
         return 0
-    if not _is_as_shown(report, merge.report):
+    # Schools that an interrupted run has merged are no longer in the report.
+    shown = {tuple(pair) for pair in merge.report["merged_schools"]}
+    if not set(report.merged_schools) <= shown:
         merge.report = report.as_dict()
         merge.save(update_fields=["report"])
         raise JobRefused(_(CHANGED))
@@ -243,15 +244,6 @@ def _merge(merge: PlaceMerge, progress: Progress) -> int:
         keep=merge.keep,
         choices=choices_of(merge),
     )
-
-
-def _is_as_shown(report: MergeReport, shown: Mapping[str, Any]) -> bool:
-    """Tell whether the same schools are merged as on the page that was confirmed.
-
-    Schools that were merged by an interrupted run are no longer there.
-    """
-    pairs = {tuple(pair) for pair in shown["merged_schools"]}
-    return set(report.merged_schools) <= pairs
 
 
 def _compare(merge: PlaceMerge, progress: Progress) -> MergeReport:

@@ -119,7 +119,12 @@ def reason_not_to_undo(upload: RosterUpload) -> str:
         and administration.opens_at <= timezone.now()
     ):
         return _(TOO_FEW)
-    return _(STARTED) if new and _have_started(upload, undo) else ""
+    started = RosterChange.objects.filter(
+        Q(change=Change.ADDED, respondent__started_at__isnull=False)
+        | Q(change=Change.BACK, respondent__started_at__gte=undo.began_at),
+        upload=upload,
+    )
+    return _(STARTED) if new and started.exists() else ""
 
 
 def _later_roster(upload: RosterUpload, undo: RosterUndo) -> RosterUpload | None:
@@ -142,15 +147,6 @@ def _later_roster(upload: RosterUpload, undo: RosterUndo) -> RosterUpload | None
         if record is None or not schools.isdisjoint(record.schools):
             return roster
     return None
-
-
-def _have_started(upload: RosterUpload, undo: RosterUndo) -> bool:
-    new = RosterChange.objects.filter(
-        Q(change=Change.ADDED, respondent__started_at__isnull=False)
-        | Q(change=Change.BACK, respondent__started_at__gte=undo.began_at),
-        upload=upload,
-    )
-    return new.exists()
 
 
 @transaction.atomic

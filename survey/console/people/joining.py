@@ -118,7 +118,8 @@ def people_join(request: StaffRequest, pk: int, respondent: int) -> HttpResponse
     """Search another record of a person, or with `?other=` compare and join the two."""
     administration = administration_or_404(request, pk)
     person = respondent_or_404(request, administration, respondent)
-    if not _may_join(request, person):
+    places = request.permissions.places(*NEEDED)
+    if not (hasattr(person, "identity") and places.has_school(person.school)):
         raise Http404
     # With its title.
     person.administration = administration
@@ -132,11 +133,6 @@ def people_join(request: StaffRequest, pk: int, respondent: int) -> HttpResponse
         candidate = get_object_or_404(_records_beside(request, person), pk=int(key))
         return _compare(request, person, candidate)
     return _search(request, person)
-
-
-def _may_join(request: StaffRequest, person: Respondent) -> bool:
-    places = request.permissions.places(*NEEDED)
-    return hasattr(person, "identity") and places.has_school(person.school)
 
 
 def _records_beside(request: StaffRequest, person: Respondent) -> QuerySet[Respondent]:
