@@ -62,8 +62,8 @@ def sql_flush(style: Any, connection: Any, **options: Any) -> list[str]:
     if connection.vendor == "postgresql":
         return [delete_rows(tables)]
     triggers = (frozen, frozen_measures, append_only)
-    away = [one for module in triggers for one in module.sqlite_reverse()]
-    back = [one for module in triggers for one in module.sqlite()]
+    away = [sql for module in triggers for sql in module.sqlite_reverse()]
+    back = [sql for module in triggers for sql in module.sqlite()]
     return [*away, *connection.ops.sql_flush(style, tables), *back]
 
 
