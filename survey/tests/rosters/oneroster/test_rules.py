@@ -24,8 +24,6 @@ from survey.tests.rosters.oneroster.archives import (
     replaced,
 )
 
-MAYA_LEAVES = replaced(USERS, ("u-maya,,", "u-maya,tobedeleted,"))
-
 
 def test_a_district_of_version_1_1_becomes_one_row_per_person(store):
     files = VERSION_11 | CLASS_FILES | {"demographics": DEMOGRAPHICS}
