@@ -301,9 +301,9 @@ def check_access_code_keys(**_: object) -> list[checks.CheckMessage]:
     short = sorted(version for version, key in keys.items() if len(key) < 16)
     return [
         checks.Error(message, id=number)
-        for found, number, message in (
+        for versions, number, message in (
             (impossible, "survey.E002", f"Key versions out of range: {impossible}."),
             (short, "survey.E003", f"Keys shorter than 16 characters: {short}."),
         )
-        if found
+        if versions
     ]

@@ -106,8 +106,8 @@ def weekend() -> frozenset[int]:
 
 
 def _weekdays(rows: QuerySet[DayOff]) -> frozenset[int]:
-    found = rows.filter(weekday__isnull=False).values_list("weekday", flat=True)
-    return frozenset(day for day in found if day is not None)
+    weekdays = rows.filter(weekday__isnull=False).values_list("weekday", flat=True)
+    return frozenset(day for day in weekdays if day is not None)
 
 
 def add_holiday(

@@ -130,8 +130,8 @@ def _in_python() -> Iterator[Found]:
 
 
 def _in_code(name: str, code: str, most: int | None = None) -> Iterator[Found]:
-    found = extract("python", BytesIO(code.encode()), KEYWORDS, strip_comment_tags=True)
-    for number, (_line, texts, _comments, context) in enumerate(found, 1):
+    calls = extract("python", BytesIO(code.encode()), KEYWORDS, strip_comment_tags=True)
+    for number, (_line, texts, _comments, context) in enumerate(calls, 1):
         yield name, texts, context
         if number == most:
             return

@@ -62,8 +62,8 @@ def get_or_create_wave(
     request: HttpRequest | None = None,
 ) -> Wave:
     """Return the owner's wave of this name, ignoring case; create it if needed."""
-    found = Wave.objects.filter(name__iexact=_clean(name), district=district).first()
-    return found or create_wave(name=name, district=district, by=by, request=request)
+    wave = Wave.objects.filter(name__iexact=_clean(name), district=district).first()
+    return wave or create_wave(name=name, district=district, by=by, request=request)
 
 
 @transaction.atomic
@@ -131,14 +131,14 @@ def _clean(name: str) -> str:
 
 def _save(wave: Wave) -> None:
     # The unique constraint decides in the end; this check has a message.
-    others = Wave.objects.filter(name__iexact=wave.name, district=wave.district)
+    namesakes = Wave.objects.filter(name__iexact=wave.name, district=wave.district)
     taken = ValidationError(
         {
             "name": _("A wave named %(name)s already exists. Choose another name.")
             % {"name": wave.name}
         }
     )
-    if others.exclude(pk=wave.pk).exists():
+    if namesakes.exclude(pk=wave.pk).exists():
         raise taken
     try:
         with transaction.atomic():

@@ -26,12 +26,14 @@ class AdministrationNotFound(LookupError):
 def get_administration(name: str) -> Administration:
     """Return an administration by its short name, with its published survey."""
     administrations = Administration.objects.order_by("-opens_at")
-    found = administrations.select_related("published").filter(name=name).first()
-    if found is None:
+    administration = (
+        administrations.select_related("published").filter(name=name).first()
+    )
+    if administration is None:
         names = ", ".join(administrations.values_list("name", flat=True)[:MAX_NAMES])
         advice = f"Choose one of these: {names}" if names else "Open one first"
         raise AdministrationNotFound(f"No administration is named {name}. {advice}.")
-    return found
+    return administration
 
 
 def administrations_for(
@@ -94,16 +96,16 @@ def schools_offered(
 
     Closed schools take nobody any more, and are left out.
     """
-    found = (
+    candidates = (
         School.objects.all() if with_closed else School.objects.filter(closed_at=None)
     )
     district_ids = [district.pk for district in districts]
     school_ids = [school.pk for school in schools]
     if district_ids or school_ids:
-        return found.filter(Q(district__in=district_ids) | Q(pk__in=school_ids))
+        return candidates.filter(Q(district__in=district_ids) | Q(pk__in=school_ids))
     if owner is not None:
-        return found.filter(district=owner)
-    return found
+        return candidates.filter(district=owner)
+    return candidates
 
 
 def schools_listed(administration: Administration, now: datetime) -> QuerySet[School]:

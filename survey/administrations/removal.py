@@ -234,22 +234,22 @@ def _delete_people(administration: Administration) -> None:
     those that have the row, and sees their start; those that come later wait for
     this, and find nobody.
     """
-    own = Q(administration=administration)
+    of_administration = Q(administration=administration)
     steps = EmailStep.objects.filter(schedule__administration=administration)
     of_rosters = Q(upload__in=administration.rosters.values("pk"))
     of_people = Q(respondent__in=administration.respondents.values("pk"))
     for model, rows in (
-        (CardSet, own),
-        (CountedGroup, own),
-        (DeviceLogin, own),
-        (RecordJoin, own),
+        (CardSet, of_administration),
+        (CountedGroup, of_administration),
+        (DeviceLogin, of_administration),
+        (RecordJoin, of_administration),
         (RosterChange, of_rosters),
         (RosterMissing, of_rosters),
         (EmailDelivery, Q(step__in=steps.values("pk"))),
         (Consent, of_people),
         (OptOut, of_people),
         (PairChoice, of_people),
-        (Identity, own),
+        (Identity, of_administration),
     ):
         _delete_rows(model._default_manager.filter(rows))
     _delete_rows(

@@ -69,11 +69,11 @@ def parse_subgroups(lines: Iterable[str]) -> dict[str, list[str]]:
         column, _colon, values = (
             " ".join(part.split()) for part in line.partition(":")
         )
-        found = [value.strip() for value in values.split(",") if value.strip()]
-        if any(squeeze(column) == squeeze(other) for other in subgroups):
+        texts = [value.strip() for value in values.split(",") if value.strip()]
+        if any(squeeze(column) == squeeze(known) for known in subgroups):
             problems.append(_("'%(column)s' is there twice.") % {"column": column})
-        problems += problems_of(column, found)
-        subgroups[column] = list(dict.fromkeys(found))
+        problems += problems_of(column, texts)
+        subgroups[column] = list(dict.fromkeys(texts))
     if len(subgroups) > MAX_COLUMNS:
         problems.append(
             _("Declare at most %(max_columns)s subgroup columns.")

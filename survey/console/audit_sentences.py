@@ -288,18 +288,18 @@ def people_labels(permissions: Permissions, ids: Collection[int]) -> dict[int, L
     people = Respondent.objects.filter(pk__in=ids, school__in=schools)
     rows = people.select_related("identity", "administration__published__survey")
     labels = {}
-    for one in rows.defer(
+    for person in rows.defer(
         "administration__published__definition",
         "administration__published__survey__source",
     ):
-        identity = getattr(one, "identity", None)
+        identity = getattr(person, "identity", None)
         if identity is None:
             continue
         name = f"{identity.given_name} {identity.family_name}".strip()
-        labels[one.pk] = Label(
+        labels[person.pk] = Label(
             name or identity.external_id,
-            reverse("people_detail", args=[one.administration_id, one.pk]),
-            context=one.administration.title,
+            reverse("people_detail", args=[person.administration_id, person.pk]),
+            context=person.administration.title,
             is_name=True,
         )
     return labels
@@ -313,8 +313,8 @@ def administration_labels(
     1 more if some were removed: the entry about that has the title.
     """
     rows = Administration.objects.filter(pk__in=ids).select_related("published__survey")
-    some = rows.defer("published__definition", "published__survey__source")
-    labels = {one.pk: Label(one.title) for one in some}
+    titled = rows.defer("published__definition", "published__survey__source")
+    labels = {row.pk: Label(row.title) for row in titled}
     if removed := set(ids) - labels.keys():
         entries = AuditEntry.objects.filter(
             kind="survey.administration",

@@ -75,9 +75,9 @@ class ForcedReadRouter(PinningWMSRouter):
             )
         return super().db_for_write(model, **hints)
 
-    def allow_relation(self, one: Model, other: Model, **hints: object) -> bool | None:
+    def allow_relation(self, obj1: Model, obj2: Model, **hints: object) -> bool | None:
         databases = {self.master, self.replica, *self.pool}
-        both = {one._state.db, other._state.db}
+        both = {obj1._state.db, obj2._state.db}
         return True if both <= databases else None
 
     def allow_migrate(

@@ -106,7 +106,10 @@ def without_texts(definition: SurveyDefinition) -> dict[str, object]:
     items = definition["items"].items()
     return {
         "pages": [
-            (page["name"], [(one["grid"], one["items"]) for one in page["blocks"]])
+            (
+                page["name"],
+                [(block["grid"], block["items"]) for block in page["blocks"]],
+            )
             for page in definition["pages"]
         ],
         "items": {
@@ -164,7 +167,9 @@ class DefinitionComparer:
     def compare_blocks(
         self, place: str, was: list[BlockDefinition], now: list[BlockDefinition]
     ) -> None:
-        shapes = [[(one["grid"], one["items"]) for one in side] for side in (was, now)]
+        shapes = [
+            [(block["grid"], block["items"]) for block in side] for side in (was, now)
+        ]
         if shapes[0] == shapes[1]:
             for number, (earlier, block) in enumerate(zip(was, now, strict=True), 1):
                 heading = _("%(place)s, heading %(number)s") % {
@@ -206,8 +211,8 @@ class DefinitionComparer:
                 place = name if key == "label" else f"{name}, {key}"
                 self.add_texts(place, earlier.get(key, {}), item.get(key, {}))
             page = self.was["pages"][earlier["page"] - 1]["name"]
-            other = self.now["pages"][item["page"] - 1]["name"]
-            self.add_difference(_("%(name)s, page") % {"name": name}, page, other)
+            new_page = self.now["pages"][item["page"] - 1]["name"]
+            self.add_difference(_("%(name)s, page") % {"name": name}, page, new_page)
             self.compare_item_columns(name, earlier, item)
 
     def compare_item_columns(
@@ -305,12 +310,12 @@ class DefinitionComparer:
         for name in now:
             if name not in was:
                 self.add_difference(kind % {"name": name}, _("missing"), _("there"))
-        kept = [name for name in was if name in now]
+        remaining = [name for name in was if name in now]
         order = [name for name in now if name in was]
         start = _("the beginning")
-        before = dict(zip(kept, [start, *kept], strict=False))
+        before = dict(zip(remaining, [start, *remaining], strict=False))
         after = dict(zip(order, [start, *order], strict=False))
-        for name in moved_names(kept, order):
+        for name in moved_names(remaining, order):
             places = (
                 _("after %(name)s") % {"name": side[name]} for side in (before, after)
             )
@@ -357,7 +362,7 @@ def readable(value: object) -> str:
     if isinstance(value, bool):
         return _("yes") if value else _("no")
     if isinstance(value, Mapping):
-        return ", ".join(f"{key}: {readable(one)}" for key, one in value.items())
+        return ", ".join(f"{key}: {readable(part)}" for key, part in value.items())
     if isinstance(value, list):
         return " ".join(map(readable, value))
     return str(value)

@@ -145,7 +145,7 @@ def _store(
         request=request,
         subject=survey,
         district=survey.district,
-        after={"measures": [one["name"] for one in content["measures"]]},
+        after={"measures": [measure["name"] for measure in content["measures"]]},
     )
 
 
@@ -153,15 +153,15 @@ def _check(survey: Survey, content: Measures, changed: int) -> None:
     """Raise what a sheet with these rows would be refused for, at the changed one."""
     rows = sheet_rows(content)
     row = rows.pop(changed)
-    if row.get("name") in {other.get("name") for other in rows}:
+    if row.get("name") in {earlier.get("name") for earlier in rows}:
         reason = _("another measure or essential has this name already")
         raise ValidationError({"name": [reason]})
     sets = survey.option_sets.prefetch_related("options")
     option_sets = {
-        one.name: [
-            OptionDraft(option.value, option.label) for option in one.options.all()
+        choices.name: [
+            OptionDraft(option.value, option.label) for option in choices.options.all()
         ]
-        for one in sets
+        for choices in sets
     }
     items = {
         name: ItemDraft(name, kind, cast(SurveyRow, None), option_set=option_set or "")
@@ -217,7 +217,7 @@ def sheet_cells(
     content: Measures, languages: Sequence[LanguageDefinition]
 ) -> list[list[str]]:
     """Return a measures sheet with its headers, to be copied into a workbook."""
-    names = [(one["code"], f"{one['name']} ({one['code']})") for one in languages]
+    names = [(row["code"], f"{row['name']} ({row['code']})") for row in languages]
     plain = ("essential", "direction", "items", "missing")
     texts = ("label", "description")
     headers = [f"{key}::{name}" for key in texts for _code, name in names]

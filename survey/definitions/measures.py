@@ -8,6 +8,6 @@ from survey.models import Survey, SurveyMeasures
 
 def measures_of(survey: Survey) -> Measures | None:
     """Return the measures of a survey. 1 statement."""
-    found = SurveyMeasures.objects.filter(survey=survey.pk).first()
-    measures: Measures | None = found.content if found else None
+    stored = SurveyMeasures.objects.filter(survey=survey.pk).first()
+    measures: Measures | None = stored.content if stored else None
     return measures

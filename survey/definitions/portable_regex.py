@@ -212,13 +212,13 @@ class PatternReader:
         character = self.peek()
         if character and character in "*+?":
             self.at += 1
-            found = character, 1
+            repetition = character, 1
         elif character == "{":
-            found = self.counts()
+            repetition = self.counts()
         else:
             return None
         self.laziness()
-        return found
+        return repetition
 
     def counts(self) -> tuple[str, int]:
         match = REPEAT.match(self.source, self.at)

@@ -158,9 +158,9 @@ class RuleCosts:
             return cost + COST_OF_TEXT * longest / 1000, longest
         parts = [self.cost_and_length(argument, column) for argument in arguments]
         lengths = [length for _, length in parts]
-        own = 1 + cost_per_1000(expr) * sum(lengths) / 1000
-        own += COST_OF_ROUND * (operation == "round")
-        return own + sum(cost for cost, _ in parts), result_length(operation, lengths)
+        base = 1 + cost_per_1000(expr) * sum(lengths) / 1000
+        base += COST_OF_ROUND * (operation == "round")
+        return base + sum(cost for cost, _ in parts), result_length(operation, lengths)
 
     def longest_answer(self, name: str) -> int:
         item = self.items.get(name, {"kind": "text"})

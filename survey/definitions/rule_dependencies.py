@@ -53,13 +53,13 @@ def evaluation_order(
         for name, item in items.items()
     }
     readers: dict[str, list[str]] = {name: [] for name in items}
-    for name, others in reads.items():
-        for other in others:
-            readers[other].append(name)
+    for name, names_read in reads.items():
+        for name_read in names_read:
+            readers[name_read].append(name)
     # A heap by place in the survey, so that the same survey always has the same
     # order: it is part of the definition, and so of the digest.
     position = {name: index for index, name in enumerate(items)}
-    missing = {name: len(others) for name, others in reads.items()}
+    missing = {name: len(names_read) for name, names_read in reads.items()}
     ready = [(position[name], name) for name, count in missing.items() if not count]
     heapq.heapify(ready)
     order = []
@@ -100,15 +100,15 @@ def local_rules(item: RuledItem, page_items: Mapping[str, RuledItem]) -> list[Ru
     option's label: the save does not know which language was on the screen.
     """
     known = _known_on_page(page_items)
-    own = {name for name, other in page_items.items() if other is item}
-    found = []
+    names = {name for name, entry in page_items.items() if entry is item}
+    rules = []
     for rule in LOCAL_RULES:
         # An item's own answer is at hand when that answer is judged.
         judges = rule in {"constraint", "required"} and not is_computed(item)
-        readable = known | own if judges else known
+        readable = known | names if judges else known
         if rule in item and _reads_only(item[rule], readable):
-            found.append(rule)
-    return found
+            rules.append(rule)
+    return rules
 
 
 def deciding_rules(item: RuledItem) -> Iterator[Expr]:
@@ -127,8 +127,8 @@ def _known_on_page(page_items: Mapping[str, RuledItem]) -> set[str]:
         for expr in deciding_rules(item):
             if not _reads_only(expr, page_items):
                 waiting.append(name)
-            for other in references(expr) & page_items.keys():
-                readers[other].append(name)
+            for name_read in references(expr) & page_items.keys():
+                readers[name_read].append(name)
     unknown: set[str] = set()
     while waiting:
         name = waiting.pop()

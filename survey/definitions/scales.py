@@ -44,9 +44,9 @@ def agreement_scales(
     }
     scales: dict[str, Sequence[str]] = {}
     for measure in measures["measures"] if measures else ():
-        for one in measure["items"]:
-            if one["name"] in items:
-                scales[one["name"]] = measure["missing"]
+        for scored in measure["items"]:
+            if scored["name"] in items:
+                scales[scored["name"]] = measure["missing"]
     beside = dict(_declared(definition, items))
     for name, missing in scales.items():
         beside[items[name].get("option_set", "")] = missing
@@ -81,7 +81,7 @@ def _declared(
         elif is_likert or (name in in_grids and len(numbers) >= FEWEST_IN_GRID):
             yield (
                 option_set,
-                [one["value"] for one in options if one["value"] not in numbers],
+                [row["value"] for row in options if row["value"] not in numbers],
             )
 
 

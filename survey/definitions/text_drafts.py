@@ -141,7 +141,7 @@ class TextSection:
 
     @property
     def digest(self) -> str:
-        content = json.dumps([(one.key, one.texts) for one in self.texts])
+        content = json.dumps([(text.key, text.texts) for text in self.texts])
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
@@ -243,23 +243,23 @@ def sections_of(survey: Survey) -> list[TextSection]:
         Prefetch("items", queryset=Item.objects.all())
     )
     title = EditableText(_("title"), survey, "title")
-    found = [TextSection(_("Title"), [title])]
+    sections = [TextSection(_("Title"), [title])]
     pages = survey.pages.prefetch_related(Prefetch("blocks", queryset=blocks))
     for number, page in enumerate(pages, 1):
         words = _("Page %(number)s: %(title)s") % {
             "number": number,
             "title": page.title.get(survey.language_to_read) or page.name,
         }
-        found += _parts(words, list(_texts_of_page(page)))
+        sections += _parts(words, list(_texts_of_page(page)))
     sets = survey.option_sets.order_by("pk").prefetch_related("options")
     for option_set in sets:
         options = option_set.options.all()
-        texts = [EditableText(one.value, one, "label") for one in options if one.label]
-        found += _parts(_("Options %(name)s") % {"name": option_set.name}, texts)
+        texts = [EditableText(row.value, row, "label") for row in options if row.label]
+        sections += _parts(_("Options %(name)s") % {"name": option_set.name}, texts)
     measures = SurveyMeasures.objects.filter(survey=survey).first()
     if measures is not None:
-        found += _parts(_("Measures"), list(_texts_of_measures(measures)))
-    return found
+        sections += _parts(_("Measures"), list(_texts_of_measures(measures)))
+    return sections
 
 
 def _texts_of_page(page: Page) -> Iterator[EditableText]:
@@ -328,22 +328,22 @@ def save_texts(
     codes = [language["code"] for language in survey.languages]
     errors: dict[str, str] = {}
     changed = []
-    for one in section.texts:
-        new = {code: _clean(texts[one.key].get(code, "")) for code in codes}
+    for row in section.texts:
+        new = {code: _clean(texts[row.key].get(code, "")) for code in codes}
         for code, text in new.items():
-            required = code == codes[0] and bool(one.texts.get(code))
+            required = code == codes[0] and bool(row.texts.get(code))
             # What was there already was good enough for the workbook.
-            if text == one.texts.get(code, ""):
+            if text == row.texts.get(code, ""):
                 continue
             if problem := _problem_of(text, names, required=required):
-                errors[f"{one.key}-{code}"] = problem
-        kept = {code: text for code, text in new.items() if text}
-        if kept != one.texts:
-            changed.append((one, kept))
+                errors[f"{row.key}-{code}"] = problem
+        written = {code: text for code, text in new.items() if text}
+        if written != row.texts:
+            changed.append((row, written))
     if errors:
         raise ValidationError(errors)
-    for one, kept in changed:
-        one.set(kept)
+    for row, written in changed:
+        row.set(written)
     if changed:
         audit.record(
             "change texts of draft",
@@ -351,7 +351,7 @@ def save_texts(
             request=request,
             subject=survey,
             district=survey.district,
-            after={"texts": [f"{section.name}: {one.place}" for one, text in changed]},
+            after={"texts": [f"{section.name}: {row.place}" for row, text in changed]},
         )
     return len(changed)
 

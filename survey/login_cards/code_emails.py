@@ -40,8 +40,8 @@ def send_codes(card_set: CardSet, people: QuerySet[Respondent]) -> str:
     Once, even if the job is repeated: the mark is part of the transaction.
     """
     unsent = CardSet.objects.filter(pk=card_set.pk, made_at=None)
-    found = with_email(people).values_list("pk", "identity__email").order_by("pk")
-    addresses = dict(found)
+    rows = with_email(people).values_list("pk", "identity__email").order_by("pk")
+    addresses = dict(rows)
     # A person who opted out gets the code if somebody sends it to this person alone,
     # which the page confirms.
     unwanted: set[str] = set()
@@ -107,8 +107,8 @@ def write_code(letter: Letter) -> Facts | None:
         return None
     administration = respondent.administration
     languages = card_languages(administration)
-    own = card_language(respondent.language)
-    language = own if own in languages else languages[0]
+    preferred = card_language(respondent.language)
+    language = preferred if preferred in languages else languages[0]
     words = CARD_WORDS[language]
     return {
         "for_whom": _for_whom(respondent, letter.facts, words),

@@ -27,13 +27,13 @@ EAST_ASIAN = frozenset(("bopomofo", "cjk", "hangul", "hiragana", "katakana"))
 
 def printable(text: str) -> str | None:
     """Return a text without signs that no font has; None if a letter has none."""
-    kept = []
+    characters = []
     for character in text:
         if ord(character) in characters_of(NAMES) or fallback_font(character):
-            kept.append(character)
+            characters.append(character)
         elif character.isalnum() or unicodedata.combining(character):
             return None
-    return "".join(kept)
+    return "".join(characters)
 
 
 @lru_cache(maxsize=10_000)

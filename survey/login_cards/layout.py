@@ -73,7 +73,7 @@ def merge_small(
     """Put groups that are too small to draw from together, under one label."""
     merged: list[Respondent] = []
     large: dict[str, list[Respondent]] = {}
-    for group, members in sorted(groups.items(), key=lambda one: len(one[1])):
+    for group, members in sorted(groups.items(), key=lambda entry: len(entry[1])):
         if len(members) < CardSet.MIN_DRAWN or 0 < len(merged) < CardSet.MIN_DRAWN:
             merged += members
         else:
@@ -87,8 +87,8 @@ def card_of(
 ) -> LoginCard:
     """Return one person's card."""
     # A language that only one person speaks would tell whose card it is.
-    own = "" if card_set.anonymous else respondent.language
-    language = card_language(card_set.language or own)
+    preferred = "" if card_set.anonymous else respondent.language
+    language = card_language(card_set.language or preferred)
     identity = None
     if not card_set.anonymous:
         identity = getattr(respondent, "identity", None)

@@ -31,14 +31,14 @@ def people_to_decide(merge: PlaceMerge) -> QuerySet[Respondent]:
     shown = Administration.objects.filter(coordinators_see_finished=True).exclude(
         role=Role.TEACHER
     )
-    other = Identity.objects.filter(
+    started_twin = Identity.objects.filter(
         administration=OuterRef("administration"),
         district=merge.kept_id,
         external_id=OuterRef("identity__external_id"),
         respondent__started_at__isnull=False,
     )
     return Respondent.objects.filter(
-        Exists(other),
+        Exists(started_twin),
         identity__district=merge.duplicate_id,
         administration__in=shown,
         started_at__isnull=False,
@@ -49,12 +49,12 @@ def other_records(
     merge: PlaceMerge, people: Collection[Respondent]
 ) -> dict[PersonKey, Respondent]:
     """Return their records in the district that stays. 1 statement."""
-    found = Identity.objects.filter(
+    rows = Identity.objects.filter(
         district=merge.kept_id,
-        administration__in={one.administration_id for one in people},
-        external_id__in={one.identity.external_id for one in people},
+        administration__in={person.administration_id for person in people},
+        external_id__in={person.identity.external_id for person in people},
     ).select_related("respondent__school")
-    return {(one.administration_id, one.external_id): one.respondent for one in found}
+    return {(row.administration_id, row.external_id): row.respondent for row in rows}
 
 
 def choices_of(merge: PlaceMerge) -> dict[int, str]:

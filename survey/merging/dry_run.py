@@ -55,7 +55,7 @@ class MergeReport:
         return asdict(self)
 
 
-def check_schools(duplicate: School, kept: School) -> MergeReport:
+def check_schools(duplicate: School, target: School) -> MergeReport:
     """Count what merging two schools would change. 4 statements."""
     report = MergeReport()
     people = Respondent.objects.filter(school=duplicate)
@@ -67,14 +67,14 @@ def check_schools(duplicate: School, kept: School) -> MergeReport:
         .order_by("name")
         .values_list("name", flat=True)
     )
-    report.merged_schools = [(duplicate.pk, kept.pk)]
+    report.merged_schools = [(duplicate.pk, target.pk)]
     _count_staff_and_codes(report, Q(school=duplicate), Q(school=duplicate))
     return report
 
 
 def check_districts(
     duplicate: District,
-    kept: District,
+    target: District,
     on_progress: Callable[[int], None] = lambda people: None,
 ) -> MergeReport:
     """Count what merging two districts would change.
@@ -83,15 +83,15 @@ def check_districts(
     cannot be told apart.
     """
     report = MergeReport()
-    report.merged_schools = match_schools_of(duplicate, kept)
+    report.merged_schools = match_schools_of(duplicate, target)
     number = School.objects.filter(district=duplicate).count()
     report.moved_schools = number - len(report.merged_schools)
-    _refuse_same_surveys(duplicate, kept)
-    refuse_two_feeds(duplicate, kept)
+    _refuse_same_surveys(duplicate, target)
+    refuse_two_feeds(duplicate, target)
     for administration in administrations_of(duplicate):
         report.administrations.append(administration.name)
         for people in people_in_batches(administration, duplicate):
-            batch = read_batch(administration, people, kept, lock=False)
+            batch = read_batch(administration, people, target, lock=False)
             report.people += len(batch.alone)
             report.pairs += len(batch.pairs)
             for pair in batch.pairs:
@@ -103,18 +103,18 @@ def check_districts(
     return report
 
 
-def match_schools_of(duplicate: District, kept: District) -> list[tuple[int, int]]:
+def match_schools_of(duplicate: District, target: District) -> list[tuple[int, int]]:
     """Find the schools that both districts have. 2 statements. Raises JobRefused."""
-    own = list(School.objects.filter(district=kept).values_list("pk", "code", "name"))
-    directory = PlaceDirectory(own)
+    schools = School.objects.filter(district=target)
+    directory = PlaceDirectory(schools.values_list("pk", "code", "name"))
     matched: list[tuple[int, int]] = []
     same_code, unclear = [], []
     for school in School.objects.filter(district=duplicate).order_by("pk"):
-        found = directory.find(school.code, school.name)
-        if len(found.keys) > 1:
+        match = directory.find(school.code, school.name)
+        if len(match.keys) > 1:
             unclear.append(school.name)
-        elif found.keys:
-            [pk] = found.keys
+        elif match.keys:
+            [pk] = match.keys
             if is_same_name(school.name, directory.name_of[pk]):
                 matched.append((school.pk, pk))
             elif directory.code_of[pk].casefold() == school.code.casefold():
@@ -128,10 +128,10 @@ def match_schools_of(duplicate: District, kept: District) -> list[tuple[int, int
     return matched
 
 
-def _refuse_same_surveys(duplicate: District, kept: District) -> None:
-    own = set(Survey.objects.filter(district=kept).values_list("name", "version"))
-    others = Survey.objects.filter(district=duplicate).values_list("name", "version")
-    if same := sorted(own.intersection(others)):
+def _refuse_same_surveys(duplicate: District, target: District) -> None:
+    surveys = set(Survey.objects.filter(district=target).values_list("name", "version"))
+    moving = Survey.objects.filter(district=duplicate).values_list("name", "version")
+    if same := sorted(surveys.intersection(moving)):
         names = ", ".join(f"{name} {version}" for name, version in same[:MOST_NAMED])
         raise JobRefused(_(BOTH_OWN).format(names=names))
 

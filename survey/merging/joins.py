@@ -77,22 +77,22 @@ class JoinsOfPerson:
 
 def joins_of(person: Respondent) -> JoinsOfPerson:
     """Return what has become of a person's joins. 1 statement; 2 after a request."""
-    found = JoinsOfPerson()
+    summary = JoinsOfPerson()
     joins = list(RecordJoin.objects.filter(Q(kept=person) | Q(other=person)))
     for join in joins:
         if join.state == State.JOINED and join.kept_id == person.pk:
             # Without a district, another person has this ID now.
-            found.other_ids += [join.external_id] if join.district_id else []
+            summary.other_ids += [join.external_id] if join.district_id else []
         elif join.state == State.JOINED:
-            found.joined_with = join.kept_id
+            summary.joined_with = join.kept_id
     if joins and joins[0].state != State.JOINED:
         jobs = Job.objects.filter(kind=KIND, subject_id=joins[0].pk)
         latest = jobs.order_by("-pk").first()
         if latest and not latest.is_over:
-            found.job = latest
+            summary.job = latest
         else:
-            found.problem = joins[0].message or (latest.message if latest else "")
-    return found
+            summary.problem = joins[0].message or (latest.message if latest else "")
+    return summary
 
 
 def reason_not_to_join(
@@ -113,8 +113,8 @@ def reason_not_to_join(
 
 @transaction.atomic
 def request_join(
-    kept: Respondent,
-    other: Respondent,
+    target: Respondent,
+    duplicate: Respondent,
     *,
     by: User,
     is_chosen: bool = False,
@@ -122,13 +122,13 @@ def request_join(
 ) -> RecordJoin:
     """Start the job that joins two records.
 
-    If one record has been started, that one stays, also instead of `kept`. With
-    `is_chosen`, somebody has chosen `kept` knowing that both have been started.
+    If one record has been started, that one stays, also instead of `target`. With
+    `is_chosen`, somebody has chosen `target` knowing that both have been started.
     """
     join = RecordJoin.objects.create(
-        administration_id=kept.administration_id,
-        kept=kept,
-        other=other,
+        administration_id=target.administration_id,
+        kept=target,
+        other=duplicate,
         is_chosen=is_chosen,
         by=by,
     )
@@ -136,9 +136,9 @@ def request_join(
         "confirm join of records",
         by=by,
         request=request,
-        subject=kept,
-        school=kept.school,
-        after={"stays": str(kept), "withdrawn": str(other)},
+        subject=target,
+        school=target.school,
+        after={"stays": str(target), "withdrawn": str(duplicate)},
     )
     start(join_records, subject_id=join.pk, by=by)
     return join
@@ -173,26 +173,26 @@ def _join(join: RecordJoin, progress: Progress, writer: Staging) -> None:
     schools = _check(join, records, identities)
     pair = Pair(
         duplicate=records[join.other_id],
-        kept=records[join.kept_id],
+        target=records[join.kept_id],
         duplicate_started=join.other_id in started,
         kept_started=join.kept_id in started,
     )
     survivor = pair.survivor(Keep.KEPT if join.is_chosen else Keep.BOTH)
     if survivor is None:
         raise JobRefused(_(BOTH_STARTED))
-    other = pair.duplicate if survivor is pair.kept else pair.kept
-    withdraw_duplicate(writer, other, survivor)
+    withdrawn = pair.duplicate if survivor is pair.target else pair.target
+    withdraw_duplicate(writer, withdrawn, survivor)
     _forget_changes(join.administration, keys)
     alias = {
-        "district": identities[other.pk].district_id,
-        "external_id": identities[other.pk].external_id,
+        "district": identities[withdrawn.pk].district_id,
+        "external_id": identities[withdrawn.pk].external_id,
     }
     # Somebody may have been given an ID that was joined before.
     earlier = RecordJoin.objects.filter(administration=join.administration, **alias)
     earlier.update(district=None)
     RecordJoin.objects.filter(pk=join.pk).update(
         kept=survivor,
-        other=other,
+        other=withdrawn,
         state=State.JOINED,
         ended_at=timezone.now(),
         **alias,
@@ -202,7 +202,7 @@ def _join(join: RecordJoin, progress: Progress, writer: Staging) -> None:
         by=join.by,
         subject=survivor,
         school=schools[survivor.school_id],
-        after={"stays": str(survivor), "withdrawn": str(other)},
+        after={"stays": str(survivor), "withdrawn": str(withdrawn)},
     )
     progress.confirm()
 
@@ -215,7 +215,7 @@ def _check(
     if len(records) < 2 or len(identities) < 2:
         raise JobRefused(_(GONE))
     districts = {identity.district_id for identity in identities.values()}
-    schools = School.objects.in_bulk({one.school_id for one in records.values()})
+    schools = School.objects.in_bulk({person.school_id for person in records.values()})
     permissions = Permissions(join.by)
     places = permissions.places(*NEEDED)
     if len(districts) > 1 or not all(map(places.has_school, schools.values())):

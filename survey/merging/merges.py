@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
 from django.db import connection, transaction
 from django.http import HttpRequest
@@ -62,19 +61,19 @@ def may_merge(permissions: Permissions, kind: str, district_id: int) -> bool:
 @transaction.atomic
 def request_merge(
     duplicate: District | School,
-    kept: District | School,
+    target: District | School,
     *,
     by: User,
     request: HttpRequest | None = None,
 ) -> PlaceMerge:
     """Start the dry run of a merge."""
-    is_school = isinstance(kept, School)
-    district = kept.district if isinstance(kept, School) else kept
+    is_school = isinstance(target, School)
+    district = target.district if isinstance(target, School) else target
     merge = PlaceMerge.objects.create(
         kind=Kind.SCHOOLS if is_school else Kind.DISTRICTS,
         district=district,
-        kept_id=kept.pk,
-        kept_name=kept.name,
+        kept_id=target.pk,
+        kept_name=target.name,
         duplicate_id=duplicate.pk,
         duplicate_name=duplicate.name,
         duplicate_code=duplicate.code,
@@ -228,10 +227,12 @@ def _merge(merge: PlaceMerge, progress: Progress) -> int:
     report = _compare(merge, progress)
     if merge.kind == Kind.SCHOOLS:
         progress.begin_step(_("Moving people"))
-        duplicate, kept = _schools(merge)
-        merge_schools(duplicate, kept)
+        duplicate, target = _schools(merge)
+        merge_schools(duplicate, target)
         return 0
-    if not _is_as_shown(report, merge.report):
+    # Schools that an interrupted run has merged are no longer in the report.
+    shown = {tuple(pair) for pair in merge.report["merged_schools"]}
+    if not set(report.merged_schools) <= shown:
         merge.report = report.as_dict()
         merge.save(update_fields=["report"])
         raise JobRefused(_(CHANGED))
@@ -245,24 +246,15 @@ def _merge(merge: PlaceMerge, progress: Progress) -> int:
     )
 
 
-def _is_as_shown(report: MergeReport, shown: Mapping[str, Any]) -> bool:
-    """Tell whether the same schools are merged as on the page that was confirmed.
-
-    Schools that were merged by an interrupted run are no longer there.
-    """
-    pairs = {tuple(pair) for pair in shown["merged_schools"]}
-    return set(report.merged_schools) <= pairs
-
-
 def _compare(merge: PlaceMerge, progress: Progress) -> MergeReport:
     if merge.kind == Kind.SCHOOLS:
         return check_schools(*_schools(merge))
-    found = District.objects.in_bulk([merge.duplicate_id, merge.kept_id])
-    if len(found) < 2:
+    districts = District.objects.in_bulk([merge.duplicate_id, merge.kept_id])
+    if len(districts) < 2:
         raise JobRefused(_(GONE))
     return check_districts(
-        found[merge.duplicate_id],
-        found[merge.kept_id],
+        districts[merge.duplicate_id],
+        districts[merge.kept_id],
         lambda people: progress.begin_step(
             _("Comparing people: %(people)s") % {"people": f"{people:,}"}
         ),
@@ -270,13 +262,13 @@ def _compare(merge: PlaceMerge, progress: Progress) -> MergeReport:
 
 
 def _schools(merge: PlaceMerge) -> tuple[School, School]:
-    found = School.objects.in_bulk([merge.duplicate_id, merge.kept_id])
-    if len(found) < 2:
+    schools = School.objects.in_bulk([merge.duplicate_id, merge.kept_id])
+    if len(schools) < 2:
         raise JobRefused(_(GONE))
-    duplicate, kept = found[merge.duplicate_id], found[merge.kept_id]
-    if not duplicate.district_id == kept.district_id == merge.district_id:
+    duplicate, target = schools[merge.duplicate_id], schools[merge.kept_id]
+    if not duplicate.district_id == target.district_id == merge.district_id:
         raise JobRefused(_(NOT_SAME_DISTRICT))
-    return duplicate, kept
+    return duplicate, target
 
 
 def _is_done(merge: PlaceMerge) -> bool:
@@ -284,10 +276,10 @@ def _is_done(merge: PlaceMerge) -> bool:
     model = School if merge.kind == Kind.SCHOOLS else District
     if model._default_manager.filter(pk=merge.duplicate_id).exists():
         return False
-    kept = model._default_manager.filter(
+    merged = model._default_manager.filter(
         pk=merge.kept_id, aliases__code=merge.duplicate_code
     )
-    return kept.exists()
+    return merged.exists()
 
 
 def _finish(merge: PlaceMerge, left: int) -> None:

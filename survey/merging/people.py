@@ -46,7 +46,7 @@ class Pair:
     """Two records of one person: in both districts, or in one under two IDs."""
 
     duplicate: Respondent
-    kept: Respondent
+    target: Respondent
     # Which of them have been started.
     duplicate_started: bool
     kept_started: bool
@@ -61,10 +61,10 @@ class Pair:
         Answers of two records are never mixed.
         """
         if self.have_both_started:
-            return {Keep.KEPT: self.kept, Keep.DUPLICATE: self.duplicate}.get(
+            return {Keep.KEPT: self.target, Keep.DUPLICATE: self.duplicate}.get(
                 Keep(keep)
             )
-        return self.duplicate if self.duplicate_started else self.kept
+        return self.duplicate if self.duplicate_started else self.target
 
 
 @dataclass(slots=True)
@@ -103,7 +103,7 @@ def people_in_batches(
 def read_batch(
     administration: Administration,
     people: list[tuple[int, str]],
-    kept: District,
+    target: District,
     *,
     lock: bool,
 ) -> Batch:
@@ -111,24 +111,24 @@ def read_batch(
 
     3 statements.
     """
-    others = dict(
+    twins = dict(
         Identity.objects.filter(
             administration=administration,
-            district=kept,
+            district=target,
             external_id__in=[external_id for _, external_id in people],
         ).values_list("external_id", "pk")
     )
-    keys = [pk for pk, _ in people] + list(others.values())
+    keys = [pk for pk, _ in people] + list(twins.values())
     rows, started = read_records(administration, keys, lock=lock)
     batch = Batch()
     for pk, external_id in people:
-        other = others.get(external_id)
+        twin = twins.get(external_id)
         if pk not in rows:
             continue
-        if other is None or other not in rows:
+        if twin is None or twin not in rows:
             batch.alone.append(pk)
             continue
-        batch.pairs.append(Pair(rows[pk], rows[other], pk in started, other in started))
+        batch.pairs.append(Pair(rows[pk], rows[twin], pk in started, twin in started))
     return batch
 
 
@@ -141,8 +141,8 @@ def read_records(
     seen here, or waits and is then refused.
     """
     people = Respondent.objects.filter(pk__in=keys)
-    found = lock_respondents(people) if lock else people.order_by("pk")
-    rows = {row.pk: row for row in found}
+    locked = lock_respondents(people) if lock else people.order_by("pk")
+    rows = {row.pk: row for row in locked}
     started = {pk for pk, row in rows.items() if row.started_at}
     return rows, started | answered_people(administration.pk, keys)
 
@@ -150,7 +150,7 @@ def read_records(
 def merge_people_of_districts(
     administration: Administration,
     duplicate: District,
-    kept: District,
+    target: District,
     *,
     schools: Mapping[int, int],
     keep: str,
@@ -167,7 +167,7 @@ def merge_people_of_districts(
             _merge_batch,
             administration,
             people,
-            kept,
+            target,
             schools=schools,
             keep=keep,
             choices=choices,
@@ -179,25 +179,25 @@ def merge_people_of_districts(
 def _merge_batch(
     administration: Administration,
     people: list[tuple[int, str]],
-    kept: District,
+    target: District,
     writer: Staging,
     *,
     schools: Mapping[int, int],
     keep: str,
     choices: Mapping[int, str],
 ) -> int:
-    batch = read_batch(administration, people, kept, lock=True)
+    batch = read_batch(administration, people, target, lock=True)
     moving, left = list(batch.alone), 0
     for pair in batch.pairs:
         survivor = pair.survivor(choices.get(pair.duplicate.pk, keep))
         if survivor is None:
             left += 1
             continue
-        other = pair.kept if survivor is pair.duplicate else pair.duplicate
-        withdraw_duplicate(writer, other, survivor)
+        withdrawn = pair.target if survivor is pair.duplicate else pair.duplicate
+        withdraw_duplicate(writer, withdrawn, survivor)
         if survivor is pair.duplicate:
             moving.append(survivor.pk)
-    Identity.objects.filter(pk__in=moving).update(district=kept)
+    Identity.objects.filter(pk__in=moving).update(district=target)
     in_schools = Respondent.objects.filter(pk__in=moving, school__in=list(schools))
     by_school: dict[int, list[int]] = {}
     for pk, school in in_schools.values_list("pk", "school_id"):
@@ -209,7 +209,7 @@ def _merge_batch(
 
 
 def withdraw_duplicate(
-    writer: Staging, other: Respondent, survivor: Respondent
+    writer: Staging, duplicate: Respondent, survivor: Respondent
 ) -> None:
     """Withdraw one record of a person; the other one can be used from then on.
 
@@ -219,30 +219,30 @@ def withdraw_duplicate(
     Its name and ID are deleted, because an ID belongs to one person in a district.
     """
     now = timezone.now()
-    if other.withdrawn_at is None:
-        keep_groups_of_withdrawn(writer, [other.pk])
-        Respondent.objects.filter(pk=other.pk).update(withdrawn_at=now)
+    if duplicate.withdrawn_at is None:
+        keep_groups_of_withdrawn(writer, [duplicate.pk])
+        Respondent.objects.filter(pk=duplicate.pk).update(withdrawn_at=now)
         if survivor.withdrawn_at is not None and survivor.opted_out_at is None:
             keep_groups_of_returning(writer, [survivor.pk])
             Respondent.objects.filter(pk=survivor.pk).update(withdrawn_at=None)
-    if other.opted_out_at or survivor.opted_out_at:
-        carry_over(writer, other, survivor)
-    Identity.objects.filter(pk=other.pk).delete()
+    if duplicate.opted_out_at or survivor.opted_out_at:
+        carry_over(writer, duplicate, survivor)
+    Identity.objects.filter(pk=duplicate.pk).delete()
     # IDs of earlier joins lead to the record that is there.
-    joined = RecordJoin.objects.filter(kept=other, state=RecordJoin.State.JOINED)
+    joined = RecordJoin.objects.filter(kept=duplicate, state=RecordJoin.State.JOINED)
     joined.update(kept=survivor)
-    people_changed([other.pk, survivor.pk])
+    people_changed([duplicate.pk, survivor.pk])
 
 
-def _move_to_school(people: list[int], duplicate: int, kept: int) -> None:
+def _move_to_school(people: list[int], duplicate: int, target: int) -> None:
     """Move people of one school together with the groups in which they count."""
-    Respondent.objects.filter(pk__in=people).update(school=kept)
+    Respondent.objects.filter(pk__in=people).update(school=target)
     CountedGroup.objects.filter(respondent__in=people, school=duplicate).update(
-        school=kept
+        school=target
     )
 
 
-def move_people_of_school(duplicate: School, kept: School) -> None:
+def move_people_of_school(duplicate: School, target: School) -> None:
     """Move all people of a school but those who wait for a decision.
 
     These are still listed under the ID of another district than the school kept.
@@ -254,17 +254,19 @@ def move_people_of_school(duplicate: School, kept: School) -> None:
     for administration in administrations.order_by("pk"):
         with roster_lock(administration):
             rows = of_school.filter(administration=administration)
-            if duplicate.district_id != kept.district_id:
+            if duplicate.district_id != target.district_id:
                 rows = rows.exclude(identity__district=duplicate.district_id)
             while pks := list(
                 rows.order_by("pk").values_list("pk", flat=True)[:MOVED_AT_ONCE]
             ):
-                write_batch(partial(_move_batch, pks, duplicate.pk, kept.pk))
+                write_batch(partial(_move_batch, pks, duplicate.pk, target.pk))
 
 
-def _move_batch(people: list[int], duplicate: int, kept: int, writer: Staging) -> None:
+def _move_batch(
+    people: list[int], duplicate: int, target: int, writer: Staging
+) -> None:
     lock_respondents(Respondent.objects.filter(pk__in=people).values_list("pk"))
-    _move_to_school(people, duplicate, kept)
+    _move_to_school(people, duplicate, target)
     # People who have left may still count in the school, and are no longer in it.
     people_changed(people)
 

@@ -47,33 +47,33 @@ STILL_USED = gettext_noop(
 )
 
 
-def merge_schools(duplicate: School, kept: School) -> None:
+def merge_schools(duplicate: School, target: School) -> None:
     """Move everything from one school to another, and delete it.
 
     Raises JobRefused if people are added to it all the time.
     """
-    forget_rosters_of([duplicate.pk, kept.pk])
+    forget_rosters_of([duplicate.pk, target.pk])
     for _try in range(MOST_TRIES):
-        move_people_of_school(duplicate, kept)
+        move_people_of_school(duplicate, target)
         with transaction.atomic():
             # The batches of rosters wait here, and find the school gone or there.
-            _lock(School, duplicate.pk, kept.pk)
+            _lock(School, duplicate.pk, target.pk)
             has_codes = OpenCode.objects.filter(school=duplicate).exists()
-            move_references(duplicate, kept)
-            CountedGroup.objects.filter(school=duplicate).update(school=kept)
+            move_references(duplicate, target)
+            CountedGroup.objects.filter(school=duplicate).update(school=target)
         if has_codes and connection.vendor == "postgresql":
             time.sleep(STARTS_TAKE)
         with transaction.atomic():
-            _lock(School, duplicate.pk, kept.pk)
+            _lock(School, duplicate.pk, target.pk)
             if not Respondent.objects.filter(school=duplicate).exists():
-                _replace_by_alias(duplicate, kept)
+                _replace_by_alias(duplicate, target)
                 return
     raise JobRefused(_(STILL_USED))
 
 
 def merge_districts(
     duplicate: District,
-    kept: District,
+    target: District,
     *,
     schools: Mapping[int, int],
     keep: str,
@@ -81,7 +81,7 @@ def merge_districts(
 ) -> int:
     """Move everything from one district to another, and delete it.
 
-    `schools` maps schools of the duplicate to schools of `kept`; the others move.
+    `schools` maps schools of the duplicate to schools of `target`; the others move.
     `choices` has what is kept of single people, instead of `keep`.
     Returns how many people have started with both of their records and stay in the
     duplicate, which then stays too.
@@ -89,7 +89,7 @@ def merge_districts(
     scans = FeedScan.objects.filter(district=duplicate)
     if scans.filter(state__in=(FeedScan.State.WAITING, FeedScan.State.RUNNING)):
         raise JobRefused(_(BEING_SCANNED))
-    listed = School.objects.filter(district__in=(duplicate, kept))
+    listed = School.objects.filter(district__in=(duplicate, target))
     forget_rosters_of(list(listed.values_list("pk", flat=True)))
     left = 0
     for administration in administrations_of(duplicate):
@@ -97,7 +97,7 @@ def merge_districts(
             left += merge_people_of_districts(
                 administration,
                 duplicate,
-                kept,
+                target,
                 schools=schools,
                 keep=keep,
                 choices=choices,
@@ -113,13 +113,13 @@ def merge_districts(
         if school.pk in schools:
             merge_schools(school, School.objects.get(pk=schools[school.pk]))
         else:
-            school.district = kept
+            school.district = target
             school.save(update_fields=["district"])
     if left:
         return left
     with transaction.atomic():
-        _lock(District, duplicate.pk, kept.pk)
-        move_references(duplicate, kept)
+        _lock(District, duplicate.pk, target.pk)
+        move_references(duplicate, target)
         if (
             School.objects.filter(district=duplicate).exists()
             or administrations_of(duplicate).exists()
@@ -127,7 +127,7 @@ def merge_districts(
             raise JobRefused(_(STILL_USED))
         DistrictAlias.objects.filter(code__iexact=duplicate.code).delete()
         DistrictAlias.objects.create(
-            district=kept, code=duplicate.code, name=duplicate.name
+            district=target, code=duplicate.code, name=duplicate.name
         )
         duplicate.delete()
     return 0
@@ -141,11 +141,11 @@ def administrations_of(district: District) -> QuerySet[Administration]:
     ).order_by("pk")
 
 
-def _replace_by_alias(duplicate: School, kept: School) -> None:
+def _replace_by_alias(duplicate: School, target: School) -> None:
     """Delete a school without people; rosters with its code find the other one."""
-    aliases = SchoolAlias.objects.filter(school__district=kept.district_id)
+    aliases = SchoolAlias.objects.filter(school__district=target.district_id)
     aliases.filter(code__iexact=duplicate.code).delete()
-    SchoolAlias.objects.create(school=kept, code=duplicate.code, name=duplicate.name)
+    SchoolAlias.objects.create(school=target, code=duplicate.code, name=duplicate.name)
     duplicate.delete()
 
 

@@ -127,25 +127,25 @@ RESPONDENT_REFERENCES: Mapping[str, Reference] = {
 
 def foreign_keys_to(model: type[Model]) -> set[str]:
     """Return all foreign keys to a model, such as "survey.Respondent.school"."""
-    found = set()
-    for other in apps.get_models(include_auto_created=True):
-        for field in other._meta.local_fields:
+    keys = set()
+    for referrer in apps.get_models(include_auto_created=True):
+        for field in referrer._meta.local_fields:
             if field.is_relation and field.related_model is model:
-                found.add(f"{other._meta.label}.{field.name}")
-    return found
+                keys.add(f"{referrer._meta.label}.{field.name}")
+    return keys
 
 
-def move_references(duplicate: School | District, kept: School | District) -> None:
-    """Let all rows that a merge moves refer to `kept`. Call it in a transaction."""
+def move_references(duplicate: School | District, target: School | District) -> None:
+    """Let all rows that a merge moves refer to `target`. Call it in a transaction."""
     is_school = isinstance(duplicate, School)
     references = SCHOOL_REFERENCES if is_school else DISTRICT_REFERENCES
     for adapt in ADAPTERS[type(duplicate)]:
-        adapt(duplicate, kept)
+        adapt(duplicate, target)
     for name, reference in references.items():
         label, _, field = name.rpartition(".")
         if reference in (R.MOVED, R.ADAPTED) and name not in MOVED_BY_ADAPTERS:
             rows = apps.get_model(label)._default_manager
-            rows.filter(**{field: duplicate.pk}).update(**{field: kept.pk})
+            rows.filter(**{field: duplicate.pk}).update(**{field: target.pk})
         elif reference == R.DELETED:
             rows = apps.get_model(label)._default_manager
             rows.filter(**{field: duplicate.pk}).delete()
@@ -161,59 +161,59 @@ MOVED_BY_ADAPTERS = frozenset(
 )
 
 
-def _adapt_memberships(duplicate: School | District, kept: School | District) -> None:
+def _adapt_memberships(duplicate: School | District, target: School | District) -> None:
     """End memberships that the user has in the other place too."""
     field = "school" if isinstance(duplicate, School) else "district"
     current = Membership.objects.current()
-    own = set(current.filter(**{field: kept.pk}).values_list("user", "role"))
+    held = set(current.filter(**{field: target.pk}).values_list("user", "role"))
     for membership in current.filter(**{field: duplicate.pk}):
-        if (membership.user_id, membership.role) in own:
+        if (membership.user_id, membership.role) in held:
             membership.ended_at = timezone.now()
             membership.save(update_fields=["ended_at"])
 
 
-def _adapt_offers(duplicate: School | District, kept: School | District) -> None:
+def _adapt_offers(duplicate: School | District, target: School | District) -> None:
     """Offer an administration in the other place if it was offered here."""
     field = "schools" if isinstance(duplicate, School) else "districts"
     for administration in Administration.objects.filter(**{field: duplicate.pk}):
         chosen = getattr(administration, field)
-        chosen.add(kept.pk)
+        chosen.add(target.pk)
         chosen.remove(duplicate.pk)
 
 
-def _adapt_counts(duplicate: School, kept: School) -> None:
+def _adapt_counts(duplicate: School, target: School) -> None:
     """Of two numbers for one administration, that of the other school counts."""
     counts = SchoolCount.objects.current()
     counts.filter(
         school=duplicate,
-        administration__in=counts.filter(school=kept).values("administration"),
+        administration__in=counts.filter(school=target).values("administration"),
     ).update(replaced_at=timezone.now())
 
 
-def _adapt_listing(duplicate: School, kept: School) -> None:
+def _adapt_listing(duplicate: School, target: School) -> None:
     """Keep an address or a contact that only the duplicate has."""
-    own = SchoolListing.objects.filter(school=kept).first()
-    other = SchoolListing.objects.filter(school=duplicate).first()
-    if own is None or other is None:
+    listing = SchoolListing.objects.filter(school=target).first()
+    duplicate_listing = SchoolListing.objects.filter(school=duplicate).first()
+    if listing is None or duplicate_listing is None:
         return
     for fields in (
         ("street", "city", "state", "postal_code", "latitude", "longitude"),
         ("contact_name", "contact_phone", "contact_email"),
     ):
-        if any(getattr(own, name) for name in fields):
+        if any(getattr(listing, name) for name in fields):
             continue
-        changes = {name: getattr(other, name) for name in fields}
-        SchoolListing.objects.filter(school=kept).update(**changes)
+        changes = {name: getattr(duplicate_listing, name) for name in fields}
+        SchoolListing.objects.filter(school=target).update(**changes)
 
 
-def _adapt_waves(duplicate: District, kept: District) -> None:
-    own = {name.casefold() for name in _names(Wave.objects.filter(district=kept))}
+def _adapt_waves(duplicate: District, target: District) -> None:
+    taken = {name.casefold() for name in _names(Wave.objects.filter(district=target))}
     for wave in Wave.objects.filter(district=duplicate):
-        wave.name = _free_name(wave.name, own)
+        wave.name = _free_name(wave.name, taken)
         wave.save(update_fields=["name"])
 
 
-def refuse_two_feeds(duplicate: District, kept: District) -> None:
+def refuse_two_feeds(duplicate: District, target: District) -> None:
     """Refuse districts whose feeds bring one administration. 3 statements or 1.
 
     A roster withdraws the people of its district whom it does not list, so a district
@@ -222,7 +222,7 @@ def refuse_two_feeds(duplicate: District, kept: District) -> None:
     feeds = RosterFeed.objects.current().prefetch_related("administrations")
     brought = {
         administration.pk: feed
-        for feed in feeds.filter(district=kept)
+        for feed in feeds.filter(district=target)
         for administration in feed.administrations.all()
     }
     both = [
@@ -235,16 +235,16 @@ def refuse_two_feeds(duplicate: District, kept: District) -> None:
         raise JobRefused(_(TWO_FEEDS).format(names="; ".join(both[:5])))
 
 
-def _adapt_feeds(duplicate: District, kept: District) -> None:
-    refuse_two_feeds(duplicate, kept)
+def _adapt_feeds(duplicate: District, target: District) -> None:
+    refuse_two_feeds(duplicate, target)
     current = RosterFeed.objects.filter(removed_at=None)
-    own = {name.casefold() for name in _names(current.filter(district=kept))}
+    taken = {name.casefold() for name in _names(current.filter(district=target))}
     for feed in current.filter(district=duplicate):
-        feed.name = _free_name(feed.name, own)
+        feed.name = _free_name(feed.name, taken)
         feed.save(update_fields=["name"])
 
 
-def _adapt_listed_ids(duplicate: School | District, kept: School | District) -> None:
+def _adapt_listed_ids(duplicate: School | District, target: School | District) -> None:
     """Delete opt-outs and consents of IDs that are listed for the other place too."""
     field = "school" if isinstance(duplicate, School) else "district"
     same = ListedId.objects.filter(
@@ -252,19 +252,19 @@ def _adapt_listed_ids(duplicate: School | District, kept: School | District) -> 
         external_id=OuterRef("external_id"),
         kind=OuterRef("kind"),
     )
-    other = "school" if field == "district" else "district"
+    second_field = "school" if field == "district" else "district"
     # Rows for a whole district have no school.
-    of_kept = same.annotate(other=Coalesce(F(other), 0)).filter(
-        **{field: kept.pk}, other=Coalesce(OuterRef(other), 0)
+    of_kept = same.annotate(second=Coalesce(F(second_field), 0)).filter(
+        **{field: target.pk}, second=Coalesce(OuterRef(second_field), 0)
     )
     ListedId.objects.filter(Exists(of_kept), **{field: duplicate.pk}).delete()
 
 
-def _adapt_joins(duplicate: District, kept: District) -> None:
+def _adapt_joins(duplicate: District, target: District) -> None:
     """Forget IDs of joined records that lead to somebody of the other district."""
     joined = RecordJoin.objects.filter(state=RecordJoin.State.JOINED)
     same = joined.filter(
-        district=kept,
+        district=target,
         administration=OuterRef("administration"),
         external_id=OuterRef("external_id"),
     )

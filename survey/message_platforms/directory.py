@@ -70,7 +70,7 @@ def find_platform(pk: int) -> Platform | None:
     ConnectionError.
     """
     global _platforms
-    until, found = _platforms
+    until, platforms = _platforms
     if time.monotonic() >= until:
         store = message_store()
         text = store.command("GET", PLATFORMS) if store else None
@@ -78,9 +78,9 @@ def find_platform(pk: int) -> Platform | None:
             text = _platforms_as_json()
             if store:
                 store.command("SET", PLATFORMS, text)
-        found = {row.pk: row for row in map(_platform_from, json.loads(text))}
-        _platforms = time.monotonic() + PLATFORM_SECONDS, found
-    return found.get(pk)
+        platforms = {row.pk: row for row in map(_platform_from, json.loads(text))}
+        _platforms = time.monotonic() + PLATFORM_SECONDS, platforms
+    return platforms.get(pk)
 
 
 def find_window(store: Store, administration_id: int) -> Window | None:
@@ -88,16 +88,16 @@ def find_window(store: Store, administration_id: int) -> Window | None:
 
     Mostly from memory, every second by 1 command. Raises ConnectionError.
     """
-    until, found = _windows.get(administration_id, (0.0, None))
-    if found is None or time.monotonic() >= until:
+    until, window = _windows.get(administration_id, (0.0, None))
+    if window is None or time.monotonic() >= until:
         text = store.command("GET", key_of_administration(administration_id))
         if text is None:
             return None
-        found = Window(*json.loads(text))
+        window = Window(*json.loads(text))
         if len(_windows) >= MOST_WINDOWS:
             _windows.clear()
-        _windows[administration_id] = time.monotonic() + WINDOW_SECONDS, found
-    return found
+        _windows[administration_id] = time.monotonic() + WINDOW_SECONDS, window
+    return window
 
 
 def forget_directory() -> None:

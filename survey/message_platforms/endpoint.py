@@ -110,22 +110,22 @@ def _look_up(platform: Platform, person: str) -> tuple[Reply, str]:
     if respondent_id is None:
         return Reply(404, NOT_FOUND), "unknown"
     store, outcome = message_store(), "hit"
-    found: Found | None = None
+    entry: Found | None = None
     if store is None:
-        found, outcome = read_person(respondent_id), "miss"
+        entry, outcome = read_person(respondent_id), "miss"
     else:
         fields = read_hash(store, respondent_id)
         if Field.ADMINISTRATION in fields:
             window = find_window(store, int(fields[Field.ADMINISTRATION]))
-            found = Found(fields, window) if window else None
-        if found is None:
-            found, outcome = read_and_fill(store, respondent_id), "miss"
-            if found is not None:
+            entry = Found(fields, window) if window else None
+        if entry is None:
+            entry, outcome = read_and_fill(store, respondent_id), "miss"
+            if entry is not None:
                 # Who has finished may have been noted here before the replica.
-                found = Found({**found.fields, **fields}, found.window)
-    if found is None or not is_readable_by(platform, found.fields):
+                entry = Found({**entry.fields, **fields}, entry.window)
+    if entry is None or not is_readable_by(platform, entry.fields):
         return Reply(404, NOT_FOUND), "unknown"
-    return Reply(200, reply_about(respondent_id, *found)), outcome
+    return Reply(200, reply_about(respondent_id, *entry)), outcome
 
 
 @csrf_exempt

@@ -89,15 +89,15 @@ def read_and_fill(store: Store, respondent_id: int) -> Found | None:
     expires_at: int | str = ""
     key_of_window, text, flat = key_of_administration(0), "", list[bytes]()
     try:
-        found = read_person(respondent_id)
-        if found is not None:
-            closes_at = datetime.fromtimestamp(found.window.closes_at, UTC)
+        person = read_person(respondent_id)
+        if person is not None:
+            closes_at = datetime.fromtimestamp(person.window.closes_at, UTC)
             expires_at = int((closes_at + KEPT).timestamp())
-            pk = int(found.fields[Field.ADMINISTRATION])
+            pk = int(person.fields[Field.ADMINISTRATION])
             key_of_window = key_of_administration(pk)
-            text = json.dumps(astuple(found.window))
-            flat = [part for field in found.fields.items() for part in field]
-        return found
+            text = json.dumps(astuple(person.window))
+            flat = [part for field in person.fields.items() for part in field]
+        return person
     finally:
         keys = (READING, key_of_person(respondent_id), key_of_window)
         store.command("EVAL", FILL, 3, *keys, respondent_id, expires_at, text, *flat)

@@ -87,14 +87,14 @@ def people_removed(ids: Collection[int]) -> None:
 
 def address_suppressed(respondent: Respondent) -> None:
     """Write the hashes of all people with this person's e-mail address."""
-    found = Identity.objects.filter(respondent=respondent).first()
-    if found is None or not found.email:
+    identity = Identity.objects.filter(respondent=respondent).first()
+    if identity is None or not identity.email:
         return
     # Finds them by an index, `people_by_email`.
     current = Administration.objects.filter(closes_at__gt=timezone.now() - KEPT)
     same = Identity.objects.filter(
         administration__in=list(current.values_list("pk", flat=True)),
-        email__iexact=found.email,
+        email__iexact=identity.email,
     )
     people_changed(list(same.values_list("pk", flat=True)))
 

@@ -115,10 +115,10 @@ def rebuild(
     position = f"{POSITION}:{administration_id or 'all'}"
     if restart:
         store.command("DEL", position)
+    stored = store.command("GET", position)
+    after = json.loads(stored) if stored else (0, 0)
     count = 0
-    for administration, ids in _batches(
-        people, administration_id, _at(store, position)
-    ):
+    for administration, ids in _batches(people, administration_id, after):
         written = write_people(store, ids, people)
         store.command("SET", position, json.dumps([administration, ids[-1]]))
         count += written
@@ -195,12 +195,6 @@ def start_check() -> None:
         start(check_job)
 
 
-def _at(store: Store, position: str) -> tuple[int, int]:
-    stored = store.command("GET", position)
-    administration, respondent = json.loads(stored) if stored else (0, 0)
-    return administration, respondent
-
-
 def _batches(
     people: QuerySet[Respondent], administration_id: int | None, after: tuple[int, int]
 ) -> Iterator[tuple[int, Sequence[int]]]:
@@ -223,17 +217,13 @@ def _differing(
     store: Store, people: QuerySet[Respondent], ids: Collection[int]
 ) -> list[int]:
     # Redis before the database: whoever finishes in between is no difference.
-    stored = _read_hashes(store, ids)
-    expected = fields_of(read_people(people, ids))
-    return [pk for pk, fields in expected.items() if stored[pk] != fields]
-
-
-def _read_hashes(store: Store, ids: Collection[int]) -> dict[int, dict[bytes, bytes]]:
     replies = store.pipeline([("HGETALL", key_of_person(pk)) for pk in ids])
-    return {
+    stored = {
         pk: dict(zip(flat[::2], flat[1::2], strict=True))
         for pk, flat in zip(ids, replies, strict=True)
     }
+    expected = fields_of(read_people(people, ids))
+    return [pk for pk, fields in expected.items() if stored[pk] != fields]
 
 
 def _repair(store: Store, people: QuerySet[Respondent], ids: Collection[int]) -> int:

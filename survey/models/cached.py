@@ -56,10 +56,10 @@ def pack(rows: list[Model]) -> dict[str, list[object]]:
     fields = [f for f in rows[0]._meta.concrete_fields if f.attname not in deferred]
 
     def value(row: Model, field: models.Field[Any, Any]) -> object:
-        found = field.value_from_object(row)
+        cell = field.value_from_object(row)
         # Bytes and times become text, which their fields read again.
         is_text = isinstance(field, models.BinaryField | models.DateTimeField)
-        return field.value_to_string(row) if is_text and found is not None else found
+        return field.value_to_string(row) if is_text and cell is not None else cell
 
     return {
         "names": [field.attname for field in fields],
@@ -74,7 +74,9 @@ def unpack(model: type[Model], database: str, entry: object) -> list[Model]:
     try:
         names = list(entry["names"])
         # Entries have columns only, no relations from other tables.
-        fields = [cast("Field[Any, Any]", model._meta.get_field(one)) for one in names]
+        fields = [
+            cast("Field[Any, Any]", model._meta.get_field(name)) for name in names
+        ]
         return [
             model.from_db(
                 database,

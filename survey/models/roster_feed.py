@@ -106,14 +106,6 @@ class RosterFeed(models.Model):
     def __str__(self) -> str:
         return self.name
 
-    @property
-    def is_scheduled(self) -> bool:
-        return (
-            self.window_begins is not None
-            and not self.is_paused
-            and self.removed_at is None
-        )
-
 
 class FeedScan(models.Model):
     """One look at a feed: download, parse, compare and apply."""

@@ -39,8 +39,8 @@ def schools_without_code(
     valid = OpenCode.objects.filter(
         school=OuterRef("pk"), administration=administration, revoked_at=None
     )
-    own = permissions.schools(Capability.MANAGE_ROSTERS)
-    schools = schools_of(administration).filter(pk__in=own.values("pk"))
+    manageable = permissions.schools(Capability.MANAGE_ROSTERS)
+    schools = schools_of(administration).filter(pk__in=manageable.values("pk"))
     return schools.filter(~Exists(valid)).order_by("pk")
 
 

@@ -144,15 +144,15 @@ def write_pdf(
     def pages() -> Iterator[CodePage]:
         for code in codes:
             # A school may have chosen another first language.
-            own = card_language(code.language) or first
-            second = file.language if file.language in offered else own
-            languages = dict.fromkeys((own, second))
+            language = card_language(code.language) or first
+            second = file.language if file.language in offered else language
+            languages = dict.fromkeys((language, second))
             opens_at, closes_at = code.window
             yield CodePage(
                 school=code.school.name,
                 owner=administration.district.name if administration.district else "",
                 role=administration.role,
-                titles={one: published.title_in(one) for one in languages},
+                titles={tag: published.title_in(tag) for tag in languages},
                 code=format_code(code_of(code)),
                 link=link_of(code),
                 address=f"{address}/open/",

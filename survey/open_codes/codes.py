@@ -133,9 +133,9 @@ def check_options(administration: Administration, options: CodeOptions) -> None:
         errors["closes_at"] = [window]
     elif opens_at and closes_at and closes_at <= opens_at:
         errors["closes_at"] = [_("It has to end after it begins.")]
-    others = {field.name for field in OpenCode._meta.fields} - options.keys()
+    not_given = {field.name for field in OpenCode._meta.fields} - options.keys()
     try:
-        OpenCode(**options).clean_fields(exclude=others)
+        OpenCode(**options).clean_fields(exclude=not_given)
     except ValidationError as error:
         errors = error.message_dict | errors
     if errors:

@@ -92,17 +92,17 @@ def find_open_code(typed: str) -> tuple[KnownCode, Sequence[bytes]]:
     """
     candidates = digests(read_code(typed))
     key = f"open_code.{candidates[0].hex()}"
-    until, found = _in_memory.get(key, (0.0, None))
-    if found is not None and time.monotonic() < until:
-        return found, candidates
-    found = _from_cache(key) or _read(candidates)
-    if found is None:
+    until, open_code = _in_memory.get(key, (0.0, None))
+    if open_code is not None and time.monotonic() < until:
+        return open_code, candidates
+    open_code = _from_cache(key) or _read(candidates)
+    if open_code is None:
         raise LoginRefused("start_code_wrong")
-    _in_memory[key] = time.monotonic() + SECONDS_IN_MEMORY, found
+    _in_memory[key] = time.monotonic() + SECONDS_IN_MEMORY, open_code
     _in_memory.move_to_end(key)
     while len(_in_memory) > MOST_IN_MEMORY:
         _in_memory.popitem(last=False)
-    return found, candidates
+    return open_code, candidates
 
 
 def _from_cache(key: str) -> KnownCode | None:
@@ -117,12 +117,12 @@ def _from_cache(key: str) -> KnownCode | None:
 def _read(candidates: Sequence[bytes]) -> KnownCode | None:
     # The database is chosen once; see `survey.taking.published`.
     alias = router.db_for_read(OpenCode)
-    found = read_open_code(alias, candidates)
-    if found is None and alias != DEFAULT_DB_ALIAS:
-        found = read_open_code(DEFAULT_DB_ALIAS, candidates)
-    if found is not None:
-        cache.set(f"open_code.{candidates[0].hex()}", asdict(found), SECONDS_IN_CACHE)
-    return found
+    known = read_open_code(alias, candidates)
+    if known is None and alias != DEFAULT_DB_ALIAS:
+        known = read_open_code(DEFAULT_DB_ALIAS, candidates)
+    if known is not None:
+        cache.set(f"open_code.{candidates[0].hex()}", asdict(known), SECONDS_IN_CACHE)
+    return known
 
 
 def read_open_code(alias: str, candidates: Sequence[bytes]) -> KnownCode | None:

@@ -181,7 +181,7 @@ def _offer(
         "school": code.school,
         "survey": published.title_in(language),
         "languages": [
-            (one["code"], one["name"]) for one in languages_of(published.definition)
+            (row["code"], row["name"]) for row in languages_of(published.definition)
         ],
         "code": request.POST.get("code", "")[:64],
         "form": start_forms.new_form(
@@ -251,4 +251,4 @@ def _survey_language(request: HttpRequest, code: KnownCode) -> str:
     offered = published_survey(code.digest).languages
     accepted = messages.language_accepted(request.headers.get("Accept-Language", ""))
     wanted = (chosen_language(request), code.language, accepted)
-    return next((one for one in wanted if one in offered), offered[0])
+    return next((language for language in wanted if language in offered), offered[0])

@@ -57,8 +57,8 @@ def give_consent(
         )
     with connection.cursor() as cursor:
         admit(cursor, [current.pk])
-    found = _consent(current.pk, given, by)
-    found.save(force_insert=True)
+    consent = _consent(current.pk, given, by)
+    consent.save(force_insert=True)
     people_changed([current.pk])
     audit.record(
         "record a consent",
@@ -69,7 +69,7 @@ def give_consent(
         # Not the note, which may name somebody.
         after={"administration": str(current.administration), **consent_facts(given)},
     )
-    return found
+    return consent
 
 
 @transaction.atomic
@@ -88,10 +88,10 @@ def give_consents(
     OptOutConflict.
     """
     current = lock_people(people, administration, schools)
-    chosen = [one for one in current if one.awaits_consent]
+    chosen = [person for person in current if person.awaits_consent]
     if not chosen:
         return 0
-    ids = [one.pk for one in chosen]
+    ids = [person.pk for person in chosen]
     with connection.cursor() as cursor:
         admit(cursor, ids)
     rows = [_consent(pk, given, by) for pk in ids]
@@ -113,12 +113,12 @@ def add_listed_consents(listed: Mapping[int, ListedId]) -> None:
     rows = [
         Consent(
             respondent_id=pk,
-            given_on=one.requested_on,
-            given_by=one.requested_by,
-            note=one.reason,
-            by=one.by,
+            given_on=listed_id.requested_on,
+            given_by=listed_id.requested_by,
+            note=listed_id.reason,
+            by=listed_id.by,
         )
-        for pk, one in listed.items()
+        for pk, listed_id in listed.items()
     ]
     Consent.objects.bulk_create(rows, batch_size=BATCH)
 
@@ -149,5 +149,5 @@ def latest_consent(
 
 def people_with_consents(people: Sequence[int]) -> set[int]:
     """Return those of these people whose consent was recorded at some time."""
-    found = Consent.objects.filter(respondent__in=people)
-    return set(found.values_list("respondent", flat=True))
+    consents = Consent.objects.filter(respondent__in=people)
+    return set(consents.values_list("respondent", flat=True))

@@ -91,7 +91,7 @@ class ListReport:
 
     @property
     def started(self) -> list[Respondent]:
-        return [one for one in self.people if one.started_at]
+        return [person for person in self.people if person.started_at]
 
 
 def list_header(rows: Iterable[tuple[int, Sequence[str]]]) -> ListColumns | None:
@@ -127,7 +127,7 @@ def check_list(
     3 statements for each 500 rows. Raises RosterUnreadable.
     """
     report = ListReport(table.description, kind)
-    found: set[int | EarlyId] = set()
+    seen: set[int | EarlyId] = set()
     rows = _rows_with_id(table, report)
     finder = _Finder(administration, schools)
     early = _EarlyIds(schools, places, finder.districts)
@@ -135,14 +135,14 @@ def check_list(
         people = finder.find({row.external_id for row in some})
         for row in some:
             matches = [
-                one
-                for code, one in people.get(row.external_id, ())
+                person
+                for code, person in people.get(row.external_id, ())
                 if row.district in ("", code.casefold())
             ]
             try:
                 if len(matches) > 1:
                     raise InvalidCell(_(SEVERAL))
-                _note_row(report, found, matches[0] if matches else early.of_row(row))
+                _note_row(report, seen, matches[0] if matches else early.of_row(row))
             except InvalidCell as invalid:
                 text = row.external_id[:LONGEST_SHOWN]
                 report.problems.append(ListProblem(row.number, text, str(invalid)))
@@ -151,20 +151,20 @@ def check_list(
 
 
 def _note_row(
-    report: ListReport, found: set[int | EarlyId], one: Respondent | EarlyId
+    report: ListReport, seen: set[int | EarlyId], entry: Respondent | EarlyId
 ) -> None:
-    key = one.pk if isinstance(one, Respondent) else one
-    if key in found:
+    key = entry.pk if isinstance(entry, Respondent) else entry
+    if key in seen:
         report.repeated += 1
-    elif isinstance(one, EarlyId):
-        report.early.append(one)
-    elif report.kind == ListedId.Kind.CONSENT and one.has_opted_out:
+    elif isinstance(entry, EarlyId):
+        report.early.append(entry)
+    elif report.kind == ListedId.Kind.CONSENT and entry.has_opted_out:
         raise InvalidCell(_(REFUSED))
-    elif _is_done(report.kind, one):
+    elif _is_done(report.kind, entry):
         report.already += 1
     else:
-        report.people.append(one)
-    found.add(key)
+        report.people.append(entry)
+    seen.add(key)
 
 
 def _is_done(kind: str, person: Respondent) -> bool:
@@ -210,9 +210,9 @@ class _EarlyIds:
     def schools(self) -> dict[tuple[int, str], int]:
         """The schools of users without the whole district, by code and name."""
         return {
-            (one.district_id, text.casefold()): one.pk
-            for one in self._single_schools
-            for text in (one.name, one.code)
+            (school.district_id, text.casefold()): school.pk
+            for school in self._single_schools
+            for text in (school.name, school.code)
         }
 
     def of_row(self, row: ListRow) -> EarlyId:
@@ -225,10 +225,10 @@ class _EarlyIds:
             raise InvalidCell(_(NO_DISTRICT))
         if self.places.has_district(district):
             return EarlyId(external_id, district, None)
-        own = {pk for (its, _), pk in self.schools.items() if its == district}
+        schools_there = {pk for (its, _), pk in self.schools.items() if its == district}
         school = self.schools.get((district, row.school))
-        if not row.school and len(own) == 1:
-            [school] = own
+        if not row.school and len(schools_there) == 1:
+            [school] = schools_there
         if school is None:
             raise InvalidCell(_(NO_SCHOOL))
         return EarlyId(external_id, district, school)
@@ -262,10 +262,10 @@ class _Finder:
         people = Respondent.objects.on_roster().filter(
             pk__in={pk for pk, _, _ in pairs}, school__in=self.schools
         )
-        rows = {one.pk: one for one in people.select_related("identity", "school")}
-        found: dict[str, list[tuple[str, Respondent]]] = {}
+        rows = {row.pk: row for row in people.select_related("identity", "school")}
+        by_id: dict[str, list[tuple[str, Respondent]]] = {}
         for pk, district, external_id in pairs:
             if pk in rows:
                 entry = (self.districts[district], rows[pk])
-                found.setdefault(external_id, []).append(entry)
-        return found
+                by_id.setdefault(external_id, []).append(entry)
+        return by_id

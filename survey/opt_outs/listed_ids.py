@@ -148,22 +148,22 @@ def keep_ids(
             ListedId(
                 administration=administration,
                 kind=kind,
-                district_id=one.district,
-                school_id=one.school,
-                external_id=one.external_id,
+                district_id=early_id.district,
+                school_id=early_id.school,
+                external_id=early_id.external_id,
                 requested_on=asked.requested_on,
                 requested_by=asked.requested_by,
                 reason=asked.reason,
                 by=by,
             )
-            for one in ids
+            for early_id in ids
         ],
         batch_size=BATCH,
         ignore_conflicts=True,
     )
     if _people_of_ids(administration, ids, kind):
         raise OptOutConflict(_(ARRIVED))
-    for (district, school), number in Counter(one[1:] for one in ids).items():
+    for (district, school), number in Counter(early_id[1:] for early_id in ids).items():
         audit.record(
             KEPT[Kind(kind)],
             by=by,
@@ -185,7 +185,7 @@ def _check_places(ids: Collection[EarlyId], by: User) -> None:
     places = Permissions(by).places(
         Capability.SEE_IDENTITIES, Capability.MANAGE_ROSTERS
     )
-    for district, school in {one[1:] for one in ids}:
+    for district, school in {early_id[1:] for early_id in ids}:
         if not places.has_district(district) and school not in places.schools:
             raise OptOutConflict(_(NOT_YOURS))
 
@@ -197,12 +197,12 @@ def _people_of_ids(
     changed = Q(respondent__awaits_consent=True)
     if kind == Kind.OPT_OUT:
         changed |= Q(respondent__opted_out_at=None)
-    for district, school in {one[1:] for one in ids}:
+    for district, school in {row[1:] for row in ids}:
         people = Identity.objects.filter(
             changed,
             administration=administration,
             district=district,
-            external_id__in=[one[0] for one in ids if one[1:] == (district, school)],
+            external_id__in=[row[0] for row in ids if row[1:] == (district, school)],
         )
         if school is not None:
             people = people.filter(respondent__school=school)
@@ -237,12 +237,12 @@ def apply_listed_ids(
             _LISTED_PEOPLE.format(which=f"r.id IN ({keys})"), [administration.pk]
         )
         # Of two lists of a kind, the earlier one counts.
-        found = list(reversed(cursor.fetchall()))
+        matches = list(reversed(cursor.fetchall()))
     listed = rows.select_related("by", "district", "school").in_bulk(
-        {key for key, _, _ in found}
+        {key for key, _, _ in matches}
     )
     by_kind = {
-        kind: {person: listed[key] for key, person, its in found if its == kind}
+        kind: {person: listed[key] for key, person, its in matches if its == kind}
         for kind in Kind
     }
     opt_outs = by_kind[Kind.OPT_OUT]
@@ -280,13 +280,13 @@ def _opt_out(
         [
             OptOut(
                 respondent_id=pk,
-                requested_on=one.requested_on,
-                requested_by=one.requested_by,
-                reason=one.reason,
-                by=one.by,
+                requested_on=listed_id.requested_on,
+                requested_by=listed_id.requested_by,
+                reason=listed_id.reason,
+                by=listed_id.by,
                 was_withdrawn_at=withdrawn[pk],
             )
-            for pk, one in listed.items()
+            for pk, listed_id in listed.items()
         ],
         batch_size=BATCH,
     )

@@ -97,7 +97,7 @@ def opt_out(
         raise OptOutConflict(_(STARTED_SINCE))
     with connection.cursor() as cursor:
         _withdraw(cursor, current, timezone.now())
-    found = OptOut.objects.create(
+    created = OptOut.objects.create(
         respondent=current,
         requested_on=asked.requested_on,
         requested_by=asked.requested_by,
@@ -121,7 +121,7 @@ def opt_out(
             "requested by": asked.requested_by,
         },
     )
-    return found
+    return created
 
 
 @transaction.atomic
@@ -141,12 +141,12 @@ def opt_out_list(
     up to a second for 5,000. Raises OptOutConflict.
     """
     current = lock_people(people, administration, schools)
-    chosen = [one for one in current if not one.has_opted_out]
-    if any(one.started_at and people[one.pk] is False for one in chosen):
+    chosen = [person for person in current if not person.has_opted_out]
+    if any(person.started_at and people[person.pk] is False for person in chosen):
         raise OptOutConflict(_(LIST_STARTED_SINCE))
     if not chosen:
         return 0
-    ids, now = [one.pk for one in chosen], timezone.now()
+    ids, now = [person.pk for person in chosen], timezone.now()
     with connection.cursor() as cursor:
         keep_groups_of_withdrawn(cursor, ids)
     changed = Respondent.objects.filter(pk__in=ids)
@@ -158,14 +158,14 @@ def opt_out_list(
     OptOut.objects.bulk_create(
         [
             OptOut(
-                respondent=one,
+                respondent=person,
                 requested_on=asked.requested_on,
                 requested_by=asked.requested_by,
                 reason=asked.reason,
                 by=by,
-                was_withdrawn_at=one.withdrawn_at,
+                was_withdrawn_at=person.withdrawn_at,
             )
-            for one in chosen
+            for person in chosen
         ],
         batch_size=BATCH,
     )
@@ -196,8 +196,8 @@ def record_list(
 ) -> None:
     """Write one entry for each district, whose administrators read it."""
     by_district = defaultdict(list)
-    for one in people:
-        by_district[one.school.district].append(one.school)
+    for person in people:
+        by_district[person.school.district].append(person.school)
     for district, schools in by_district.items():
         is_one_school = len(set(schools)) == 1
         audit.record(
@@ -220,8 +220,8 @@ def take_back(
     Where consent is required, the person awaits it: nobody has given it since.
     """
     current = lock_person(person)
-    found = OptOut.objects.filter(respondent=current, ended_at=None).first()
-    if not current.has_opted_out or found is None:
+    ended = OptOut.objects.filter(respondent=current, ended_at=None).first()
+    if not current.has_opted_out or ended is None:
         raise OptOutConflict(_(NOT_OPTED_OUT))
     rows = Respondent.objects.filter(pk=current.pk)
     if current.administration.requires_consent:
@@ -229,9 +229,9 @@ def take_back(
     else:
         with connection.cursor() as cursor:
             keep_groups_of_returning(cursor, [current.pk])
-        rows.update(opted_out_at=None, withdrawn_at=found.was_withdrawn_at)
-    found.ended_at, found.ended_by = timezone.now(), by
-    found.save(update_fields=["ended_at", "ended_by"])
+        rows.update(opted_out_at=None, withdrawn_at=ended.was_withdrawn_at)
+    ended.ended_at, ended.ended_by = timezone.now(), by
+    ended.save(update_fields=["ended_at", "ended_by"])
     _forget_listed_id(current)
     people_changed([current.pk])
     audit.record(
@@ -240,7 +240,7 @@ def take_back(
         request=request,
         subject=current,
         school=current.school,
-        before={"requested on": found.requested_on.isoformat()},
+        before={"requested on": ended.requested_on.isoformat()},
         after={"administration": str(current.administration)},
     )
 
@@ -256,42 +256,42 @@ def _forget_listed_id(person: Respondent) -> None:
     listed.filter(Exists(same_id)).delete()
 
 
-def carry_over(writer: Writer, other: Respondent, survivor: Respondent) -> None:
+def carry_over(writer: Writer, withdrawn: Respondent, survivor: Respondent) -> None:
     """Let the opt-out of either record of a person count for the one that stays.
 
     Without one, the consent of either record counts. Both are as they were before
     the join, with their rows locked.
     """
-    if not survivor.has_opted_out and not other.has_opted_out:
-        _carry_over_consent(writer, other, survivor)
+    if not survivor.has_opted_out and not withdrawn.has_opted_out:
+        _carry_over_consent(writer, withdrawn, survivor)
         return
-    outs = OptOut.objects.filter(respondent=other, ended_at=None)
+    outs = OptOut.objects.filter(respondent=withdrawn, ended_at=None)
     if survivor.has_opted_out:
         outs.update(ended_at=timezone.now())
-        if other.withdrawn_at is None:
+        if withdrawn.withdrawn_at is None:
             # The person could still take part, with the other record.
             current = OptOut.objects.filter(respondent=survivor, ended_at=None)
             current.update(was_withdrawn_at=None)
         # Exports leave out what was answered with either record.
-        others = Respondent.objects.filter(pk=other.pk)
-        others.update(opted_out_at=survivor.opted_out_at, awaits_consent=False)
-    elif other.opted_out_at:
-        _withdraw(writer, survivor, other.opted_out_at)
+        rows = Respondent.objects.filter(pk=withdrawn.pk)
+        rows.update(opted_out_at=survivor.opted_out_at, awaits_consent=False)
+    elif withdrawn.opted_out_at:
+        _withdraw(writer, survivor, withdrawn.opted_out_at)
         outs.update(respondent=survivor, was_withdrawn_at=survivor.withdrawn_at)
 
 
 def _carry_over_consent(
-    writer: Writer, other: Respondent, survivor: Respondent
+    writer: Writer, withdrawn: Respondent, survivor: Respondent
 ) -> None:
-    others = Respondent.objects.filter(pk=other.pk)
-    if not other.awaits_consent:
-        Consent.objects.filter(respondent=other).update(respondent=survivor)
+    rows = Respondent.objects.filter(pk=withdrawn.pk)
+    if not withdrawn.awaits_consent:
+        Consent.objects.filter(respondent=withdrawn).update(respondent=survivor)
         admit(writer, [survivor.pk])
     elif survivor.awaits_consent:
         # The person counts once.
-        others.update(awaits_consent=False)
+        rows.update(awaits_consent=False)
     else:
-        others.update(awaits_consent=False, opted_out_at=None)
+        rows.update(awaits_consent=False, opted_out_at=None)
 
 
 def admit(writer: Writer, people: Sequence[int], *, are_new: bool = False) -> None:

@@ -137,10 +137,10 @@ def _refuse_known_id(
         **place, external_id=external_id, state=RecordJoin.State.JOINED
     )
     for_joined = joined.values_list("kept", flat=True).first()
-    found = known.get(external_id) or for_joined
+    person_id = known.get(external_id) or for_joined
     known_id = external_id
-    if found is None and known:
-        known_id, found = min(known.items())
-    if found is not None:
+    if person_id is None and known:
+        known_id, person_id = min(known.items())
+    if person_id is not None:
         people = Respondent.objects.select_related("identity", "school__district")
-        raise PersonExists(people.get(pk=found), known_id, external_id)
+        raise PersonExists(people.get(pk=person_id), known_id, external_id)

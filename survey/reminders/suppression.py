@@ -46,11 +46,11 @@ def suppressed_among(addresses: Iterable[str]) -> set[str]:
     """Return the addresses that get no e-mails. 1 statement for each BATCH."""
     digests = {address: digest_of(address) for address in addresses}
     known = list(digests.values())
-    found: set[str] = set()
+    suppressed: set[str] = set()
     for first in range(0, len(known), BATCH):
         rows = SuppressedAddress.objects.filter(pk__in=known[first : first + BATCH])
-        found.update(rows.values_list("pk", flat=True))
-    return {address for address, digest in digests.items() if digest in found}
+        suppressed.update(rows.values_list("pk", flat=True))
+    return {address for address, digest in digests.items() if digest in suppressed}
 
 
 def is_suppressed(address: str) -> bool:

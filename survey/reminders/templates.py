@@ -36,17 +36,17 @@ def check_template(*, kind: str, subject: str, body: str) -> None:
         "subject": [*_wrong_variables(subject), *_wrong_subject(subject)],
         "body": [*_wrong_variables(body), *_wrong_body(kind, body)],
     }
-    if found := {name: messages for name, messages in errors.items() if messages}:
-        raise ValidationError(found)
+    if problems := {name: messages for name, messages in errors.items() if messages}:
+        raise ValidationError(problems)
 
 
 def _wrong_variables(text: str) -> list[str]:
-    found = list(dict.fromkeys(_VARIABLE.findall(text)))
+    names = list(dict.fromkeys(_VARIABLE.findall(text)))
     known = ", ".join(f"{{{name}}}" for name in VARIABLES)
     wrong = [
         _("{%(name)s} is not a variable. Use these: %(known)s.")
         % {"name": name[:40], "known": known}
-        for name in found
+        for name in names
         if name not in VARIABLES
     ]
     if set(_VARIABLE.sub("", text)) & {"{", "}"}:
@@ -94,7 +94,7 @@ def fill_in(text: str, values: Mapping[str, str]) -> str:
     """Replace the variables of a checked text. Values are not looked into."""
     if not values["name"]:
         text = re.sub(r"^\{name\}[,:،] *", "", text, flags=re.MULTILINE)
-    filled = _VARIABLE.sub(lambda found: values[found[1]], text)
+    filled = _VARIABLE.sub(lambda match: values[match[1]], text)
     if not values["name"]:
         # "Hello ," reads badly.
         filled = re.sub(r",? +(?=[,.:،])", "", filled)
@@ -103,7 +103,7 @@ def fill_in(text: str, values: Mapping[str, str]) -> str:
 
 def split_before_code(text: str) -> tuple[str, str]:
     """Split a text before the paragraph that has the person's link or code."""
-    places = [found.start() for found in _VARIABLE.finditer(text) if found[1] in SECRET]
+    places = [match.start() for match in _VARIABLE.finditer(text) if match[1] in SECRET]
     blank_line = text.rfind("\n\n", 0, places[0]) if places else -1
     start = blank_line + 2 if blank_line >= 0 else 0
     return text[:start], text[start:]

@@ -111,7 +111,7 @@ def reason_to_confirm_again(upload: RosterUpload, diff: RosterDiff) -> str:
     shown = dict(
         upload.schools.filter(withdrawn__gt=0).values_list("school_id", "withdrawn")
     )
-    if any(one.withdrawn > shown.get(one.school_id, 0) for one in report.schools):
+    if any(row.withdrawn > shown.get(row.school_id, 0) for row in report.schools):
         return _(MORE_WITHDRAWN)
     return _(MORE_REJECTED) if report.rejected > upload.rejected else ""
 

@@ -41,7 +41,7 @@ class ChangeRecord:
     def begin(self, diff: RosterDiff) -> None:
         """Store which schools the file is about. Call it before the first change."""
         undo, _ = RosterUndo.objects.get_or_create(upload_id=self.upload_id)
-        listed = {one.school_id for one in diff.report.schools if one.school_id > 0}
+        listed = {row.school_id for row in diff.report.schools if row.school_id > 0}
         undo.schools = sorted(listed.union(undo.schools))
         undo.save(update_fields=["schools"])
 

@@ -106,10 +106,10 @@ def read_columns(
             list(dict.fromkeys(filter(None, header))), first_values(different)
         )
     except ColumnsUnclear as unclear:
-        found = unclear.suggestion
-        layout, few = found.layout, found.few_values
+        guess = unclear.suggestion
+        layout, few = guess.layout, guess.few_values
         samples = ColumnSamples(
-            list(found.samples), found.samples, found.questions, found.options
+            list(guess.samples), guess.samples, guess.questions, guess.options
         )
     shown = {
         text: values
@@ -155,9 +155,9 @@ def remembered_choice(
     """
     choices = RosterLayoutChoice.objects.filter(header_key=header_key(header))
     if school is not None:
-        own = choices.filter(school=school).order_by("-pk").first()
-        if own is not None:
-            return own
+        choice = choices.filter(school=school).order_by("-pk").first()
+        if choice is not None:
+            return choice
         district = school.district
     return choices.filter(district=district, school=None).order_by("-pk").first()
 

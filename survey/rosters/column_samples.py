@@ -81,18 +81,18 @@ class SampleTable:
 
     def look_like_fields(self, known: Mapping[str, str]) -> dict[str, str]:
         """Return fields that an unused column looks like, for a person to check."""
-        found: dict[str, str] = {}
+        fields: dict[str, str] = {}
         used = set(known.values())
         for text in self.header:
             cells = self.cells(text)
             if not text or text in used or not cells:
                 continue
             name = _looks_like(text, cells)
-            if name and name not in known and name not in found:
-                found[name] = text
+            if name and name not in known and name not in fields:
+                fields[name] = text
         if "external_id" not in known and len(ids := self.possible_ids()) == 1:
-            found["external_id"] = ids[0]
-        return found
+            fields["external_id"] = ids[0]
+        return fields
 
     def possible_ids(self) -> list[str]:
         """Return the columns with a different code in each row."""

@@ -202,9 +202,9 @@ class RosterColumns:
     @property
     def dropped(self) -> list[str]:
         """Return the headers of the columns that are not kept."""
-        kept = {*self.fields.values(), *self.attributes.values()}
+        used = {*self.fields.values(), *self.attributes.values()}
         return [
-            text for index, text in enumerate(self.header) if text and index not in kept
+            text for index, text in enumerate(self.header) if text and index not in used
         ]
 
     @property
@@ -251,10 +251,10 @@ def columns_of(
     """
     header = clean_headers(cells)
     columns = RosterColumns(header, row)
-    found = headers_by_field(header, columns.guessed)
+    texts_of = headers_by_field(header, columns.guessed)
     if fields is None:
-        chosen = {name: texts[0] for name, texts in found.items()}
-        if len(found.get("external_id", ())) > 1:
+        chosen = {name: texts[0] for name, texts in texts_of.items()}
+        if len(texts_of.get("external_id", ())) > 1:
             del chosen["external_id"]
         if "name" in chosen and ("given_name" in chosen or "family_name" in chosen):
             text = chosen.pop("name")
@@ -273,7 +273,7 @@ def columns_of(
         if code not in columns.fields and name in columns.fields:
             columns.fields[code] = columns.fields[name]
 
-    field_of = {text: name for name, texts in found.items() for text in texts}
+    field_of = {text: name for name, texts in texts_of.items() for text in texts}
     used = {*columns.fields.values(), *columns.attributes.values()}
     # A layout names a subgroup without a column if a person left it out.
     unchosen = {
@@ -313,20 +313,20 @@ def headers_by_field(
             aliases, key = ALIASES[name], field_key(text)
             rank = aliases.index(key) if key in aliases else len(aliases)
             ranked.setdefault(name, []).append((rank, index, text))
-    found = {
+    texts_of = {
         name: list(dict.fromkeys(text for _, _, text in sorted(some)))
         for name, some in ranked.items()
     }
-    for name, texts in found.items():
+    for name, texts in texts_of.items():
         if right := [text for text in texts if text not in misspelt]:
-            found[name] = right
+            texts_of[name] = right
     for code, name in (("district", "district_name"), ("school", "school_name")):
-        codes = found.get(code, [])
+        codes = texts_of.get(code, [])
         bare = [text for text in codes if field_key(text) in _CODE_OR_NAME]
         if bare and len(bare) < len(codes):
-            found[code] = [text for text in codes if text not in bare]
-            found.setdefault(name, []).extend(bare)
-    return found
+            texts_of[code] = [text for text in codes if text not in bare]
+            texts_of.setdefault(name, []).extend(bare)
+    return texts_of
 
 
 _STUDENT = ("student", "pupil")
@@ -341,11 +341,9 @@ _OTHERS = {
 
 def ids_of_role(headers: Sequence[str], role: str) -> list[str]:
     """Leave out the IDs of other people: a student's row can name a teacher's ID."""
-    others = _OTHERS.get(role, ())
-    own = [
-        text for text in headers if not any(word in squeeze(text) for word in others)
-    ]
-    return own or list(headers)
+    words = _OTHERS.get(role, ())
+    ids = [text for text in headers if not any(word in squeeze(text) for word in words)]
+    return ids or list(headers)
 
 
 def best_header(

@@ -49,7 +49,7 @@ def schools_with_people(diff: RosterDiff) -> list[int]:
     """
     if diff.administration.opens_at > timezone.now():
         return []
-    schools = [one.school_id for one in diff.report.schools if one.added]
+    schools = [school.school_id for school in diff.report.schools if school.added]
     # Withdrawn people count for a while.
     people = diff.administration.respondents.on_roster().filter(school__in=schools)
     return list(people.values_list("school", flat=True).distinct())

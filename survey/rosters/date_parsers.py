@@ -111,19 +111,19 @@ def parse_exit_date(cell: str, today: date, *, day_first: bool | None) -> bool:
 
 def _possible_dates(text: str, today: date) -> tuple[date | None, date | None]:
     """Return the date as read month first, and as read day first."""
-    if found := _YEAR_FIRST.fullmatch(text):
-        day = _date(found[1], found[2], found[3], today)
-    elif found := _YEAR_LAST.fullmatch(text):
-        first, sign, second, year = found.groups()
+    if match := _YEAR_FIRST.fullmatch(text):
+        day = _date(match[1], match[2], match[3], today)
+    elif match := _YEAR_LAST.fullmatch(text):
+        first, sign, second, year = match.groups()
         day_first = _date(year, second, first, today)
         # Where people write dots, the day comes first.
         if sign == ".":
             return day_first, day_first
         return _date(year, first, second, today), day_first
-    elif found := _DAY_MONTH.fullmatch(text):
-        day = _date(found[3], _MONTHS.get(found[2], "0"), found[1], today)
-    elif found := _MONTH_DAY.fullmatch(text):
-        day = _date(found[3], _MONTHS.get(found[1], "0"), found[2], today)
+    elif match := _DAY_MONTH.fullmatch(text):
+        day = _date(match[3], _MONTHS.get(match[2], "0"), match[1], today)
+    elif match := _MONTH_DAY.fullmatch(text):
+        day = _date(match[3], _MONTHS.get(match[1], "0"), match[2], today)
     elif _EXCEL_DAYS.fullmatch(text):
         day = date(1899, 12, 30) + timedelta(days=int(text[:5]))
     elif _EIGHT_DIGITS.fullmatch(text) and text.startswith(("19", "20")):

@@ -127,7 +127,10 @@ def compare_roster(
         parser = RowParser(
             columns,
             role=administration.role,
-            languages={one["code"]: one["name"] for one in definition["languages"]},
+            languages={
+                language["code"]: language["name"]
+                for language in definition["languages"]
+            },
             subgroups=administration.subgroups,
             today=timezone.localdate(),
             known=table.known,
@@ -184,18 +187,18 @@ def report_places(report: RosterReport, schools: SchoolMatches) -> None:
     """Add what the file says about districts and schools, with those to create."""
     report.districts_created = [new.code for new in schools.new_districts.values()]
     report.schools_created = [new.code for new in schools.new_schools.values()]
-    for one in report.schools:
-        new = schools.new_schools.get(one.school_id)
+    for school in report.schools:
+        new = schools.new_schools.get(school.school_id)
         if new is None:
             continue
         entry: dict[str, object] = {
-            "district": one.district_name,
+            "district": school.district_name,
             "code": new.code,
             "name": new.name,
         }
         # Each name is compared with all known ones of its district.
         if len(report.unknown_schools) < MOST_COMPARED:
-            entry["near"] = schools.near_names(one.school_id)
+            entry["near"] = schools.near_names(school.school_id)
         report.unknown_schools.append(entry)
     report.places = schools.notes
 
@@ -385,14 +388,14 @@ def complete_schools(
 ) -> list[int]:
     """Return the schools whose people are withdrawn if the file lacks them."""
     column = "school_id" if complete_for == CompleteFor.SCHOOLS else "district_id"
-    found = staging.fetch_all(
+    rows = staging.fetch_all(
         f"""
         SELECT DISTINCT p.{column} FROM roster_match AS m
         JOIN roster_row AS new ON new.row = m.row
         JOIN roster_place AS p ON p.place = new.place
         """  # noqa: S608
     )
-    in_file = {pk for (pk,) in found if pk > 0}
+    in_file = {pk for (pk,) in rows if pk > 0}
     if complete_for == CompleteFor.SCHOOLS:
         return sorted(in_file)
     schools = School.objects.values_list("district_id", "pk")

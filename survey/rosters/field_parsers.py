@@ -223,13 +223,13 @@ def parse_role(cell: str) -> str:
     text = parse_text(plain_text(cell)).casefold()
     if not text:
         return ""
-    found = _ROLE_OF.get(text)
-    if found is not None:
-        return str(found)
-    other = re.sub(r"[\W_]", "", text)
-    if other not in _OTHER_ROLES:
+    our_role = _ROLE_OF.get(text)
+    if our_role is not None:
+        return str(our_role)
+    squeezed = re.sub(r"[\W_]", "", text)
+    if squeezed not in _OTHER_ROLES:
         raise InvalidCell(_("must be student, teacher or parent"))
-    return other
+    return squeezed
 
 
 ACTIVE, LEFT, LATER = "active", "left", "later"

@@ -154,10 +154,10 @@ def open_table(
         finders = [partial(find_layout_header, layout)]
     with _open_file(file, finders, layout, known, sheet) as table:
         if layout is None:
-            found = _suggest(table, known, role, preset)
-            if found.questions:
-                raise ColumnsUnclear(questions_text(found), found)
-            layout = found.layout
+            suggestion = _suggest(table, known, role, preset)
+            if suggestion.questions:
+                raise ColumnsUnclear(questions_text(suggestion), suggestion)
+            layout = suggestion.layout
         columns = columns_of(table.columns.header, table.columns.row, layout.fields)
         fields = {name: columns.header[i] for name, i in columns.fields.items()}
         if missing := missing_fields(fields, known):
@@ -227,10 +227,10 @@ def _suggest(
     table: RosterTable, known: KnownPlace, role: str, preset: str
 ) -> Suggestion:
     samples = [cells for _, cells in islice(table.rows, SAMPLE_ROWS)]
-    found = suggest_layout(
+    suggestion = suggest_layout(
         table.columns.header, samples, known=known, role=role, preset=preset
     )
-    used = all_presets().get(found.layout.preset)
+    used = all_presets().get(suggestion.layout.preset)
     if used and used.role and role and used.role != role:
         raise WrongRole(
             _(
@@ -243,7 +243,7 @@ def _suggest(
                 "audience": _(PEOPLE[role]),
             }
         )
-    return found
+    return suggestion
 
 
 def _nothing_for(fields: Iterable[str], columns: RosterColumns) -> str:
@@ -305,17 +305,17 @@ def _open_text(
     try:
         sample = text.read(65536)
         # The delimiter under which the first rows name the most columns.
-        found: dict[str, RosterColumns] = {}
+        headers: dict[str, RosterColumns] = {}
         for delimiter in DELIMITERS:
             lines = io.StringIO(sample, newline="")
             rows = text_rows(lines, delimiter)
             columns = find_header(islice(enumerate(rows, 1), HEADER_WITHIN))
             if columns:
-                found[delimiter] = columns
-        if not found:
+                headers[delimiter] = columns
+        if not headers:
             raise _no_header(sample.splitlines()[:1], required)
-        delimiter = max(found, key=lambda delimiter: len(found[delimiter].fields))
-        columns = found[delimiter]
+        delimiter = max(headers, key=lambda delimiter: len(headers[delimiter].fields))
+        columns = headers[delimiter]
         _check_columns(columns)
 
         def read() -> Iterator[SheetRow]:
@@ -400,13 +400,13 @@ def _check_columns(columns: RosterColumns) -> None:
             % {"most_columns": MOST_COLUMNS}
         )
     if columns.missing:
-        found = ", ".join(text for text in columns.header if text)
+        headers = ", ".join(text for text in columns.header if text)
         raise MissingColumns(
             _("No column for: %(missing)s. Row %(row)s contains: %(found)s.")
             % {
                 "missing": ", ".join(columns.missing),
                 "row": columns.row,
-                "found": found[:500],
+                "found": headers[:500],
             }
         )
 

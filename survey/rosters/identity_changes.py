@@ -169,10 +169,10 @@ def name_of_earlier_id(administration: Administration) -> str:
     applied = RosterUpload.objects.filter(
         administration=administration, state=RosterUpload.State.APPLIED
     )
-    found = applied.order_by("-ended_at", "-pk").values_list(*ID_COLUMNS).first()
-    if found is None or not found[0]:
+    columns = applied.order_by("-ended_at", "-pk").values_list(*ID_COLUMNS).first()
+    if columns is None or not columns[0]:
         return _("another column")
-    return name_of_id(*found)
+    return name_of_id(*columns)
 
 
 def name_of_id(

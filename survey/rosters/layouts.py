@@ -177,7 +177,7 @@ def _fields_of(
     What identifies people is never guessed: if several columns could, a preset or
     a person decides.
     """
-    found = headers_by_field(header)
+    texts_of = headers_by_field(header)
     by_header = columns_of(header).fields
     # A name that is used as a code is only the name.
     fields = {
@@ -202,14 +202,14 @@ def _fields_of(
                 rest = {name: text for name, text in rest.items() if name not in group}
         fields = rest | named
     else:
-        ids = ids_of_role(found.get("external_id", []), role)
+        ids = ids_of_role(texts_of.get("external_id", []), role)
         if len(ids) == 1:
             fields["external_id"] = ids[0]
         elif ids:
             options["external_id"] = ids
     for code in ("district", "school"):
-        if code not in named and len(found.get(code, ())) > 1:
-            options[code] = found[code]
+        if code not in named and len(texts_of.get(code, ())) > 1:
+            options[code] = texts_of[code]
     return fields, options
 
 
@@ -365,20 +365,20 @@ def missing_fields(fields: Mapping[str, str], known: KnownPlace) -> list[str]:
     return [name for name in REQUIRED if name not in answered]
 
 
-def questions_text(found: Suggestion) -> str:
+def questions_text(suggestion: Suggestion) -> str:
     """Say what a person has to decide, and between what."""
     missing = [
         _(REQUIRED[name])
-        for name in found.questions
-        if name in REQUIRED and not found.options.get(name)
+        for name in suggestion.questions
+        if name in REQUIRED and not suggestion.options.get(name)
     ]
     texts = [
-        _question_text(name, found)
-        for name in found.questions
-        if name not in REQUIRED or found.options.get(name)
+        _question_text(name, suggestion)
+        for name in suggestion.questions
+        if name not in REQUIRED or suggestion.options.get(name)
     ]
     if missing:
-        shown = ", ".join(found.samples)
+        shown = ", ".join(suggestion.samples)
         texts.append(
             _("No column for: %(missing)s. The columns are: %(shown)s.")
             % {"missing": ", ".join(missing), "shown": shown[:500]}
@@ -386,15 +386,15 @@ def questions_text(found: Suggestion) -> str:
     return " ".join(texts)
 
 
-def _question_text(question: str, found: Suggestion) -> str:
-    options = ", ".join(f"'{text}'" for text in found.options.get(question, ()))
+def _question_text(question: str, suggestion: Suggestion) -> str:
+    options = ", ".join(f"'{text}'" for text in suggestion.options.get(question, ()))
     if question == "external_id":
-        return _id_question(found, options)
+        return _id_question(suggestion, options)
     if question == "birth_date" and not options:
         return _("Dates such as 3/4/2015 could have the day or the month first.")
     if question.startswith("values:"):
         name = question.removeprefix("values:")
-        header = found.layout.fields.get(name, name)
+        header = suggestion.layout.fields.get(name, name)
         return _("Unknown values in '%(header)s' (%(name)s): %(options)s.") % {
             "header": header,
             "name": name,
@@ -406,14 +406,14 @@ def _question_text(question: str, found: Suggestion) -> str:
     }
 
 
-def _id_question(found: Suggestion, options: str) -> str:
+def _id_question(suggestion: Suggestion, options: str) -> str:
     required = _("student or staff ID")
     text = _("Several columns could be the %(required)s: %(options)s.")
-    if len(found.options["external_id"]) == 1:
+    if len(suggestion.options["external_id"]) == 1:
         text = _("It is not certain that %(options)s is the %(required)s.")
     text = text % {"required": required, "options": options}
-    preset = all_presets().get(found.layout.preset)
-    if preset and "external_id" not in preset.fields_in(found.samples):
+    preset = all_presets().get(suggestion.layout.preset)
+    if preset and "external_id" not in preset.fields_in(suggestion.samples):
         expected = ", ".join(f"'{header}'" for header in preset.fields["external_id"])
         missing = _("The file has no column %(expected)s, as a %(title)s has.")
         text = f"{missing % {'expected': expected, 'title': preset.title}} {text}"

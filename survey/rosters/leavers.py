@@ -44,18 +44,18 @@ def match_places_of_leavers(
     staging: Staging, parser: RowParser, scope: RosterScope
 ) -> None:
     """Add places to `roster_place` that no active person has; create none."""
-    found = staging.fetch_all(
+    places = staging.fetch_all(
         """
         SELECT DISTINCT place FROM roster_left
         WHERE place NOT IN (SELECT place FROM roster_place)
           AND place NOT IN (SELECT place FROM roster_row)
         """
     )
-    if not found:
+    if not places:
         return
-    matcher = PlaceMatcher(scope, {place: parser.places[place] for (place,) in found})
+    matcher = PlaceMatcher(scope, {place: parser.places[place] for (place,) in places})
     rows = []
-    for (place,) in found:
+    for (place,) in places:
         district = matcher.district_key(matcher.district_of[place])
         if district > 0:
             school = matcher.schools[district].known.get(matcher.school_of[place])
@@ -89,11 +89,11 @@ def add_leavers_to_missing(
               WHERE d.district_id = i.district_id
                 AND e.external_id = i.external_id)
         """  # noqa: S608
-    found = staging.fetch_all(
+    pairs = staging.fetch_all(
         f"SELECT DISTINCT i.district_id, r.school_id {people}",  # noqa: S608
         [administration.pk],
     )
-    schools = [pk for district, pk in found if scope.includes(district, pk)]
+    schools = [pk for district, pk in pairs if scope.includes(district, pk)]
     for start in range(0, len(schools), 500):
         some = ", ".join(str(int(pk)) for pk in schools[start : start + 500])
         # They are no longer only missing.

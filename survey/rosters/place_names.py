@@ -80,9 +80,9 @@ def name_keys(name: str) -> NameKeys:
     )
 
 
-def is_same_name(one: str, other: str) -> bool:
+def is_same_name(name: str, candidate: str) -> bool:
     """Tell whether two names are spellings of one name."""
-    left, right = name_keys(one), name_keys(other)
+    left, right = name_keys(name), name_keys(candidate)
     if left.exact == right.exact:
         return True
     # Not both short: "Oak Unified" and "Oak Elementary" are two districts.
@@ -94,13 +94,13 @@ def is_same_name(one: str, other: str) -> bool:
     return any(a and a == b for a, b in pairs)
 
 
-def is_near_name(one: str, other: str) -> bool:
+def is_near_name(name: str, candidate: str) -> bool:
     """Tell whether a name is probably a misspelling of another one.
 
     One or two letters differ, or the same words have another order. School 12 and
     School 13 are two schools, and so are Lincoln East and Lincoln West.
     """
-    left, right = _usual_words(one), _usual_words(other)
+    left, right = _usual_words(name), _usual_words(candidate)
     if _distinctions(left) != _distinctions(right):
         return False
     pairs = [(left, right)]
@@ -124,14 +124,14 @@ def _distinctions(words: Iterable[str]) -> list[str]:
     )
 
 
-def _few_edits(one: str, other: str) -> bool:
+def _few_edits(text: str, candidate: str) -> bool:
     """Tell whether two letters differ at most, or one in a short text."""
-    shorter = min(len(one), len(other))
+    shorter = min(len(text), len(candidate))
     most = min(2, shorter // 3)
     # Many names of a large district are compared: this leaves few of them.
-    if shorter < 4 or abs(len(one) - len(other)) > most:
+    if shorter < 4 or abs(len(text) - len(candidate)) > most:
         return False
-    changes = SequenceMatcher(None, one, other, autojunk=False).get_opcodes()
+    changes = SequenceMatcher(None, text, candidate, autojunk=False).get_opcodes()
     edits = sum(
         max(end - start, other_end - other_start)
         for kind, start, end, other_start, other_end in changes
@@ -201,16 +201,16 @@ class PlaceDirectory:
         Without a code the name can be one: files have codes in a column of names.
         """
         if code:
-            found = self._find_by_code(code, name)
-            return found if found.keys else self.find_by_name(name)
+            place = self._find_by_code(code, name)
+            return place if place.keys else self.find_by_name(name)
         exact = {
             *self._by_name.get(name_keys(name).exact, ()),
             *self._by_code.get(name.casefold(), ()),
         }
         if exact:
             return self._found(sorted(exact), FoundBy.NAME)
-        found = self._find_by_code(name, "")
-        return found if found.keys else self.find_by_name(name)
+        place = self._find_by_code(name, "")
+        return place if place.keys else self.find_by_name(name)
 
     def _find_by_code(self, code: str, name: str) -> FoundPlace:
         code = code.casefold()
@@ -222,12 +222,12 @@ class PlaceDirectory:
             return self._found(exact, FoundBy.CODE)
         # Excel drops leading zeros.
         short = self._without_zeros.get(code.lstrip("0") or code)
-        found = self._found(short, FoundBy.CODE)
-        if found.by == FoundBy.CODE and name:
-            other = self.find_by_name(name)
-            if other.keys and not set(found.keys) & set(other.keys):
-                return FoundPlace(FoundBy.UNCLEAR, (*found.keys, *other.keys))
-        return found
+        by_code = self._found(short, FoundBy.CODE)
+        if by_code.by == FoundBy.CODE and name:
+            by_name = self.find_by_name(name)
+            if by_name.keys and not set(by_code.keys) & set(by_name.keys):
+                return FoundPlace(FoundBy.UNCLEAR, (*by_code.keys, *by_name.keys))
+        return by_code
 
     def find_by_name(self, name: str) -> FoundPlace:
         keys = name_keys(name)

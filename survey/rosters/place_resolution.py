@@ -72,10 +72,10 @@ def resolve_places(
     resolution = PlaceResolution()
     # Codes first, so that a name without a code finds the new place of its code.
     written = sorted(set(places), key=lambda place: (not place.code, place))
-    found = {place: directory.find(*place) for place in written}
+    matches = {place: directory.find(*place) for place in written}
     codes: dict[object, set[str]] = defaultdict(set)
     for place in filter(lambda place: place.code, written):
-        for key in found[place].keys or _keys_of_unknown(place):
+        for key in matches[place].keys or _keys_of_unknown(place):
             codes[key].add(place.code)
         if place.name:
             codes[name_keys(place.name).exact].add(place.code)
@@ -83,7 +83,7 @@ def resolve_places(
             if not any(is_same_name(place.name, name) for name in names):
                 names.append(place.name)
     for place in written:
-        by, keys = found[place].by, found[place].keys
+        by, keys = matches[place].by, matches[place].keys
         if by == FoundBy.UNCLEAR:
             resolution.unclear[place] = UNCLEAR, keys
         elif (
@@ -93,7 +93,7 @@ def resolve_places(
         ):
             resolution.unclear[place] = TWO_CODES, keys
         elif keys:
-            resolution.known[place] = found[place]
+            resolution.known[place] = matches[place]
     number_new_places(resolution, written)
     return resolution
 

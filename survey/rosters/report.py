@@ -62,12 +62,12 @@ def write_rejected_rows(
     writer = csv.writer(file)
     width = len(columns.header)
     # A corrected file that is rejected again has a column of old reasons.
-    kept = [
+    used = [
         index
         for index, text in enumerate(columns.header)
         if text.casefold() != REASON_HEADER.casefold()
     ]
-    writer.writerow([REASON_HEADER, *(escape_formula(columns.header[i]) for i in kept)])
+    writer.writerow([REASON_HEADER, *(escape_formula(columns.header[i]) for i in used)])
     written = 0
     for number, row_rejections in groupby(rejections, key=lambda cell: cell.row):
         cells = next((cells for row, cells in rows if row == number), None)
@@ -78,7 +78,7 @@ def write_rejected_rows(
             "number": number,
             "reasons": "; ".join(reasons),
         }
-        shown = [*(cells[index] for index in kept), *cells[width:]]
+        shown = [*(cells[index] for index in used), *cells[width:]]
         writer.writerow([escape_formula(reason), *map(escape_formula, shown)])
         written += 1
     return written

@@ -206,7 +206,7 @@ class RowParser:
         self._birth_date_index = columns.fields.get("birth_date")
         # What is read of people who are not invited.
         self._place_parsers = [
-            one for one in self._parsers if one[0] in _IDENTIFYING_FIELDS
+            entry for entry in self._parsers if entry[0] in _IDENTIFYING_FIELDS
         ]
         # Number of people by value of each subgroup.
         self.subgroup_counts: dict[str, Counter[str]] = {

@@ -72,7 +72,7 @@ def count_by_school(
     ):
         if school in counts:
             counts[school].people = number
-    return sorted(counts.values(), key=lambda one: (one.district_name, one.name))
+    return sorted(counts.values(), key=lambda count: (count.district_name, count.name))
 
 
 def _empty_counts(schools: set[int], matches: SchoolMatches) -> dict[int, SchoolCounts]:

@@ -133,7 +133,7 @@ class PlaceMatcher:
         self.known_districts = directory_of_districts()
         self.districts = resolve_places(self.known_districts, self.district_of.values())
         self.known_schools = schools_of_districts(
-            {found.keys[0] for found in self.districts.known.values()}
+            {match.keys[0] for match in self.districts.known.values()}
         )
         self.matches.known_schools = self.known_schools
         in_district: dict[int, list[WrittenPlace]] = defaultdict(list)
@@ -147,8 +147,8 @@ class PlaceMatcher:
 
     def district_key(self, written: WrittenPlace) -> int:
         """Return the primary key, a negative number if it is new, or 0 if unclear."""
-        if found := self.districts.known.get(written):
-            return found.keys[0]
+        if place := self.districts.known.get(written):
+            return place.keys[0]
         number = self.districts.new.get(written)
         return 0 if number is None else -number - 1
 
@@ -168,9 +168,9 @@ class PlaceMatcher:
             return ("district", _(reason)) if is_visible else ("school", _(NOT_YOURS))
         district = self.district_key(written)
         schools = self.schools[district]
-        found = schools.known.get(school)
+        match = schools.known.get(school)
         reason = self.scope.rejection_reason(
-            district if district > 0 else None, found.keys[0] if found else None
+            district if district > 0 else None, match.keys[0] if match else None
         )
         if school in schools.unclear:
             unclear, candidates = schools.unclear[school]
@@ -184,10 +184,10 @@ class PlaceMatcher:
         known = self.known_schools.get(district, NO_PLACES)
         if district in self.known_districts.closed:
             return "district", _(CLOSED)
-        if found and found.keys[0] in known.closed:
+        if match and match.keys[0] in known.closed:
             return "school", _(CLOSED)
         self.note_spelling(schools, known, school, in_district=district)
-        pk = found.keys[0] if found else self.add_new_school(district, school)
+        pk = match.keys[0] if match else self.add_new_school(district, school)
         self.matches.rows.append((place, district, pk))
         return None
 
@@ -196,8 +196,8 @@ class PlaceMatcher:
 
         It says nothing about other districts: not even whether they exist.
         """
-        own = self.scope.places.districts
-        names = {self.known_districts.name_of.get(pk, "") for pk in own}
+        district_ids = self.scope.places.districts
+        names = {self.known_districts.name_of.get(pk, "") for pk in district_ids}
         near = [known for known in sorted(names) if is_near_name(name, known)]
         return (
             _(". Did you mean the district %(near)s?") % {"near": near[0]}
@@ -222,16 +222,16 @@ class PlaceMatcher:
         names = resolution.names_of_code.get(written.code, [])
         if len(names) > 1:
             notes.add("conflicts", **place, code=written.code, names=names)
-        found = resolution.known.get(written)
-        if found is None or not (written.code and written.name):
+        match = resolution.known.get(written)
+        if match is None or not (written.code and written.name):
             return
-        [pk] = found.keys
+        [pk] = match.keys
         code, name = directory.code_of[pk], directory.name_of[pk]
-        if found.by == FoundBy.NAME:
+        if match.by == FoundBy.NAME:
             notes.add(
                 "taken_by_name", **place, code=code, name=name, theirs=written.code
             )
-        elif not any(is_same_name(one, name) for one in names):
+        elif not any(is_same_name(known, name) for known in names):
             notes.add("renamed", **place, code=code, name=name, theirs=written.name)
 
     def add_new_school(self, district: int, written: WrittenPlace) -> int:
@@ -266,11 +266,11 @@ class PlaceMatcher:
 def directory_of_districts() -> PlaceDirectory:
     """Read all districts, and the codes of merged ones. 2 statements."""
     rows = list(District.objects.values_list("pk", "code", "name", "closed_at"))
-    found = PlaceDirectory((pk, code, name) for pk, code, name, _ in rows)
-    found.closed = {pk for pk, _, _, closed_at in rows if closed_at is not None}
+    directory = PlaceDirectory((pk, code, name) for pk, code, name, _ in rows)
+    directory.closed = {pk for pk, _, _, closed_at in rows if closed_at is not None}
     for alias in DistrictAlias.objects.values_list("district", "code", "name"):
-        found.add_alias(*alias)
-    return found
+        directory.add_alias(*alias)
+    return directory
 
 
 def schools_of_districts(districts: Collection[int]) -> dict[int, PlaceDirectory]:
@@ -288,17 +288,17 @@ def schools_of_districts(districts: Collection[int]) -> dict[int, PlaceDirectory
             rows[district].append((pk, code, name))
             if closed_at is not None:
                 closed[district].add(pk)
-    found = {pk: PlaceDirectory(some) for pk, some in rows.items()}
+    directories = {pk: PlaceDirectory(some) for pk, some in rows.items()}
     for pk, some_closed in closed.items():
-        found[pk].closed = some_closed
+        directories[pk].closed = some_closed
     for start in range(0, len(wanted), 500):
         aliases = SchoolAlias.objects.filter(
             school__district__in=wanted[start : start + 500]
         )
         columns = "school__district", "school", "code", "name"
         for district, *alias in aliases.values_list(*columns):
-            found[district].add_alias(*alias)
-    return found
+            directories[district].add_alias(*alias)
+    return directories
 
 
 def code_for_name(name: str) -> str:
@@ -380,11 +380,11 @@ def _insert_places(
 def _find_again(
     directory: PlaceDirectory, new: Mapping[int, District | School]
 ) -> dict[int, int]:
-    found: dict[int, int] = {}
+    key_of: dict[int, int] = {}
     for key, place in new.items():
         match = directory.find(*WrittenPlace.of(place.code, place.name))
         if match.by == FoundBy.UNCLEAR:
             raise PlacesChanged(_(PLACES_CHANGED))
         if match.keys:
-            [found[key]] = match.keys
-    return found
+            [key_of[key]] = match.keys
+    return key_of

@@ -98,15 +98,15 @@ def scope_of_upload(
     places = permissions.places(Capability.MANAGE_ROSTERS)
     if upload.school is not None:
         allowed = places.has_school(upload.school)
-        own = Places(schools=frozenset((upload.school.pk,)))
+        uploaded_for = Places(schools=frozenset((upload.school.pk,)))
     elif upload.district_id is not None:
         allowed = places.has_district(upload.district_id)
-        own = Places(districts=frozenset((upload.district_id,)))
+        uploaded_for = Places(districts=frozenset((upload.district_id,)))
     else:
-        allowed, own = places.state, Places(state=True)
+        allowed, uploaded_for = places.state, Places(state=True)
     if not allowed:
         return None
-    return RosterScope(own, offered_schools(upload.administration))
+    return RosterScope(uploaded_for, offered_schools(upload.administration))
 
 
 def offered_schools(administration: Administration) -> OfferedSchools:

@@ -164,9 +164,9 @@ class Staging(ABC):
         The planner does not know that a roster names one district of 900, and would
         read the identities of all.
         """
-        found = self.fetch_all("SELECT DISTINCT district_id FROM roster_place")
-        districts = ", ".join(str(int(pk)) for (pk,) in found)
-        if not 0 < len(found) <= FEW_DISTRICTS:
+        rows = self.fetch_all("SELECT DISTINCT district_id FROM roster_place")
+        districts = ", ".join(str(int(pk)) for (pk,) in rows)
+        if not 0 < len(rows) <= FEW_DISTRICTS:
             return "1 = 1"
         return f"i.district_id IN ({districts})"
 

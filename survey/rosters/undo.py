@@ -119,13 +119,18 @@ def reason_not_to_undo(upload: RosterUpload) -> str:
         and administration.opens_at <= timezone.now()
     ):
         return _(TOO_FEW)
-    return _(STARTED) if new and _have_started(upload, undo) else ""
+    started = RosterChange.objects.filter(
+        Q(change=Change.ADDED, respondent__started_at__isnull=False)
+        | Q(change=Change.BACK, respondent__started_at__gte=undo.began_at),
+        upload=upload,
+    )
+    return _(STARTED) if new and started.exists() else ""
 
 
 def _later_roster(upload: RosterUpload, undo: RosterUndo) -> RosterUpload | None:
     """Return a roster applied since then that names one of the same schools."""
     jobs = Job.objects.filter(kind="roster.apply", subject_id=OuterRef("pk"))
-    others = RosterUpload.objects.filter(
+    later = RosterUpload.objects.filter(
         Q(ended_at__gte=undo.began_at, state=State.APPLIED)
         | Q(state__in=(State.APPLYING, State.UNDOING))
         # Without a record, nothing of it was applied.
@@ -137,20 +142,11 @@ def _later_roster(upload: RosterUpload, undo: RosterUndo) -> RosterUpload | None
         administration=upload.administration_id,
     ).exclude(pk=upload.pk)
     schools = set(undo.schools)
-    for other in others.select_related("undo").order_by("-pk"):
-        record = getattr(other, "undo", None)
+    for roster in later.select_related("undo").order_by("-pk"):
+        record = getattr(roster, "undo", None)
         if record is None or not schools.isdisjoint(record.schools):
-            return other
+            return roster
     return None
-
-
-def _have_started(upload: RosterUpload, undo: RosterUndo) -> bool:
-    new = RosterChange.objects.filter(
-        Q(change=Change.ADDED, respondent__started_at__isnull=False)
-        | Q(change=Change.BACK, respondent__started_at__gte=undo.began_at),
-        upload=upload,
-    )
-    return new.exists()
 
 
 @transaction.atomic

@@ -44,9 +44,9 @@ def with_unstated_subgroups(
 
     def merge(old: str | None, new: str) -> str:
         earlier = json.loads(old or "{}")
-        kept = {name: earlier[name] for name in unstated if name in earlier}
+        remaining = {name: earlier[name] for name in unstated if name in earlier}
         # Sorted as those of a row, because texts are compared.
-        return json.dumps(kept | json.loads(new), sort_keys=True)
+        return json.dumps(remaining | json.loads(new), sort_keys=True)
 
     connection.connection.create_function("merge_subgroups", 2, merge)
     return "merge_subgroups(r.attributes, new.attributes)"

@@ -81,8 +81,8 @@ def receive(
     # The jobs check it again under their lock.
     check_takes_roster(administration)
     refuse_many(by)
-    kept = RosterUpload.objects.filter(by=by, scan=None).exclude(file="")
-    size = (kept.aggregate(bytes=Sum("size"))["bytes"] or 0) + (file.size or 0)
+    stored = RosterUpload.objects.filter(by=by, scan=None).exclude(file="")
+    size = (stored.aggregate(bytes=Sum("size"))["bytes"] or 0) + (file.size or 0)
     if size > MOST_BYTES:
         raise TooManyFiles(
             _(
@@ -248,8 +248,8 @@ def refuse_of_scan(upload: RosterUpload) -> None:
 
 def is_for_other_roles(upload: RosterUpload) -> bool:
     """Test if nobody in a checked file has the right role, and nobody is withdrawn."""
-    rows, others = upload.report.get("rows", 0), upload.report.get("other_roles")
-    return 0 < rows == sum((others or {}).values()) and not upload.withdrawn
+    rows, by_role = upload.report.get("rows", 0), upload.report.get("other_roles")
+    return 0 < rows == sum((by_role or {}).values()) and not upload.withdrawn
 
 
 def columns_key(upload: RosterUpload) -> str:

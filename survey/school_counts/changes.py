@@ -39,8 +39,8 @@ def schools_to_count(
     permissions: Permissions, administration: Administration
 ) -> QuerySet[School]:
     """Return the user's schools in which the administration is offered."""
-    own = permissions.schools(Capability.MANAGE_ROSTERS)
-    return _offered(administration).filter(pk__in=own.values("pk"))
+    manageable = permissions.schools(Capability.MANAGE_ROSTERS)
+    return _offered(administration).filter(pk__in=manageable.values("pk"))
 
 
 def current_counts(administration: Administration) -> dict[int, SchoolCount]:
@@ -115,7 +115,11 @@ def _store(
         raise ValidationError(
             _("People of this administration are on a roster, which is counted.")
         )
-    _check_schools(current, {new.school for new in counts}, by)
+    allowed = _offered(current)
+    if isinstance(by, User):
+        allowed = schools_to_count(Permissions(by), current)
+    if not {new.school for new in counts} <= set(allowed.values_list("pk", flat=True)):
+        raise PermissionDenied
     before = current_counts(current)
     changed = []
     for new in counts:
@@ -158,16 +162,6 @@ def _write(
         replaced = SchoolCount.objects.filter(pk__in=old[start : start + BATCH])
         replaced.update(replaced_at=now)
     SchoolCount.objects.bulk_create(rows, batch_size=BATCH)
-
-
-def _check_schools(
-    administration: Administration, schools: set[int], by: User | str
-) -> None:
-    allowed = _offered(administration)
-    if isinstance(by, User):
-        allowed = schools_to_count(Permissions(by), administration)
-    if not schools <= set(allowed.values_list("pk", flat=True)):
-        raise PermissionDenied
 
 
 def _offered(administration: Administration) -> QuerySet[School]:

@@ -56,9 +56,9 @@ LONGEST_SHOWN = 100
 class CountColumns(RosterColumns):
     @property
     def missing(self) -> list[str]:
-        found = ("school" in self.fields, "count" in self.fields)
+        known = ("school" in self.fields, "count" in self.fields)
         return [
-            name for name, is_found in zip(REQUIRED, found, strict=True) if not is_found
+            name for name, is_found in zip(REQUIRED, known, strict=True) if not is_found
         ]
 
 
@@ -139,8 +139,8 @@ def check_counts(
             )
         if not reader.cell(cells, "count"):
             report.blank += 1
-        elif found := reader.read(number, cells, report.rejections):
-            school, of, count = found
+        elif parsed := reader.read(number, cells, report.rejections):
+            school, of, count = parsed
             row = CountRow(number, school, of, count, current.get(school.pk))
             named.setdefault(school.pk, []).append(row)
     for rows in named.values():
@@ -189,34 +189,34 @@ class _RowReader:
             rejections.append(CellRejection(number, heading, reason, text))
 
         before = len(rejections)
-        found = self._find(self.cell(cells, "school"), self.cell(cells, "district"))
-        if isinstance(found, str):
-            reject("school", found)
+        match = self._find(self.cell(cells, "school"), self.cell(cells, "district"))
+        if isinstance(match, str):
+            reject("school", match)
         count, reason = _parse_count(self.cell(cells, "count"))
         if reason:
             reject("count", reason)
         unit = self.cell(cells, "unit").casefold() or self.unit
         if unit not in Unit.values:
             reject("unit", _("is neither “students” nor “families”"))
-        if len(rejections) > before or isinstance(found, str):
+        if len(rejections) > before or isinstance(match, str):
             return None
-        return found, unit, count
+        return match, unit, count
 
     def _find(self, code: str, district: str) -> School | str:
         """Return the school, or why there is none."""
         if not code:
             return _("is empty")
-        found = [
+        schools = [
             school
             for school in self.schools.get(code.casefold(), ())
             if not district or school.district.code.casefold() == district.casefold()
         ]
-        if len(found) > 1:
+        if len(schools) > 1:
             return _(
                 "is the code of several schools: add a column with the district code"
             )
         # The same words for an unknown school and one of another district.
-        return found[0] if found else _("is not one of your schools in this survey")
+        return schools[0] if schools else _("is not one of your schools in this survey")
 
 
 def _parse_count(text: str) -> tuple[int, str]:

@@ -33,11 +33,11 @@ REQUIRED = ("NCESSCH or NAME", "LAT", "LON")
 class SchoolColumns(RosterColumns):
     @property
     def missing(self) -> list[str]:
-        found = self.fields.keys()
+        fields = self.fields.keys()
         wanted = (
-            found & {"code", "name"},
-            "latitude" in found,
-            "longitude" in found,
+            fields & {"code", "name"},
+            "latitude" in fields,
+            "longitude" in fields,
         )
         return [
             name

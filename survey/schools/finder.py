@@ -93,8 +93,8 @@ def read_search(request: HttpRequest) -> Search:
 def _cut(degrees: str) -> str:
     if not degrees:
         return ""
-    found = COORDINATE.fullmatch(degrees)
-    return found[1] if found else "x"
+    match = COORDINATE.fullmatch(degrees)
+    return match[1] if match else "x"
 
 
 @require_safe

@@ -228,27 +228,27 @@ def _match(
     new: NewSchools = []
     row_of: dict[object, int] = {}
     for row in rows:
-        found = by_code.get(row.code.casefold(), []) if row.code else []
+        matches = by_code.get(row.code.casefold(), []) if row.code else []
         column, text, kind = "code", row.code, "code"
-        if not found and not (create and row.code):
+        if not matches and not (create and row.code):
             name = search_text(row.name)
-            found = by_name.get(name, []) if row.name else []
+            matches = by_name.get(name, []) if row.name else []
             column, text, kind = (
                 ("name", row.name, "name") if row.name else (column, text, kind)
             )
-            if found and named_in_file[name] > 1:
-                found = [*found, *found]
-        key: object = found[0] if len(found) == 1 else row.code.casefold()
+            if matches and named_in_file[name] > 1:
+                matches = [*matches, *matches]
+        key: object = matches[0] if len(matches) == 1 else row.code.casefold()
         reason = ""
-        if len(found) > 1:
+        if len(matches) > 1:
             reason = (
                 _("is the code of several schools")
                 if kind == "code"
                 else _("is the name of several schools")
             )
-        elif not found and not create:
+        elif not matches and not create:
             reason = _("is not a school here")
-        elif not found and not (row.code and row.name and row.district):
+        elif not matches and not (row.code and row.name and row.district):
             reason = _(
                 "is not a school here, and cannot be created without code and name"
             )
@@ -259,8 +259,8 @@ def _match(
             report.rejections.append(CellRejection(row.row, heading, reason, text))
             continue
         row_of[key] = row.row
-        if found:
-            placed.append((found[0], row))
+        if matches:
+            placed.append((matches[0], row))
         else:
             new.append((row.district, row))
     return placed, new

@@ -39,12 +39,12 @@ def district_at(latitude: float, longitude: float) -> int | None:
     There are no borders of districts here, and families near one ask the school.
     """
     key = f"district_at.{latitude:.2f},{longitude:.2f}"
-    found = cache.get(key)
-    if found is None:
+    district = cache.get(key)
+    if district is None:
         near = nearest_schools(latitude, longitude, limit=1)
-        found = near[0].listing.district_id if near else 0
-        cache.set(key, found, REGION_LIFE)
-    return int(found) or None
+        district = near[0].listing.district_id if near else 0
+        cache.set(key, district, REGION_LIFE)
+    return int(district) or None
 
 
 def schools_of(district: int) -> DistrictList | None:
@@ -91,7 +91,7 @@ def _read(district: int) -> DistrictList | None:
         "search", "pk"
     )
     schools = list(rows.values_list("pk", "name", "city")[: MOST_LISTED + 1])
-    found = DistrictList(name, schools[:MOST_LISTED], len(schools) > MOST_LISTED)
-    stored = {"read_at": time.time(), "list": asdict(found)}
+    listed = DistrictList(name, schools[:MOST_LISTED], len(schools) > MOST_LISTED)
+    stored = {"read_at": time.time(), "list": asdict(listed)}
     caches["lists"].set(_key(district), stored, LIFE)
-    return found
+    return listed

@@ -33,11 +33,13 @@ def open_surveys(listing: SchoolListing, language: str) -> list[OpenSurvey]:
     """
     now = timezone.now()
     everywhere = Q(schools=None, districts=None)
-    own = Q(district=None) | Q(district=listing.district_id)
-    found = (
+    may_offer = Q(district=None) | Q(district=listing.district_id)
+    rows = (
         Administration.objects.filter(opens_at__lte=now, closes_at__gt=now)
         .filter(
-            everywhere & own | Q(schools=listing.pk) | Q(districts=listing.district_id)
+            everywhere & may_offer
+            | Q(schools=listing.pk)
+            | Q(districts=listing.district_id)
         )
         .order_by("closes_at", "pk")
         .distinct()
@@ -52,7 +54,7 @@ def open_surveys(listing: SchoolListing, language: str) -> list[OpenSurvey]:
             denominator == Denominator.COUNT,
             codes.get(pk, ""),
         )
-        for digest, role, closes_at, denominator, pk in found
+        for digest, role, closes_at, denominator, pk in rows
     ]
 
 

@@ -78,8 +78,8 @@ def cancel_schools(
 
 def latest_job(upload: SchoolImport) -> Job | None:
     kinds = (check_schools.name, apply_schools.name)
-    found = Job.objects.filter(kind__in=kinds, subject_id=upload.pk)
-    return found.order_by("-pk").first()
+    of_upload = Job.objects.filter(kind__in=kinds, subject_id=upload.pk)
+    return of_upload.order_by("-pk").first()
 
 
 @job("schools.check")

@@ -98,8 +98,8 @@ class TakeSimulator:
         for name, item in self.items.items():
             for rule in RULES:
                 if rule in item:
-                    found = items_read(item[rule], self.items, piped)
-                    self.read |= (found | labels_of(item[rule])) - {name}
+                    read = items_read(item[rule], self.items, piped)
+                    self.read |= (read | labels_of(item[rule])) - {name}
 
     def pages(self) -> Iterator[SimulatedPage]:
         for n in range(1, len(self.published.answerable) + 1):
@@ -177,9 +177,9 @@ class TakeSimulator:
             if answer is None or name in self.read or is_fixed:
                 continue
             state = self.state(self.given)
-            other = changed | {name: self.draw_answer(name, state, answered=True)}
-            if not self.refused(n, self.state(self.given | texts_of(other))):
-                changed = other
+            candidate = changed | {name: self.draw_answer(name, state, answered=True)}
+            if not self.refused(n, self.state(self.given | texts_of(candidate))):
+                changed = candidate
         return changed
 
     def draw_answer(

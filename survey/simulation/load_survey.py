@@ -184,8 +184,8 @@ def find_or_open(
     words = WORDS if multilingual else ENGLISH
     version = f"{pages}x{items}" + ("-multilingual" if multilingual else "")
     known = Administration.objects.select_related("wave", "published__survey")
-    found = known.filter(name=name).first()
-    if found is None:
+    administration = known.filter(name=name).first()
+    if administration is None:
         wave, _ = Wave.objects.get_or_create(name=WAVE, district=None)
         return open_administration(
             name=name,
@@ -196,18 +196,18 @@ def find_or_open(
             wave=wave,
             denominator=denominator,
         )
-    if not is_rehearsal(found):
+    if not is_rehearsal(administration):
         raise NotARehearsal(f"{name} is a real administration; choose another name.")
-    if found.published.survey.version != version:
-        sizes, _, languages = found.published.survey.version.partition("-")
+    if administration.published.survey.version != version:
+        sizes, _, languages = administration.published.survey.version.partition("-")
         raise NotARehearsal(
             f"{name} has {sizes.replace('x', ' pages of ')} items"
             f"{languages and f', {languages}'}; choose another name for other sizes."
         )
-    if found.closes_at < now + WINDOW / 2:
-        found.closes_at = now + WINDOW
-        found.save(update_fields=["closes_at"])
-    return found
+    if administration.closes_at < now + WINDOW / 2:
+        administration.closes_at = now + WINDOW
+        administration.save(update_fields=["closes_at"])
+    return administration
 
 
 def publish_version(
@@ -293,9 +293,9 @@ def write_codes(
     people = invited_people(administration).order_by("pk")
     if unstarted:
         people = people.filter(started_at=None)
-    found = people.values_list("pk", "issue", "code_key_version")[:most]
-    write_privately(path, (format_code(code_for(*person)) for person in found))
-    return len(found)
+    rows = people.values_list("pk", "issue", "code_key_version")[:most]
+    write_privately(path, (format_code(code_for(*person)) for person in rows))
+    return len(rows)
 
 
 def write_privately(path: Path, lines: Iterable[str]) -> None:

@@ -44,15 +44,15 @@ def read_archive(file: BinaryIO) -> dict[str, list[Json]]:
             for name in (*COLLECTIONS, "roles")
             if (path := f"{name}.csv") in archive.namelist()
         }
-    found = {name: [as_json(row) for row in rows.get(name, [])] for name in COLLECTIONS}
+    lists = {name: [as_json(row) for row in rows.get(name, [])] for name in COLLECTIONS}
     if "roles" in rows:
         of_user: dict[str, list[Json]] = {}
         for row in rows["roles"]:
             role = as_json(row)
             of_user.setdefault(role.pop("user")["sourcedId"], []).append(role)
-        for user in found["users"]:
+        for user in lists["users"]:
             user["roles"] = of_user.get(user["sourcedId"], [])
-    return found
+    return lists
 
 
 def as_json(row: Mapping[str, str]) -> Json:
@@ -64,12 +64,12 @@ def as_json(row: Mapping[str, str]) -> Json:
                 result[new] = reference(value, kind)
         elif name in LISTS:
             new, kind = LISTS[name]
-            result[new] = [reference(one, kind) for one in value.split(",") if one]
+            result[new] = [reference(part, kind) for part in value.split(",") if part]
         elif name == "userIds":
-            pairs = [one.strip("{} ").partition(":") for one in value.split(",") if one]
+            pairs = [id_.strip("{} ").partition(":") for id_ in value.split(",") if id_]
             result[name] = [{"type": kind, "identifier": of} for kind, _, of in pairs]
         elif name == "grades":
-            result[name] = [one for one in value.split(",") if one]
+            result[name] = [part for part in value.split(",") if part]
         else:
             result[name] = value
     result["status"] = result.get("status") or "active"

@@ -254,13 +254,13 @@ class Handler(BaseHTTPRequestHandler):
         self, district: District, path: str, query: Mapping[str, str]
     ) -> None:
         faults = district.faults
-        version = next((one for one in VERSIONS if path.startswith(one)), None)
+        version = next((prefix for prefix in VERSIONS if path.startswith(prefix)), None)
         endpoint = path.removeprefix(version or "")
-        found = self._objects(district, endpoint)
+        items = self._objects(district, endpoint)
         limit, offset = int(query.get("limit", 100)), int(query.get("offset", 0))
         if faults.has_cursors:
             offset = int(query.get("cursor", "0"))
-        if version is None or found is None:
+        if version is None or items is None:
             self._send(404)
             return
         if faults.refuses_pages_above and limit > faults.refuses_pages_above:
@@ -272,30 +272,30 @@ class Handler(BaseHTTPRequestHandler):
                 return
             if not faults.ignores_filter:
                 time_ = since.partition(">")[2].strip("'")
-                found = [
-                    one for one in found if one.get("dateLastModified", "") > time_
+                items = [
+                    item for item in items if item.get("dateLastModified", "") > time_
                 ]
         if faults.total_changes_after and offset >= faults.total_changes_after:
-            found = found[:-1]
-        total = len(found) + faults.total_added
-        page = found[offset : offset + min(limit, faults.most_per_page or limit)]
+            items = items[:-1]
+        total = len(items) + faults.total_added
+        page = items[offset : offset + min(limit, faults.most_per_page or limit)]
         if faults.ends_early_after and offset >= faults.ends_early_after:
             page = []
         if faults.repeats_first_page and offset:
-            page = found[: len(page)]
+            page = items[: len(page)]
         if faults.ignores_offset:
-            page = found[:limit]
+            page = items[:limit]
         if faults.total_is_size_of_page:
             total = len(page)
         headers = {"X-Total-Count": faults.total_text or str(total)}
         if not faults.has_total:
             headers = {}
         if faults.has_next_link:
-            last = offset + len(page) >= len(found)
+            last = offset + len(page) >= len(items)
             headers["Link"] = (
                 f'<https://x.example/>; rel="{"last" if last else "next"}"'
             )
-        if faults.has_cursors and offset + len(page) < len(found):
+        if faults.has_cursors and offset + len(page) < len(items):
             after = 0 if faults.repeats_cursor else offset + len(page)
             address = f"https://x.example/v?cursor={after}&limit={limit}"
             headers["Link"] = f'<{address}>; rel="next"'
@@ -331,9 +331,9 @@ class Handler(BaseHTTPRequestHandler):
                 ]
             case ["schools", school, ("classes" | "enrollments") as collection]:
                 return [
-                    one
-                    for one in collections.get(collection, [])
-                    if one.get("school", {}).get("sourcedId") == unquote(school)
+                    item
+                    for item in collections.get(collection, [])
+                    if item.get("school", {}).get("sourcedId") == unquote(school)
                 ]
         return None
 

@@ -121,16 +121,16 @@ class XlsxWorkbook:
 
     def _elements(self, part: str) -> Iterator[Element]:
         """Return every element of a small part, which is kept in memory."""
-        found: list[Element] = []
+        elements: list[Element] = []
         path = [""]
 
         def start(name: str, attributes: Attributes) -> None:
-            if len(found) >= MOST_ELEMENTS:
+            if len(elements) >= MOST_ELEMENTS:
                 raise UnsafeWorkbook(
                     _("The workbook has too many styles or sheets (%(part)s).")
                     % {"part": part}
                 )
-            found.append((path[-1], _local(name), attributes))
+            elements.append((path[-1], _local(name), attributes))
             path.append(_local(name))
 
         def end(name: str) -> None:
@@ -140,7 +140,7 @@ class XlsxWorkbook:
         for piece in self._archive.read(part, ROSTER.part):
             parser.Parse(piece, False)
         parser.Parse(b"", True)
-        return iter(found)
+        return iter(elements)
 
     def _read_texts(self, part: str) -> list[str]:
         """Read the table of texts, without the reading aids (rPh) in it."""

@@ -121,19 +121,19 @@ class FastPath:
         try:
             common = self._origin_headers(environ).headers
             headers = [header for header in common if header[0] != "Vary"]
-            found = answer_directly(environ, start_response, headers)
+            answer = answer_directly(environ, start_response, headers)
         except FallBackToDjango:
-            found = None
+            answer = None
         except Exception:
             log.exception("The fast path failed; Django answers.")
-            found = None
-        return self.django(environ, start_response) if found is None else found
+            answer = None
+        return self.django(environ, start_response) if answer is None else answer
 
     def _origin_headers(self, environ: WSGIEnvironment) -> OriginHeaders:
         key = (environ.get("HTTP_HOST"), environ.get(self.scheme_header))
-        found = self.origins.get(key)
-        if found is not None:
-            return found
+        cached = self.origins.get(key)
+        if cached is not None:
+            return cached
         request = WSGIRequest(environ)
         if settings.SECURE_SSL_REDIRECT and not request.is_secure():
             raise FallBackToDjango
@@ -146,10 +146,10 @@ class FastPath:
             "Vary": "Cookie",
             **security_headers(secure=request.is_secure()),
         }
-        found = OriginHeaders(origin, list(headers.items()))
+        cached = OriginHeaders(origin, list(headers.items()))
         if len(self.origins) < MOST_ORIGINS:
-            self.origins[key] = found
-        return found
+            self.origins[key] = cached
+        return cached
 
     def _reply(self, environ: WSGIEnvironment, origin: str, n: int) -> PageReply:
         """Raises FallBackToDjango and BadRequest."""

@@ -67,9 +67,9 @@ def choose_language(wanted: Iterable[str], offered: Sequence[str]) -> str:
     """
     by_base = {messages.base_of(code): code for code in reversed(offered)}
     for code in wanted:
-        found = code if code in offered else by_base.get(messages.base_of(code))
-        if found:
-            return found
+        match = code if code in offered else by_base.get(messages.base_of(code))
+        if match:
+            return match
     return offered[0]
 
 

@@ -34,14 +34,10 @@ class SessionMiddleware(middleware.SessionMiddleware):
     def process_exception(
         self, request: HttpRequest, exception: Exception
     ) -> HttpResponse | None:
-        if isinstance(exception, ConnectionError):
-            return _sessions_unavailable(request)
-        return None
-
-
-def _sessions_unavailable(request: HttpRequest) -> HttpResponse:
-    response = unavailable_response(request, "sessions")
-    # Only here: staff keep a session that comes back.
-    if resume_cookie.is_login_attempt(request):
-        resume_cookie.delete_login_cookies(response)
-    return response
+        if not isinstance(exception, ConnectionError):
+            return None
+        response = unavailable_response(request, "sessions")
+        # Only here: staff keep a session that comes back.
+        if resume_cookie.is_login_attempt(request):
+            resume_cookie.delete_login_cookies(response)
+        return response

@@ -54,7 +54,7 @@ def worker_script(works_offline: bool, secure: bool) -> str:
             **security_headers(secure=secure),
             "Content-Type": "text/html; charset=utf-8",
         },
-        "files": [one for one in addresses if one.startswith(settings.STATIC_URL)],
+        "files": [url for url in addresses if url.startswith(settings.STATIC_URL)],
     }
     digest = hashlib.sha256((json.dumps(values) + source).encode()).hexdigest()
     values["release"] = digest[:12]

@@ -100,12 +100,12 @@ def place_of_state() -> PlaceOnPage:
         "contact_name", "contact_email", "contact_phone", "name", "logo_id"
     )
     try:
-        found = rows.first()
+        row = rows.first()
     except (OperationalError, InterfaceError):
         log.warning("The state's name and logo can't be read.", exc_info=True)
         connection.close()
         return place
-    place = PlaceOnPage(*(value or "" for value in found)) if found else NOWHERE
+    place = PlaceOnPage(*(value or "" for value in row)) if row else NOWHERE
     _of_state = place, now + STATE_LIFETIME
     return place
 

@@ -122,13 +122,13 @@ class PageAnswers:
 
     def problems(self) -> dict[str, str]:
         """Return the message keys of the page's items, as *Next* applies them."""
-        found = {}
+        problems = {}
         for name in self.visible_items():
             typed = self.mistyped.get(name)
             key = typed.problem if typed else self.state.problems.get(name)
             if key and not (key == "required" and self.is_kept(name)):
-                found[name] = key
-        return found
+                problems[name] = key
+        return problems
 
     def withheld(self) -> dict[str, str]:
         """Return the problems of what cannot be stored as it is."""
@@ -229,7 +229,7 @@ class PageAnswers:
 
 def offered_part(state: RuleState, name: str) -> str:
     offered = {option["value"] for option in state.offered(name)}
-    return " ".join(one for one in state.values[name].split(" ") if one in offered)
+    return " ".join(part for part in state.values[name].split(" ") if part in offered)
 
 
 def default_of(state: RuleState, name: str) -> str:

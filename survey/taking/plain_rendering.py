@@ -147,11 +147,11 @@ def problem_message(
     answers: PageAnswers, name: str, key: str, words: Mapping[str, str], language: str
 ) -> str:
     item = answers.items[name]
-    own = {
+    texts_of_item = {
         "required": item.get("required_message"),
         "constraint": item.get("constraint_message"),
     }
-    texts = own.get(key)
+    texts = texts_of_item.get(key)
     if texts:
         text = text_in(answers.definition, texts, language)
         return fill_pipes(text, answers.state.values)
@@ -172,13 +172,13 @@ def answers_elsewhere(
     """Put the answers that another tab saved into words."""
     language = answers.clock["language"]
     state = answers.state
-    found = {}
+    shown = {}
     for name, text in texts.items():
         before = state.values[name]
         state.values[name] = text
-        found[name] = answer_in_words(state, name, language) or words["answer_question"]
+        shown[name] = answer_in_words(state, name, language) or words["answer_question"]
         state.values[name] = before
-    return found
+    return shown
 
 
 def shuffled(
@@ -196,6 +196,6 @@ def shuffled(
         state = (state + 0x6D2B79F5) % 2**32
         mixed = (state ^ (state >> 15)) * (1 | state) % 2**32
         mixed = ((mixed + (mixed ^ (mixed >> 7)) * (61 | mixed)) ^ mixed) % 2**32
-        other = (mixed ^ (mixed >> 14)) * (last + 1) // 2**32
-        order[last], order[other] = order[other], order[last]
+        swapped = (mixed ^ (mixed >> 14)) * (last + 1) // 2**32
+        order[last], order[swapped] = order[swapped], order[last]
     return order

@@ -62,11 +62,11 @@ def execute_prepared(
         if refusal is None:
             return
         # In one message, so that all of it reaches the same connection.
-        again = f"{prepare}; {execute}"
+        both = f"{prepare}; {execute}"
         if refusal == STALE:
             # Otherwise every later save over that connection would fail first.
-            again = f"DEALLOCATE {prepare.split()[1]}; {again}"
-        refusal = _try_to_execute(cursor, again, parameters, UNKNOWN, KNOWN_ALREADY)
+            both = f"DEALLOCATE {prepare.split()[1]}; {both}"
+        refusal = _try_to_execute(cursor, both, parameters, UNKNOWN, KNOWN_ALREADY)
         if refusal is None:
             return
     cursor.execute(text, parameters)
@@ -93,8 +93,8 @@ def prepared_text(text: str, types: tuple[str, ...]) -> tuple[str, str]:
     """Return the statements that prepare `text`, and that execute it."""
     # Named by content: another release's statement may still be there.
     name = f"page_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
-    first, *others = text.split("%s")
-    numbered = first + "".join(f"${n}{part}" for n, part in enumerate(others, start=1))
+    first, *rest = text.split("%s")
+    numbered = first + "".join(f"${n}{part}" for n, part in enumerate(rest, start=1))
     places = ", ".join(["%s"] * len(types))
     return (
         f"PREPARE {name} ({', '.join(types)}) AS {numbered}",

@@ -58,10 +58,10 @@ class Published:
         return title.get(language) or title.get(self.languages[0], "")
 
     def texts_in(self, language: str) -> SurveyTexts:
-        found = self._texts.get(language)
-        if found is None:
-            found = self._texts[language] = prepare_texts(self.definition, language)
-        return found
+        texts = self._texts.get(language)
+        if texts is None:
+            texts = self._texts[language] = prepare_texts(self.definition, language)
+        return texts
 
 
 class SurveyNotFound(LookupError):
@@ -81,12 +81,12 @@ def published_survey(digest: str) -> Published:
 
     Raises SurveyNotFound.
     """
-    found = _in_memory.get(digest)
-    if found is None:
-        found = _in_memory[digest] = _load(digest)
+    published = _in_memory.get(digest)
+    if published is None:
+        published = _in_memory[digest] = _load(digest)
         while len(_in_memory) > MOST_IN_MEMORY:
             _in_memory.popitem(last=False)
-    return found
+    return published
 
 
 def published_in_memory(digest: str) -> Published | None:

@@ -333,12 +333,12 @@ def outline(definition: SurveyDefinition, language: str) -> dict[str, object]:
     dropped = ("id", "label", "hint", "guidance")
     items: dict[str, dict[str, object]] = {}
     for name, item in definition["items"].items():
-        kept = {key: value for key, value in item.items() if key not in dropped}
+        outlined = {key: value for key, value in item.items() if key not in dropped}
         if "required_message" in item:
-            kept["required_message"] = localizer.plain(item["required_message"])
+            outlined["required_message"] = localizer.plain(item["required_message"])
         if "constraint_message" in item:
-            kept["constraint_message"] = localizer.plain(item["constraint_message"])
-        items[name] = kept
+            outlined["constraint_message"] = localizer.plain(item["constraint_message"])
+        items[name] = outlined
     return {
         "pages": [
             {

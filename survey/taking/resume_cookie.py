@@ -104,14 +104,14 @@ def published_digest(administration_id: int) -> str | None:
     digest, until = _digests.get(administration_id, ("", 0.0))
     if time.monotonic() < until:
         return digest
-    found = (
+    current = (
         Administration.objects.filter(id=administration_id)
         .values_list("published_id", flat=True)
         .first()
     )
-    if found is not None:
-        _digests[administration_id] = (found, time.monotonic() + DIGEST_LIFETIME)
-    return found
+    if current is not None:
+        _digests[administration_id] = (current, time.monotonic() + DIGEST_LIFETIME)
+    return current
 
 
 def forget_digests() -> None:

@@ -101,11 +101,11 @@ def read_saved_answers(
             ),
             [respondent, administration, administration, respondent],
         )
-        found = cursor.fetchall()
+        fetched = cursor.fetchall()
         if is_distributed:
-            found = [_with_place(cursor, row) for row in found]
-    rows = [row[:3] for row in found if row[0] is not None]
-    person = next((row[3:] for row in found if row[0] is None), None)
+            fetched = [_with_place(cursor, row) for row in fetched]
+    rows = [row[:3] for row in fetched if row[0] is not None]
+    person = next((row[3:] for row in fetched if row[0] is None), None)
     if person is None or person[2] is not None:
         raise SessionEnded("withdrawn")
     issue, completed_at, _, closes_at, clock = person[:5]

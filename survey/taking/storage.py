@@ -259,13 +259,13 @@ def _explain_refusal(
             CURRENT_ROWS.format(items=", ".join(["%s"] * len(items))),
             [administration_id, *items, respondent_id, administration_id],
         )
-        found = cursor.fetchall()
-    if not found:
+        stored_rows = cursor.fetchall()
+    if not stored_rows:
         return Receipt(Outcome.WITHDRAWN)
     sent = {(row.item_id, row.state, row.value, revision) for row in rows}
-    if sent == {tuple(row[4:8]) for row in found}:
-        return Receipt(Outcome.SAVED, as_datetime(found[0][8]), retried=True)
-    current_issue, completed_at, withdrawn_at, closes_at = found[0][:4]
+    if sent == {tuple(row[4:8]) for row in stored_rows}:
+        return Receipt(Outcome.SAVED, as_datetime(stored_rows[0][8]), retried=True)
+    current_issue, completed_at, withdrawn_at, closes_at = stored_rows[0][:4]
     if withdrawn_at is not None:
         return Receipt(Outcome.WITHDRAWN)
     if current_issue != issue:
@@ -274,8 +274,8 @@ def _explain_refusal(
         return Receipt(Outcome.FINISHED)
     if datetime.now(UTC) >= as_datetime(closes_at) + GRACE:
         return Receipt(Outcome.CLOSED)
-    stored = [row[7] for row in found if row[7] is not None]
-    if all(_may_replace(other, revision, sight) for other in stored):
+    stored = [row[7] for row in stored_rows if row[7] is not None]
+    if all(_may_replace(saved, revision, sight) for saved in stored):
         return Receipt(Outcome.UNCERTAIN)
     return Receipt(Outcome.SUPERSEDED)
 

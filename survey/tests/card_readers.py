@@ -32,13 +32,13 @@ def read_pages(pdf: bytes | Path) -> list[ReadPage]:
 
 def _read(page: pypdfium2.PdfPage) -> ReadPage:
     image = page.render(scale=DOTS / 72, grayscale=True).to_pil()
-    found = zxingcpp.read_barcodes(image)
-    found.sort(
-        key=lambda one: (one.position.top_left.y // 100, one.position.top_left.x)
+    barcodes = zxingcpp.read_barcodes(image)
+    barcodes.sort(
+        key=lambda code: (code.position.top_left.y // 100, code.position.top_left.x)
     )
     _, _, _, lowest = ImageOps.invert(image.convert("L")).getbbox() or (0, 0, 0, 0)
     return ReadPage(
         empty_below=1 - lowest / image.height,
         text=page.get_textpage().get_text_range(),
-        links=[one.text for one in found],
+        links=[code.text for code in barcodes],
     )

@@ -57,8 +57,8 @@ def test_separators_case_and_wide_letters_are_ignored(id_, issue, data):
 
     typed = data.draw(noise)
     for symbol in code:
-        one = data.draw(st.sampled_from(mistaken.get(symbol, [symbol])))
-        typed += data.draw(wide)(one) + data.draw(noise)
+        letter = data.draw(st.sampled_from(mistaken.get(symbol, [symbol])))
+        typed += data.draw(wide)(letter) + data.draw(noise)
 
     assert normalise(typed) == code
 
@@ -205,7 +205,7 @@ def test_the_keys_of_the_respondents_pool_recognise_codes_and_spell_none(
 
 
 @pytest.mark.parametrize(
-    ("keys", "found"),
+    ("keys", "expected"),
     [
         ({}, ["survey.E001"]),
         ({40000: "long enough to be a key"}, ["survey.E002"]),
@@ -213,9 +213,9 @@ def test_the_keys_of_the_respondents_pool_recognise_codes_and_spell_none(
         ({1: "long enough to be a key"}, []),
     ],
 )
-def test_the_deploy_check_refuses_bad_keys(settings, keys, found):
+def test_the_deploy_check_refuses_bad_keys(settings, keys, expected):
     settings.ACCESS_CODE_KEYS = keys
-    assert [message.id for message in check_access_code_keys()] == found
+    assert [message.id for message in check_access_code_keys()] == expected
 
 
 def test_a_reissued_code_replaces_the_old_one(maya, django_assert_num_queries):
@@ -292,20 +292,20 @@ def test_the_command_writes_codes_names_and_links(with_names, maya, tmp_path):
 def test_the_command_is_audited(with_names, lincoln, tmp_path):
     run(tmp_path)
     run(tmp_path, "--school", "lincoln", "--force")
-    whole, one = AuditEntry.objects.filter(action="download cards").order_by("pk")
+    whole, of_school = AuditEntry.objects.filter(action="download cards").order_by("pk")
     assert (whole.by, whole.after, whole.district_id) == (
         "access_codes",
         {"people": 2},
         None,
     )
-    assert (one.after, one.school_id) == (
+    assert (of_school.after, of_school.school_id) == (
         {"people": 1, "school": "lincoln"},
         lincoln.pk,
     )
 
 
 def test_replaced_codes_mark_card_sets_outdated(with_names, maya, lincoln, tmp_path):
-    mine, other = (
+    mine, unrelated = (
         CardSet.objects.create(
             administration=with_names, school=school, file=f"cards/{school.pk}", by=by
         )
@@ -314,9 +314,9 @@ def test_replaced_codes_mark_card_sets_outdated(with_names, maya, lincoln, tmp_p
     )
     run(tmp_path, "--reissue", "00123", "--district", "riverside")
     mine.refresh_from_db()
-    other.refresh_from_db()
+    unrelated.refresh_from_db()
     assert mine.outdated_at is not None
-    assert other.outdated_at is None
+    assert unrelated.outdated_at is None
     [entry] = AuditEntry.objects.filter(action="reissue access codes")
     assert (entry.by, entry.school_id) == ("access_codes", lincoln.pk)
 

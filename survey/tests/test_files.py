@@ -64,8 +64,8 @@ def test_names_cannot_be_guessed():
 
 
 def test_files_and_folders_are_readable_only_by_their_owner(files):
-    kept = private_files().save("rosters/a.csv", ContentFile(b"names"))
-    assert mode(files / kept) == 0o600
+    stored = private_files().save("rosters/a.csv", ContentFile(b"names"))
+    assert mode(files / stored) == 0o600
     assert mode(files / "rosters") == 0o700
     assert mode(path_of("exports/b.csv").parent) == 0o700
 
@@ -78,10 +78,10 @@ def test_large_uploads_are_moved_not_copied(files, settings):
     upload.seek(0)
     number = (files / upload.temporary_file_path()).stat().st_ino
 
-    kept = files / private_files().save(new_name("rosters", ".csv"), upload)
+    stored = files / private_files().save(new_name("rosters", ".csv"), upload)
 
-    assert (kept.stat().st_ino, kept.read_bytes()) == (number, b"names")
-    assert mode(kept) == 0o600
+    assert (stored.stat().st_ino, stored.read_bytes()) == (number, b"names")
+    assert mode(stored) == 0o600
     assert list((files / "incoming").iterdir()) == []
     upload.close()
 

@@ -73,28 +73,28 @@ def reload(job: Job) -> Job:
 
 
 def results_of(job: Job) -> list[str]:
-    found = District.objects.filter(code=district_code(job))
-    return list(found.values_list("name", flat=True))
+    districts = District.objects.filter(code=district_code(job))
+    return list(districts.values_list("name", flat=True))
 
 
 def in_other_connection(act):
     """Run a function in a thread, and so on a connection of its own."""
-    found = []
+    outcomes = []
 
     def do() -> None:
         try:
-            found.append(act())
+            outcomes.append(act())
         except Exception as error:
-            found.append(error)
+            outcomes.append(error)
         finally:
             connections.close_all()
 
     thread = threading.Thread(target=do)
     thread.start()
     thread.join()
-    if isinstance(found[0], Exception):
-        raise found[0]
-    return found[0]
+    if isinstance(outcomes[0], Exception):
+        raise outcomes[0]
+    return outcomes[0]
 
 
 def set_heartbeat_age(job: Job, seconds: float) -> None:
@@ -164,7 +164,7 @@ def test_rolled_back_jobs_are_not_sent(monkeypatch):
 def test_two_workers_run_the_same_job_once(by_hand):
     job = start(make)
     times = []
-    in_the_middle(lambda one, progress: times.append(one.attempts))
+    in_the_middle(lambda running, progress: times.append(running.attempts))
     together = threading.Barrier(2)
 
     def work() -> None:
@@ -189,7 +189,7 @@ def test_progress_is_visible_during_the_jobs_transaction(by_hand, monkeypatch):
     job = start(make)
     seen = []
 
-    def look(one, progress):
+    def look(running, progress):
         deadline = time.monotonic() + patience(5)
         while not seen and time.monotonic() < deadline:
             row = in_other_connection(lambda: reload(job))
@@ -207,7 +207,7 @@ def test_progress_is_visible_during_the_jobs_transaction(by_hand, monkeypatch):
 def test_on_sqlite_the_heartbeat_does_not_block_the_job(by_hand, monkeypatch):
     monkeypatch.setattr(jobs, "HEARTBEAT", 0.02)
     job = start(make)
-    in_the_middle(lambda one, progress: time.sleep(0.2))
+    in_the_middle(lambda running, progress: time.sleep(0.2))
     began = time.monotonic()
     jobs.run(job.pk)
     assert time.monotonic() - began < patience(2)
@@ -231,7 +231,7 @@ def test_running_jobs_are_cancelled_at_their_next_step(by_hand, monkeypatch):
     monkeypatch.setattr(jobs, "HEARTBEAT", 0.02)
     job = start(make)
 
-    def cancel(one, progress):
+    def cancel(running, progress):
         in_other_connection(lambda: request_cancel(job))
         deadline = time.monotonic() + patience(5)
         while not progress.cancel_asked and time.monotonic() < deadline:
@@ -269,7 +269,7 @@ def test_a_refused_job_shows_the_reason(by_hand):
 def test_an_error_shows_a_message_and_rolls_back(by_hand, caplog):
     job = start(make)
 
-    def fail(one, progress):
+    def fail(running, progress):
         assert results_of(job), "the job has not written anything yet"
         raise ZeroDivisionError("secret")
 
@@ -288,7 +288,7 @@ def test_an_error_shows_a_message_and_rolls_back(by_hand, caplog):
 def test_a_statement_that_the_database_ended_is_repeated_twice(by_hand):
     job = start(make)
 
-    def lose(one, progress):
+    def lose(running, progress):
         connection.cursor().execute("DO 'BEGIN RAISE serialization_failure; END'")
 
     in_the_middle(lose)
@@ -306,7 +306,7 @@ def test_a_statement_that_the_database_ended_is_repeated_twice(by_hand):
 def test_jobs_wait_longer_and_longer_for_a_database_that_is_away(by_hand, error):
     job = start(make)
 
-    def lose(one, progress):
+    def lose(running, progress):
         raise error("server closed the connection unexpectedly")
 
     in_the_middle(lose)
@@ -331,16 +331,16 @@ def test_a_job_whose_database_is_away_neither_delays_others_nor_is_forgotten(
     """An export waits for the replica, and a roster that comes after it does not."""
     monkeypatch.setattr(jobs, "FIRST_PAUSE", timedelta(minutes=1))
     settings.JOBS_BY_MESSAGE = False
-    waiting, other = start(make), start(make)
+    waiting, second = start(make), start(make)
 
-    def lose(one, progress):
-        if one.pk == waiting.pk:
+    def lose(running, progress):
+        if running.pk == waiting.pk:
             raise OperationalError("server closed the connection unexpectedly")
 
     in_the_middle(lose)
     tasks.run_job(waiting.pk)
-    tasks.run_job(other.pk)
-    assert reload(other).state == Job.State.DONE
+    tasks.run_job(second.pk)
+    assert reload(second).state == Job.State.DONE
     assert reload(waiting).attempts == 1
 
     # Its message is used up, so it is sent again as soon as the pause is over.
@@ -357,7 +357,7 @@ def test_a_job_whose_database_is_away_neither_delays_others_nor_is_forgotten(
 def test_a_job_is_repeated_after_its_connection_was_cut(by_hand):
     job = start(make)
 
-    def cut(one, progress):
+    def cut(running, progress):
         example_jobs.in_the_middle.clear()
         connection.connection.close()
 
@@ -375,12 +375,12 @@ def test_the_outcome_is_written_after_a_database_failure(by_hand, monkeypatch):
     job = start(make)
     attempt, calls = jobs._attempt, []
 
-    def failing(one):
-        calls.append(one)
+    def failing(running):
+        calls.append(running)
         # The first query is that of `confirm`.
         if len(calls) == 2:
             raise OperationalError("the database system is starting up")
-        return attempt(one)
+        return attempt(running)
 
     monkeypatch.setattr(jobs, "_attempt", failing)
     jobs.run(job.pk)
@@ -494,14 +494,14 @@ def test_a_worker_with_a_wrong_clock_neither_loses_nor_takes_over_a_job(
     def count_dead() -> int:
         """Count how often one of two workers takes the other for dead."""
         waiting = Job.State.WAITING
-        progress, found = jobs.Progress(jobs._claim(start(make).pk, waiting)), 0
+        progress, number = jobs.Progress(jobs._claim(start(make).pk, waiting)), 0
         for writer, reader in ((0, minutes), (minutes, 0)):
             set_clock(writer)
             progress.write()
             set_clock(reader)
-            found += runnable_jobs().count()
+            number += runnable_jobs().count()
         Job.objects.all().delete()
-        return found
+        return number
 
     assert count_dead() == 0
     # The twin: by the workers' own clocks, as before.
@@ -521,11 +521,11 @@ def test_a_suspended_worker_does_not_overwrite_its_successor(
     run = kind.run
     District.objects.create(code="before", name="before")
 
-    def slow(one, progress):
-        if one.attempts == 1:
+    def slow(running, progress):
+        if running.attempts == 1:
             in_other_connection(lambda: set_heartbeat_age(job, 31))
             in_other_connection(lambda: jobs.run(job.pk))
-        run(one, progress)
+        run(running, progress)
 
     monkeypatch.setitem(JOB_KINDS, kind.name, replace(kind, run=slow))
     jobs.run(job.pk)
@@ -581,7 +581,7 @@ def test_a_hanging_heartbeat_does_not_block_the_job(by_hand, monkeypatch):
 
     monkeypatch.setattr(jobs.Progress, "write", write)
     job = start(make)
-    in_the_middle(lambda one, progress: stuck.wait(patience(5)))
+    in_the_middle(lambda running, progress: stuck.wait(patience(5)))
     began = time.monotonic()
     jobs.run(job.pk)
     took = time.monotonic() - began
@@ -641,7 +641,7 @@ for port in {ports}:
 def test_jobs_are_stored_while_the_broker_is_away():
     away, hung, no_broker = (socket.create_server(("127.0.0.1", 0)) for _ in range(3))
     with away, hung, no_broker:
-        ports = [one.getsockname()[1] for one in (away, hung, no_broker)]
+        ports = [opened.getsockname()[1] for opened in (away, hung, no_broker)]
         away.close()
         answering = threading.Thread(
             target=lambda: [no_broker.accept()[0].close() for _ in range(2)],
@@ -733,7 +733,7 @@ def test_a_lost_window_of_feeds_is_woken_within_a_minute(monkeypatch, settings):
 def test_the_embedded_worker_runs_a_queue_in_order(by_hand):
     first, second, long = start(make), start(make), start(make_slowly)
     order = []
-    in_the_middle(lambda one, progress: order.append(one.pk))
+    in_the_middle(lambda running, progress: order.append(running.pk))
     run_waiting_jobs(jobs.QUICK)
     assert order == [first.pk, second.pk]
     assert reload(long).state == Job.State.WAITING
@@ -743,7 +743,7 @@ def test_the_embedded_worker_runs_a_queue_in_order(by_hand):
 
 def test_a_stopping_worker_puts_its_job_back(by_hand):
     job = start(make)
-    in_the_middle(lambda one, progress: jobs.stop_this_worker())
+    in_the_middle(lambda running, progress: jobs.stop_this_worker())
     jobs.run(job.pk)
     assert (reload(job).state, reload(job).attempts) == (Job.State.WAITING, 0)
     assert results_of(job) == []

@@ -160,22 +160,22 @@ def test_a_weekday_is_of_the_whole_state_and_listed_once(staff):
 
 
 def test_holidays_of_the_united_states_are_computed():
-    found = {name: (first, last) for name, first, last in us_school_holidays(2026)}
-    assert found["Thanksgiving"] == (november(26), november(27))
-    assert found["Labor Day"][0] == date(2026, 9, 7)
-    assert found["Columbus Day / Indigenous Peoples’ Day"][0] == date(2026, 10, 12)
-    assert found["Veterans Day"][0] == november(11)
-    assert found["Winter break"] == (date(2026, 12, 24), date(2027, 1, 1))
-    assert found["Martin Luther King Jr. Day"][0] == date(2027, 1, 18)
-    assert found["Presidents’ Day"][0] == date(2027, 2, 15)
-    assert found["Memorial Day"][0] == date(2027, 5, 31)
+    holidays = {name: (first, last) for name, first, last in us_school_holidays(2026)}
+    assert holidays["Thanksgiving"] == (november(26), november(27))
+    assert holidays["Labor Day"][0] == date(2026, 9, 7)
+    assert holidays["Columbus Day / Indigenous Peoples’ Day"][0] == date(2026, 10, 12)
+    assert holidays["Veterans Day"][0] == november(11)
+    assert holidays["Winter break"] == (date(2026, 12, 24), date(2027, 1, 1))
+    assert holidays["Martin Luther King Jr. Day"][0] == date(2027, 1, 18)
+    assert holidays["Presidents’ Day"][0] == date(2027, 2, 15)
+    assert holidays["Memorial Day"][0] == date(2027, 5, 31)
     # Saturdays, kept on Friday.
-    assert found["Juneteenth"][0] == date(2027, 6, 18)
-    assert found["Independence Day"][0] == date(2026, 7, 3)
+    assert holidays["Juneteenth"][0] == date(2027, 6, 18)
+    assert holidays["Independence Day"][0] == date(2026, 7, 3)
     # A Sunday, kept on Monday.
     of_2027 = {name: first for name, first, _ in us_school_holidays(2027)}
     assert of_2027["Independence Day"] == date(2027, 7, 5)
-    assert [*found.values()] == sorted(found.values())
+    assert [*holidays.values()] == sorted(holidays.values())
 
 
 @pytest.mark.parametrize("day", [date(2026, 7, 1), date(2027, 6, 30)])

@@ -48,8 +48,8 @@ def test_calls_in_templates_are_found_whatever_surrounds_them(settings, tmp_path
         {% plural %}{{ n }} children{% endblocktranslate %} gettext(
         {% translate "100 %" %}{% include "x" with text=_("Argument") %}"""
     )
-    found = {(m.context, m.id) for m in translations.console_texts() if m.id}
-    assert found == {
+    marked = {(m.context, m.id) for m in translations.console_texts() if m.id}
+    assert marked == {
         ("door", "open"),
         (None, ("One child of <b>%(name)s</b>'s", "%(n)s children")),
         (None, "100 %%"),
@@ -67,7 +67,7 @@ def test_every_template_compiles():
 
 def test_every_text_of_the_consoles_templates_is_marked_for_translation():
     templates = settings_.BASE_DIR / "templates"
-    found = [
+    unmarked = [
         (str(path.relative_to(templates)), text.strip())
         for path in sorted(templates.rglob("*.*"))
         if path.parent not in (templates, templates / "survey")
@@ -75,7 +75,7 @@ def test_every_text_of_the_consoles_templates_is_marked_for_translation():
         and path.name not in ("codebook.html", "js_file.html")
         for text in unmarked_texts(path.read_text("utf-8"))
     ]
-    assert found == []
+    assert unmarked == []
     assert list(unmarked_texts("<p title='x'>{% translate 'Yes' %} {{ no }}</p>")) == []
     assert list(unmarked_texts('<p title="Left out">{{ x }} was</p>')) == [
         "Left out",

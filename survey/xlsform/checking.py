@@ -120,8 +120,8 @@ class SurveyChecker:
             if reason := self.why_unreadable(name):
                 row.refuse(self.findings, column, reason)
                 continue
-            other = self.page_of.get(name)
-            is_later = page is not None and other is not None and other > page
+            read_on = self.page_of.get(name)
+            is_later = page is not None and read_on is not None and read_on > page
             if rule == "relevant" and is_later and self.items[name].is_answerable:
                 reason = _("reads ${%(name)s}, which is asked on a later page") % {
                     "name": name

@@ -216,13 +216,13 @@ def recognise_column(sheet: str, header: str) -> SheetColumn | None:
     try:
         # A single colon also divides where another header has a double one:
         # pyxform would drop `bind:relevant` there, and with it a rule.
-        _, found = process_header(
+        _, parts = process_header(
             re.sub(r"\s+", " ", header), False, spellings.aliases, spellings.names
         )
     # `jr:` alone makes pyxform look past the end of its own list.
     except IndexError:
         return None
-    tokens = tuple(str(token) for token in found)
+    tokens = tuple(str(token) for token in parts)
     # The longest name first: what is left of `label::Español` is a language.
     for length in (2, 1):
         known = tuple(token.lower() for token in tokens[:length])

@@ -95,8 +95,8 @@ class OptionSets:
         extended = f"{name} or_other"
         if extended not in self.sets:
             self.warn_of_languages(row, findings)
-        other = OptionDraft(OTHER_VALUE, in_languages(OTHER, self.languages))
-        self.sets.setdefault(extended, [*map(replace, self.sets[name]), other])
+        other_option = OptionDraft(OTHER_VALUE, in_languages(OTHER, self.languages))
+        self.sets.setdefault(extended, [*map(replace, self.sets[name]), other_option])
         return extended
 
     def warn_of_languages(self, row: SurveyRow, findings: Findings) -> None:

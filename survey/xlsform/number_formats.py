@@ -22,7 +22,7 @@ PIECE = re.compile(
 
 def shown_number(text: str, code: str) -> str | None:
     """Return what a cell with this format shows; None if that is not certain."""
-    first, *others = code.split(";")
+    first, *rest = code.split(";")
     match = FORMAT.fullmatch(first)
     if match is None:
         return None
@@ -36,7 +36,7 @@ def shown_number(text: str, code: str) -> str | None:
     # No number, or one of more digits than a spreadsheet shows.
     except InvalidOperation:
         return None
-    if number < 0 and others:
+    if number < 0 and rest:
         return None
     comma = "," if match["thousands"] else ""
     whole, point, decimals = f"{abs(rounded):{comma}.{places}f}".partition(".")

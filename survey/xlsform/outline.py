@@ -29,7 +29,7 @@ class Question:
 
     item: ItemDraft
     place: str = ""
-    other: ItemDraft | None = None
+    other_text: ItemDraft | None = None
 
 
 @dataclass
@@ -198,8 +198,8 @@ class Outline:
         else:
             self.add_name(name, item)
             if type_.or_other:
-                question.other = other_item(item, self.option_sets.languages)
-                self.add_name(question.other.name, question.other)
+                question.other_text = other_item(item, self.option_sets.languages)
+                self.add_name(question.other_text.name, question.other_text)
         group.nodes.append(question)
 
     def add_name(self, name: str, item: ItemDraft) -> None:

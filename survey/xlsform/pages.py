@@ -180,9 +180,9 @@ class BlockBuilder:
             grid.block.items.append(item)
         else:
             self.block_for(item, is_grid=False).block.items.append(item)
-        if question.other:
-            block = self.block_for(question.other, is_grid=False).block
-            block.items.append(question.other)
+        if question.other_text:
+            block = self.block_for(question.other_text, is_grid=False).block
+            block.items.append(question.other_text)
 
     def begin(
         self,

@@ -61,7 +61,7 @@ class Findings:
 
 
 def add_problem(
-    found: list[Problem],
+    problems: list[Problem],
     sheet: str,
     row: int | None,
     column: str,
@@ -73,8 +73,8 @@ def add_problem(
     )
     # Only the latest: comparing with all would take quadratic time for a file
     # that is wrong everywhere. `in_reading_order` drops the other repetitions.
-    if problem not in found[-20:]:
-        found.append(problem)
+    if problem not in problems[-20:]:
+        problems.append(problem)
 
 
 def quoted(text: str, longest: int = LONGEST_QUOTE) -> str:
@@ -89,10 +89,10 @@ def quoted(text: str, longest: int = LONGEST_QUOTE) -> str:
 SHEETS_IN_ORDER = ("", "settings", "survey", "choices", "measures")
 
 
-def in_reading_order(found: Iterable[Problem]) -> list[Problem]:
+def in_reading_order(problems: Iterable[Problem]) -> list[Problem]:
     """Sort by sheet and row, and keep as many as a person reads."""
     ordered = sorted(
-        dict.fromkeys(found),
+        dict.fromkeys(problems),
         key=lambda problem: (
             SHEETS_IN_ORDER.index(problem.sheet)
             if problem.sheet in SHEETS_IN_ORDER

@@ -159,10 +159,10 @@ def list_languages(
     findings: Findings,
 ) -> list[Language]:
     """List the default language first, the others in the order of the columns."""
-    found: dict[str, Language] = {}
+    by_code: dict[str, Language] = {}
     for title in ("survey", "choices", "settings", "measures"):
         for language in columns[title].languages():
-            found.setdefault(language.code, language)
+            by_code.setdefault(language.code, language)
     setting = ""
     for number, column in columns["settings"].known.items():
         if column.key == "default_language" and (rows := sheets["settings"].rows):
@@ -176,10 +176,10 @@ def list_languages(
     )
     # Most files name one language in some columns and mean it in all.
     default = ENGLISH
-    if found and (not is_unnamed or len(found) == 1):
-        default = next(iter(found.values()))
+    if by_code and (not is_unnamed or len(by_code) == 1):
+        default = next(iter(by_code.values()))
     chosen = language_of(setting) if setting else None
-    if chosen and (is_unnamed or chosen.code in found):
+    if chosen and (is_unnamed or chosen.code in by_code):
         default = chosen
     elif chosen:
         reason = _("no column is in this language")
@@ -197,7 +197,7 @@ def list_languages(
             "code": default.code,
         }
         findings.warn("settings", 2, header, reason, setting)
-    languages = {default.code: found.get(default.code, default), **found}
+    languages = {default.code: by_code.get(default.code, default), **by_code}
     if len(languages) > MAX_LANGUAGES:
         reason = _("more than %(max_languages)s languages") % {
             "max_languages": MAX_LANGUAGES

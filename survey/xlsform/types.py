@@ -117,7 +117,7 @@ def parse_type(text: str) -> RowType:
         if match := pattern.fullmatch(lower):
             control = aliases.control[match["type"]]
             return RowType(kind, control=control, canonical=f"{kind} {control}")
-    command = COMMAND.sub(lambda found: found[0].lower(), words, count=1)
+    command = COMMAND.sub(lambda keyword: keyword[0].lower(), words, count=1)
     if match := RE_SELECT.fullmatch(OTHER.sub(" or_other", command)):
         return select_type(**match.groupdict())
     bare = lower.removeprefix("q ").removeprefix("add ").removesuffix(" prompt")

@@ -98,7 +98,7 @@ class PlacesField(forms.Field):
 
         def keys(prefix: str) -> list[int]:
             # At most 18 digits: longer numbers do not fit into a key.
-            texts = (one.removeprefix(prefix) for one in value if prefix in one)
+            texts = (text.removeprefix(prefix) for text in value if prefix in text)
             return [
                 int(text)
                 for text in texts
@@ -149,12 +149,15 @@ def place_choices(
     return [
         *(
             (
-                f"district-{one.pk}",
-                _("%(district)s (whole district)") % {"district": one},
+                f"district-{district.pk}",
+                _("%(district)s (whole district)") % {"district": district},
             )
-            for one in districts
+            for district in districts
         ),
-        *((f"school-{one.pk}", f"{one}, {one.district}") for one in schools),
+        *(
+            (f"school-{school.pk}", f"{school}, {school.district}")
+            for school in schools
+        ),
     ]
 
 

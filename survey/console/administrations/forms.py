@@ -239,8 +239,8 @@ class AdministrationForm(forms.Form):
     def get_waves(self, permissions: Permissions) -> QuerySet[Wave]:
         waves = waves_for(permissions).select_related("district")
         # The state's waves and the owner's.
-        own = Q(district=None) | Q(district=self.district)
-        return waves.filter(own).order_by("-pk")
+        is_allowed = Q(district=None) | Q(district=self.district)
+        return waves.filter(is_allowed).order_by("-pk")
 
     def skip_validation(self) -> None:
         """Show the form as it was typed, without errors."""
@@ -382,8 +382,8 @@ class OpenAdministrationForm(AdministrationForm):
         if role in Role.values:
             key = data.get("wave", "")
             if not wave and key.isascii() and key.isdigit() and len(key) < 19:
-                found = self.waves.filter(pk=int(key)).first()
-                wave = found.name if found else ""
+                chosen = self.waves.filter(pk=int(key)).first()
+                wave = chosen.name if chosen else ""
             name = suggest_name(role=role, wave=wave, district=self.chosen_owner())
         data = data.copy()
         data["name"] = data["suggested"] = name

@@ -139,7 +139,7 @@ def administration_detail(request: StaffRequest, pk: int) -> HttpResponse:
         survey_id = administration.published.survey_id
         survey_address = reverse("survey_detail", args=[survey_id])
     manages = may_manage(permissions, administration)
-    step, others = _split_off_next_step(
+    step, links = _split_off_next_step(
         administration, _links(permissions, administration)
     )
     return render(
@@ -148,7 +148,7 @@ def administration_detail(request: StaffRequest, pk: int) -> HttpResponse:
         {
             "administration": administration,
             "survey": survey_in_words(administration.published),
-            "subgroups": [subgroup_label(one) for one in administration.subgroups],
+            "subgroups": [subgroup_label(name) for name in administration.subgroups],
             "survey_address": survey_address,
             "districts": districts[:MAX_PLACES_SHOWN],
             "schools": schools[:MAX_PLACES_SHOWN],
@@ -156,7 +156,7 @@ def administration_detail(request: StaffRequest, pk: int) -> HttpResponse:
             "may_manage": manages,
             "emails": _email_figures(administration) if manages else None,
             "step": step,
-            "links": others,
+            "links": links,
         },
     )
 
@@ -322,8 +322,8 @@ def _split_off_next_step(
     step = _next_step(administration)
     for link in links:
         if step and link.address.startswith(step[0]):
-            others = [other for other in links if other != link]
-            return link._replace(name=step[1]), others
+            rest = [candidate for candidate in links if candidate != link]
+            return link._replace(name=step[1]), rest
     # The first page is that of the response rates, which everyone may open.
     return links[0]._replace(name=_("See response rates")), links[1:]
 

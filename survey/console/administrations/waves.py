@@ -69,8 +69,8 @@ def wave_list(request: StaffRequest) -> HttpResponse:
         search=("name", "district__name"),
         sorts={"newest": ("-pk",), "name": ("name",), "owner": ("district__name",)},
     )
-    own = {wave.pk for wave in listing.page if may_manage_wave(permissions, wave)}
-    return listing.render("survey/console/wave_list.html", {"own": own})
+    editable = {wave.pk for wave in listing.page if may_manage_wave(permissions, wave)}
+    return listing.render("survey/console/wave_list.html", {"own": editable})
 
 
 @needs(C.MANAGE_SURVEYS)

@@ -49,9 +49,9 @@ def emails_text(
     request: StaffRequest, pk: int, step: int, language: str
 ) -> HttpResponse:
     """Write the text of one e-mail in one language; show how it looks."""
-    administration, found = _step_or_404(request, pk, step)
-    template = found.templates.filter(language=language).first()
-    languages = languages_of(found, administration)
+    administration, email_step = _step_or_404(request, pk, step)
+    template = email_step.templates.filter(language=language).first()
+    languages = languages_of(email_step, administration)
     if language not in languages:
         raise Http404
     initial = {"subject": template.subject, "body": template.body} if template else {}
@@ -59,7 +59,7 @@ def emails_text(
     if form.is_bound and form.is_valid():
         try:
             schedules.write_template(
-                step=found,
+                step=email_step,
                 language=language,
                 subject=form.cleaned_data["subject"],
                 body=form.cleaned_data["body"],
@@ -77,7 +77,7 @@ def emails_text(
             return redirect("emails_text", pk, step, language)
     context = {
         "administration": administration,
-        "step": found,
+        "step": email_step,
         "language": language,
         "languages": languages.items(),
         "form": form,
@@ -87,7 +87,7 @@ def emails_text(
     }
     if template is not None:
         person = sample_person(language, request.user.email)
-        context["sample"] = write_sample(found, administration, person)
+        context["sample"] = write_sample(email_step, administration, person)
         context["job"] = latest_test_email(template, request.user)
     return render(request, "survey/console/emails_text.html", context)
 
@@ -111,8 +111,8 @@ def emails_test(
     request: StaffRequest, pk: int, step: int, language: str
 ) -> HttpResponse:
     """Send the text to the user's own address, from a worker."""
-    _, found = _step_or_404(request, pk, step)
-    template = get_object_or_404(found.templates, language=language)
+    _, email_step = _step_or_404(request, pk, step)
+    template = get_object_or_404(email_step.templates, language=language)
     try:
         order_test_email(template, request.user)
     except TooManyJobs as refused:
@@ -125,17 +125,17 @@ def emails_test(
 @require_safe
 def emails_preview(request: StaffRequest, pk: int, step: int) -> HttpResponse:
     """Show an e-mail as a chosen person gets it, with an example of a code."""
-    administration, found = _step_or_404(request, pk, step)
+    administration, email_step = _step_or_404(request, pk, step)
     query = request.GET.get("q", "")[:LONGEST_SEARCH].replace("\x00", "").strip()
     context: dict[str, object] = {
         "administration": administration,
-        "step": found,
+        "step": email_step,
         "query": query,
     }
     if key := request.GET.get("person", ""):
         if not key.isascii() or not key.isdecimal() or len(key) > 18:
             raise Http404
-        context |= _preview(request, administration, found, int(key))
+        context |= _preview(request, administration, email_step, int(key))
     elif query:
         people, _ = find_people(request.permissions, administration, query)
         people = people.filter(identity__email__gt="", withdrawn_at=None)
@@ -180,6 +180,6 @@ def _step_or_404(
 ) -> tuple[Administration, EmailStep]:
     administration = own_administration_or_404(request.permissions, pk)
     schedule = schedule_or_404(administration)
-    found = get_object_or_404(schedule.steps, pk=step)
-    found.schedule = schedule
-    return administration, found
+    email_step = get_object_or_404(schedule.steps, pk=step)
+    email_step.schedule = schedule
+    return administration, email_step

@@ -339,31 +339,31 @@ def identity_in_words(identity: str) -> str:
 def options_in_words(feed: RosterFeed) -> list[tuple[str, str]]:
     """Return the labels and texts of a feed's options that are set."""
     fields: dict[str, forms.Field] = {}
-    found = []
+    pairs = []
     for name in _add_option_fields(fields, feed.kind):
         value, field = feed.options.get(name), fields[name]
         if isinstance(field, forms.ChoiceField):
             value = dict(cast(Any, field.choices)).get(value)
         if value:
-            found.append((str(field.label), _("Yes") if value is True else str(value)))
-    return found
+            pairs.append((str(field.label), _("Yes") if value is True else str(value)))
+    return pairs
 
 
 def _with_samples(
     value: str, label: StrOrPromise, samples: Mapping[str, Sequence[str]]
 ) -> str:
-    found = [
+    shown = [
         f"{name.removeprefix('userIds:')} {', '.join(texts)}"
         if name.startswith("userIds:")
         else ", ".join(texts)
         for name, texts in samples.items()
         if name.partition(":")[0] == value and texts
     ]
-    if not found:
+    if not shown:
         return _("%(label)s Here: none.") % {"label": label}
     return _("%(label)s Here: %(samples)s.") % {
         "label": label,
-        "samples": "; ".join(found),
+        "samples": "; ".join(shown),
     }
 
 

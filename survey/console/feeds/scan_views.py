@@ -53,18 +53,18 @@ def feed_scan(request: StaffRequest, pk: int, scan: int) -> HttpResponse:
 @require_POST
 def feed_scan_confirm(request: StaffRequest, pk: int, scan: int) -> HttpResponse:
     feed = feed_or_404(request, pk)
-    found = _scan_or_404(feed, scan)
+    chosen = _scan_or_404(feed, scan)
     typed = request.POST.get("typed", "")
     try:
         scans.confirm_scan(
-            found,
+            chosen,
             by=request.user,
             seen=request.POST.get("seen", ""),
             typed=typed,
             request=request,
         )
     except WrongNumberTyped:
-        return _show(request, feed, found, typed=typed[:200], is_wrong=True)
+        return _show(request, feed, chosen, typed=typed[:200], is_wrong=True)
     except scans.ScanConflict as error:
         messages.error(request, str(error))
     return redirect("feed_scan", pk, scan)

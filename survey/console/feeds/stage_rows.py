@@ -84,6 +84,6 @@ def scan_rows(scans: Iterable[FeedScan]) -> list[ScanRow]:
     """Return a row for each scan, whose stages were prefetched."""
     rows = []
     for scan in scans:
-        found = {stage.stage: stage_row(stage, scan) for stage in scan.stages.all()}
-        rows.append(ScanRow(scan, [found.get(name) for name in FeedStage.Stage.values]))
+        named = {stage.stage: stage_row(stage, scan) for stage in scan.stages.all()}
+        rows.append(ScanRow(scan, [named.get(name) for name in FeedStage.Stage.values]))
     return rows

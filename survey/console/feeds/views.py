@@ -124,18 +124,18 @@ def feed_create(request: StaffRequest) -> HttpResponse:
 @needs(MANAGE)
 @require_http_methods(["GET", "HEAD", "POST"])
 def feed_create_for(request: StaffRequest, district: int, kind: str) -> HttpResponse:
-    found = get_object_or_404(request.permissions.districts(MANAGE), pk=district)
+    owner = get_object_or_404(request.permissions.districts(MANAGE), pk=district)
     if kind not in RosterFeed.Kind.values:
         raise Http404
     form = FeedForm(
         request.POST or None,
         kind=kind,
-        administrations=_administrations(found),
+        administrations=_administrations(owner),
     )
     if form.is_bound and form.is_valid():
         try:
             feed = feeds.create_feed(
-                district=found,
+                district=owner,
                 kind=kind,
                 by=request.user,
                 request=request,
@@ -152,7 +152,7 @@ def feed_create_for(request: StaffRequest, district: int, kind: str) -> HttpResp
             return redirect("feed_detail", feed.pk)
     context = {
         "form": form,
-        "district": found,
+        "district": owner,
         "kind": KIND_LABELS[RosterFeed.Kind(kind)],
     }
     return render(request, "survey/console/feed_form.html", context)

@@ -64,18 +64,18 @@ def feed_window(request: StaffRequest) -> HttpResponse:
     scans = FeedScan.objects.filter(feed__in=feeds_of(request).values("pk"))
     night = scans.filter(night__isnull=False).order_by("-night").values("night")[:1]
     of_night = scans.filter(night=night)
-    found = list(of_night.annotate(ended=END).values_list("state", "ended"))
+    states_and_ends = list(of_night.annotate(ended=END).values_list("state", "ended"))
     is_state = request.permissions.places(MANAGE).state
     context: dict[str, object] = {
-        "scans": found,
+        "scans": states_and_ends,
         "is_state": is_state,
     }
-    stages = read_stages(of_night) if found else []
-    ends = [ended for _, ended in found if ended is not None]
+    stages = read_stages(of_night) if states_and_ends else []
+    ends = [ended for _, ended in states_and_ends if ended is not None]
     # Workers are shared, so what is idle says something about other districts.
     bars = count_bars(stages, ends, workers_by_pool() if is_state else {})
     if bars:
-        context |= _totals([state for state, _ in found], stages)
+        context |= _totals([state for state, _ in states_and_ends], stages)
         context |= _chart(bars, workers_by_pool() if is_state else {})
         context |= _times(stages)
         context |= {

@@ -114,11 +114,11 @@ class CardsForm(CodesForm):
         if not more:
             del self.fields["language"]
             return
-        others = [(language, LANGUAGE_NAMES[language]) for language in more]
-        own = ("", _("Each person's own language on the roster"))
+        second = [(language, LANGUAGE_NAMES[language]) for language in more]
+        personal = ("", _("Each person's own language on the roster"))
         none = (first_language, _("None"))
         # On a card without a name, one's own language could tell whose it is.
-        choices = [none, *others] if confidential else [own, *others, none]
+        choices = [none, *second] if confidential else [personal, *second, none]
         set_choices(self, "language", choices)
 
     def clean(self) -> dict[str, object]:

@@ -232,15 +232,15 @@ def cards_of_one(request: StaffRequest, pk: int, respondent: int) -> HttpRespons
 @require_safe
 def cards_detail(request: StaffRequest, pk: int, card_set: int) -> HttpResponse:
     administration = administration_or_404(request, pk)
-    found = _card_set_or_404(request, administration, card_set)
-    person = _person_of(found)
+    cards = _card_set_or_404(request, administration, card_set)
+    person = _person_of(cards)
     if person:
         audit.record(
             "look at a person",
             by=request.user,
             request=request,
             subject=person,
-            school=found.school,
+            school=cards.school,
             after={"administration": str(administration)},
         )
     return render(
@@ -248,10 +248,10 @@ def cards_detail(request: StaffRequest, pk: int, card_set: int) -> HttpResponse:
         "survey/console/cards_detail.html",
         {
             "administration": administration,
-            "card_set": found,
+            "card_set": cards,
             "person": person,
-            "job": found.job,
-            "is_mine": found.job is not None and found.job.by_id == request.user.pk,
+            "job": cards.job,
+            "is_mine": cards.job is not None and cards.job.by_id == request.user.pk,
         },
     )
 
@@ -262,35 +262,35 @@ def cards_detail(request: StaffRequest, pk: int, card_set: int) -> HttpResponse:
 def cards_again(request: StaffRequest, pk: int, card_set: int) -> HttpResponse:
     """Start the job again after it was cancelled or failed."""
     administration = administration_or_404(request, pk)
-    found = _card_set_or_404(request, administration, card_set)
+    cards = _card_set_or_404(request, administration, card_set)
     # The job may still have to replace the codes.
-    if found.reissue and not _may_reissue(request, found.school):
+    if cards.reissue and not _may_reissue(request, cards.school):
         raise Http404
     # A second click finds the job running, and starts no other.
-    if found.deleted_at is None and (found.job is None or found.job.is_over):
+    if cards.deleted_at is None and (cards.job is None or cards.job.is_over):
         with transaction.atomic():
-            start_making(found, by=request.user)
-            _record("ask for cards again", request, found)
-    return redirect("cards_detail", pk, found.pk)
+            start_making(cards, by=request.user)
+            _record("ask for cards again", request, cards)
+    return redirect("cards_detail", pk, cards.pk)
 
 
 @needs(C.SEE_IDENTITIES)
 @require_safe
 def cards_download(request: StaffRequest, pk: int, card_set: int) -> HttpResponseBase:
     administration = administration_or_404(request, pk)
-    found = _card_set_or_404(request, administration, card_set)
-    if found.is_withheld:
+    cards = _card_set_or_404(request, administration, card_set)
+    if cards.is_withheld:
         messages.error(request, _(WITHHELD))
-        return redirect("cards_detail", pk, found.pk)
+        return redirect("cards_detail", pk, cards.pk)
     # The schedule may have deleted it since the page was loaded.
-    if not found.is_ready or not path_of(found.file).exists():
+    if not cards.is_ready or not path_of(cards.file).exists():
         messages.error(request, _("This file no longer exists. Make a new one."))
-        return redirect("cards_detail", pk, found.pk)
-    _record("download cards", request, found)
+        return redirect("cards_detail", pk, cards.pk)
+    _record("download cards", request, cards)
     return download(
-        found.file,
-        as_name=f"{_file_stem(found)}-{found.pk}.{found.format}",
-        content_type=CONTENT_TYPES[found.format],
+        cards.file,
+        as_name=f"{_file_stem(cards)}-{cards.pk}.{cards.format}",
+        content_type=CONTENT_TYPES[cards.format],
     )
 
 

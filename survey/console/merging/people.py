@@ -36,7 +36,7 @@ class Row:
     """A person: both records, and the one that was chosen."""
 
     duplicate: Respondent
-    kept: Respondent
+    target: Respondent
     chosen: str
 
     @property
@@ -45,7 +45,7 @@ class Row:
 
     @property
     def records(self) -> tuple[Respondent, Respondent]:
-        return self.duplicate, self.kept
+        return self.duplicate, self.target
 
 
 @needs(MANAGE)
@@ -75,7 +75,7 @@ def _list(request: StaffRequest, merge: PlaceMerge) -> HttpResponse:
         sorts={"name": BY_NAME, "id": ("identity__external_id",)},
     )
     people = list(listing.page)
-    others, chosen = other_records(merge, people), choices_of(merge)
+    targets, chosen = other_records(merge, people), choices_of(merge)
     audit.record(
         "look at people",
         by=request.user,
@@ -85,10 +85,10 @@ def _list(request: StaffRequest, merge: PlaceMerge) -> HttpResponse:
         after={"page": listing.page.number, "people": len(people)},
     )
     rows = [
-        Row(one, others[key], chosen.get(one.pk, ""))
-        for one in people
+        Row(person, targets[key], chosen.get(person.pk, ""))
+        for person in people
         # It may have moved since the statement before.
-        if (key := (one.administration_id, one.identity.external_id)) in others
+        if (key := (person.administration_id, person.identity.external_id)) in targets
     ]
     return listing.render(
         "survey/console/merge_people.html",
@@ -99,10 +99,10 @@ def _list(request: StaffRequest, merge: PlaceMerge) -> HttpResponse:
 def _choices_in(data: QueryDict) -> dict[int, str]:
     """Return the choices of a page; what is none of them is left out."""
     allowed = {value for value, _ in CHOICES}
-    found = {}
+    choices = {}
     for name, value in data.items():
         key = name.removeprefix(PREFIX)
         is_key = key.isascii() and key.isdecimal() and len(key) <= LONGEST_KEY
         if name.startswith(PREFIX) and is_key and value in allowed:
-            found[int(key)] = str(value)
-    return dict(list(found.items())[:PER_PAGE])
+            choices[int(key)] = str(value)
+    return dict(list(choices.items())[:PER_PAGE])

@@ -210,11 +210,11 @@ def _rounded(number: int) -> str:
 
 def _administration_titles(merge: PlaceMerge) -> list[str]:
     names = merge.report.get("administrations", ())
-    found = Administration.objects.filter(name__in=names).order_by("-opens_at", "pk")
-    found = found.select_related("published__survey").defer(
+    rows = Administration.objects.filter(name__in=names).order_by("-opens_at", "pk")
+    rows = rows.select_related("published__survey").defer(
         "published__definition", "published__survey__source"
     )
-    return [administration.title for administration in found]
+    return [administration.title for administration in rows]
 
 
 def _school_names(merge: PlaceMerge) -> list[tuple[str, str]]:
@@ -224,7 +224,7 @@ def _school_names(merge: PlaceMerge) -> list[tuple[str, str]]:
         return []
     schools = School.objects.in_bulk([pk for pair in pairs for pk in pair])
     return [
-        (f"{schools[one].name} ({schools[one].code})", schools[other].name)
-        for one, other in pairs
-        if one in schools and other in schools
+        (f"{schools[duplicate].name} ({schools[duplicate].code})", schools[target].name)
+        for duplicate, target in pairs
+        if duplicate in schools and target in schools
     ]

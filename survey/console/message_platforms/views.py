@@ -125,10 +125,10 @@ def platform_key_create(request: StaffRequest, pk: int) -> HttpResponse:
 @require_POST
 def platform_key_revoke(request: StaffRequest, pk: int, key: int) -> HttpResponse:
     platform = _platform_or_404(request, pk)
-    found = get_object_or_404(MessagePlatformKey, pk=key, platform=platform)
-    platforms.revoke_key(key=found, by=request.user, request=request)
+    api_key = get_object_or_404(MessagePlatformKey, pk=key, platform=platform)
+    platforms.revoke_key(key=api_key, by=request.user, request=request)
     messages.success(
-        request, _("The API key …%(ending)s was revoked.") % {"ending": found.ending}
+        request, _("The API key …%(ending)s was revoked.") % {"ending": api_key.ending}
     )
     return redirect("platform_detail", pk)
 
@@ -154,8 +154,8 @@ def platform_people(
 ) -> StreamingHttpResponse:
     """Send the keys of an administration's people as CSV; each time is logged."""
     platform = _platform_or_404(request, pk)
-    found = _administrations_of(request, platform).filter(pk=administration).first()
-    if found is None:
+    chosen = _administrations_of(request, platform).filter(pk=administration).first()
+    if chosen is None:
         raise Http404
     with transaction.atomic():
         audit.record(
@@ -164,12 +164,12 @@ def platform_people(
             request=request,
             subject=platform,
             district=platform.district,
-            after={"administration": str(found)},
+            after={"administration": str(chosen)},
         )
     response = StreamingHttpResponse(
-        write_person_keys(platform, found), content_type=CSV
+        write_person_keys(platform, chosen), content_type=CSV
     )
-    name = slugify(f"{platform} {found}")
+    name = slugify(f"{platform} {chosen}")
     response["Content-Disposition"] = f'attachment; filename="{name}.csv"'
     return response
 

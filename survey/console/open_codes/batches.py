@@ -53,7 +53,7 @@ def open_codes_all(request: StaffRequest, pk: int) -> HttpResponse:
             form.add_error(None, str(refused))
         else:
             return redirect("open_codes_batch", pk, batch.pk)
-    own = OpenCodeBatch.objects.filter(administration=administration, by=request.user)
+    rows = OpenCodeBatch.objects.filter(administration=administration, by=request.user)
     return render(
         request,
         "survey/console/open_codes_all.html",
@@ -64,7 +64,7 @@ def open_codes_all(request: StaffRequest, pk: int) -> HttpResponse:
             "missing": schools_without_code(
                 administration, request.permissions
             ).count(),
-            "batches": own[:MOST_SHOWN],
+            "batches": rows[:MOST_SHOWN],
         },
     )
 
@@ -74,11 +74,11 @@ def open_codes_all(request: StaffRequest, pk: int) -> HttpResponse:
 @require_safe
 def open_codes_batch(request: StaffRequest, pk: int, batch: int) -> HttpResponse:
     administration = administration_or_404(request, pk)
-    found = _batch_or_404(request, administration, batch)
+    code_batch = _batch_or_404(request, administration, batch)
     return render(
         request,
         "survey/console/open_codes_batch.html",
-        {"administration": administration, "batch": found, "job": found.job},
+        {"administration": administration, "batch": code_batch, "job": code_batch.job},
     )
 
 
@@ -88,16 +88,16 @@ def open_codes_batch(request: StaffRequest, pk: int, batch: int) -> HttpResponse
 def open_codes_batch_again(request: StaffRequest, pk: int, batch: int) -> HttpResponse:
     """Create the codes that are missing after a failure."""
     administration = administration_or_404(request, pk)
-    found = _batch_or_404(request, administration, batch)
+    code_batch = _batch_or_404(request, administration, batch)
     # A second click finds the job running, and starts no other.
-    if found.job is None or found.job.is_over:
-        start_creating(found, by=request.user)
-    return redirect("open_codes_batch", pk, found.pk)
+    if code_batch.job is None or code_batch.job.is_over:
+        start_creating(code_batch, by=request.user)
+    return redirect("open_codes_batch", pk, code_batch.pk)
 
 
 def _batch_or_404(
     request: StaffRequest, administration: Administration, pk: int
 ) -> OpenCodeBatch:
     # The job uses the permissions of the user who ordered it.
-    own = OpenCodeBatch.objects.filter(administration=administration, by=request.user)
-    return get_object_or_404(own.select_related("job"), pk=pk)
+    rows = OpenCodeBatch.objects.filter(administration=administration, by=request.user)
+    return get_object_or_404(rows.select_related("job"), pk=pk)

@@ -82,7 +82,7 @@ def _places(
         districts = request.permissions.districts(C.MANAGE_ROSTERS).order_by("name")
         if administration.district_id is not None:
             districts = districts.filter(pk=administration.district_id)
-        places |= {f"district-{one.pk}": (one, None) for one in districts}
+        places |= {f"district-{row.pk}": (row, None) for row in districts}
     return places
 
 

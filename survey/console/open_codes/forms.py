@@ -35,7 +35,7 @@ PER_HOUR = format_lazy(
 def languages_of(administration: Administration) -> dict[str, str]:
     """Return the survey's languages, with their own names."""
     definition = published_survey(administration.published_id).definition
-    return {one["code"]: one["name"] for one in definition["languages"]}
+    return {language["code"]: language["name"] for language in definition["languages"]}
 
 
 class OpenCodeForm(forms.Form):
@@ -106,8 +106,8 @@ class OpenCodeForm(forms.Form):
         super().__init__(data)
         for name in ("opens_at", "closes_at"):
             self.fields[name].required = False
-        own = {"": _("The browser's language")} | languages_of(administration)
-        set_choices(self, "language", list(own.items()))
+        languages = {"": _("The browser's language")} | languages_of(administration)
+        set_choices(self, "language", list(languages.items()))
 
     def options(self) -> CodeOptions:
         cleaned = self.cleaned_data
@@ -163,8 +163,8 @@ class CodeFileForm(forms.Form):
         if not languages[1:]:
             del self.fields["language"]
             return
-        others = [(language, LANGUAGE_NAMES[language]) for language in languages[1:]]
-        set_choices(self, "language", [("", _("None")), *others])
+        more = [(language, LANGUAGE_NAMES[language]) for language in languages[1:]]
+        set_choices(self, "language", [("", _("None")), *more])
 
     def chosen_place(self) -> UploadPlace:
         """Return a district or a school, or neither for the whole state."""

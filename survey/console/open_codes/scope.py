@@ -43,8 +43,8 @@ def schools_for(
     request: StaffRequest, administration: Administration
 ) -> QuerySet[School]:
     """Return the user's schools in which the administration is offered."""
-    own = request.permissions.schools(C.MANAGE_ROSTERS)
-    schools = schools_of(administration).filter(pk__in=own.values("pk"))
+    manageable = request.permissions.schools(C.MANAGE_ROSTERS)
+    schools = schools_of(administration).filter(pk__in=manageable.values("pk"))
     return schools.select_related("district")
 
 
@@ -58,8 +58,8 @@ def selected_school(
     schools = schools_for(request, administration)
     if key := request.GET.get("school"):
         return get_object_or_404(schools, pk=parse_key(key))
-    found = list(schools[:2])
-    return found[0] if len(found) == 1 else None
+    selected = list(schools[:2])
+    return selected[0] if len(selected) == 1 else None
 
 
 def parse_key(key: str) -> int:

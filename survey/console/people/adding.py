@@ -99,7 +99,7 @@ class NewPersonForm(RosterFieldsForm):
         language = cast(forms.ChoiceField, self.fields["language"])
         language.choices = [
             ("", _("Not stated")),
-            *((one["code"], one["name"]) for one in languages),
+            *((entry["code"], entry["name"]) for entry in languages),
         ]
         if role != Role.STUDENT:
             del self.fields["grade"], self.fields["birth_date"]
@@ -181,8 +181,8 @@ def people_add(request: StaffRequest, pk: int) -> HttpResponse:
                 by=request.user,
                 request=request,
             )
-        except PersonExists as found:
-            exists = _shown(request, form, found)
+        except PersonExists as known:
+            exists = _shown(request, form, known)
         except PersonConflict as conflict:
             form.add_error(None, str(conflict))
         else:
@@ -211,8 +211,8 @@ def _added(administration: Administration) -> str:
 def _own_schools(
     request: StaffRequest, administration: Administration
 ) -> QuerySet[School]:
-    own = request.permissions.schools(C.SEE_IDENTITIES, C.MANAGE_ROSTERS)
-    return schools_for(request, administration).filter(pk__in=own.values("pk"))
+    manageable = request.permissions.schools(C.SEE_IDENTITIES, C.MANAGE_ROSTERS)
+    return schools_for(request, administration).filter(pk__in=manageable.values("pk"))
 
 
 def _choose_school(
@@ -239,13 +239,13 @@ def _choose_school(
 
 
 def _shown(
-    request: StaffRequest, form: NewPersonForm, found: PersonExists
+    request: StaffRequest, form: NewPersonForm, known: PersonExists
 ) -> PersonExists | None:
     """Return the known person if the user may see them; else only an error."""
-    person = found.person
+    person = known.person
     places = request.permissions.places(C.SEE_IDENTITIES, C.MANAGE_ROSTERS)
     if not places.has_school(person.school):
-        reason = ZEROS_AT_OTHER_SCHOOL if found.differs_in_zeros else AT_OTHER_SCHOOL
+        reason = ZEROS_AT_OTHER_SCHOOL if known.differs_in_zeros else AT_OTHER_SCHOOL
         form.add_error("external_id", _(reason))
         return None
     audit.record(
@@ -257,4 +257,4 @@ def _shown(
         after={"administration": str(person.administration)},
     )
     form.add_error("external_id", _("This ID is on the roster already: see above."))
-    return found
+    return known

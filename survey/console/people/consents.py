@@ -122,22 +122,22 @@ def people_consents_save(request: StaffRequest, pk: int) -> HttpResponse:
     saved = save_checked(request, administration, CONSENTS)
     if isinstance(saved, HttpResponse):
         return saved
-    number, kept = saved
-    if number or not kept:
+    number, ids = saved
+    if number or not ids:
         text = ngettext(
             "The consent of %(number)s person was recorded.",
             "The consents of %(number)s people were recorded.",
             number,
         )
         messages.success(request, text % {"number": f"{number:,}"})
-    if kept:
+    if ids:
         text = ngettext(
             "%(number)s ID was kept: its consent counts as soon as a roster lists it.",
             "%(number)s IDs were kept: their consents count as soon as a roster lists"
             " them.",
-            kept,
+            ids,
         )
-        messages.success(request, text % {"number": f"{kept:,}"})
+        messages.success(request, text % {"number": f"{ids:,}"})
         return redirect("people_listed", pk)
     return redirect("people_list", pk)
 

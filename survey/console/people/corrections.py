@@ -124,10 +124,10 @@ def _schools_to_move_to(
     request: StaffRequest, administration: Administration, person: Respondent
 ) -> QuerySet[School]:
     """Return the user's schools of the person's district that take part."""
-    own = request.permissions.schools(C.SEE_IDENTITIES, C.MANAGE_ROSTERS)
+    manageable = request.permissions.schools(C.SEE_IDENTITIES, C.MANAGE_ROSTERS)
     district = person.school.district_id
     schools = schools_for(request, administration).filter(
-        pk__in=own.values("pk"), district=district
+        pk__in=manageable.values("pk"), district=district
     )
     offered = offered_schools(administration)
     chosen = {

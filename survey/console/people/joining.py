@@ -54,7 +54,7 @@ class JoinForm(forms.Form):
         seen = " ".join(map(str, sorted(started)))
         super().__init__(*args)
         self.fields["seen"].initial = seen
-        self.records = {one.pk: one for one in records}
+        self.records = {record.pk: record for record in records}
         self.has_changed_since = self.is_bound and self.data.get("seen") != seen
         self.fixed = next(iter(started)) if len(started) == 1 else None
         typed = self.fields["typed"]
@@ -69,9 +69,9 @@ class JoinForm(forms.Form):
                 (
                     str(pk),
                     _("The record with the ID %(external_id)s")
-                    % {"external_id": one.identity.external_id},
+                    % {"external_id": record.identity.external_id},
                 )
-                for pk, one in self.records.items()
+                for pk, record in self.records.items()
             ]
             set_choices(self, "kept", choices)
             if not started:
@@ -83,9 +83,9 @@ class JoinForm(forms.Form):
 
     def clean(self) -> dict[str, object]:
         cleaned: dict[str, object] = super().clean() or {}
-        kept = self.kept_key
-        if kept and (typed := str(cleaned.get("typed", ""))):
-            other_id = self._other_id(kept)
+        stays = self.kept_key
+        if stays and (typed := str(cleaned.get("typed", ""))):
+            other_id = self._other_id(stays)
             if typed.casefold() != other_id.casefold():
                 self.add_error(
                     "typed",
@@ -102,13 +102,13 @@ class JoinForm(forms.Form):
     @property
     def in_order(self) -> tuple[Respondent, Respondent]:
         """Return the record that stays, and the other one."""
-        [kept] = [one for pk, one in self.records.items() if pk == self.kept_key]
-        [other] = [one for pk, one in self.records.items() if pk != self.kept_key]
-        return kept, other
+        [stays] = [row for pk, row in self.records.items() if pk == self.kept_key]
+        [withdrawn] = [row for pk, row in self.records.items() if pk != self.kept_key]
+        return stays, withdrawn
 
-    def _other_id(self, kept: int) -> str:
-        [other] = [one for pk, one in self.records.items() if pk != kept]
-        return other.identity.external_id
+    def _other_id(self, stays: int) -> str:
+        [withdrawn] = [row for pk, row in self.records.items() if pk != stays]
+        return withdrawn.identity.external_id
 
 
 @needs(Capability.MANAGE_ROSTERS)
@@ -118,7 +118,8 @@ def people_join(request: StaffRequest, pk: int, respondent: int) -> HttpResponse
     """Search another record of a person, or with `?other=` compare and join the two."""
     administration = administration_or_404(request, pk)
     person = respondent_or_404(request, administration, respondent)
-    if not _may_join(request, person):
+    places = request.permissions.places(*NEEDED)
+    if not (hasattr(person, "identity") and places.has_school(person.school)):
         raise Http404
     # With its title.
     person.administration = administration
@@ -129,14 +130,9 @@ def people_join(request: StaffRequest, pk: int, respondent: int) -> HttpResponse
     if key := request.GET.get("other", ""):
         if not key.isascii() or not key.isdecimal() or len(key) > LONGEST_KEY:
             raise Http404
-        other = get_object_or_404(_records_beside(request, person), pk=int(key))
-        return _compare(request, person, other)
+        candidate = get_object_or_404(_records_beside(request, person), pk=int(key))
+        return _compare(request, person, candidate)
     return _search(request, person)
-
-
-def _may_join(request: StaffRequest, person: Respondent) -> bool:
-    places = request.permissions.places(*NEEDED)
-    return hasattr(person, "identity") and places.has_school(person.school)
 
 
 def _records_beside(request: StaffRequest, person: Respondent) -> QuerySet[Respondent]:
@@ -182,13 +178,13 @@ def _search(request: StaffRequest, person: Respondent) -> HttpResponse:
 
 
 def _compare(
-    request: StaffRequest, person: Respondent, other: Respondent
+    request: StaffRequest, person: Respondent, candidate: Respondent
 ) -> HttpResponse:
     """Show both records side by side; join them when that is confirmed."""
-    administration, records = person.administration, (person, other)
+    administration, records = person.administration, (person, candidate)
     # Where this is confidential, records are joined before anybody can start.
     shows_progress = not administration.is_completion_confidential
-    started = [one.pk for one in records if shows_progress and one.started_at]
+    started = [record.pk for record in records if shows_progress and record.started_at]
     data = request.POST if request.method == "POST" else None
     form = JoinForm(data, records=records, started=started)
     if form.has_changed_since:
@@ -199,38 +195,38 @@ def _compare(
                 " meantime. Check both again."
             ),
         )
-        return redirect(f"{request.path}?other={other.pk}")
+        return redirect(f"{request.path}?other={candidate.pk}")
     if form.is_bound and form.is_valid():
-        kept, withdrawn = form.in_order
+        survivor, withdrawn = form.in_order
         request_join(
-            kept,
+            survivor,
             withdrawn,
             by=request.user,
             is_chosen=len(started) == 2,
             request=request,
         )
-        return redirect("people_detail", administration.pk, kept.pk)
+        return redirect("people_detail", administration.pk, survivor.pk)
     audit.record(
         "look at a person",
         by=request.user,
         request=request,
-        subject=other,
-        school=other.school,
+        subject=candidate,
+        school=candidate.school,
         after={"administration": str(administration)},
     )
-    births = {one.identity.birth_date for one in records} - {None}
+    births = {record.identity.birth_date for record in records} - {None}
     return render(
         request,
         "survey/console/people_join_compare.html",
         {
             "administration": administration,
             "person": person,
-            "other": other,
+            "other": candidate,
             "records": records,
             "form": form,
             "started": len(started),
             "shows_progress": shows_progress,
             "has_other_birth_date": len(births) == 2,
-            "has_opted_out": any(one.has_opted_out for one in records),
+            "has_opted_out": any(record.has_opted_out for record in records),
         },
     )

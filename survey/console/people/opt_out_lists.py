@@ -156,10 +156,10 @@ def _check(
 
 
 def _schools(request: StaffRequest, administration: Administration) -> QuerySet[School]:
-    own = request.permissions.schools(C.SEE_IDENTITIES, C.MANAGE_ROSTERS)
+    schools = request.permissions.schools(C.SEE_IDENTITIES, C.MANAGE_ROSTERS)
     if administration.district_id is not None:
-        own = own.filter(district=administration.district_id)
-    return own
+        schools = schools.filter(district=administration.district_id)
+    return schools
 
 
 def _show_checked(
@@ -171,21 +171,21 @@ def _show_checked(
 ) -> HttpResponse:
     shows_progress = not administration.is_completion_confidential
 
-    def started(one: Respondent) -> bool | None:
-        return one.started_at is not None if shows_progress else None
+    def started(person: Respondent) -> bool | None:
+        return person.started_at is not None if shows_progress else None
 
     checked = {
         "administration": administration.pk,
         "kind": pages.kind,
         "user": request.user.pk,
-        "people": [[one.pk, started(one)] for one in report.people],
+        "people": [[person.pk, started(person)] for person in report.people],
         "early": report.early,
         "on": asked.requested_on.isoformat(),
         "by": asked.requested_by,
         "reason": asked.reason,
     }
     shown = report.people[:MOST_SHOWN]
-    places = {one.school for one in report.people}
+    places = {person.school for person in report.people}
     if shown:
         audit.record(
             "look at people",
@@ -222,8 +222,8 @@ def people_opt_outs_save(request: StaffRequest, pk: int) -> HttpResponse:
     checked = save_checked(request, administration, OPT_OUTS)
     if isinstance(checked, HttpResponse):
         return checked
-    number, kept = checked
-    if number or not kept:
+    number, ids = checked
+    if number or not ids:
         done = ngettext(
             "%(people)s person has opted out, and their access codes no longer work."
             " Take back the login cards that were handed out.",
@@ -232,13 +232,13 @@ def people_opt_outs_save(request: StaffRequest, pk: int) -> HttpResponse:
             number,
         )
         messages.success(request, done % {"people": f"{number:,}"})
-    if kept:
+    if ids:
         done = ngettext(
             "%(ids)s ID is kept: a roster that lists these people opts them out.",
             "%(ids)s IDs are kept: a roster that lists these people opts them out.",
-            kept,
+            ids,
         )
-        messages.success(request, done % {"ids": f"{kept:,}"})
+        messages.success(request, done % {"ids": f"{ids:,}"})
         return redirect("people_listed", pk)
     return redirect("people_list", pk)
 
@@ -264,7 +264,7 @@ def save_checked(
     try:
         number = save_list(
             dict(checked["people"]),
-            [EarlyId(*one) for one in checked["early"]],
+            [EarlyId(*early_id) for early_id in checked["early"]],
             asked,
             administration=administration,
             schools=_schools(request, administration),

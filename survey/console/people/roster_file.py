@@ -97,11 +97,11 @@ def _rows(
         "pk",
     )
     for person in ordered:
-        one = person.identity
-        born = one.birth_date.isoformat() if one.birth_date else ""
+        identity = person.identity
+        born = identity.birth_date.isoformat() if identity.birth_date else ""
         yield [
-            *(person.school.district.code, person.school.code, one.external_id),
-            *(one.given_name, one.family_name, person.grade, person.classroom, born),
-            *(one.email, person.language),
+            *(person.school.district.code, person.school.code, identity.external_id),
+            *(identity.given_name, identity.family_name, person.grade),
+            *(person.classroom, born, identity.email, person.language),
             *(str(person.attributes.get(name) or "") for name in subgroups),
         ]

@@ -67,17 +67,17 @@ def find_people(
 
 def _both_names(words: Sequence[str]) -> Q:
     """Match words that are the beginnings of both names, or of a name of several."""
-    found = Q()
+    matches = Q()
     if len(words) > MAX_NAME_WORDS:
-        return found
+        return matches
     for place in range(1, len(words) + 1):
         first, last = " ".join(words[:place]), " ".join(words[place:])
-        for one, other in (("given", "family"), ("family", "given")):
-            both = Q(**{f"{one}_name__folded__startswith": first})
+        for start, end in (("given", "family"), ("family", "given")):
+            both = Q(**{f"{start}_name__folded__startswith": first})
             if last:
-                both &= Q(**{f"{other}_name__folded__startswith": last})
-            found |= both
-    return found
+                both &= Q(**{f"{end}_name__folded__startswith": last})
+            matches |= both
+    return matches
 
 
 def _people_by_other_id(administration: Administration, word: str) -> list[int]:

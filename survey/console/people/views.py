@@ -168,9 +168,9 @@ def _people_of_school(
     ends_code = False
     # Where progress is hidden, nobody sees codes next to names.
     may_find = with_progress and listing.query and not listing.page.object_list
-    if may_find and (found := find_by_code(people, listing.query)):
+    if may_find and (with_code := find_by_code(people, listing.query)):
         ends_code = True
-        listing = _listing_of_school(request, people.filter(pk__in=found), ())
+        listing = _listing_of_school(request, people.filter(pk__in=with_code), ())
     record_view(request, administration, listing, school=school, filters=filters)
     return listing.render(
         "survey/console/people_list.html",
@@ -243,11 +243,11 @@ def _other_administrations(
     if listing.page.object_list or not listing.query:
         return Administration.objects.none()
     now = timezone.now()
-    others = administrations_for(request.permissions, C.SEE_IDENTITIES).exclude(
+    elsewhere = administrations_for(request.permissions, C.SEE_IDENTITIES).exclude(
         pk=administration.pk
     )
     return (
-        others.filter(
+        elsewhere.filter(
             opens_at__lte=now, closes_at__gt=now, denominator=Denominator.ROSTER
         )
         .select_related("published__survey")

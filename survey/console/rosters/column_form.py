@@ -300,7 +300,7 @@ class ColumnsForm(forms.Form):
         if column.startswith(SUBGROUP) and column not in fields:
             name = squeeze(column.removeprefix(SUBGROUP))
             return next(
-                (one for one in self.samples.header if squeeze(one) == name), ""
+                (text for text in self.samples.header if squeeze(text) == name), ""
             )
         header = fields.get(column, "")
         # Of a name that is also used as the code, only the name is shown.
@@ -309,7 +309,7 @@ class ColumnsForm(forms.Form):
     def _add_values(self) -> None:
         """Ask for the unknown values of the columns that are chosen at the moment."""
         definition = load_definition(self.administration.published.definition)
-        languages = {one["code"]: one["name"] for one in definition["languages"]}
+        languages = {entry["code"]: entry["name"] for entry in definition["languages"]}
         for column, choices in meanings(languages).items():
             header = self[column].value() if column in self.columns else ""
             if header not in self.samples.header:
@@ -391,11 +391,11 @@ class ColumnsForm(forms.Form):
         for name, column in self.columns.items():
             header = fields.get(column)
             if header in used:
-                other = self.fields[used[header]].label
+                label = self.fields[used[header]].label
                 self.add_error(
                     name,
                     _("“%(header)s” is already chosen for %(other)s. Choose another.")
-                    % {"header": header, "other": other},
+                    % {"header": header, "other": label},
                 )
             elif header:
                 used[header] = name
@@ -486,9 +486,9 @@ class ColumnsForm(forms.Form):
         yield from (self[name] for name in PLACES if name in self.fields)
 
     def folded(self) -> Iterator[FoldedFields]:
-        others = [name for name in self.columns if name not in MAIN]
-        subgroups = [name for name in others if name.startswith("subgroup")]
-        more = [name for name in others if name not in subgroups]
+        names_to_fold = [name for name in self.columns if name not in MAIN]
+        subgroups = [name for name in names_to_fold if name.startswith("subgroup")]
+        more = [name for name in names_to_fold if name not in subgroups]
         titles = {_("More about each person"): more, _("Subgroups"): subgroups}
         for title, names in titles.items():
             if names:
@@ -506,7 +506,7 @@ class ColumnsForm(forms.Form):
             return True
         if names[0].startswith("subgroup"):
             return False
-        return not chosen or any(field_key(one) not in _RECOGNISED for one in chosen)
+        return not chosen or any(field_key(text) not in _RECOGNISED for text in chosen)
 
     def _row(self, name: str) -> ColumnRow:
         field = self[name]

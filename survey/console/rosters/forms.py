@@ -153,7 +153,7 @@ class RosterForm(forms.Form):
             districts = District.objects.order_by("name", "pk")
             if administration.district_id is not None:
                 districts = districts.filter(pk=administration.district_id)
-            self.places |= {f"district-{one.pk}": (one, None) for one in districts}
+            self.places |= {f"district-{row.pk}": (row, None) for row in districts}
         if len(self.places) > 1:
             self._set_choices(
                 "place", {key: place_name(place) for key, place in self.places.items()}

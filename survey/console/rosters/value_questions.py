@@ -80,11 +80,11 @@ def values_to_ask(
         return asked if is_same else ()
     known = known_values(name, header, samples, layout)
     names = language_names(languages)
-    unknown = [one for one in values if is_unknown_value(name, one, known, names)]
+    unknown = [text for text in values if is_unknown_value(name, text, known, names)]
     if not is_same:
         return unknown
     explained = layout.values.get(name, {})
-    return [one for one in unknown if one in asked or value_key(one) in explained]
+    return [text for text in unknown if text in asked or value_key(text) in explained]
 
 
 def known_values(

@@ -185,7 +185,7 @@ def roster_upload(request: StaffRequest, pk: int) -> HttpResponse:
             if administration.denominator == Denominator.COUNT
             else "",
             "form": form,
-            "subgroups": [subgroup_label(one) for one in administration.subgroups],
+            "subgroups": [subgroup_label(name) for name in administration.subgroups],
             "is_one_school": all(school for _district, school in form.places.values()),
             # The whole state, without district and school, is no limit.
             "place": ", ".join(

@@ -43,20 +43,20 @@ class RenameForm(forms.Form):
 @needs(MANAGE)
 @require_http_methods(["GET", "HEAD", "POST"])
 def settings_rename(request: StaffRequest, place: str) -> HttpResponse:
-    found = _own_place_or_404(request, place)
+    target = _own_place_or_404(request, place)
     data = request.POST if request.method == "POST" else None
-    form = RenameForm(data, initial={"name": found.name})
+    form = RenameForm(data, initial={"name": target.name})
     if form.is_bound and form.is_valid():
         name = form.cleaned_data["name"]
         try:
-            changed = rename_place(found, name=name, by=request.user, request=request)
+            changed = rename_place(target, name=name, by=request.user, request=request)
         except ValidationError as error:
             form.add_error("name", error)
         else:
             done = _("The name was changed.") if changed else _("Nothing was changed.")
             messages.success(request, done)
-            return redirect(settings_address(found))
-    context = {**about_place(request, found), "form": form}
+            return redirect(settings_address(target))
+    context = {**about_place(request, target), "form": form}
     return render(request, "survey/console/settings_rename.html", context)
 
 
@@ -64,13 +64,13 @@ def settings_rename(request: StaffRequest, place: str) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def settings_close(request: StaffRequest, place: str) -> HttpResponse:
     """Say what closing or reopening a place means, and do it."""
-    found = _own_place_or_404(request, place)
+    target = _own_place_or_404(request, place)
     refusal = ""
     if request.method == "POST":
         is_closed = "reopen" in request.POST
         act = reopen_place if is_closed else close_place
         try:
-            act(found, by=request.user, request=request)
+            act(target, by=request.user, request=request)
         except ValidationError as error:
             refusal = error.messages[0]
         else:
@@ -79,19 +79,19 @@ def settings_close(request: StaffRequest, place: str) -> HttpResponse:
                 if is_closed
                 else _("%(place)s is closed.")
             )
-            messages.success(request, done % {"place": found})
-            return redirect(settings_address(found))
-    schools = School.objects.filter(pk=found.pk)
-    if isinstance(found, District):
-        schools = found.schools.filter(closed_at=None)
+            messages.success(request, done % {"place": target})
+            return redirect(settings_address(target))
+    schools = School.objects.filter(pk=target.pk)
+    if isinstance(target, District):
+        schools = target.schools.filter(closed_at=None)
     codes = OpenCode.objects.filter(
         school__in=schools,
         revoked_at=None,
         administration__closes_at__gt=timezone.now(),
     )
     context = {
-        **about_place(request, found),
-        "is_district": isinstance(found, District),
+        **about_place(request, target),
+        "is_district": isinstance(target, District),
         "refusal": refusal,
         "schools": schools.count(),
         "invited": _invited(schools),
@@ -121,7 +121,7 @@ def _invited(schools: QuerySet[School]) -> list[tuple[Administration, int]]:
         .defer("published__definition", "published__survey__source")
         .order_by("closes_at", "pk")
     )
-    return [(one, counts[one.pk]) for one in administrations]
+    return [(row, counts[row.pk]) for row in administrations]
 
 
 def _own_place_or_404(request: StaffRequest, key: str) -> District | School:

@@ -64,15 +64,15 @@ def crumbs_of(permissions: Permissions, place: Place) -> list[Crumb]:
 
     For users of the state or of a single place, Settings is its page.
     """
-    own = permissions.places(Capability.MANAGE_ROSTERS)
+    places = permissions.places(Capability.MANAGE_ROSTERS)
     path: list[District | School] = [] if place is None else [place]
-    if isinstance(place, School) and own.has_district(place.district_id):
+    if isinstance(place, School) and places.has_district(place.district_id):
         path.insert(0, place.district)
-    if not own.state and len(own.districts) + len(own.schools) == 1:
+    if not places.state and len(places.districts) + len(places.schools) == 1:
         path = path[1:]
     return [
         Crumb(_("Settings"), reverse("settings_home")),
-        *(Crumb(one.name, settings_address(one)) for one in path),
+        *(Crumb(step.name, settings_address(step)) for step in path),
     ]
 
 

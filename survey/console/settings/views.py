@@ -78,74 +78,74 @@ def settings_home(request: StaffRequest) -> HttpResponse:
 @require_safe
 def settings_place(request: StaffRequest, place: str) -> HttpResponse:
     """Show what holds in a place, and where it comes from; list the places below."""
-    found = place_or_404(request, place, OPEN)
-    levels = levels_of(found)
-    logo = setting_of(found, levels, "logo_id")
+    target = place_or_404(request, place, OPEN)
+    levels = levels_of(target)
+    logo = setting_of(target, levels, "logo_id")
     logo_id = logo.values["logo_id"]
     context = {
-        **about_place(request, found),
-        "contact": contact_of(found, levels),
+        **about_place(request, target),
+        "contact": contact_of(target, levels),
         "thresholds": [
-            (label, *_threshold(found, levels, role, default))
+            (label, *_threshold(target, levels, role, default))
             for (role, default), label in zip(
                 DEFAULT_THRESHOLDS.items(), ROLES, strict=True
             )
         ],
-        "minimum_group": minimum_group_of(found, levels),
+        "minimum_group": minimum_group_of(target, levels),
         "default_minimum_group": MINIMUM_GROUP,
-        "coding_threshold": setting_of(found, levels, "coding_threshold"),
+        "coding_threshold": setting_of(target, levels, "coding_threshold"),
         "default_coding_threshold": DEFAULT_CODING_THRESHOLD,
-        "name": setting_of(found, levels, "name"),
+        "name": setting_of(target, levels, "name"),
         "logo": logo,
         "logo_size": shown_size(str(logo_id)) if logo_id else (0, 0),
-        "may_change_place": found is not None
-        and may_change_place(request.permissions, found),
-        "may_change": may_change(request.permissions, found, C.MANAGE_SURVEYS),
+        "may_change_place": target is not None
+        and may_change_place(request.permissions, target),
+        "may_change": may_change(request.permissions, target, C.MANAGE_SURVEYS),
     }
-    if isinstance(found, School):
+    if isinstance(target, School):
         return render(request, "survey/console/settings_school.html", context)
-    rows = District.objects.all() if found is None else found.schools.all()
+    rows = District.objects.all() if target is None else target.schools.all()
     listing: Listing[District | School] = Listing(
         request,
         rows,
         search=("name", "code"),
         sorts={"name": ("name",), "code": ("code",)},
     )
-    context["prefix"] = "districts/" if found is None else "schools/"
+    context["prefix"] = "districts/" if target is None else "schools/"
     return listing.render("survey/console/settings_place.html", context)
 
 
 @needs(OPEN)
 @require_http_methods(["GET", "HEAD", "POST"])
 def settings_contact(request: StaffRequest, place: str) -> HttpResponse:
-    found = place_or_404(request, place, OPEN)
-    form = ContactForm(request.POST or None, initial=own_values(found, *CONTACT))
+    target = place_or_404(request, place, OPEN)
+    form = ContactForm(request.POST or None, initial=own_values(target, *CONTACT))
     if request.method == "POST" and form.is_valid():
         return _change(
             request,
-            found,
+            target,
             "change contact person",
             {name: form.cleaned_data[name] for name in CONTACT},
             _("The contact person was saved."),
         )
-    context = {**about_place(request, found), "form": form}
+    context = {**about_place(request, target), "form": form}
     return render(request, "survey/console/settings_contact.html", context)
 
 
 @needs(C.MANAGE_SURVEYS)
 @require_http_methods(["GET", "HEAD", "POST"])
 def settings_thresholds(request: StaffRequest, place: str) -> HttpResponse:
-    found = place_or_404(request, place, C.MANAGE_SURVEYS)
-    form = ThresholdsForm(request.POST or None, initial=own_values(found, *PERCENTS))
+    target = place_or_404(request, place, C.MANAGE_SURVEYS)
+    form = ThresholdsForm(request.POST or None, initial=own_values(target, *PERCENTS))
     if request.method == "POST" and form.is_valid():
         return _change(
             request,
-            found,
+            target,
             "change response rate thresholds",
             {name: form.cleaned_data[name] for name in PERCENTS},
             _("The thresholds were saved. Response rates use them within a minute."),
         )
-    context = {**about_place(request, found), "form": form}
+    context = {**about_place(request, target), "form": form}
     return render(request, "survey/console/settings_thresholds.html", context)
 
 
@@ -153,25 +153,25 @@ def settings_thresholds(request: StaffRequest, place: str) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def settings_minimum_group(request: StaffRequest, place: str) -> HttpResponse:
     """Change the minimum group of new administrations of the state or a district."""
-    found = place_or_404(request, place, C.MANAGE_SURVEYS)
-    if isinstance(found, School):
+    target = place_or_404(request, place, C.MANAGE_SURVEYS)
+    if isinstance(target, School):
         raise Http404
     least = 0
-    if found is not None:
+    if target is not None:
         least = minimum_group_of(None, levels_of(None)).values["minimum_group"] or 0
     form = MinimumGroupForm(
-        request.POST or None, initial=own_values(found, "minimum_group"), least=least
+        request.POST or None, initial=own_values(target, "minimum_group"), least=least
     )
     if request.method == "POST" and form.is_valid():
         return _change(
             request,
-            found,
+            target,
             "change minimum group",
             {"minimum_group": form.cleaned_data["minimum_group"]},
             _("The minimum group was saved. It holds for new administrations."),
         )
     context = {
-        **about_place(request, found),
+        **about_place(request, target),
         "form": form,
         "default": least or MINIMUM_GROUP,
     }
@@ -206,24 +206,24 @@ def settings_coding_threshold(request: StaffRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def settings_name(request: StaffRequest, place: str) -> HttpResponse:
     """Change the name and logo of the state or of a district."""
-    found = place_or_404(request, place, C.MANAGE_SURVEYS)
-    if isinstance(found, School):
+    target = place_or_404(request, place, C.MANAGE_SURVEYS)
+    if isinstance(target, School):
         raise Http404
-    own = own_values(found, "name", "logo")
+    values = own_values(target, "name", "logo")
     form = NameForm(
         request.POST if request.method == "POST" else None,
         request.FILES or None,
-        initial={"name": own["name"]},
-        has_logo=own["logo"] is not None,
+        initial={"name": values["name"]},
+        has_logo=values["logo"] is not None,
     )
     if request.method == "POST" and form.is_valid():
         try:
             file = form.cleaned_data["logo"]
             png = draw_logo(file.read()) if file else None
-            return _save_name(request, found, form, own["logo"], png)
+            return _save_name(request, target, form, values["logo"], png)
         except ValidationError as error:
             form.add_error("logo", error)
-    context = {**about_place(request, found), "form": form}
+    context = {**about_place(request, target), "form": form}
     return render(request, "survey/console/settings_name.html", context)
 
 

@@ -82,11 +82,11 @@ class Contents:
 
 def contents_of(survey: Survey) -> Contents:
     """Read the contents in the reader's language or the first. 6 statements."""
-    wanted = [survey.language_to_read, *(one["code"] for one in survey.languages)]
+    wanted = [survey.language_to_read, *(entry["code"] for entry in survey.languages)]
 
     def plain(texts: Texts) -> str:
-        found = (texts[code] for code in wanted if texts.get(code))
-        return next(found, "")
+        written = (texts[code] for code in wanted if texts.get(code))
+        return next(written, "")
 
     items = Item.objects.select_related("option_set")
     blocks = Block.objects.prefetch_related(Prefetch("items", queryset=items))
@@ -120,7 +120,7 @@ def contents_of(survey: Survey) -> Contents:
     ]
     labels = {item.name: item.label for page in pages for item in page.items}
     measures = measures_of(survey) or {"essentials": [], "measures": []}
-    essentials = {one["name"]: plain(one["label"]) for one in measures["essentials"]}
+    essentials = {row["name"]: plain(row["label"]) for row in measures["essentials"]}
     measure_rows = [
         MeasureRow(
             name=measure["name"],
@@ -128,7 +128,7 @@ def contents_of(survey: Survey) -> Contents:
             description=plain(measure["description"]),
             essential=essentials.get(measure["essential"], ""),
             is_positive=measure["direction"] == POSITIVE,
-            items=[(labels[one["name"]], one["reversed"]) for one in measure["items"]],
+            items=[(labels[row["name"]], row["reversed"]) for row in measure["items"]],
             missing=measure["missing"],
         )
         for measure in measures["measures"]

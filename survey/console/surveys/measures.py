@@ -99,13 +99,13 @@ class EssentialForm(forms.Form):
                 )
 
     def texts(self, key: str) -> Texts:
-        found = {
+        written = {
             language["code"]: normalised(
                 self.cleaned_data[f"{key}-{language['code']}"].strip()
             )
             for language in self.survey.languages
         }
-        return {code: text for code, text in found.items() if text}
+        return {code: text for code, text in written.items() if text}
 
     def add_problems(self, error: ValidationError) -> None:
         """Show what a measures sheet would be refused for at the fields."""
@@ -133,7 +133,7 @@ class MeasureForm(EssentialForm):
         data: QueryDict | None = None,
     ) -> None:
         super().__init__(survey, content, entry, data)
-        kept = [item["name"] for item in entry["items"]] if entry else []
+        names = [item["name"] for item in entry["items"]] if entry else []
         self.initial["direction"] = POSITIVE
         if entry:
             turned = [item["name"] for item in entry["items"] if item["reversed"]]
@@ -141,7 +141,7 @@ class MeasureForm(EssentialForm):
                 essential=entry["essential"],
                 direction=entry["direction"],
                 missing=" ".join(entry["missing"]),
-                items=kept,
+                items=names,
                 reversed=turned,
             )
         code = survey.language_to_read
@@ -150,8 +150,8 @@ class MeasureForm(EssentialForm):
             required=False,
             choices=[("", _("None"))]
             + [
-                (one["name"], one["label"].get(code) or one["name"])
-                for one in content["essentials"]
+                (essential["name"], essential["label"].get(code) or essential["name"])
+                for essential in content["essentials"]
             ],
         )
         self.fields["direction"] = forms.ChoiceField(
@@ -175,16 +175,16 @@ class MeasureForm(EssentialForm):
             .order_by("position")
         ]
         # Kept in their order; new ones follow in that of the survey.
-        self.order = kept + [
+        self.order = names + [
             item.name
             for item, _label, _taken in self.candidates
-            if item.name not in kept
+            if item.name not in names
         ]
         for name, words in (("items", _("Questions")), ("reversed", _("Reversed"))):
             self.fields[name] = forms.MultipleChoiceField(
                 label=words,
                 required=False,
-                choices=[(one, one) for one in self.order],
+                choices=[(item_name, item_name) for item_name in self.order],
                 widget=forms.CheckboxSelectMultiple,
             )
 
@@ -237,8 +237,8 @@ def survey_measures(request: StaffRequest, pk: int) -> HttpResponse:
             and may_change_measures(survey),
             "measures_differ": contents.measures_differ,
             "essentials": [
-                (n, one["label"].get(code) or one["name"], one, used.count(one["name"]))
-                for n, one in enumerate(content["essentials"], start=1)
+                (n, row["label"].get(code) or row["name"], row, used.count(row["name"]))
+                for n, row in enumerate(content["essentials"], start=1)
             ],
             "measures": list(enumerate(contents.measures, start=1)),
         },

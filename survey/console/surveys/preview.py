@@ -273,9 +273,9 @@ def _published(survey: Survey) -> Published:
     # Cached for some seconds: a hundred pages are requested at once. Another
     # workbook of the same version is another row.
     key = (survey.pk, survey.created_at)
-    kept, until = _drafts.get(key, (None, 0.0))
-    if kept is not None and time.monotonic() < until:
-        return kept
+    cached, until = _drafts.get(key, (None, 0.0))
+    if cached is not None and time.monotonic() < until:
+        return cached
     if not survey.languages:
         raise NotPublishable(_("It has no language."))
     # Through its JSON, like a published survey that is read from the database.

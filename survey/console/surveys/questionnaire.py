@@ -61,14 +61,14 @@ class QuestionnairePage:
 def administration_questionnaire(request: StaffRequest, pk: int) -> HttpResponse:
     """Show the survey as published, in one of its languages."""
     administration = visible_administration_or_404(request.permissions, pk)
-    found = PublishedSurvey.objects.filter(administrations=pk)
-    published = published_survey(found.values_list("digest", flat=True).get())
+    surveys = PublishedSurvey.objects.filter(administrations=pk)
+    published = published_survey(surveys.values_list("digest", flat=True).get())
     asked = request.GET.get("language", "")
     language = (
         asked if asked in published.languages else language_to_read(published.languages)
     )
     definition = published.definition
-    [chosen] = [one for one in definition["languages"] if one["code"] == language]
+    [chosen] = [row for row in definition["languages"] if row["code"] == language]
     return render(
         request,
         "survey/console/administration_questionnaire.html",

@@ -73,30 +73,30 @@ class RuleWords:
         if item.get("read_only"):
             yield _("Cannot be changed.")
 
-    def condition(self, expr: Expr, own: str) -> str:
+    def condition(self, expr: Expr, of_item: str) -> str:
         try:
-            return self._say(expr, own)
+            return self._say(expr, of_item)
         except NoWords:
             return as_text(expr)
 
-    def _say(self, expr: Expr, own: str, *, is_inner: bool = False) -> str:
+    def _say(self, expr: Expr, of_item: str, *, is_inner: bool = False) -> str:
         if not isinstance(expr, list):
             raise NoWords
         operation, *arguments = expr
         if operation in _JOINS:
-            parts = [self._say(one, own, is_inner=True) for one in arguments]
+            parts = [self._say(part, of_item, is_inner=True) for part in arguments]
             joined = _JOINS[operation].join(parts)
             return f"({joined})" if is_inner else joined
         if operation == "not":
             return _("it is not true that %(condition)s") % {
-                "condition": self._say(arguments[0], own)
+                "condition": self._say(arguments[0], of_item)
             }
         if operation not in _COMPARISONS:
             raise NoWords
         left, right = arguments
         item = self._item(left)
         return _COMPARISONS[operation].format(
-            self._question(left, own), self._value(right, item, own)
+            self._question(left, of_item), self._value(right, item, of_item)
         )
 
     def _item(self, expr: Expr) -> ItemDefinition | None:
@@ -104,10 +104,10 @@ class RuleWords:
             return self.definition["items"].get(expr[1])
         return None
 
-    def _question(self, expr: Expr, own: str) -> str:
+    def _question(self, expr: Expr, of_item: str) -> str:
         if self._item(expr) is None or not isinstance(expr, list):
             raise NoWords
-        if expr[1] == own:
+        if expr[1] == of_item:
             return _("the answer")
         if expr[1] not in self.numbers:
             raise NoWords
@@ -115,11 +115,11 @@ class RuleWords:
             "number": self.numbers[expr[1]]
         }
 
-    def _value(self, expr: Expr, item: ItemDefinition | None, own: str) -> str:
+    def _value(self, expr: Expr, item: ItemDefinition | None, of_item: str) -> str:
         if isinstance(expr, bool):
             raise NoWords
         if isinstance(expr, list):
-            return self._question(expr, own)
+            return self._question(expr, of_item)
         text = expr if isinstance(expr, str) else to_text(float(expr))
         name = item.get("option_set", "") if item is not None else ""
         for option in self.definition["option_sets"].get(name, []):

@@ -44,13 +44,13 @@ class TextsForm(forms.Form):
         self.fields["seen"] = forms.CharField(
             widget=forms.HiddenInput, initial=section.digest, max_length=64
         )
-        for one in section.texts:
+        for row in section.texts:
             for language in languages:
                 code = language["code"]
-                text = one.texts.get(code, "")
-                label = f"{one.place}, {language['name']}"
+                text = row.texts.get(code, "")
+                label = f"{row.place}, {language['name']}"
                 rows = min(max(len(text) // 40 + 1, text.count("\n") + 1, 2), 12)
-                self.fields[f"{one.key}-{code}"] = forms.CharField(
+                self.fields[f"{row.key}-{code}"] = forms.CharField(
                     label=label,
                     initial=text,
                     required=False,
@@ -69,19 +69,19 @@ class TextsForm(forms.Form):
     def rows(self) -> list[tuple[SurveyText, list[forms.BoundField]]]:
         return [
             (
-                one,
-                [self[f"{one.key}-{language['code']}"] for language in self.languages],
+                text,
+                [self[f"{text.key}-{language['code']}"] for language in self.languages],
             )
-            for one in self.section.texts
+            for text in self.section.texts
         ]
 
     def texts(self) -> dict[str, Texts]:
         return {
-            one.key: {
-                language["code"]: self.cleaned_data[f"{one.key}-{language['code']}"]
+            text.key: {
+                language["code"]: self.cleaned_data[f"{text.key}-{language['code']}"]
                 for language in self.languages
             }
-            for one in self.section.texts
+            for text in self.section.texts
         }
 
 

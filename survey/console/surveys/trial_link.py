@@ -111,8 +111,8 @@ def _preview(request: HttpRequest, token: str) -> Preview | None:
 
 
 def _published_of(administration: int) -> Published:
-    found = PublishedSurvey.objects.filter(administrations=administration)
-    return published_survey(found.values_list("digest", flat=True).get())
+    surveys = PublishedSurvey.objects.filter(administrations=administration)
+    return published_survey(surveys.values_list("digest", flat=True).get())
 
 
 def _expired(request: HttpRequest) -> HttpResponse:

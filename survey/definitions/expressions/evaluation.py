@@ -185,8 +185,8 @@ def format_date(value: Value, codes: str) -> str:
     day = to_date(value)
     if not day:
         return ""
-    found = MOMENT.fullmatch(to_text(value).strip(SPACE))
-    clock = found.groups()[3:] if found else (None, None, None)
+    moment = MOMENT.fullmatch(to_text(value).strip(SPACE))
+    clock = moment.groups()[3:] if moment else (None, None, None)
     hour, minute, second = (part or "00" for part in clock)
     parts = {
         "Y": day[:4],

@@ -22,14 +22,14 @@ def reads_clock(expr: Expr) -> bool:
 # Without recursion: a draft's expression may have been changed by hand.
 def calls_in(expr: Expr) -> list[Call]:
     """Return every call in the expression, itself included."""
-    found: list[Call] = []
+    calls: list[Call] = []
     waiting = [expr]
     while waiting:
         node = waiting.pop()
         if isinstance(node, list):
-            found.append(node)
+            calls.append(node)
             waiting.extend(node[1:])
-    return found
+    return calls
 
 
 def depth_of(expr: Expr) -> int:

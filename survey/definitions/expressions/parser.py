@@ -224,9 +224,9 @@ class Parser:
         return token
 
     def accept(self, operator: str) -> bool:
-        found = self.token.kind == "operator" and self.token.text == operator
-        self.index += found
-        return found
+        is_accepted = self.token.kind == "operator" and self.token.text == operator
+        self.index += is_accepted
+        return is_accepted
 
     def unexpected(self, token: Token) -> ExpressionError:
         if token.kind == "end":
@@ -283,7 +283,7 @@ class Parser:
         if token.kind == "operator" and token.text == "(":
             return self.grouped(token)
         if token.kind == "operator" and token.text == ".":
-            return self.own(token)
+            return self.current_value(token)
         raise self.unexpected(token)
 
     def number(self, token: Token) -> float:
@@ -301,7 +301,7 @@ class Parser:
             raise self.unexpected(self.token)
         return inner
 
-    def own(self, token: Token) -> Expr:
+    def current_value(self, token: Token) -> Expr:
         if self.token.text == ".":
             message = _("paths are not supported, write ${name}")
             raise ExpressionError(message, token.at)

@@ -43,10 +43,10 @@ def to_number(value: Value) -> float:
     clock = TIME.fullmatch(stripped)
     if clock:
         return day_fraction(*clock.groups())
-    found = MOMENT.fullmatch(stripped)
-    if not found:
+    match = MOMENT.fullmatch(stripped)
+    if not match:
         return math.nan
-    year, month, day, *clock_groups = found.groups()
+    year, month, day, *clock_groups = match.groups()
     try:
         ordinal = date(int(year), int(month), int(day)).toordinal()
     except ValueError:

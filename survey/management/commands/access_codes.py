@@ -39,11 +39,11 @@ class Command(BaseCommand):
         parser.add_argument(
             "--force", action="store_true", help="replace the file if it exists"
         )
-        again = parser.add_mutually_exclusive_group()
-        again.add_argument(
+        reissue = parser.add_mutually_exclusive_group()
+        reissue.add_argument(
             "--reissue", metavar="ID", help="replace the code of this person"
         )
-        again.add_argument(
+        reissue.add_argument(
             "--reissue-all", action="store_true", help="replace the codes of all people"
         )
 
@@ -98,23 +98,23 @@ def _find_people(
     if district:
         people = people.filter(school__district__code__iexact=district)
     if school:
-        found = School.objects.filter(
+        schools = School.objects.filter(
             Q(code__iexact=school) | Q(name__iexact=school),
             pk__in=people.values("school"),
         )
-        _check_single(len(found), f"school is called {school}")
-        people = people.filter(school=found[0])
+        _check_single(len(schools), f"school is called {school}")
+        people = people.filter(school=schools[0])
     if external_id:
         people = people.filter(identity__external_id=external_id)
         _check_single(people.count(), f"person has the ID {external_id}")
     return people
 
 
-def _check_single(found: int, description: str) -> None:
-    if not found:
+def _check_single(count: int, description: str) -> None:
+    if not count:
         raise CommandError(f"No {description}.")
     # A wrong guess would give one district's codes to another.
-    if found > 1:
+    if count > 1:
         raise CommandError(f"More than one {description}. Choose one by --district.")
 
 

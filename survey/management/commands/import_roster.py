@@ -203,8 +203,8 @@ class Command(BaseCommand):
         sheet = options["sheet"]
         layout = None
         if options["column"] or options["dates"]:
-            found = suggest_for_file(file, known, role=role, preset=preset, sheet=sheet)
-            layout = with_answers(found, options["column"], options["dates"], known)
+            guess = suggest_for_file(file, known, role=role, preset=preset, sheet=sheet)
+            layout = with_answers(guess, options["column"], options["dates"], known)
         return open_table(file, layout, known, role=role, preset=preset, sheet=sheet)
 
     def _print_report(self, report: RosterReport, rejects: Path | None) -> None:
@@ -262,12 +262,12 @@ def known_place(district: str, school: str) -> KnownPlace:
     """Return the place of these codes. Raises CommandError."""
     schools = School.objects.filter(code__iexact=school)
     if district:
-        found = District.objects.filter(code__iexact=district).first()
-        if found is None:
+        owner = District.objects.filter(code__iexact=district).first()
+        if owner is None:
             raise CommandError(f"No district has the code {district}.")
-        schools = schools.filter(district=found)
+        schools = schools.filter(district=owner)
         if not school:
-            return KnownPlace.of(found, None)
+            return KnownPlace.of(owner, None)
     elif not school:
         return KnownPlace()
     matching = list(schools.select_related("district")[:2])
@@ -278,10 +278,10 @@ def known_place(district: str, school: str) -> KnownPlace:
 
 
 def with_answers(
-    found: Suggestion, columns: Iterable[str], dates: str, known: KnownPlace
+    suggestion: Suggestion, columns: Iterable[str], dates: str, known: KnownPlace
 ) -> RosterLayout:
     """Answer a suggestion's questions. Raises CommandError for those left open."""
-    fields, answered = dict(found.layout.fields), set()
+    fields, answered = dict(suggestion.layout.fields), set()
     for text in columns:
         name, sign, header = text.partition("=")
         if not sign or not (name in ALIASES or name.startswith(SUBGROUP)):
@@ -289,24 +289,24 @@ def with_answers(
                 f"--column {text}: expected FIELD=HEADER, where the field is one of"
                 f" {', '.join(ALIASES)}."
             )
-        if header and header not in found.samples:
+        if header and header not in suggestion.samples:
             raise CommandError(
                 f"The file has no column '{header}'. It has:"
-                f" {', '.join(found.samples)}."
+                f" {', '.join(suggestion.samples)}."
             )
         fields[name] = header
         # Where the question is the order of the dates, a column is no answer.
-        if name != "birth_date" or found.options.get(name):
+        if name != "birth_date" or suggestion.options.get(name):
             answered.add(name)
     if dates:
         answered.add("birth_date")
     fields = {name: header for name, header in fields.items() if header}
     left = [
         name
-        for name in found.questions
+        for name in suggestion.questions
         if name not in answered or name in missing_fields(fields, known)
     ]
     if left:
-        raise CommandError(questions_text(replace(found, questions=left)))
+        raise CommandError(questions_text(replace(suggestion, questions=left)))
     day_first = dates == "day-first" if dates else None
-    return replace(found.layout, fields=fields, day_first=day_first)
+    return replace(suggestion.layout, fields=fields, day_first=day_first)

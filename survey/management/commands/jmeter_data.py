@@ -96,17 +96,17 @@ class Command(BaseCommand):
         rows: list[list[list[str]]] = []
         properties: list[tuple[str, str]] = []
         for number, name in enumerate(administration.split(",")):
-            found = find_administration(name, real_people=real_people)
-            published = published_survey(found.published_id)
+            chosen = find_administration(name, real_people=real_people)
+            published = published_survey(chosen.published_id)
             simulated = make_takes(published, takes, seed)
             first = number * takes + 1
             rows.append(
                 [
                     [code, str(first + place % takes)]
-                    for place, code in enumerate(codes_of(found, limit))
+                    for place, code in enumerate(codes_of(chosen, limit))
                 ]
             )
-            properties += jmeter_properties(found, published, simulated, first)
+            properties += jmeter_properties(chosen, published, simulated, first)
         # Mixed, so that a run which ends early has people of each survey.
         mixed = [row for each in zip_longest(*rows) for row in each if row][:limit]
         write_file(codes, force, [["code", "take"], *mixed])
@@ -120,15 +120,15 @@ class Command(BaseCommand):
 
 def find_administration(name: str, *, real_people: bool) -> Administration:
     try:
-        found = get_administration(name)
+        administration = get_administration(name)
     except AdministrationNotFound as error:
         raise CommandError(str(error)) from None
-    if not real_people and not is_rehearsal(found):
+    if not real_people and not is_rehearsal(administration):
         raise CommandError(
-            f"{found} is not a rehearsal: JMeter would answer and finish the"
+            f"{administration} is not a rehearsal: JMeter would answer and finish the"
             " surveys of real people. To allow that, add --real-people."
         )
-    return found
+    return administration
 
 
 def make_takes(

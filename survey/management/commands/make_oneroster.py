@@ -63,7 +63,7 @@ class Command(BaseCommand):
             )
             for number, people in enumerate(sizes, 1)
         ]
-        paths = [folder / f"district-{one.number:05}.zip" for one in districts]
+        paths = [folder / f"district-{made.number:05}.zip" for made in districts]
         with ProcessPoolExecutor(options["processes"]) as processes:
             written = sum(processes.map(_write, districts, paths, chunksize=4))
         figures = {

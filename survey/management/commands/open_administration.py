@@ -138,10 +138,10 @@ def _moment(text: str) -> datetime:
 
 
 def _newest_survey(name: str, version: str | None) -> PublishedSurvey:
-    found = PublishedSurvey.objects.filter(survey__name=name).select_related("survey")
+    surveys = PublishedSurvey.objects.filter(survey__name=name).select_related("survey")
     if version:
-        found = found.filter(survey__version=version)
-    published = found.order_by("-published_at").first()
+        surveys = surveys.filter(survey__version=version)
+    published = surveys.order_by("-published_at").first()
     if published is None:
         raise CommandError(f"No published survey is called {name} {version or ''}.")
     return published

@@ -34,12 +34,12 @@ class Command(BaseCommand):
             owner = owner_with_code(district)
         except District.DoesNotExist:
             raise CommandError(f"No district has the code {district}.") from None
-        found = Survey.objects.filter(name=name, district=owner).order_by("created_at")
+        rows = Survey.objects.filter(name=name, district=owner).order_by("created_at")
         if survey_version is not None:
-            found = found.filter(version=survey_version)
+            rows = rows.filter(version=survey_version)
         # The only draft, or else the only version.
-        drafts = [survey for survey in found if survey.published_at is None]
-        candidates = drafts or list(found)
+        drafts = [survey for survey in rows if survey.published_at is None]
+        candidates = drafts or list(rows)
         if not candidates:
             version = survey_version or ""
             raise CommandError(f"There is no survey {name} {version}".strip() + ".")

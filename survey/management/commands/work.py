@@ -91,20 +91,20 @@ class DatabaseWrites:
         self.until = 0.0
 
     def happened(self) -> bool:
-        found, now = [times_of(path) for path in self.paths], time.monotonic()
-        if found and found == self.seen and now < self.until:
+        times, now = [times_of(path) for path in self.paths], time.monotonic()
+        if times and times == self.seen and now < self.until:
             return False
-        self.seen, self.until = found, now + MAX_IDLE
+        self.seen, self.until = times, now + MAX_IDLE
         return True
 
 
 def times_of(path: str) -> tuple[int, int]:
     """Return when a file was written last, and its size; zeros if there is none."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except FileNotFoundError:
         return 0, 0
-    return found.st_mtime_ns, found.st_size
+    return status.st_mtime_ns, status.st_size
 
 
 def poll(

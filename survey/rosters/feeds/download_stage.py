@@ -67,7 +67,7 @@ def run_download(scan: FeedScan, progress: Progress, process: JobKind) -> None:
         except FeedKeyMissing as error:
             raise JobRefused(str(error)) from error
         try:
-            found = download(source, path_of(folder), on_bytes=progress.advance)
+            downloaded = download(source, path_of(folder), on_bytes=progress.advance)
         except DownloadFailed as error:
             FeedScan.objects.filter(pk=scan.pk).update(host_key=error.host_key)
             if not (error.may_retry and _postpone(scan, stage, error.message)):
@@ -76,8 +76,8 @@ def run_download(scan: FeedScan, progress: Progress, process: JobKind) -> None:
             return
         with transaction.atomic():
             lock_running(scan)
-            end_stage(stage, size=found.size)
-            _store(scan, feed, found, began.isoformat(), process)
+            end_stage(stage, size=downloaded.size)
+            _store(scan, feed, downloaded, began.isoformat(), process)
             progress.confirm()
     progress.message = _("Downloaded.")
 
@@ -123,15 +123,15 @@ def _postpone(scan: FeedScan, stage: FeedStage, message: str) -> bool:
 
 
 def _store(
-    scan: FeedScan, feed: RosterFeed, found: Download, began: str, process: JobKind
+    scan: FeedScan, feed: RosterFeed, result: Download, began: str, process: JobKind
 ) -> None:
-    if found.host_key and not feed.host_key:
-        RosterFeed.objects.filter(pk=feed.pk).update(host_key=found.host_key)
+    if result.host_key and not feed.host_key:
+        RosterFeed.objects.filter(pk=feed.pk).update(host_key=result.host_key)
     is_shown = scan.reason == FeedScan.Reason.TRY
-    if found.is_unchanged and feed.is_store_applied and not is_shown:
+    if result.is_unchanged and feed.is_store_applied and not is_shown:
         end_scan(scan, FeedScan.State.UNCHANGED)
         return
-    values = dataclasses.asdict(found)
-    values["path"] = str(found.path.name) if found.path else None
+    values = dataclasses.asdict(result)
+    values["path"] = str(result.path.name) if result.path else None
     FeedScan.objects.filter(pk=scan.pk).update(download={**values, "began": began})
     start(process, subject_id=scan.pk, by=scan.by)

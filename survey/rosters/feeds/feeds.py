@@ -193,11 +193,11 @@ def _set_administrations(
     chosen = list(administrations)
     # Of two feeds at once, the second one sees the first.
     District.objects.select_for_update(no_key=True).get(pk=feed.district_id)
-    others = RosterFeed.objects.current().filter(district=feed.district_id)
+    feeds = RosterFeed.objects.current().filter(district=feed.district_id)
     for administration in chosen:
-        taken = others.filter(administrations=administration).exclude(pk=feed.pk)
-        if other := taken.first():
-            message = TWO_FEEDS.format(feed=other, administration=administration.title)
+        taken = feeds.filter(administrations=administration).exclude(pk=feed.pk)
+        if rival := taken.first():
+            message = TWO_FEEDS.format(feed=rival, administration=administration.title)
             raise ValidationError({"administrations": message})
     feed.administrations.set(chosen)
 

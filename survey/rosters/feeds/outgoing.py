@@ -107,17 +107,17 @@ def look_up(host: str, port: int, *, only_allowed_networks: bool = False) -> lis
     does not tell whether a name exists that only this network knows.
     """
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except socket.gaierror as error:
         if error.errno == socket.EAI_AGAIN:
             raise DownloadFailed(
                 _("The address of %(host)s could not be looked up.") % {"host": host},
                 may_retry=True,
             ) from None
-        found = []
+        entries = []
     except (OSError, UnicodeError):
-        found = []
-    addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
+        entries = []
+    addresses = list(dict.fromkeys(str(entry[4][0]) for entry in entries))
     if only_allowed_networks:
         if not (addresses and all(_is_in_allowed_network(a) for a in addresses)):
             raise DownloadFailed(

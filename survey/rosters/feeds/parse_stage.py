@@ -61,7 +61,7 @@ def run_parse(scan: FeedScan, progress: Progress) -> None:
                 cancel_replaced(scan)
                 delete_downloads(scan)
                 rows = sum(upload.report["rows"] for upload in uploads)
-                size = sum(one.size for one in uploads)
+                size = sum(roster.size for roster in uploads)
                 end_stage(stage, size=size, rows=rows, notes=notes)
                 progress.confirm()
         except OneRosterInvalid as error:

@@ -205,7 +205,7 @@ class RestServer:
                         "shown_2": _shown(page.total),
                     }
                 )
-            listed = [str(found.get("sourcedId")) for found in page.objects]
+            listed = [str(item.get("sourcedId")) for item in page.objects]
             if listed == first and (
                 is_complete
                 or (number == 1 and is_short and self._has_cursors(endpoint))
@@ -371,13 +371,13 @@ def _objects(content: bytes, endpoint: str, collection: str) -> list[Json]:
         page = lists.get(collection.casefold())
         if page is None and len(lists) == 1:
             [page] = lists.values()
-    if not isinstance(page, list) or not all(isinstance(one, dict) for one in page):
+    if not isinstance(page, list) or not all(isinstance(item, dict) for item in page):
         raise UnusableAnswer(
             _("%(endpoint)s answered with no list of %(collection)s.")
             % {"endpoint": endpoint, "collection": collection}
         )
-    for found in page:
-        if not is_storable(identifier := str(found.get("sourcedId"))):
+    for item in page:
+        if not is_storable(identifier := str(item.get("sourcedId"))):
             raise UnusableAnswer(name_unstorable(collection, identifier, "sourcedId"))
     return page
 
@@ -386,20 +386,20 @@ def _total(text: str | None, endpoint: str) -> int | None:
     """Return X-Total-Count, which some servers write as a decimal number."""
     if text is None or not text.strip():
         return None
-    found = re.fullmatch(r"(\d{1,12})(\.0*)?", text.strip().replace(",", ""))
-    if found is None:
+    match = re.fullmatch(r"(\d{1,12})(\.0*)?", text.strip().replace(",", ""))
+    if match is None:
         raise UnusableAnswer(
             _("The total of %(endpoint)s is no number.") % {"endpoint": endpoint}
         )
-    return int(found[1])
+    return int(match[1])
 
 
 def _next_link(link: str | None) -> str | None:
     """Return the address with rel=next of a Link header, blank if it has none."""
     if link is None:
         return None
-    found = re.search(r"<([^<>]*)>[^<>]*;\s*rel=[\"']?next\b", link, re.I)
-    return found[1].strip() if found else ""
+    match = re.search(r"<([^<>]*)>[^<>]*;\s*rel=[\"']?next\b", link, re.I)
+    return match[1].strip() if match else ""
 
 
 def _cursor(link: str | None) -> str:

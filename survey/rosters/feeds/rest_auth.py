@@ -114,10 +114,10 @@ class OAuth2:
         return {"Authorization": f"Bearer {self._token}"}
 
     def renew(self) -> bool:
-        again = not self._renewed_at_once
+        may_retry = not self._renewed_at_once
         self._renewed_at_once = True
         self._ends = 0.0
-        return again
+        return may_retry
 
     def confirm(self) -> None:
         self._renewed_at_once = False
@@ -189,10 +189,10 @@ class OAuth2:
                 check_status(answer)
             content = answer.read(100_000)
             try:
-                found = json.loads(content)
+                reply = json.loads(content)
             except ValueError:
-                found = None
-            return answer.status, found if isinstance(found, dict) else {}
+                reply = None
+            return answer.status, reply if isinstance(reply, dict) else {}
 
     def _keep(self, token: str, expires_in: object) -> None:
         try:

@@ -32,7 +32,7 @@ _JSON_FIELDS = {
 }
 _KNOWN = {
     name: {
-        *collection.kept,
+        *collection.columns,
         *collection.unused,
         *_JSON_FIELDS.get(name, "").split(),
         EXTENSIONS,
@@ -54,16 +54,16 @@ class IgnoredNames:
         self._has_more = False
         self._missing: dict[str, None] = {}
 
-    def look_at(self, collection: str, found: Mapping[str, Any]) -> None:
+    def look_at(self, collection: str, item: Mapping[str, Any]) -> None:
         """Collect the fields of an object that are not read."""
         # Millions of objects have none that is unknown.
-        for name in found.keys() - _KNOWN[collection]:
+        for name in item.keys() - _KNOWN[collection]:
             if name.casefold() not in _KNOWN_IN_ANY_CASE[collection]:
                 self._add(collection, name)
-        if isinstance(extensions := found.get(EXTENSIONS), dict):
+        if isinstance(extensions := item.get(EXTENSIONS), dict):
             for name in extensions:
                 self._add(collection, f"{EXTENSIONS}.{name}")
-        if collection == "users" and isinstance(roles := found.get("roles"), list):
+        if collection == "users" and isinstance(roles := item.get("roles"), list):
             for role in roles:
                 if isinstance(role, dict):
                     self.look_at("roles", role)

@@ -62,7 +62,7 @@ REFERENCES = {
 COLUMNS = {
     name.casefold(): name
     for collection in schema.COLLECTIONS.values()
-    for name in collection.kept
+    for name in collection.columns
 } | {
     "grade": "grades",
     # Of version 1.2, whose CSV files call them otherwise.
@@ -131,11 +131,11 @@ class PageWriter:
         People of two schools are in the listings of both, and written once.
         """
         assert self._member is not None  # noqa: S101
-        for found in page:
-            if self._collection == "demographics" and "userSourcedId" in found:
+        for item in page:
+            if self._collection == "demographics" and "userSourcedId" in item:
                 # Of version 1.0.
-                found.setdefault("sourcedId", found.pop("userSourcedId"))
-            identifier = found.get("sourcedId")
+                item.setdefault("sourcedId", item.pop("userSourcedId"))
+            identifier = item.get("sourcedId")
             if identifier is None or str(identifier).strip() == "":
                 raise UnusableAnswer(
                     _("%(listing)s has an object without a sourcedId.")
@@ -155,13 +155,13 @@ class PageWriter:
                         % {"listing": listing, "key": key[1][:60]}
                     )
                 continue
-            self._ignored.look_at(self._collection, found)
-            kept = {
+            self._ignored.look_at(self._collection, item)
+            stored = {
                 name: value
-                for name, value in found.items()
+                for name, value in item.items()
                 if name.casefold() not in DROPPED
             }
-            line = json.dumps(kept, sort_keys=True, separators=(",", ":")).encode()
+            line = json.dumps(stored, sort_keys=True, separators=(",", ":")).encode()
             self._member.write(line + b"\n")
             digest = hashlib.sha256(self._collection.encode() + b" " + line).digest()
             # A sum, because a server may list in another order every night.
@@ -242,10 +242,10 @@ def _read(archive: zipfile.ZipFile, name: str) -> Iterator[Json]:
 # JSON as the rows of the CSV files
 
 
-def as_row(found: Json) -> dict[str, str]:
+def as_row(item: Json) -> dict[str, str]:
     """Return an object as a row of its CSV file, whose lists and dates differ."""
     row: dict[str, str] = {}
-    for name, value in found.items():
+    for name, value in item.items():
         lowered = name.casefold()
         if lowered in REFERENCES and not isinstance(value, list):
             row[REFERENCES[lowered]] = reference(value)
@@ -288,19 +288,19 @@ def role_rows(user: Json, *, is_delta: bool) -> Iterator[dict[str, str]]:
 def reference(value: object) -> str:
     """Return the sourcedId of a reference: {href, sourcedId, type} or a text."""
     if isinstance(value, dict):
-        found = {name.casefold(): part for name, part in value.items()}
-        if identifier := _text(found.get("sourcedid")):
+        parts = {name.casefold(): part for name, part in value.items()}
+        if identifier := _text(parts.get("sourcedid")):
             return identifier
-        return _text(found.get("href")).rstrip("/").rpartition("/")[2]
+        return _text(parts.get("href")).rstrip("/").rpartition("/")[2]
     return _text(value)
 
 
 def _user_ids(value: object) -> Iterator[str]:
-    for one in _list(value):
-        if isinstance(one, dict) and _text(one.get("identifier")):
-            yield f"{{{_text(one.get('type'))}:{_text(one.get('identifier'))}}}"
-        elif isinstance(one, str) and re.search(r"\S", one):
-            yield one
+    for user_id in _list(value):
+        if isinstance(user_id, dict) and _text(user_id.get("identifier")):
+            yield f"{{{_text(user_id.get('type'))}:{_text(user_id.get('identifier'))}}}"
+        elif isinstance(user_id, str) and re.search(r"\S", user_id):
+            yield user_id
 
 
 def _list(value: object) -> list[Any]:

@@ -75,7 +75,7 @@ def run_apply(scan: FeedScan, progress: Progress) -> None:
         with transaction.atomic():
             lock_running(scan)
             uploads = uploads_of(scan)
-            changes = (one.report.get(name, 0) for one in uploads for name in CHANGES)
+            changes = (row.report.get(name, 0) for row in uploads for name in CHANGES)
             end_stage(stage, rows=sum(changes))
             end_scan(scan, State.APPLIED)
             RosterFeed.objects.filter(pk=scan.feed_id).update(

@@ -75,8 +75,8 @@ def apply_if_running(scan: FeedScan | None, progress: Progress) -> None:
 @contextmanager
 def running_scan(job: Job) -> Iterator[FeedScan | None]:
     """Yield the job's scan, or None if it is over; store why it failed."""
-    found = FeedScan.objects.filter(pk=job.subject_id or 0)
-    if not found.filter(state__in=FeedScan.UNFINISHED).update(
+    scans = FeedScan.objects.filter(pk=job.subject_id or 0)
+    if not scans.filter(state__in=FeedScan.UNFINISHED).update(
         state=FeedScan.State.RUNNING,
         started_at=Coalesce("started_at", timezone.now()),
         retry_at=None,
@@ -84,7 +84,7 @@ def running_scan(job: Job) -> Iterator[FeedScan | None]:
     ):
         yield None
         return
-    scan = found.select_related("feed__by", "feed__district").get()
+    scan = scans.select_related("feed__by", "feed__district").get()
     try:
         yield scan
     except (Interrupted, TakenOver, Cancelled, OperationalError, InterfaceError):

@@ -72,11 +72,11 @@ def fetch(
 
 def parse_address(text: str) -> tuple[str, int]:
     """Return host and port of "sftp.example.org:2222". Raises DownloadFailed."""
-    found = re.fullmatch(
+    match = re.fullmatch(
         r"(?:sftp://)?(\[[0-9a-fA-F:.]+\]|[^\s/:@\[\]]+)(?::(\d{1,5}))?/?", text.strip()
     )
-    port = int(found[2] or PORT) if found else 0
-    if found is None or not 0 < port < 65536:
+    port = int(match[2] or PORT) if match else 0
+    if match is None or not 0 < port < 65536:
         raise DownloadFailed(
             _(
                 "The address must be a server, such as sftp.example.org or"
@@ -84,7 +84,7 @@ def parse_address(text: str) -> tuple[str, int]:
             ),
             may_retry=False,
         )
-    return ascii_host(found[1].strip("[]")), port
+    return ascii_host(match[1].strip("[]")), port
 
 
 def _client_key(source: FeedSource) -> asyncssh.SSHKey | None:

@@ -42,9 +42,9 @@ class Header:
 def map_header(collection: Collection, cells: Sequence[str]) -> Header:
     """Find the kept columns in any order, case and usual misspelling."""
     header = Header(width=len(cells))
-    known = {squeeze(name): name for name in (*collection.kept, *collection.unused)}
+    known = {squeeze(name): name for name in (*collection.columns, *collection.unused)}
     aliases = {
-        alias: name for alias, name in ALIASES.items() if name in collection.kept
+        alias: name for alias, name in ALIASES.items() if name in collection.columns
     }
     texts = [clean_header(cell) for cell in cells]
     exact = {known.get(squeeze(text)) for text in texts}
@@ -78,7 +78,7 @@ def map_header(collection: Collection, cells: Sequence[str]) -> Header:
             )
         elif name is not None:
             used.add(name)
-            if name in collection.kept:
+            if name in collection.columns:
                 header.indexes[name] = index
     return header
 
@@ -86,8 +86,8 @@ def map_header(collection: Collection, cells: Sequence[str]) -> Header:
 def _similar(squeezed: str, known: dict[str, str]) -> str | None:
     if len(squeezed) < 5:
         return None
-    found = get_close_matches(squeezed, known, n=1, cutoff=0.87)
-    return known[found[0]] if found else None
+    matches = get_close_matches(squeezed, known, n=1, cutoff=0.87)
+    return known[matches[0]] if matches else None
 
 
 class CsvFile:
@@ -160,7 +160,7 @@ class CsvFile:
         name, width = self.collection.file_name, self.header.width
         # One more blank cell stands for every column that the file lacks.
         pick = itemgetter(
-            *(self.header.indexes.get(c, width) for c in self.collection.kept)
+            *(self.header.indexes.get(c, width) for c in self.collection.columns)
         )
         key = self.header.indexes["sourcedId"]
         self.rows_read = allowed = 0

@@ -118,10 +118,10 @@ def _kinds_of_ids(db: sqlite3.Connection) -> Iterator[str]:
     yield "sourcedId"
     if db.execute("SELECT 1 FROM users WHERE identifier <> '' LIMIT 1").fetchone():
         yield "identifier"
-    found = db.execute(
+    ids_of_users = db.execute(
         "SELECT userIds FROM users WHERE userIds <> '' LIMIT ?", [_SAMPLE]
     )
-    kinds = {kind for (ids,) in found for kind in user_ids_by_kind(ids)}
+    kinds = {kind for (ids,) in ids_of_users for kind in user_ids_by_kind(ids)}
     yield from (f"userIds:{kind}" for kind in sorted(kinds))
 
 
@@ -148,8 +148,8 @@ def rows(
     columns = row_format(db, options)
     of_person = itemgetter(*(_PERSON.index(name) for name in columns.person))
     of_no_school = 0
-    for found in _people(db):
-        (kind, school, org, is_unknown_org, is_left, grades, *user) = found
+    for person in _people(db):
+        (kind, school, org, is_unknown_org, is_left, grades, *user) = person
         (given, family, email, room, birth, language, *cells) = user
         if kind and kind not in roles:
             continue

@@ -61,8 +61,8 @@ def iso_date(text: str, day_first: bool | None = None) -> str:
 
     3/4/2026 is only certain with `day_first`, 15/6/2026 always.
     """
-    if found := _ISO.fullmatch(text):
-        text = found[1]
+    if match := _ISO.fullmatch(text):
+        text = match[1]
     try:
         dates = parse_date(text, timezone.localdate())
     except InvalidCell:
@@ -90,7 +90,7 @@ def date_order(text: str) -> bool | None:
 
 def create_table(db: sqlite3.Connection, collection: Collection, table: str) -> None:
     columns = ", ".join(
-        f"{name} TEXT NOT NULL DEFAULT ''" for name in collection.kept[1:]
+        f"{name} TEXT NOT NULL DEFAULT ''" for name in collection.columns[1:]
     )
     db.execute(
         f"CREATE TABLE {table} (sourcedId TEXT PRIMARY KEY, {columns},"
@@ -110,16 +110,16 @@ def load_rows(
     Raises InvalidValue.
     """
     # Only names of columns that this package defines get into these texts.
-    kept = collection.kept
-    names, marks = ", ".join(kept), ", ".join("?" * len(kept))
-    others = ", ".join(kept[1:])
-    excluded = ", ".join(f"excluded.{name}" for name in kept[1:])
+    columns = collection.columns
+    names, marks = ", ".join(columns), ", ".join("?" * len(columns))
+    current = ", ".join(columns[1:])
+    excluded = ", ".join(f"excluded.{name}" for name in columns[1:])
     db.execute("DROP TABLE IF EXISTS incoming")
     create_table(db, collection, "incoming")
     db.executemany(
         f"INSERT INTO incoming ({names}) VALUES ({marks})"  # noqa: S608
         f" ON CONFLICT DO UPDATE SET is_contradicted = 1"
-        f" WHERE ({others}) IS NOT ({excluded})",
+        f" WHERE ({current}) IS NOT ({excluded})",
         rows,
     )
     _check_statuses(db)
@@ -149,7 +149,7 @@ def load_rows(
     updates = ", ".join(
         f"{name} = CASE excluded.status WHEN 'tobedeleted' THEN {name}"
         f" ELSE excluded.{name} END"
-        for name in kept[2:]
+        for name in columns[2:]
     )
     db.execute(
         f"INSERT INTO {collection.name} ({names})"  # noqa: S608
@@ -195,11 +195,11 @@ def _clean_values(db: sqlite3.Connection, collection: Collection) -> list[str]:
     """Make dates ISO and flags true or false; blank others, and say so."""
     notes = []
     digits = "-".join(("[0-9]" * 4, "[0-9]" * 2, "[0-9]" * 2))
-    dates = [column for column in collection.kept if column in DATES]
+    dates = [column for column in collection.columns if column in DATES]
     day_first = _day_is_first(db, dates, digits)
     read_date = partial(iso_date, day_first=day_first)
     db.create_function("iso_date", 1, read_date, deterministic=True)
-    for column in collection.kept:
+    for column in collection.columns:
         if column in DATES:
             wrong = f"{column} <> '' AND {column} NOT GLOB '{digits}'"
             new = f"iso_date({column})"

@@ -28,10 +28,10 @@ def refuse_other_district(store: OneRosterStore, code: str, name: str) -> None:
     if written_code.casefold() == code.casefold() or is_same_name(written_name, name):
         return
     directory = PlaceDirectory(District.objects.values_list("pk", "code", "name"))
-    found = directory.find_by_name(written_name)
-    if not found.keys and len(written_code) >= SHORTEST_SHARED_CODE:
-        found = directory.find(written_code, "")
-    if found.keys:
+    place = directory.find_by_name(written_name)
+    if not place.keys and len(written_code) >= SHORTEST_SHARED_CODE:
+        place = directory.find(written_code, "")
+    if place.keys:
         raise OneRosterInvalid(
             _(
                 "This is the data of %(written_name)s (%(written_code)s), not of"

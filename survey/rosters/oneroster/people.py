@@ -54,7 +54,7 @@ def user_id(user_ids: str, kind: str) -> str:
     """Return the ID of a type, blank without one."""
     wanted = kind.casefold()
     pairs = user_ids_by_kind(user_ids).items()
-    return next((value for found, value in pairs if found.casefold() == wanted), "")
+    return next((value for written, value in pairs if written.casefold() == wanted), "")
 
 
 def identity_of(identity: str, sourced_id: str, identifier: str, user_ids: str) -> str:
@@ -143,14 +143,14 @@ def find_assignments(db: sqlite3.Connection, today: str) -> None:
         WHERE instr(u.orgSourcedIds, ',') {several} 0
           AND u.sourcedId NOT IN (SELECT user FROM has_roles)
         """
-    one = of_user.format(org="u.orgSourcedIds", each="", position="0", several="=")
+    single = of_user.format(org="u.orgSourcedIds", each="", position="0", several="=")
     several = of_user.format(
         org="trim(o.value)",
         each=f"CROSS JOIN json_each({_AS_JSON.format('u.orgSourcedIds')}) AS o",
         position="o.key",
         several=">",
     )
-    for statement in (one, several):
+    for statement in (single, several):
         db.execute(f"INSERT INTO assignment {statement}")  # noqa: S608
     db.execute(
         """

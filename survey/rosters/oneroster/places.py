@@ -33,14 +33,14 @@ class SchoolPlace(NamedTuple):
 
 def read_orgs(db: sqlite3.Connection) -> dict[str, Org]:
     """Return the orgs that still exist. Even a state has few."""
-    found = db.execute(
+    rows = db.execute(
         """
         SELECT sourcedId, name, CASE identifier WHEN '' THEN sourcedId
                ELSE identifier END, lower(type), parentSourcedId
         FROM orgs WHERE status = ''
         """
     )
-    return {org[0]: Org(*org) for org in found}
+    return {org[0]: Org(*org) for org in rows}
 
 
 def load_places(db: sqlite3.Connection) -> dict[str, SchoolPlace]:
@@ -80,9 +80,9 @@ def load_places(db: sqlite3.Connection) -> dict[str, SchoolPlace]:
 
 def _above(orgs: Mapping[str, Org], org: Org, *kinds: str) -> Org | None:
     """Return the nearest org of these kinds in the chain of parents."""
-    found: Org | None = org
+    ancestor: Org | None = org
     for _ in range(MOST_PARENTS):
-        if found is None or found.kind in kinds:
-            return found
-        found = orgs.get(found.parent)
+        if ancestor is None or ancestor.kind in kinds:
+            return ancestor
+        ancestor = orgs.get(ancestor.parent)
     return None

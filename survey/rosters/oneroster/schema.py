@@ -19,7 +19,7 @@ class Collection:
 
     name: str
     # Nothing else is stored: no passwords, phone numbers or user names.
-    kept: tuple[str, ...]
+    columns: tuple[str, ...]
     # Refused without these. The standard requires more columns, which decide
     # nothing here.
     required: tuple[str, ...]
@@ -31,10 +31,10 @@ class Collection:
         return f"{self.name}.csv"
 
 
-def _collection(name: str, kept: str, required: str, unused: str = "") -> Collection:
+def _collection(name: str, columns: str, required: str, unused: str = "") -> Collection:
     return Collection(
         name,
-        ("sourcedId", "status", *kept.split()),
+        ("sourcedId", "status", *columns.split()),
         ("sourcedId", *required.split()),
         ("dateLastModified", *unused.split()),
     )
@@ -98,7 +98,7 @@ _ALL = (
         "stateOfBirthAbbreviation cityOfBirth",
     ),
 )
-COLLECTIONS: Mapping[str, Collection] = {one.name: one for one in _ALL}
+COLLECTIONS: Mapping[str, Collection] = {kind.name: kind for kind in _ALL}
 # Files of the standard in which nothing says who is invited where.
 _NOT_NEEDED = (
     "courses userProfiles resources classResources courseResources lineItems results"

@@ -120,18 +120,18 @@ class OneRosterStore:
         """
         if collection in NOT_NEEDED:
             return []
-        kept = COLLECTIONS[collection].kept
+        columns = COLLECTIONS[collection].columns
 
         def rows() -> Iterator[list[str]]:
-            for one in objects:
-                if not one.get("sourcedId", "").strip():
+            for item in objects:
+                if not item.get("sourcedId", "").strip():
                     raise OneRosterInvalid(
                         _("%(collection)s: a sourcedId is missing.")
                         % {"collection": collection}
                     )
-                row = [one.get(name, "").strip() for name in kept]
+                row = [item.get(name, "").strip() for name in columns]
                 if not is_storable("".join(row)):
-                    named = zip(kept, row, strict=True)
+                    named = zip(columns, row, strict=True)
                     field = next(name for name, text in named if not is_storable(text))
                     raise OneRosterInvalid(name_unstorable(collection, row[0], field))
                 yield row
@@ -189,10 +189,10 @@ class OneRosterStore:
                 "SELECT sourcedId, identifier, userIds FROM users LIMIT 1000"
             )
             for sourced_id, identifier, user_ids in users:
-                found = {"sourcedId": sourced_id, "identifier": identifier}
+                ids = {"sourcedId": sourced_id, "identifier": identifier}
                 for kind, value in user_ids_by_kind(user_ids).items():
-                    found[f"userIds:{kind}"] = value
-                for kind, value in found.items():
+                    ids[f"userIds:{kind}"] = value
+                for kind, value in ids.items():
                     texts = samples.setdefault(kind, [])
                     if value and len(texts) < most:
                         texts.append(value)

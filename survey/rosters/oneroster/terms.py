@@ -38,11 +38,11 @@ def load_classes(db: sqlite3.Connection, today: str) -> None:
             " WHERE lower(classType) = 'homeroom' AND status = ''"
         )
     )
-    for one in db.execute(
+    for row in db.execute(
         "SELECT sourcedId, schoolSourcedId, title, classCode, lower(classType),"
         " termSourcedIds, status FROM classes"
     ):
-        (pk, school, title, code, kind, term_ids, status) = one
+        (pk, school, title, code, kind, term_ids, status) = row
         states = [
             terms[term.strip()] for term in term_ids.split(",") if term.strip() in terms
         ]

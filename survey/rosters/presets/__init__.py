@@ -39,12 +39,12 @@ class Preset:
     def fields_in(self, header: Iterable[str]) -> dict[str, str]:
         """Return field -> header for the columns that a file has."""
         texts = [text for text in reversed(list(header)) if text]
-        found = {key(text): text for key in (bare_key, squeeze) for text in texts}
+        text_of = {key(text): text for key in (bare_key, squeeze) for text in texts}
         chosen = {}
         for name, known in self.fields.items():
             for text in known:
-                if squeeze(text) in found:
-                    chosen[name] = found[squeeze(text)]
+                if squeeze(text) in text_of:
+                    chosen[name] = text_of[squeeze(text)]
                     break
         return chosen
 
@@ -79,9 +79,9 @@ def preset_headers() -> frozenset[str]:
 
 def recognise_preset(header: Sequence[str], role: str = "") -> Preset | None:
     """Return the preset that fits a header best, preferably one for `role`."""
-    fitting = [one for one in all_presets().values() if one.recognises(header)]
+    fitting = [preset for preset in all_presets().values() if preset.recognises(header)]
     fitting.sort(
-        key=lambda one: (one.role in ("", role), len(one.fields_in(header))),
+        key=lambda preset: (preset.role in ("", role), len(preset.fields_in(header))),
         reverse=True,
     )
     return fitting[0] if fitting else None

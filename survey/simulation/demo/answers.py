@@ -176,11 +176,11 @@ def deviation(*parts: str) -> float:
 
 @cache
 def read_comments() -> dict[tuple[str, str], list[str]]:
-    found: dict[tuple[str, str], list[str]] = {}
+    comments: dict[tuple[str, str], list[str]] = {}
     with COMMENTS.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
-            found.setdefault((row["item"], row["language"]), []).append(row["text"])
-    return found
+            comments.setdefault((row["item"], row["language"]), []).append(row["text"])
+    return comments
 
 
 def between(least: int, number: int, most: int) -> int:

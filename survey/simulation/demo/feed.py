@@ -123,25 +123,25 @@ def archive(
     ]
     enrolled.append((ids[schools[-1].pk], NEWCOMER))
     users = [
-        [f"U{one.identifier}", "", "", "true", org, one.role, one.identifier, ""]
-        + [one.given_name, one.family_name, "", one.identifier, one.email]
-        + ["", "", "", one.grade, "", one.language]
-        for org, one in enrolled
+        [f"U{user.identifier}", "", "", "true", org, user.role, user.identifier, ""]
+        + [user.given_name, user.family_name, "", user.identifier, user.email]
+        + ["", "", "", user.grade, "", user.language]
+        for org, user in enrolled
     ]
-    in_class = [(org, one) for org, one in enrolled if one.classroom]
+    in_class = [(org, user) for org, user in enrolled if user.classroom]
     classes = [
         [f"C{org}-{room}", "", "", room, "", "", "", "homeroom", "", org, "T"]
-        for org, room in sorted({(org, one.classroom) for org, one in in_class})
+        for org, room in sorted({(org, user.classroom) for org, user in in_class})
     ]
     enrollments = [
-        [f"E{one.identifier}", "", "", f"C{org}-{one.classroom}", org]
-        + [f"U{one.identifier}", "student"]
-        for org, one in in_class
+        [f"E{user.identifier}", "", "", f"C{org}-{user.classroom}", org]
+        + [f"U{user.identifier}", "student"]
+        for org, user in in_class
     ]
     demographics = [
-        [f"U{one.identifier}", "", "", one.birth_date]
-        for _, one in enrolled
-        if one.birth_date
+        [f"U{user.identifier}", "", "", user.birth_date]
+        for _, user in enrolled
+        if user.birth_date
     ]
     tables = {
         "orgs": orgs,

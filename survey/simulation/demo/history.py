@@ -25,7 +25,7 @@ SATURDAY = 5
 
 def start_time(person: DemoPerson, *, opens_at: datetime, until: datetime) -> datetime:
     """Choose a moment in the window, always the same for a person and window."""
-    own = seeded_random("when", person.key)
+    draw_alone = seeded_random("when", person.key)
     times = TIMES[Role(person.role)]
     zone = timezone.get_current_timezone()
     first = timezone.localtime(opens_at).date()
@@ -40,10 +40,10 @@ def start_time(person: DemoPerson, *, opens_at: datetime, until: datetime) -> da
     latest = until - timedelta(minutes=5)
     moments = [moment for moment in moments if opens_at <= moment <= latest]
     if not moments:
-        return opens_at + (until - opens_at) * own.random()
-    together = person.role == Role.STUDENT and own.random() > AWAY
+        return opens_at + (until - opens_at) * draw_alone.random()
+    together = person.role == Role.STUDENT and draw_alone.random() > AWAY
     by_class = seeded_random("class", person.school, str(person.grade))
-    draw = by_class if together else own
+    draw = by_class if together else draw_alone
     # Half of the people start within the first quarter.
     moment = moments[int(len(moments) * draw.random() ** 2)]
-    return moment + timedelta(seconds=own.uniform(20, 240))
+    return moment + timedelta(seconds=draw_alone.uniform(20, 240))

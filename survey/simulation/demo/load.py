@@ -229,8 +229,8 @@ def make_up_responses(plan: WavePlan, opens_at: datetime, until: datetime) -> No
     people = list(invited_identities(plan))
     administrations = Administration.objects.filter(name__in=plan.names)
     scales = {
-        one.pk: scales_of(measures_of(one.published.survey))
-        for one in administrations.select_related("published__survey")
+        administration.pk: scales_of(measures_of(administration.published.survey))
+        for administration in administrations.select_related("published__survey")
     }
     finishing = round(len(people) * plan.finished)
     drawn = seeded_random("who takes part", plan.prefix).sample(

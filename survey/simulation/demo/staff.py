@@ -39,13 +39,13 @@ def staff_logins() -> tuple[list[StaffLogin], str | None]:
     by its owner only. Elsewhere only the run that created it returns it.
     """
     data = getattr(settings, "DATA_DIR", None)
-    kept = Path(data) / "staff.txt" if data else None
-    password = kept.read_text().strip() if kept and kept.exists() else None
-    if password is None and (kept or not User.objects.filter(email=ENGINEER).exists()):
+    path = Path(data) / "staff.txt" if data else None
+    password = path.read_text().strip() if path and path.exists() else None
+    if password is None and (path or not User.objects.filter(email=ENGINEER).exists()):
         password = secrets.token_urlsafe(12)
-        if kept:
-            kept.unlink(missing_ok=True)
-            descriptor = os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        if path:
+            path.unlink(missing_ok=True)
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "w") as file:
                 file.write(f"{password}\n")
         for user in User.objects.filter(email__in=[ENGINEER, *ROLES]):

@@ -168,9 +168,9 @@ def test_a_replaced_survey_is_used_after_thirty_seconds(
 def test_survey_and_audience_are_fixed_after_the_first_invitation(
     administration, publish, lincoln
 ):
-    other = publish(name="other")
-    administration = change(administration, published=other, role=Role.PARENT)
-    assert (administration.published, administration.role) == (other, Role.PARENT)
+    replacement = publish(name="other")
+    administration = change(administration, published=replacement, role=Role.PARENT)
+    assert (administration.published, administration.role) == (replacement, Role.PARENT)
     enrol(administration, lincoln)
     for to, word in (
         ({"role": Role.STUDENT}, "Open another administration"),
@@ -179,14 +179,14 @@ def test_survey_and_audience_are_fixed_after_the_first_invitation(
         with pytest.raises(ChangeBlocked, match=word):
             change(administration, **to)
     administration.refresh_from_db()
-    assert (administration.published, administration.role) == (other, Role.PARENT)
+    assert (administration.published, administration.role) == (replacement, Role.PARENT)
 
 
 def test_schools_with_invited_people_cannot_be_removed(staff, publish):
     administration = open_now(publish(), districts=[staff.riverside, staff.lakeside])
     enrol(administration, staff.lincoln)
     lakeside, riverside = (
-        frozenset([one]) for one in (staff.lakeside, staff.riverside)
+        frozenset([district]) for district in (staff.lakeside, staff.riverside)
     )
     with pytest.raises(ChangeBlocked, match="People of Lincoln are invited"):
         change(administration, districts=lakeside)
@@ -337,12 +337,12 @@ def test_without_the_check_the_second_change_overwrites_the_first(
 
 def test_only_the_owners_administrators_may_manage_it(staff, publish):
     states = open_now(publish(), name="state")
-    own = open_now(states.published, name="own", district=staff.riverside)
+    of_riverside = open_now(states.published, name="own", district=staff.riverside)
     for user, administration in (
         (staff.dana, states),
-        (staff.chen, own),
-        (staff.analyst, own),
-        (staff.sam, own),
+        (staff.chen, of_riverside),
+        (staff.analyst, of_riverside),
+        (staff.sam, of_riverside),
     ):
         for act in (close, reopen, change):
             with pytest.raises(PermissionDenied):
@@ -350,9 +350,9 @@ def test_only_the_owners_administrators_may_manage_it(staff, publish):
         with pytest.raises(PermissionDenied):
             open_now(states.published, name="x", district=staff.lakeside, by=user)
     open_now(states.published, name="x", district=staff.riverside, by=staff.dana)
-    close(own, by=staff.dana)
+    close(of_riverside, by=staff.dana)
     close(states, by=staff.state)
-    reopen(own, by=staff.state)
+    reopen(of_riverside, by=staff.state)
 
 
 def test_a_district_offers_only_in_its_own_schools_and_waves(staff, publish):
@@ -368,22 +368,24 @@ def test_a_district_offers_only_in_its_own_schools_and_waves(staff, publish):
     with pytest.raises(ValidationError, match="another owner"):
         open_now(published, wave=lakes)
     assert not Administration.objects.exists()
-    own = open_now(published, district=staff.riverside, schools=[staff.lincoln])
+    of_riverside = open_now(
+        published, district=staff.riverside, schools=[staff.lincoln]
+    )
     with pytest.raises(ValidationError, match="not in Roosevelt"):
-        change(own, schools=frozenset([staff.lincoln, staff.roosevelt]))
+        change(of_riverside, schools=frozenset([staff.lincoln, staff.roosevelt]))
 
 
 def test_audit_entries_show_values_before_and_after(staff, publish):
-    one = open_now(publish(), district=staff.riverside, by=staff.dana)
-    change(one, schools=frozenset([staff.lincoln]), by=staff.dana)
-    close(one, by=staff.state)
+    spring = open_now(publish(), district=staff.riverside, by=staff.dana)
+    change(spring, schools=frozenset([staff.lincoln]), by=staff.dana)
+    close(spring, by=staff.state)
     opened, moved, ended = AuditEntry.objects.order_by("pk")
     assert (opened.action, opened.before) == ("open administration", {})
     assert opened.after["survey"] == "climate 1"
     assert moved.before == {"offered in": "all of its owner's schools"}
     assert moved.after == {"offered in": ["riverside/lincoln"]}
     assert set(ended.before) == set(ended.after) == {"closes"}
-    assert {one.district_id for one in (opened, moved, ended)} == {staff.riverside.pk}
+    assert {row.district_id for row in (opened, moved, ended)} == {staff.riverside.pk}
     assert ended.by == staff.state.email
 
 
@@ -393,8 +395,8 @@ def test_progress_counts_invited_people(administration, lincoln):
     enrol(administration, lincoln, grade="2", started_at=now)
     enrol(administration, lincoln, grade="3", started_at=now, completed_at=now)
     enrol(administration, lincoln, grade="4", started_at=now, withdrawn_at=now)
-    found = count_progress(administration)
-    assert (found.not_started, found.in_progress, found.finished) == (1, 1, 1)
+    progress = count_progress(administration)
+    assert (progress.not_started, progress.in_progress, progress.finished) == (1, 1, 1)
 
 
 def test_progress_does_not_follow_a_single_withdrawal(administration, lincoln):
@@ -404,8 +406,8 @@ def test_progress_does_not_follow_a_single_withdrawal(administration, lincoln):
         enrol(administration, lincoln, grade=grade, started_at=now, completed_at=now)
         for grade in ("1", "2", "3")
     ]
-    for one in people[:2]:
-        Respondent.objects.filter(pk=one.pk).update(withdrawn_at=now)
+    for person in people[:2]:
+        Respondent.objects.filter(pk=person.pk).update(withdrawn_at=now)
     CountedGroup.objects.create(
         respondent=people[0],
         administration=administration,
@@ -419,18 +421,18 @@ def test_progress_does_not_follow_a_single_withdrawal(administration, lincoln):
 
 def test_only_owners_manage_waves(staff):
     states = create_wave(name="Spring", by=staff.state)
-    own = create_wave(name="Spring", district=staff.riverside, by=staff.dana)
+    spring = create_wave(name="Spring", district=staff.riverside, by=staff.dana)
     for act in (
         lambda: create_wave(name="x", by=staff.dana),
         lambda: create_wave(name="x", district=staff.lakeside, by=staff.dana),
         lambda: rename_wave(wave=states, name="x", by=staff.dana),
         lambda: delete_wave(wave=states, by=staff.dana),
-        lambda: delete_wave(wave=own, by=staff.sam),
+        lambda: delete_wave(wave=spring, by=staff.sam),
     ):
         with pytest.raises(PermissionDenied):
             act()
-    rename_wave(wave=own, name="spring", by=staff.dana)
-    assert Wave.objects.get(pk=own.pk).name == "spring"
+    rename_wave(wave=spring, name="spring", by=staff.dana)
+    assert Wave.objects.get(pk=spring.pk).name == "spring"
 
 
 def open_now(published: Any, **fields: Any) -> Administration:
@@ -454,11 +456,11 @@ if connection.vendor == "postgresql":
     def test_the_survey_cannot_be_replaced_during_a_roster_import(
         administration, publish, lincoln
     ):
-        other = publish(name="other")
+        replacement = publish(name="other")
 
         def change_survey() -> str:
             with pytest.raises(DatabaseBusy) as busy:
-                change(administration, published=other)
+                change(administration, published=replacement)
             # Closing does not wait for the roster.
             close(administration)
             return busy.value.messages[0]
@@ -470,7 +472,7 @@ if connection.vendor == "postgresql":
             )
         assert "a roster that is being applied" in message
         administration.refresh_from_db()
-        assert administration.published != other
+        assert administration.published != replacement
         assert administration.state == "closed"
 
     @pytest.mark.django_db(transaction=True)
@@ -478,15 +480,15 @@ if connection.vendor == "postgresql":
         administration, publish, lincoln, monkeypatch
     ):
         """The twin: invited people get another survey."""
-        other = publish(name="other")
+        replacement = publish(name="other")
         monkeypatch.setattr(changes, "_wait_for_rosters", lambda administration: None)
         with ThreadPoolExecutor(1) as threads, transaction.atomic():
             start_import(administration, lincoln)
             threads.submit(
-                elsewhere(lambda: change(administration, published=other))
+                elsewhere(lambda: change(administration, published=replacement))
             ).result(timeout=patience(5))
         administration.refresh_from_db()
-        assert administration.published == other
+        assert administration.published == replacement
         assert administration.respondents.exists()
 
     def start_import(administration: Administration, school: Any) -> None:

@@ -28,7 +28,7 @@ def opened(*arguments: str) -> str:
 
 def test_an_administration_is_opened(publish):
     published = publish()
-    said = opened("--wave=Spring 2027")
+    text = opened("--wave=Spring 2027")
     administration = Administration.objects.get(name="students-2027")
     assert administration.published == published
     assert administration.wave.name == "Spring 2027"
@@ -36,7 +36,7 @@ def test_an_administration_is_opened(publish):
     opens, closes = administration.opens_at, administration.closes_at
     assert timezone.localtime(opens).isoformat() == "2027-03-01T00:00:00-06:00"
     assert timezone.localtime(closes).isoformat() == "2027-04-01T16:00:00-05:00"
-    assert "students-2027" in said
+    assert "students-2027" in text
 
 
 @pytest.mark.parametrize(

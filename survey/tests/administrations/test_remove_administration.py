@@ -118,19 +118,19 @@ def store_file(folder: str) -> str:
 def fill(administration: Administration, school: School, by: User) -> list[str]:
     """Create rows in each table that refers to it or its people; return the files."""
     maya, ali = enrol(administration, school), enrol(administration, school, issue=2)
-    own = {"administration": administration}
+    key = {"administration": administration}
     today, now = timezone.localdate(), timezone.now()
     asked = {"requested_on": today, "requested_by": "parent", "by": by}
     for number, person in enumerate((maya, ali)):
         Identity.objects.create(
-            respondent=person, district=school.district, external_id=number, **own
+            respondent=person, district=school.district, external_id=number, **key
         )
-    CountedGroup.objects.create(respondent=maya, school=school, changed_at=now, **own)
-    DeviceLogin.objects.create(respondent=maya, device="a", first_at=now, **own)
+    CountedGroup.objects.create(respondent=maya, school=school, changed_at=now, **key)
+    DeviceLogin.objects.create(respondent=maya, device="a", first_at=now, **key)
     OptOut.objects.create(respondent=maya, **asked)
     Consent.objects.create(respondent=ali, given_on=today, given_by="parent", by=by)
-    ListedId.objects.create(district=school.district, external_id="3", **asked, **own)
-    RecordJoin.objects.create(kept=maya, other=ali, by=by, state="refused", **own)
+    ListedId.objects.create(district=school.district, external_id="3", **asked, **key)
+    RecordJoin.objects.create(kept=maya, other=ali, by=by, state="refused", **key)
     merge = PlaceMerge.objects.create(
         kind="schools", district=school.district, kept_id=1, duplicate_id=2, by=by
     )
@@ -138,9 +138,9 @@ def fill(administration: Administration, school: School, by: User) -> list[str]:
     files = [store_file(folder) for folder in ("cards", "open-codes", "rosters")]
     CardSet.objects.create(
         school=school, respondent=maya, by=by, file=files[0], people=1, made_at=now,
-        **own,
+        **key,
     )  # fmt: skip
-    schedule = EmailSchedule.objects.create(**own)
+    schedule = EmailSchedule.objects.create(**key)
     step = EmailStep.objects.create(schedule=schedule, kind=EmailStep.Kind.INVITATION)
     EmailTemplate.objects.create(step=step, language="en", subject="Hi", body="Hi")
     EmailDelivery.objects.create(
@@ -148,18 +148,18 @@ def fill(administration: Administration, school: School, by: User) -> list[str]:
         job_id=1, job_attempt=1,
     )  # fmt: skip
     code = OpenCode.objects.create(
-        school=school, code_digest=b"a", code_key_version=1, limit=1, **own
+        school=school, code_digest=b"a", code_key_version=1, limit=1, **key
     )
     code.seats.create()
     OpenDecline.objects.create(form_digest=b"a", open_code=code, at=now)
     OpenCodeFile.objects.create(
-        school=school, open_code=code, format="poster", file=files[1], by=by, **own
+        school=school, open_code=code, format="poster", file=files[1], by=by, **key
     )
-    OpenCodeBatch.objects.create(by=by, **own)
-    SchoolCount.objects.create(school=school, count=20, by="a test", **own)
+    OpenCodeBatch.objects.create(by=by, **key)
+    SchoolCount.objects.create(school=school, count=20, by="a test", **key)
     upload = RosterUpload.objects.create(
         by=by, name="people.csv", size=4, file=files[2], state="applied",
-        confirmed_by=by, confirmed_at=now, **own,
+        confirmed_by=by, confirmed_at=now, **key,
     )  # fmt: skip
     upload.schools.create(school=school, name="Lincoln", district_name="Riverside")
     upload.rejections.create(row=1, reason="No ID")
@@ -228,19 +228,19 @@ def test_it_is_removed_with_all_that_is_about_it_alone(
 @pytest.mark.sqlite
 def test_another_administration_keeps_everything(administration, staff):
     maya = enrol(administration, staff.lincoln, issue=3)
-    other = open_administration(
+    second = open_administration(
         name="other",
         published=administration.published,
         role=Role.STUDENT,
         opens_at=administration.opens_at,
         closes_at=administration.closes_at,
     )
-    enrol(other, staff.lincoln)
+    enrol(second, staff.lincoln)
     fill(administration, staff.lincoln, staff.state)
     before = tables_with_rows(ABOUT_IT | ABOUT_PEOPLE)
     log_in_respondent(code_of(maya))
     assert save(maya, "kept", 7, issue=3).outcome is Outcome.SAVED
-    remove(other)
+    remove(second)
     assert Administration.objects.get() == administration
     assert tables_with_rows(ABOUT_IT | ABOUT_PEOPLE) >= before
     assert Response.objects.count() == 3
@@ -523,7 +523,7 @@ def test_a_removal_that_does_not_get_its_lock_lets_saves_pass(
     administration, maya, monkeypatch
 ):
     monkeypatch.setattr(removal, "TRIES", 3)
-    other = open_administration(
+    second = open_administration(
         name="other",
         published=administration.published,
         role=Role.STUDENT,
@@ -533,11 +533,11 @@ def test_a_removal_that_does_not_get_its_lock_lets_saves_pass(
     with ThreadPoolExecutor(2) as threads, transaction.atomic():
         # A long reader, such as a report that read the primary.
         Response.objects.exists()
-        removed = threads.submit(elsewhere(lambda: remove(other)))
+        removed = threads.submit(elsewhere(lambda: remove(second)))
         saved = threads.submit(elsewhere(lambda: save(maya, "meanwhile", 7)))
         assert saved.result(timeout=patience(2)).outcome is Outcome.SAVED
         with pytest.raises(DatabaseBusy, match="Nothing was changed"):
             removed.result(timeout=patience(5))
-    assert has_partition(other.pk)
-    remove(other)
-    assert not has_partition(other.pk)
+    assert has_partition(second.pk)
+    remove(second)
+    assert not has_partition(second.pk)

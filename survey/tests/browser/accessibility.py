@@ -73,17 +73,17 @@ def violations_on(page: Page, screens: list[dict]) -> list[str]:
     The window and its colours change, and the page is not loaded again. It stays on
     the last screen.
     """
-    found = []
+    problems = []
     for screen in screens:
         page.set_viewport_size(screen["viewport"])
         page.emulate_media(
             color_scheme=screen.get("color_scheme", "light"),
             forced_colors=screen.get("forced_colors", "none"),
         )
-        found += [f"{screen}: {violation}" for violation in violations(page)]
+        problems += [f"{screen}: {violation}" for violation in violations(page)]
         if scrolls_sideways(page):
-            found.append(f"{screen}: {page.url} scrolls sideways")
-    return found
+            problems.append(f"{screen}: {page.url} scrolls sideways")
+    return problems
 
 
 def check(page: Page, name: str) -> None:
@@ -97,11 +97,11 @@ def check(page: Page, name: str) -> None:
 
 def check_both(page: Page, name: str) -> None:
     """Check a page at a desk and on a phone, and set its own size again."""
-    own = page.viewport_size
+    normal = page.viewport_size
     for size in (DESK, PHONE):
         page.set_viewport_size(size)
         check(page, name)
-    page.set_viewport_size(own)
+    page.set_viewport_size(normal)
 
 
 def scrolls_sideways(page: Page) -> bool:

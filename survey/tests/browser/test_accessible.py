@@ -215,14 +215,14 @@ def test_violations_are_found_and_the_same_as_by_axe_without_its_shortcuts(
     device: Callable,
 ):
     page = device().new_page()
-    found = []
+    results = []
     for script in (quick_axe(), Axe().axe_script):
         page.goto("/")
         page.evaluate(SPOIL)
         page.evaluate(script)
-        found.append(violations(page))
-    assert found[0] == found[1]
-    rules = [violation.partition(":")[0] for violation in found[0]]
+        results.append(violations(page))
+    assert results[0] == results[1]
+    rules = [violation.partition(":")[0] for violation in results[0]]
     assert rules.count("label") == 1
     assert rules.count("color-contrast") >= 4
 

@@ -151,10 +151,10 @@ def test_pages_are_accessible_and_fit_the_screen(desk, staff, publish, administr
     Wave.objects.create(name="Spring 2027")
     Respondent.objects.update(started_at=timezone.now())
     page = desk(staff.state)
-    own = f"/console/administrations/{administration.pk}/"
+    detail = f"/console/administrations/{administration.pk}/"
     wave = f"/console/waves/{Wave.objects.get().pk}/"
-    sights = ["/console/administrations/", "/console/administrations/open/", own]
-    sights += [own + "change/", own + "close/", own + "reopen/"]
+    sights = ["/console/administrations/", "/console/administrations/open/", detail]
+    sights += [detail + "change/", detail + "close/", detail + "reopen/"]
     sights += ["/console/waves/", "/console/waves/new/"]
     sights += [wave + "rename/", wave + "delete/"]
     for sight in sights:
@@ -241,7 +241,7 @@ def test_a_refused_form_leads_to_each_error_and_keeps_what_was_typed(
 @pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
 def test_removing_an_administration_on_a_phone(desk, staff, publish, scripts):
     now = timezone.now()
-    one = open_administration(
+    spring = open_administration(
         name="mistake",
         published=publish(),
         role=Role.STUDENT,
@@ -249,11 +249,11 @@ def test_removing_an_administration_on_a_phone(desk, staff, publish, scripts):
         closes_at=now + timedelta(days=9),
         district=staff.riverside,
     )
-    enrol(one, staff.lincoln)
+    enrol(spring, staff.lincoln)
     page = desk(staff.dana, viewport=SMALL, java_script_enabled=scripts)
-    page.goto(f"/console/administrations/{one.pk}/")
+    page.goto(f"/console/administrations/{spring.pk}/")
     choose_action(page, "Remove")
-    expect(heading(page)).to_have_text(f"Remove {one.title}?")
+    expect(heading(page)).to_have_text(f"Remove {spring.title}?")
     expect(page.get_by_text("1 invited person")).to_be_visible()
     assert not scrolls_sideways(page)
     if scripts:
@@ -265,5 +265,5 @@ def test_removing_an_administration_on_a_phone(desk, staff, publish, scripts):
     page.get_by_label("Short name").fill("mistake")
     page.get_by_role("button", name="Remove administration").click()
     page.wait_for_url("**/administrations/")
-    expect(page.get_by_text(f"{one.title} was removed.")).to_be_visible()
+    expect(page.get_by_text(f"{spring.title} was removed.")).to_be_visible()
     assert not Administration.objects.exists()

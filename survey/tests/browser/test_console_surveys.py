@@ -393,10 +393,12 @@ def test_every_page_is_accessible(staff, console):
         "new measure": reverse("survey_measure", args=[measured.pk, 0]),
         "essential": reverse("survey_essential", args=[measured.pk, 1]),
     }
-    found = {}
+    problems = {}
     for name, address in addresses.items():
         page.goto(address)
         if name == "preview":
             expect(inside(page).locator(".page-title")).to_be_visible()
-        found[name] = violations_on(page, [{"viewport": LAPTOP}, {"viewport": NARROW}])
-    assert {name: one for name, one in found.items() if one} == {}
+        problems[name] = violations_on(
+            page, [{"viewport": LAPTOP}, {"viewport": NARROW}]
+        )
+    assert {name: lines for name, lines in problems.items() if lines} == {}

@@ -133,12 +133,12 @@ def test_pages_are_accessible_and_fit_the_screen(desk, staff, administration):
         by=staff.state,
     )
     page = desk(staff.state)
-    own = f"/console/administrations/{administration.pk}/emails/"
-    step = f"{own}{schedule.steps.get(kind='invitation').pk}/"
-    sights = [own + "plan/", own + "confirm/", step + "en/", step + "ar/"]
-    sights += [step + "preview/?q=maya", own]
+    base = f"/console/administrations/{administration.pk}/emails/"
+    step = f"{base}{schedule.steps.get(kind='invitation').pk}/"
+    sights = [base + "plan/", base + "confirm/", step + "en/", step + "ar/"]
+    sights += [step + "preview/?q=maya", base]
     for sight in sights:
-        if sight == own:
+        if sight == base:
             schedules.confirm(schedule=schedule, by=staff.state)
         page.goto(sight)
         expect(page.get_by_role("heading", level=1)).to_be_visible()

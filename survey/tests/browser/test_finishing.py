@@ -60,10 +60,10 @@ def test_finish_is_repeated_after_a_reload(at_review, maya):
     at_review.click("#finish-button")
     expect(at_review.locator("#finishing")).to_contain_text("Not finished yet")
     assert not finished(maya)
-    again = at_review.context.new_page()
+    reopened = at_review.context.new_page()
     at_review.close()
-    again.goto("/take/")
-    thanked(again)
+    reopened.goto("/take/")
+    thanked(reopened)
     assert finished(maya)
 
 
@@ -166,9 +166,9 @@ def test_the_next_child_is_not_finished_by_the_last_one(at_review, maya, noor):
     )
     at_review.click("#finish-button")
     expect(at_review.locator("#finishing")).to_contain_text("Not finished yet")
-    other = begin_on(at_review.context, noor)
-    other.wait_for_timeout(1500)
-    is_on(other, 1)
+    tab = begin_on(at_review.context, noor)
+    tab.wait_for_timeout(1500)
+    is_on(tab, 1)
     assert not finished(noor)
     # Her own tab says whose turn it is.
     at_review.unroute_all()

@@ -67,21 +67,21 @@ def test_open_questions_of_a_page_are_asked_again(open_grid, grid, leave):
         has_status(page, "saved")
     eventually(lambda: answers_of(grid) == {"row2": "3"})
 
-    other = open_grid()
-    is_on(other, 1)
-    expect(other.locator("#item-row2 input:checked")).to_have_value("3")
-    choose(other, "row1", "1")
-    next_page(other)
-    is_on(other, 2)
-    has_status(other, "saved")
+    second = open_grid()
+    is_on(second, 1)
+    expect(second.locator("#item-row2 input:checked")).to_have_value("3")
+    choose(second, "row1", "1")
+    next_page(second)
+    is_on(second, 2)
+    has_status(second, "saved")
     # Passed with Next, so the other four were left blank on purpose.
     expected = dict.fromkeys(ROWS) | {"row1": "1", "row2": "3"}
     assert answers_of(grid) == expected
     if leave == "back":
-        choose_scale(other)
-        other.click("#back")
-        is_on(other, 1)
-        has_status(other, "saved")
+        choose_scale(second)
+        second.click("#back")
+        is_on(second, 1)
+        has_status(second, "saved")
         assert answers_of(grid) == expected | {"bus": "35"}
     is_on(open_grid(), 2)
 

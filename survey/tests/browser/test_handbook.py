@@ -84,7 +84,7 @@ def test_the_handbook_is_printed_on_five_pages(device, server, staff):
         ]
         assert len(texts) == 5
         for text, subject in zip(texts, SUBJECTS, strict=True):
-            assert [one for one in SUBJECTS if one in text] == [subject]
+            assert [heading for heading in SUBJECTS if heading in text] == [subject]
 
 
 def test_each_subject_has_120_to_180_words(device, server, staff):

@@ -122,13 +122,13 @@ def test_answers_that_cannot_be_sent_are_hidden(answering, maya):
 
 
 def test_input_in_another_tab_of_the_same_person_counts(answering, maya):
-    other = answering.context.new_page()
-    other.goto("/take/")
+    tab = answering.context.new_page()
+    tab.goto("/take/")
     noted = "localStorage.getItem('groundswell active')"
     for _ in range(3):
         answering.clock.run_for("08:00")
         before = answering.evaluate(noted)
-        other.mouse.click(1, 1)
+        tab.mouse.click(1, 1)
         # Another tab's note takes a moment to arrive.
         eventually(lambda before=before: answering.evaluate(noted) != before)
     expect(answering.get_by_role("alertdialog")).to_be_hidden()

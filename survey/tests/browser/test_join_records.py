@@ -36,7 +36,7 @@ def records(server, administration, staff) -> list[Respondent]:
 def test_a_coordinator_joins_two_records(
     device: Callable, server, staff, administration, records
 ):
-    maya, other, _ = records
+    maya, twin, _ = records
     page = open_console(device(viewport=DESK), staff.chen, server.url)
     page.goto(f"/console/administrations/{administration.pk}/people/{maya.pk}/")
     choose_action(page, "Join with another record")
@@ -46,26 +46,26 @@ def test_a_coordinator_joins_two_records(
     expect(page.get_by_text("Other IDs")).to_be_visible()
     expect(page.locator("#main")).to_contain_text("A-77-2027-0000123")
     assert RecordJoin.objects.get().state == "joined"
-    other.refresh_from_db()
-    assert other.withdrawn_at
+    twin.refresh_from_db()
+    assert twin.withdrawn_at
 
 
 def test_the_pages_are_accessible_and_fit_the_screen(
     device: Callable, server, staff, administration, records
 ):
-    maya, other, _ = records
+    maya, twin, _ = records
     base = f"/console/administrations/{administration.pk}/people"
     sights = {
         "person": f"{base}/{maya.pk}/",
         "search": f"{base}/{maya.pk}/join/",
         "search nobody": f"{base}/{maya.pk}/join/?q=nobody",
-        "compare": f"{base}/{maya.pk}/join/?other={other.pk}",
+        "compare": f"{base}/{maya.pk}/join/?other={twin.pk}",
     }
     page = open_console(device(viewport=PHONE), staff.chen, server.url)
     for name, address in sights.items():
         page.goto(address)
         check_both(page, name)
-    for started in (other, maya):
+    for started in (twin, maya):
         people = Respondent.objects.filter(pk=started.pk)
         people.update(started_at=timezone.now())
         page.goto(sights["compare"])
@@ -85,16 +85,16 @@ def test_the_pages_are_accessible_and_fit_the_screen(
     RecordJoin.objects.create(
         administration=administration,
         kept=maya,
-        other=other,
+        other=twin,
         state="joined",
         district=staff.riverside,
         external_id="A-77-2027-0000123",
         by=staff.chen,
     )
-    other.identity.delete()
-    Respondent.objects.filter(pk=other.pk).update(withdrawn_at=timezone.now())
-    for one, name in ((maya, "kept"), (other, "withdrawn")):
-        page.goto(f"{base}/{one.pk}/")
+    twin.identity.delete()
+    Respondent.objects.filter(pk=twin.pk).update(withdrawn_at=timezone.now())
+    for person, name in ((maya, "kept"), (twin, "withdrawn")):
+        page.goto(f"{base}/{person.pk}/")
         check_both(page, name)
 
 

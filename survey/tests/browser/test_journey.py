@@ -223,10 +223,10 @@ def test_a_closed_tab_loses_nothing_after_a_reload(device, server, maya, publish
     reopened.page.wait_for_selector("#page section.page")
     reopened.sees("saved")
     assert stored(maya, published) == person.answers
-    eventually(lambda: kept(reopened.page) == [])
+    eventually(lambda: kept_records(reopened.page) == [])
 
 
-def kept(page) -> list[dict]:
+def kept_records(page) -> list[dict]:
     """Return the contents of this browser's IndexedDB, with values as text."""
     return page.evaluate(
         """async () => {
@@ -273,24 +273,24 @@ def test_the_next_child_at_the_same_computer_sees_no_answers(
     person.sees("waiting")
 
     # There is something to leak, and it is not readable.
-    eventually(lambda: len(kept(person.page)) == 1)
-    (record,) = kept(person.page)
+    eventually(lambda: len(kept_records(person.page)) == 1)
+    (record,) = kept_records(person.page)
     texts = [value for value in person.answers.values() if value and len(value) > 3]
     for text in (*person.answers, *texts):
         assert text not in str(record)
     context.set_offline(False)
     context.route("**/take/pages/**", lambda route: route.abort())
 
-    other = Person(person.page, seed=9)
-    other.log_in(noor)
-    assert other.number() == 1
-    assert other.page.locator("#page input:checked").count() == 0
+    next_child = Person(person.page, seed=9)
+    next_child.log_in(noor)
+    assert next_child.number() == 1
+    assert next_child.page.locator("#page input:checked").count() == 0
     for _ in range(3):
-        other.page.go_back()
-        other.page.wait_for_timeout(300)
-        assert other.page.locator("#page input:checked").count() == 0
+        next_child.page.go_back()
+        next_child.page.wait_for_timeout(300)
+        assert next_child.page.locator("#page input:checked").count() == 0
     assert (
-        other.page.evaluate(
+        next_child.page.evaluate(
             "JSON.stringify([localStorage, sessionStorage, history.state])"
         ).count("seguro")
         == 0
@@ -299,15 +299,15 @@ def test_the_next_child_at_the_same_computer_sees_no_answers(
 
     # Maya's waiting page is never saved for Noor, who went back to the login page
     # and so ended her session.
-    other.log_in(noor)
-    other.page.wait_for_timeout(1500)
+    next_child.log_in(noor)
+    next_child.page.wait_for_timeout(1500)
     assert not Response.objects.filter(respondent_id=noor.pk).exists()
 
     # Maya logs in at the same computer again: nothing was lost.
     person.log_in(maya)
     assert person.number() == 3
     eventually(lambda: stored(maya, published) == person.answers)
-    eventually(lambda: kept(person.page) == [])
+    eventually(lambda: kept_records(person.page) == [])
 
 
 def test_an_open_tab_never_saves_a_page_for_another_child(

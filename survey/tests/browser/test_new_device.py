@@ -36,11 +36,11 @@ def open_survey(device, maya) -> Callable[[], Page]:
 @pytest.fixture
 def half_answered(open_survey, maya) -> dict[str, str | None]:
     """Answer the first page on Maya's own device; return what is stored."""
-    own = open_survey()
-    choose(own, "safe", "3")
-    own.fill("#comment-input", "only mine")
-    next_page(own, 2)
-    has_status(own, "saved")
+    page = open_survey()
+    choose(page, "safe", "3")
+    page.fill("#comment-input", "only mine")
+    next_page(page, 2)
+    has_status(page, "saved")
     stored = answers_of(maya)
     assert stored["comment"] == "only mine"
     return stored
@@ -52,62 +52,62 @@ def next_page(page: Page, to: int) -> None:
 
 
 def test_earlier_answers_are_kept_and_not_shown(open_survey, half_answered, maya):
-    other = open_survey()
+    page = open_survey()
     # The first page with an open question.
-    is_on(other, 2)
-    expect(other.locator(".answered-earlier")).to_have_count(0)
-    other.click("#back")
-    is_on(other, 1)
-    expect(other.locator(".answered-earlier")).to_contain_text(NOTE)
-    assert violations(other) == []
-    expect(other.locator("#comment-input")).to_have_value("")
-    assert "only mine" not in other.content()
+    is_on(page, 2)
+    expect(page.locator(".answered-earlier")).to_have_count(0)
+    page.click("#back")
+    is_on(page, 1)
+    expect(page.locator(".answered-earlier")).to_contain_text(NOTE)
+    assert violations(page) == []
+    expect(page.locator("#comment-input")).to_have_value("")
+    assert "only mine" not in page.content()
 
     # Going on with blank questions stores no blanks.
-    next_page(other, 2)
-    other.wait_for_timeout(600)
+    next_page(page, 2)
+    page.wait_for_timeout(600)
     assert answers_of(maya) == half_answered
 
-    other.click("#back")
-    is_on(other, 1)
-    choose(other, "safe", "1")
-    next_page(other, 2)
-    has_status(other, "saved")
+    page.click("#back")
+    is_on(page, 1)
+    choose(page, "safe", "1")
+    next_page(page, 2)
+    has_status(page, "saved")
     assert answers_of(maya) == half_answered | {"safe": "1"}
     # What was answered here is shown here, until the page is loaded again.
-    other.click("#back")
-    is_on(other, 1)
-    expect(other.locator("#item-safe input:checked")).to_have_value("1")
+    page.click("#back")
+    is_on(page, 1)
+    expect(page.locator("#item-safe input:checked")).to_have_value("1")
 
 
 def test_the_own_device_shows_its_answers_after_a_reload(open_survey, maya):
-    own = open_survey()
-    choose(own, "safe", "3")
-    own.fill("#comment-input", "only mine")
-    next_page(own, 2)
-    has_status(own, "saved")
-    own.click("#back")
-    is_on(own, 1)
-    own.reload()
-    is_on(own, 1)
-    expect(own.locator("#comment-input")).to_have_value("only mine")
-    expect(own.locator(".answered-earlier")).to_have_count(0)
+    page = open_survey()
+    choose(page, "safe", "3")
+    page.fill("#comment-input", "only mine")
+    next_page(page, 2)
+    has_status(page, "saved")
+    page.click("#back")
+    is_on(page, 1)
+    page.reload()
+    is_on(page, 1)
+    expect(page.locator("#comment-input")).to_have_value("only mine")
+    expect(page.locator(".answered-earlier")).to_have_count(0)
 
 
 def test_without_the_protection_the_answers_would_be_shown(
     open_survey, half_answered, maya
 ):
     Administration.objects.update(replays_answers=True)
-    other = open_survey()
-    other.click("#back")
-    is_on(other, 1)
-    expect(other.locator("#comment-input")).to_have_value("only mine")
+    page = open_survey()
+    page.click("#back")
+    is_on(page, 1)
+    expect(page.locator("#comment-input")).to_have_value("only mine")
     assert DeviceLogin.objects.count() == 2
 
 
 def test_the_review_on_a_new_device_lists_no_answers(open_survey, half_answered, maya):
-    other = open_survey()
-    other.goto("/take/complete/")
-    expect(other.locator("main")).to_contain_text("They are not shown here")
-    assert "only mine" not in other.content()
-    assert violations(other) == []
+    page = open_survey()
+    page.goto("/take/complete/")
+    expect(page.locator("main")).to_contain_text("They are not shown here")
+    assert "only mine" not in page.content()
+    assert violations(page) == []

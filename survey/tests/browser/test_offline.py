@@ -271,12 +271,12 @@ def test_another_tab_cannot_open_what_a_tab_has_kept(open_tab, server, maya):
     assert SECRET not in page.evaluate(KEPT)
     address = page.url
     server.disconnect()
-    other = page.context.new_page()
-    other.goto(address)
-    expect(other.locator("#page")).to_contain_text("could not be loaded")
-    assert SECRET not in other.content()
+    tab = page.context.new_page()
+    tab.goto(address)
+    expect(tab.locator("#page")).to_contain_text("could not be loaded")
+    assert SECRET not in tab.content()
     # The twin: the tab itself can, until the other one has removed it.
-    assert other.evaluate(LEFT)["caches"] == []
+    assert tab.evaluate(LEFT)["caches"] == []
 
 
 LOG_IN = """async (code) => {

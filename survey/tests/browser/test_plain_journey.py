@@ -51,8 +51,8 @@ def fill(item: Locator, value: str) -> None:
     if item.locator("select").count():
         item.locator("select").select_option(value)
     elif kind in ("select_one", "select_multiple", "acknowledge"):
-        for one in value.split(" ") if kind == "select_multiple" else [value]:
-            item.locator(f"[data-value='{one}'] input").check()
+        for choice in value.split(" ") if kind == "select_multiple" else [value]:
+            item.locator(f"[data-value='{choice}'] input").check()
     else:
         item.locator("input, textarea").fill(value)
 

@@ -166,12 +166,12 @@ def test_a_reload_shows_nothing_of_what_was_hidden(unsaved, maya):
     expect(unsaved.locator("#notice")).to_contain_text("not saved yet")
     is_hidden(unsaved)
     # Nor does another tab.
-    other = unsaved.context.new_page()
-    other.goto("/take/")
-    expect(other.locator("#notice-title")).not_to_be_empty()
-    is_hidden(other)
-    other.goto("/take/complete/")
-    is_hidden(other)
+    tab = unsaved.context.new_page()
+    tab.goto("/take/")
+    expect(tab.locator("#notice-title")).not_to_be_empty()
+    is_hidden(tab)
+    tab.goto("/take/complete/")
+    is_hidden(tab)
 
 
 def test_the_code_shows_the_survey_again(unsaved, maya):
@@ -211,14 +211,14 @@ def test_a_server_that_does_not_end_the_session_is_asked_again(answering, maya):
 
 
 def test_all_tabs_of_a_person_stop_together(answering, maya):
-    other = answering.context.new_page()
-    other.goto("/take/")
-    is_on(other, 2)
-    other.click("#back")
-    is_on(other, 1)
-    other.fill("#comment-input", "from the other tab")
+    tab = answering.context.new_page()
+    tab.goto("/take/")
+    is_on(tab, 2)
+    tab.click("#back")
+    is_on(tab, 1)
+    tab.fill("#comment-input", "from the other tab")
     answering.click("#stop")
-    for page in (answering, other):
+    for page in (answering, tab):
         page.wait_for_url("**/take/stop/**")
     stored = answers_of(maya)
     assert (stored["promise"], stored["comment"]) == ("OK", "from the other tab")
@@ -230,39 +230,39 @@ def test_a_tab_with_nothing_unsent_waits_until_others_have_stored_what_was_typed
 ):
     next_page(answering)
     has_status(answering, "saved")
-    other = answering.context.new_page()
+    tab = answering.context.new_page()
     # A busy device: it hears of the stop a moment later.
-    other.add_init_script(
+    tab.add_init_script(
         """addEventListener("storage", () => {
           const until = performance.now() + 100;
           while (performance.now() < until);
         });"""
     )
-    other.goto("/take/")
-    other.click("#back")
-    is_on(other, 2)
-    other.click("#back")
-    is_on(other, 1)
-    other.fill("#comment-input", "from the other tab")
+    tab.goto("/take/")
+    tab.click("#back")
+    is_on(tab, 2)
+    tab.click("#back")
+    is_on(tab, 1)
+    tab.fill("#comment-input", "from the other tab")
     answering.click("#stop")
-    for page in (answering, other):
+    for page in (answering, tab):
         page.wait_for_url("**/take/stop/**")
     assert answers_of(maya)["comment"] == "from the other tab"
     eventually(lambda: kept_on(answering) == 0)
 
 
 def test_a_tab_stops_nobody_but_its_own_person(answering, maya, noor):
-    other = answering.context.new_page()
-    log_in(other, noor)
-    choose(other, "safe", "1")
+    tab = answering.context.new_page()
+    log_in(tab, noor)
+    choose(tab, "safe", "1")
     answering.click("#stop")
     # What she had not sent waits for her code.
     expect(answering.locator(".done h1")).to_have_text("Some answers are not saved yet")
     assert violations(answering) == []
     assert SECRET not in answering.content()
     assert "promise" not in answers_of(maya)
-    next_page(other)
-    has_status(other, "saved")
+    next_page(tab)
+    has_status(tab, "saved")
     assert answers_of(noor)["safe"] == "1"
     answering.get_by_role("link", name="Enter your code").click()
     expect(answering.locator("#unsent")).to_be_visible()
@@ -316,8 +316,8 @@ def test_the_words_of_stopping_follow_the_language(answering, maya):
 
 
 def test_a_tab_goes_on_after_the_login_page_was_opened_by_mistake(answering, maya):
-    other = answering.context.new_page()
-    other.goto("/")
+    tab = answering.context.new_page()
+    tab.goto("/")
     next_page(answering)
     notice = answering.locator("#notice")
     expect(notice).to_contain_text("Enter your code again")

@@ -139,8 +139,8 @@ def test_the_second_click_on_next_answers_no_item_of_the_new_page(begin):
     ):
         is_on(page, 1)
         page.wait_for_timeout(BETWEEN_CLICKS)
-        found = page.evaluate(ECHO, [pointer, detail, away])
-        assert found is answers, (pointer, detail, away)
+        accepted = page.evaluate(ECHO, [pointer, detail, away])
+        assert accepted is answers, (pointer, detail, away)
         page.wait_for_timeout(BETWEEN_CLICKS)
         page.locator("#item-promise input").uncheck()
         page.click("#back")
@@ -207,13 +207,13 @@ def test_a_browser_that_crashes_keeps_the_page_being_answered(begin, device, may
     keeps_answers(page)
     page.close()
     assert answers_of(maya) == {}
-    again = begin(context)
-    is_on(again, 1)
-    expect(again.locator("#comment-input")).to_have_value("half a sentence")
-    expect(again.locator("#item-safe input:checked")).to_have_value("3")
+    reopened = begin(context)
+    is_on(reopened, 1)
+    expect(reopened.locator("#comment-input")).to_have_value("half a sentence")
+    expect(reopened.locator("#item-safe input:checked")).to_have_value("3")
     assert answers_of(maya) == {}
-    again.click("#next")
-    has_status(again, "saved")
+    reopened.click("#next")
+    has_status(reopened, "saved")
     assert answers_of(maya)["comment"] == "half a sentence"
 
 
@@ -361,11 +361,11 @@ def test_the_reply_of_a_captive_portal_is_not_shown_as_a_page(begin):
     page = begin()
     portal = page.context.browser.new_context(base_url=page.url.split("/take")[0])
     portal.add_cookies(page.context.cookies())
-    other = portal.new_page()
+    tab = portal.new_page()
     welcome = {"status": 200, "content_type": "text/html", "body": "<h1>Wifi</h1>"}
-    other.route("**/content/**", lambda route: route.fulfill(**welcome), times=2)
-    other.goto("/take/")
-    is_on(other, 1)
+    tab.route("**/content/**", lambda route: route.fulfill(**welcome), times=2)
+    tab.goto("/take/")
+    is_on(tab, 1)
     portal.close()
 
 
@@ -436,22 +436,22 @@ def test_the_review_waits_for_the_network_and_opens_by_itself(begin, maya):
 def test_finishing_waits_for_answers_of_another_tab(begin, maya):
     page = begin()
     go_to_last_page(page)
-    other = begin(page.context)
-    is_on(other, 3)
-    other.route(SAVES, lambda route: route.abort())
-    other.fill("#last-input", "from the other tab")
-    keeps_answers(other)
+    tab = begin(page.context)
+    is_on(tab, 3)
+    tab.route(SAVES, lambda route: route.abort())
+    tab.fill("#last-input", "from the other tab")
+    keeps_answers(tab)
     page.click("#next")
     page.wait_for_url("**/take/complete/**")
     expect(page.locator("#waiting")).to_be_visible()
     expect(page.locator("#finish-button")).to_be_disabled()
     # The other tab, which has not shown the page saved here, continues; then
     # this one may finish.
-    other.unroute(SAVES)
-    other.click("#back")
-    has_status(other, "stopped")
-    other.locator("#notice button").first.click()
-    has_status(other, "saved")
+    tab.unroute(SAVES)
+    tab.click("#back")
+    has_status(tab, "stopped")
+    tab.locator("#notice button").first.click()
+    has_status(tab, "saved")
     expect(page.locator("#finish-button")).to_be_enabled()
     assert answers_of(maya)["last"] == "from the other tab"
 

@@ -108,8 +108,8 @@ def test_answers_that_a_device_cannot_keep_are_saved_from_the_tab(
         "Object.defineProperty(window, 'indexedDB', {value: undefined})"
     )
     page = begin(context)
-    other = context.new_page()
-    log_in(other, noor)
+    tab = context.new_page()
+    log_in(tab, noor)
     choose(page, "safe", "3")
     press_next(page)
     stopped(page)

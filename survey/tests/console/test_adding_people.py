@@ -64,9 +64,9 @@ def test_ms_chen_adds_a_pupil_and_prints_the_card(client, staff, administration,
     text = text_of(done)
     assert "This person was added." in text and "López, Maya" in text
     assert "Print card again" in text
-    found = Identity.objects.get()
-    assert (found.external_id, found.birth_date.isoformat()) == ("40313", "2014-03-04")
-    person = found.respondent
+    pupil = Identity.objects.get()
+    assert (pupil.external_id, pupil.birth_date.isoformat()) == ("40313", "2014-03-04")
+    person = pupil.respondent
     assert (person.grade, person.classroom, person.language) == ("07", "7B", "es")
     card = f"/console/administrations/{administration.pk}/people/{person.pk}/card/"
     assert card in done.content.decode()

@@ -59,10 +59,10 @@ def test_the_button_of_an_administration_leads_to_the_next_step(
     address = reverse("administration_detail", args=[administration.pk])
 
     def button(user) -> str:
-        [found] = re.findall(
+        [label] = re.findall(
             'class="button primary" href="[^"]+">([^<]+)<', links_from(user, address)
         )
-        return found
+        return label
 
     def change(**fields) -> None:
         Administration.objects.filter(pk=administration.pk).update(**fields)

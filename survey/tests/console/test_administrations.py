@@ -88,8 +88,8 @@ def current_values(client: Client, pk: int) -> dict[str, Any]:
 def errors(response: Any) -> str:
     """Return the error messages on the page."""
     assert response.status_code == 200, response
-    found = re.findall(r'<p class="error"[^>]*>(.*?)</p>', response.content.decode())
-    return " | ".join(found)
+    messages = re.findall(r'<p class="error"[^>]*>(.*?)</p>', response.content.decode())
+    return " | ".join(messages)
 
 
 def test_the_state_opens_changes_closes_and_reopens(client, staff, published):
@@ -265,20 +265,20 @@ def test_lists_show_only_visible_administrations(client, staff, opened):
     }
     for user, expected in shown.items():
         page = log_in(client, user).get("/console/administrations/")
-        assert {one.name for one in page.context["rows"]} == expected, user
-        for one in Administration.objects.all():
-            status = client.get(reverse("administration_detail", args=[one.pk]))
-            assert (status.status_code == 200) is (one.name in expected), (user, one)
+        assert {row.name for row in page.context["rows"]} == expected, user
+        for row in Administration.objects.all():
+            status = client.get(reverse("administration_detail", args=[row.pk]))
+            assert (status.status_code == 200) is (row.name in expected), (user, row)
 
 
 @pytest.mark.parametrize("page", ["change", "close", "reopen"])
 def test_only_the_owners_administrators_can_edit(client, staff, opened, page):
     everywhere = opened("state-wide")
-    own = opened("riversides", district=staff.riverside)
+    of_riverside = opened("riversides", district=staff.riverside)
     foreign = opened("lakesides", district=staff.lakeside)
     allowed_for = {
-        staff.state: {everywhere, own, foreign},
-        staff.dana: {own},
+        staff.state: {everywhere, of_riverside, foreign},
+        staff.dana: {of_riverside},
         staff.chen: set(),
         staff.analyst: set(),
         staff.sam: set(),
@@ -286,13 +286,13 @@ def test_only_the_owners_administrators_can_edit(client, staff, opened, page):
     before = list(Administration.objects.order_by("pk").values())
     for user, allowed in allowed_for.items():
         log_in(client, user)
-        for one in (everywhere, own, foreign):
-            address = reverse(f"administration_{page}", args=[one.pk])
-            expected = 200 if one in allowed else 404
-            assert client.get(address).status_code == expected, (user, one)
-            if one not in allowed:
-                seen = {"seen": one.changes, "closes_at": local(timezone.now())}
-                assert client.post(address, seen).status_code == 404, (user, one)
+        for row in (everywhere, of_riverside, foreign):
+            address = reverse(f"administration_{page}", args=[row.pk])
+            expected = 200 if row in allowed else 404
+            assert client.get(address).status_code == expected, (user, row)
+            if row not in allowed:
+                seen = {"seen": row.changes, "closes_at": local(timezone.now())}
+                assert client.post(address, seen).status_code == 404, (user, row)
     assert list(Administration.objects.order_by("pk").values()) == before
     assert not AuditEntry.objects.exists()
 
@@ -307,16 +307,16 @@ def test_opening_requires_survey_management(client, staff, published):
 
 def test_places_of_other_districts_are_only_counted(client, staff, opened):
     places = {"districts": [staff.lakeside], "schools": [staff.lincoln]}
-    one = opened("some", **places)
+    some = opened("some", **places)
     page = log_in(client, staff.chen).get(
-        reverse("administration_detail", args=[one.pk])
+        reverse("administration_detail", args=[some.pk])
     )
     text = page.content.decode()
     assert "Lincoln" in text
     assert "1 more in other districts" in " ".join(text.split())
     assert "Lakeside" not in text
     page = log_in(client, staff.state).get(
-        reverse("administration_detail", args=[one.pk])
+        reverse("administration_detail", args=[some.pk])
     )
     assert "Lakeside" in page.content.decode()
 
@@ -353,12 +353,12 @@ def test_a_list_is_searched_sorted_and_filtered(client, staff, opened):
 
     def names(query: str) -> list[str]:
         page = client.get(f"/console/administrations/?{query}")
-        return [one.name for one in page.context["rows"]]
+        return [row.name for row in page.context["rows"]]
 
-    for one in Administration.objects.all():
-        expected = "closes soon" if one.name == "soon" else one.name
-        assert one.state == expected
-        assert names(f"state={expected}") == [one.name]
+    for row in Administration.objects.all():
+        expected = "closes soon" if row.name == "soon" else row.name
+        assert row.state == expected
+        assert names(f"state={expected}") == [row.name]
     assert names("q=spr") == ["open"]
     assert names("sort=closes")[0] == "closed"
     assert names("state=nonsense&sort=-name") == ["soon", "planned", "open", "closed"]
@@ -423,12 +423,12 @@ def test_invalid_values_are_reported_and_nothing_is_opened(client, staff, publis
 
 def test_places_are_searched_whatever_the_other_fields_hold(client, staff, published):
     log_in(client, staff.state)
-    again = {**form_for(published), "again": "find", "q": "\x00" + "x" * 10_000}
+    search = {**form_for(published), "again": "find", "q": "\x00" + "x" * 10_000}
     first, last = {}, {}
     for fields, _ in INVALID:
         first, last = {**fields, **first}, {**last, **fields}
     for fields in (first, last):
-        assert client.post(NEW, {**again, **fields}).status_code == 200
+        assert client.post(NEW, {**search, **fields}).status_code == 200
 
 
 def test_taken_short_names_are_refused(client, staff, published, opened):
@@ -464,11 +464,11 @@ def test_a_second_one_at_the_same_time_is_opened_only_on_purpose(
 
 
 def test_conflicting_changes_show_the_other_change(client, staff, opened):
-    one = opened("spring", district=staff.riverside)
-    dana = current_values(log_in(client, staff.dana), one.pk)
+    spring = opened("spring", district=staff.riverside)
+    dana = current_values(log_in(client, staff.dana), spring.pk)
     log_in(client, staff.state)
-    state = current_values(client, one.pk)
-    address = reverse("administration_change", args=[one.pk])
+    state = current_values(client, spring.pk)
+    address = reverse("administration_change", args=[spring.pk])
     later = timezone.now() + timedelta(days=60)
     assert client.post(address, {**state, "closes_at": local(later)}).status_code == 302
     log_in(client, staff.dana)
@@ -477,33 +477,33 @@ def test_conflicting_changes_show_the_other_change(client, staff, opened):
     message = errors(reply)
     assert "state@example.org changed it" in message
     assert "closes:" in message
-    one.refresh_from_db()
-    assert local(one.closes_at) == local(later)
-    close = reverse("administration_close", args=[one.pk])
+    spring.refresh_from_db()
+    assert local(spring.closes_at) == local(later)
+    close = reverse("administration_close", args=[spring.pk])
     assert "changed it" in errors(client.post(close, {"seen": dana["seen"]}))
-    assert client.post(close, {"seen": one.changes}).status_code == 302
+    assert client.post(close, {"seen": spring.changes}).status_code == 302
 
 
 def test_untouched_dates_keep_their_seconds(client, staff, opened):
-    one = opened("spring")
-    enrol(one, staff.lincoln, started_at=timezone.now())
+    spring = opened("spring")
+    enrol(spring, staff.lincoln, started_at=timezone.now())
     log_in(client, staff.state)
-    address = reverse("administration_change", args=[one.pk])
-    held = current_values(client, one.pk)
+    address = reverse("administration_change", args=[spring.pk])
+    held = current_values(client, spring.pk)
     assert client.post(address, held).status_code == 302
     assert not AuditEntry.objects.exists()
     wave = Wave.objects.create(name="Spring")
     assert client.post(address, {**held, "wave": wave.pk}).status_code == 302
     changed = Administration.objects.get()
-    assert (changed.opens_at, changed.closes_at) == (one.opens_at, one.closes_at)
+    assert (changed.opens_at, changed.closes_at) == (spring.opens_at, spring.closes_at)
     assert changed.wave == wave
 
 
 def test_closing_within_ten_minutes_needs_confirmation(client, staff, opened):
-    one = opened("spring")
+    spring = opened("spring")
     log_in(client, staff.state)
-    address = reverse("administration_change", args=[one.pk])
-    held = current_values(client, one.pk)
+    address = reverse("administration_change", args=[spring.pk])
+    held = current_values(client, spring.pk)
     soon = {**held, "closes_at": local(timezone.now() + timedelta(minutes=5))}
     reply = client.post(address, soon)
     assert "type its short name: spring" in errors(reply)
@@ -517,15 +517,15 @@ def test_close_and_reopen_pages_explain_when_they_do_not_apply(client, staff, op
     log_in(client, staff.state)
     planned = opened("planned", opens_at=now + timedelta(days=1))
     running = opened("running")
-    for one, page, sentence in (
+    for row, page, sentence in (
         (planned, "close", "It has not opened yet"),
         (running, "reopen", "It is not closed"),
     ):
-        address = reverse(f"administration_{page}", args=[one.pk])
+        address = reverse(f"administration_{page}", args=[row.pk])
         shown = client.get(address).content.decode()
         assert sentence in shown
         assert "<form class" not in shown
-        sent = {"seen": one.changes, "closes_at": local(now + timedelta(days=50))}
+        sent = {"seen": row.changes, "closes_at": local(now + timedelta(days=50))}
         assert sentence in errors(client.post(address, sent))
 
 
@@ -537,34 +537,34 @@ def cards_made(administration, by, **fields):
 
 
 def test_printed_cards_are_mentioned_where_the_dates_are_changed(client, staff, opened):
-    one = opened("spring")
-    enrol(one, staff.lincoln)
-    enrol(one, staff.lincoln, started_at=timezone.now(), completed_at=timezone.now())
+    spring = opened("spring")
+    enrol(spring, staff.lincoln)
+    enrol(spring, staff.lincoln, started_at=timezone.now(), completed_at=timezone.now())
     log_in(client, staff.state)
-    address = reverse("administration_change", args=[one.pk])
-    cards = reverse("cards_list", args=[one.pk])
+    address = reverse("administration_change", args=[spring.pk])
+    cards = reverse("cards_list", args=[spring.pk])
     # An order that is not made yet was not handed out.
-    cards_made(one, staff.state, school=staff.lincoln)
+    cards_made(spring, staff.state, school=staff.lincoln)
     CardSet.objects.update(made_at=None)
     assert cards not in client.get(address).content.decode()
-    cards_made(one, staff.state, school=staff.lincoln)
+    cards_made(spring, staff.state, school=staff.lincoln)
     assert cards in client.get(address).content.decode()
 
-    held = current_values(client, one.pk)
-    same_day = one.closes_at + timedelta(seconds=1)
-    later = one.closes_at + timedelta(days=7)
+    held = current_values(client, spring.pk)
+    same_day = spring.closes_at + timedelta(seconds=1)
+    later = spring.closes_at + timedelta(days=7)
     for closes_at, warned in ((same_day, False), (later, True)):
         held |= {"closes_at": local(closes_at)}
         page = client.post(address, held, follow=True).content.decode()
         assert ("Print cards again" in page) == warned
-        held = current_values(client, one.pk)
+        held = current_values(client, spring.pk)
     assert "1 person has not finished" in page
-    assert window_in_words("en", one.opens_at, one.closes_at) in page
+    assert window_in_words("en", spring.opens_at, spring.closes_at) in page
     Administration.objects.update(closes_at=timezone.now() - timedelta(minutes=1))
-    one.refresh_from_db()
-    reopen = reverse("administration_reopen", args=[one.pk])
+    spring.refresh_from_db()
+    reopen = reverse("administration_reopen", args=[spring.pk])
     assert cards in client.get(reopen).content.decode()
-    seen = {"seen": one.changes, "closes_at": local(later)}
+    seen = {"seen": spring.changes, "closes_at": local(later)}
     page = client.post(reopen, seen, follow=True).content.decode()
     assert "Print cards again" in page
 
@@ -573,61 +573,61 @@ def test_printed_cards_are_mentioned_where_the_dates_are_changed(client, staff, 
 def test_mentioning_printed_cards_takes_one_statement(
     client, staff, opened, files, django_assert_num_queries
 ):
-    one = opened("spring")
+    spring = opened("spring")
     for _ in range(files):
-        cards_made(one, staff.state, school=staff.lincoln)
+        cards_made(spring, staff.state, school=staff.lincoln)
     log_in(client, staff.state)
     with django_assert_num_queries(10):
-        client.get(reverse("administration_change", args=[one.pk]))
+        client.get(reverse("administration_change", args=[spring.pk]))
 
 
 # Removing
 
 
 def test_removing_says_what_is_lost_and_asks_for_the_short_name(client, staff, opened):
-    one = opened("spring")
-    enrol(one, staff.lincoln)
-    enrol(one, staff.lincoln, issue=2)
-    cards_made(one, staff.state, school=staff.lincoln)
+    spring = opened("spring")
+    enrol(spring, staff.lincoln)
+    enrol(spring, staff.lincoln, issue=2)
+    cards_made(spring, staff.state, school=staff.lincoln)
     log_in(client, staff.state)
-    detail = client.get(reverse("administration_detail", args=[one.pk]))
-    address = reverse("administration_remove", args=[one.pk])
+    detail = client.get(reverse("administration_detail", args=[spring.pk]))
+    address = reverse("administration_remove", args=[spring.pk])
     assert address in detail.content.decode()
     page = client.get(address).content.decode()
     assert "2 invited people" in page
     assert "2 login cards were made" in page
     # Asking changes nothing, and neither does a name that is another one.
-    seen = {"seen": one.changes}
+    seen = {"seen": spring.changes}
     assert "Type the short name" in errors(client.post(address, seen))
     wrong = errors(client.post(address, {**seen, "confirmed": "fall"}))
     assert "type its short name: spring" in wrong
     assert Administration.objects.exists()
     reply = client.post(address, {**seen, "confirmed": " spring "}, follow=True)
-    assert f"{one.title} was removed." in reply.content.decode()
+    assert f"{spring.title} was removed." in reply.content.decode()
     assert not Administration.objects.exists()
     assert client.get(address).status_code == 404
     assert client.post(address, seen).status_code == 404
 
 
 def test_an_administration_with_a_start_offers_no_removal(client, staff, opened):
-    one = opened("spring")
-    enrol(one, staff.lincoln, started_at=timezone.now())
+    spring = opened("spring")
+    enrol(spring, staff.lincoln, started_at=timezone.now())
     log_in(client, staff.state)
-    address = reverse("administration_remove", args=[one.pk])
+    address = reverse("administration_remove", args=[spring.pk])
     page = client.get(address).content.decode()
     assert "People have started, so it can&#x27;t be removed" in page
     assert "<form class" not in page
-    sent = {"seen": one.changes, "confirmed": "spring"}
+    sent = {"seen": spring.changes, "confirmed": "spring"}
     assert "People have started" in errors(client.post(address, sent))
 
 
 def test_a_district_removes_its_own_administrations_only(client, staff, opened):
-    states, own = opened("states"), opened("own", district=staff.riverside)
-    others = opened("others", district=staff.lakeside)
+    states, of_district = opened("states"), opened("own", district=staff.riverside)
+    of_lakeside = opened("others", district=staff.lakeside)
     log_in(client, staff.dana)
-    for one, status in ((states, 404), (others, 404), (own, 302)):
-        address = reverse("administration_remove", args=[one.pk])
-        sent = {"seen": one.changes, "confirmed": one.name}
+    for row, status in ((states, 404), (of_lakeside, 404), (of_district, 302)):
+        address = reverse("administration_remove", args=[row.pk])
+        sent = {"seen": row.changes, "confirmed": row.name}
         assert client.post(address, sent).status_code == status
     log_in(client, staff.chen)
     address = reverse("administration_remove", args=[states.pk])
@@ -638,25 +638,25 @@ def test_a_district_removes_its_own_administrations_only(client, staff, opened):
 def test_the_audit_log_keeps_the_title_of_a_removed_administration(
     client, staff, opened
 ):
-    one = opened("spring", by=staff.state)
+    spring = opened("spring", by=staff.state)
     log_in(client, staff.state)
-    address = reverse("administration_remove", args=[one.pk])
-    client.post(address, {"seen": one.changes, "confirmed": "spring"})
+    address = reverse("administration_remove", args=[spring.pk])
+    client.post(address, {"seen": spring.changes, "confirmed": "spring"})
     page = client.get("/console/audit/").content.decode()
     for act in ("planned", "removed"):
-        assert f"{act} {one.title}" in re.sub(r"<[^>]+>", "", page)
+        assert f"{act} {spring.title}" in re.sub(r"<[^>]+>", "", page)
 
 
 @pytest.mark.parametrize("people", [1, 3])
 def test_the_page_that_asks_takes_a_fixed_number_of_statements(
     client, staff, opened, people, django_assert_num_queries
 ):
-    one = opened("spring")
+    spring = opened("spring")
     for number in range(people):
-        enrol(one, staff.lincoln, issue=number + 1)
+        enrol(spring, staff.lincoln, issue=number + 1)
     log_in(client, staff.state)
     with django_assert_num_queries(16):
-        client.get(reverse("administration_remove", args=[one.pk]))
+        client.get(reverse("administration_remove", args=[spring.pk]))
 
 
 # Waves
@@ -673,10 +673,10 @@ def test_waves_are_added_renamed_and_deleted(client, staff, opened):
     wave.refresh_from_db()
     assert wave.name == "Spring 2028"
 
-    one = opened("spring", wave=wave)
+    spring = opened("spring", wave=wave)
     reply = client.post(f"/console/waves/{wave.pk}/delete/")
     assert "Move them to another wave" in errors(reply)
-    Administration.objects.filter(pk=one.pk).update(wave=None)
+    Administration.objects.filter(pk=spring.pk).update(wave=None)
     assert client.get(f"/console/waves/{wave.pk}/delete/").status_code == 200
     assert Wave.objects.exists()
     client.post(f"/console/waves/{wave.pk}/delete/")
@@ -691,16 +691,16 @@ def test_waves_of_other_districts_are_hidden(client, staff, opened, published):
     log_in(client, staff.dana)
     # Names are unique per owner, so another district's name is not revealed.
     client.post("/console/waves/new/", {"name": "Secret"})
-    own = Wave.objects.get(district=staff.riverside)
+    of_district = Wave.objects.get(district=staff.riverside)
     page = client.get("/console/waves/")
-    assert {one.pk for one in page.context["rows"]} == {states.pk, own.pk}
+    assert {row.pk for row in page.context["rows"]} == {states.pk, of_district.pk}
     assert b"Lakeside" not in page.content
     for wave in (states, lakesides):
         for act in ("rename", "delete"):
             address = f"/console/waves/{wave.pk}/{act}/"
             assert client.get(address).status_code == 404
             assert client.post(address, {"name": "x"}).status_code == 404
-    assert client.post(f"/console/waves/{own.pk}/delete/").status_code == 302
+    assert client.post(f"/console/waves/{of_district.pk}/delete/").status_code == 302
 
     # The state's wave may be used; another district's may not.
     client.post(NEW, form_for(published, name="a", new_wave="", wave=states.pk))
@@ -732,10 +732,10 @@ def test_the_list_may_be_empty(client, staff):
 
 
 def test_the_admin_site_is_read_only_for_administrations(client, opened):
-    one = opened("spring")
+    spring = opened("spring")
     engineer = User.objects.create_superuser("engineer@example.org", "calm-harbour-42")
     log_in(client, engineer)
-    address = f"/engineers/survey/administration/{one.pk}/change/"
+    address = f"/engineers/survey/administration/{spring.pk}/change/"
     assert client.get(address).status_code == 200
     assert client.post(address, {"role": "teacher"}).status_code == 403
     assert Administration.objects.get().role == "student"

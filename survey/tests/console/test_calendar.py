@@ -42,9 +42,9 @@ def test_the_state_and_a_district_keep_a_calendar(staff):
         assert "Spring break" in text and "March 15, 2027" in text
         assert "Harvest day" in text
         assert text.count(">Remove</button>") == removable
-    spring, own = DayOff.objects.order_by("pk")
+    spring, holiday = DayOff.objects.order_by("pk")
     assert dana.post(f"{CALENDAR}{spring.pk}/remove/").status_code == 404
-    assert dana.post(f"{CALENDAR}{own.pk}/remove/").status_code == 302
+    assert dana.post(f"{CALENDAR}{holiday.pk}/remove/").status_code == 302
     assert DayOff.objects.get() == spring
     entries = AuditEntry.objects.order_by("pk").values_list("action", "district_id")
     riverside = staff.riverside.pk
@@ -65,13 +65,13 @@ def test_holidays_ahead_come_first_and_past_ones_are_folded(staff):
     assert places == sorted(places)
     assert "1 past holiday" in past and ">Spring</th>" in past
     # A search finds past ones too, and opens them.
-    found = log_in(Client(), staff.state).get(f"{CALENDAR}?q=Spring").content.decode()
-    assert '<details class="past" open>' in found and ">Today</th>" not in found
+    html = log_in(Client(), staff.state).get(f"{CALENDAR}?q=Spring").content.decode()
+    assert '<details class="past" open>' in html and ">Today</th>" not in html
 
 
-@pytest.mark.parametrize("who", ["chen", "analyst", "sam"])
-def test_coordinators_and_analysts_have_no_calendar(staff, who):
-    assert log_in(Client(), getattr(staff, who)).get(CALENDAR).status_code == 404
+@pytest.mark.parametrize("login", ["chen", "analyst", "sam"])
+def test_coordinators_and_analysts_have_no_calendar(staff, login):
+    assert log_in(Client(), getattr(staff, login)).get(CALENDAR).status_code == 404
 
 
 @pytest.mark.parametrize(

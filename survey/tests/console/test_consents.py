@@ -35,9 +35,9 @@ def people(administration, staff) -> dict[str, Respondent]:
         key: invite(administration, staff.lincoln, key, name)
         for key, name in cast.items()
     }
-    await_consent([one.pk for one in invited.values()])
-    for one in invited.values():
-        one.refresh_from_db()
+    await_consent([person.pk for person in invited.values()])
+    for person in invited.values():
+        person.refresh_from_db()
     return invited
 
 
@@ -106,8 +106,8 @@ def test_ms_chen_records_a_consent_in_three_clicks(
     assert "chen@example.org" in done
     assert awaiting() == {"00124", "00125"}
     assert "Ana" not in str(list(AuditEntry.objects.values()))
-    again = text_of(client.post(address, answers(), follow=True))
-    assert "does not await consent, or no longer" in again
+    repeated = text_of(client.post(address, answers(), follow=True))
+    assert "does not await consent, or no longer" in repeated
     assert "does not await consent" in text_of(client.get(address))
 
 
@@ -174,8 +174,8 @@ def test_a_list_is_checked_and_confirmed(
     assert people["00125"].has_opted_out
     assert Consent.objects.count() == 2
     assert ListedId.objects.get().kind == "consent"
-    again = text_of(upload("Student ID", "00123", "00124"))
-    assert "The consents of 2 people were recorded before" in again
+    repeated = text_of(upload("Student ID", "00123", "00124"))
+    assert "The consents of 2 people were recorded before" in repeated
 
 
 def test_a_checked_list_of_one_kind_is_not_confirmed_as_the_other(
@@ -199,14 +199,14 @@ def test_people_who_await_consent_are_found_apart(
     opt_out(people["00125"], Request(timezone.localdate(), "parent"), by=staff.chen)
     log_in(client, staff.chen)
 
-    def found(state):
+    def ids_in(state):
         address = people_of(administration)
         page = client.get(address, {"school": staff.lincoln.pk, "state": state})
-        return {one.identity.external_id for one in page.context["rows"]}
+        return {row.identity.external_id for row in page.context["rows"]}
 
-    assert found("awaiting-consent") == {"00123", "00124"}
-    assert found("opted-out") == {"00125"}
-    assert found("withdrawn") == found("invited") == set()
+    assert ids_in("awaiting-consent") == {"00123", "00124"}
+    assert ids_in("opted-out") == {"00125"}
+    assert ids_in("withdrawn") == ids_in("invited") == set()
 
 
 @pytest.mark.parametrize("number", [1, 3])

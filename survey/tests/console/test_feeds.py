@@ -153,8 +153,8 @@ def test_other_districts_and_coordinators_never_see_a_feed(
 def test_a_scan_of_another_feed_is_not_found_under_this_one(
     client, staff, feed, district
 ):
-    other = create_feed(getattr(staff, district), staff.state, name="Other")
-    scan = create_scan(other, state="held")
+    feed_there = create_feed(getattr(staff, district), staff.state, name="Other")
+    scan = create_scan(feed_there, state="held")
     log_in(client, staff.dana)
     address = f"/console/feeds/{feed.pk}/scans/{scan.pk}/"
     assert client.get(address).status_code == 404
@@ -165,7 +165,10 @@ def test_a_scan_of_another_feed_is_not_found_under_this_one(
     assert scan.state == "held"
     # The twin: under its own feed it is found.
     log_in(client, staff.state)
-    assert client.get(f"/console/feeds/{other.pk}/scans/{scan.pk}/").status_code == 200
+    assert (
+        client.get(f"/console/feeds/{feed_there.pk}/scans/{scan.pk}/").status_code
+        == 200
+    )
 
 
 def test_credentials_are_on_no_page(client, staff, feed, administration):
@@ -187,8 +190,8 @@ def test_credentials_are_kept_until_new_ones_are_typed(
 ):
     log_in(client, staff.dana)
     address = f"/console/feeds/{feed.pk}/change/"
-    kept = form_of(administration, username="", password="", name="Renamed")
-    assert client.post(address, kept).status_code == 302
+    unchanged = form_of(administration, username="", password="", name="Renamed")
+    assert client.post(address, unchanged).status_code == 302
     feed.refresh_from_db()
     assert feed.name == "Renamed"
     assert unseal(feed.credentials)["password"] == SECRET

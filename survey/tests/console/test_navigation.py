@@ -13,8 +13,8 @@ pytestmark = pytest.mark.django_db
 
 
 def current(html: str) -> list[str]:
-    found = re.findall(r"<a [^>]*aria-current=\"(?:page|true)\">(.*?)</a>", html)
-    return [re.sub(r"<.*>", "", entry) for entry in found]
+    links = re.findall(r"<a [^>]*aria-current=\"(?:page|true)\">(.*?)</a>", html)
+    return [re.sub(r"<.*>", "", entry) for entry in links]
 
 
 @pytest.mark.parametrize(

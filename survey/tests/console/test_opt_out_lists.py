@@ -87,8 +87,8 @@ def test_ms_chen_uploads_the_forms_of_a_week(client, staff, people, upload, conf
 
     assert "2 people have opted out" in text_of(confirm(page))
     assert opted_out() == {"00123", "00124"}
-    found = OptOut.objects.first()
-    assert (found.requested_by, found.reason, found.by) == (
+    opt_out = OptOut.objects.first()
+    assert (opt_out.requested_by, opt_out.reason, opt_out.by) == (
         "parent",
         "no consent form",
         staff.chen,
@@ -97,8 +97,8 @@ def test_ms_chen_uploads_the_forms_of_a_week(client, staff, people, upload, conf
     assert (entry.school_id, entry.after["people"]) == (staff.lincoln.pk, 2)
     assert "consent" not in str(list(AuditEntry.objects.values()))
 
-    again = text_of(upload("Student ID", "00123", "00125"))
-    assert "1 person would opt out" in again and "1 has opted out before" in again
+    repeated = text_of(upload("Student ID", "00123", "00125"))
+    assert "1 person would opt out" in repeated and "1 has opted out before" in repeated
 
 
 def test_people_of_other_schools_are_as_unknown_as_anybody(
@@ -129,12 +129,12 @@ def test_one_id_in_two_districts_needs_the_district(
 def test_a_person_is_found_by_the_id_of_a_joined_record(
     client, administration, staff, people, upload, confirm
 ):
-    other = invite(administration, staff.lincoln, "old", withdrawn_at=timezone.now())
-    other.identity.delete()
+    twin = invite(administration, staff.lincoln, "old", withdrawn_at=timezone.now())
+    twin.identity.delete()
     RecordJoin.objects.create(
         administration=administration,
         kept=people["00123"],
-        other=other,
+        other=twin,
         state="joined",
         district=staff.riverside,
         external_id="A-77",

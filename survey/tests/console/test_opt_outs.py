@@ -92,13 +92,13 @@ def test_people_who_opted_out_are_found_apart_from_withdrawn_ones(
     client.post(address_of(maya, "opt-out/"), answers())
     people = address_of(maya).rsplit("/", 2)[0] + "/"
 
-    def found(state):
+    def names_in(state):
         shown = text_of(client.get(people, {"state": state}))
         return [name for name in ("López, Maya", "Adams, Ben") if name in shown]
 
-    assert found("opted-out") == ["López, Maya"]
-    assert found("withdrawn") == ["Adams, Ben"]
-    assert found("invited") == found("not-started") == []
+    assert names_in("opted-out") == ["López, Maya"]
+    assert names_in("withdrawn") == ["Adams, Ben"]
+    assert names_in("invited") == names_in("not-started") == []
     assert "opted out" in text_of(client.get(people))
     for act in ("code/", "reissue/", "card/"):
         response = client.post(address_of(maya, act), follow=True)
@@ -123,14 +123,14 @@ def test_a_person_who_has_started_is_opted_out_knowing_that(client, staff, start
     assert OptOut.objects.exists()
 
 
-@pytest.mark.parametrize("who", ["state", "dana", "chen"])
+@pytest.mark.parametrize("login", ["state", "dana", "chen"])
 def test_opting_out_does_not_tell_who_has_started(
-    client, staff, administration, started, who
+    client, staff, administration, started, login
 ):
     administration.coordinators_see_finished = False
     administration.save()
-    other = invite(administration, staff.lincoln, "8", "Ann López", grade="07")
-    log_in(client, getattr(staff, who))
+    ann = invite(administration, staff.lincoln, "8", "Ann López", grade="07")
+    log_in(client, getattr(staff, login))
 
     def shown(person) -> list[str]:
         pages = [client.get(address_of(person, "opt-out/"))]
@@ -140,7 +140,7 @@ def test_opting_out_does_not_tell_who_has_started(
         pages.append(client.post(address_of(person, "opt-out/take-back/"), follow=True))
         return [re.sub(r"\d+|Maya|Ann", "", text_of(page)) for page in pages]
 
-    assert shown(started) == shown(other)
+    assert shown(started) == shown(ann)
     assert OptOut.objects.count() == 2
 
 

@@ -82,8 +82,8 @@ def test_a_coordinator_finds_maya_and_issues_a_new_code(
     with pytest.raises(LoginRefused, match="code_wrong"):
         log_in_respondent(old)
     # It is shown only once.
-    again = client.get(person_url(administration, maya))
-    assert format_code(code_of(maya)) not in text_of(again)
+    repeated = client.get(person_url(administration, maya))
+    assert format_code(code_of(maya)) not in text_of(repeated)
 
 
 def test_a_new_code_ends_sessions_with_the_old_one(client, staff, administration, maya):
@@ -105,28 +105,28 @@ def test_viewing_people_is_audited_without_names(client, staff, administration, 
     client.get(person_url(administration, maya))
     client.post(person_url(administration, maya, "code/"))
 
-    list_, one, code = AuditEntry.objects.order_by("id")
+    list_, detail, code = AuditEntry.objects.order_by("id")
     assert (list_.action, list_.subject, list_.school_id, list_.after) == (
         "look at people",
         "students-2027",
         staff.lincoln.pk,
         {"grade": "07", "searched": True, "page": 1, "people": 1},
     )
-    assert (one.action, one.subject_id) == ("look at a person", maya.pk)
+    assert (detail.action, detail.subject_id) == ("look at a person", maya.pk)
     assert (code.action, code.after) == ("show an access code", {"issue": 1})
     written = str(list(AuditEntry.objects.values()))
     assert "López" not in written
     assert code_of(maya) not in written.replace("-", "")
 
 
-@pytest.mark.parametrize("who", ["state", "dana", "chen"])
+@pytest.mark.parametrize("login", ["state", "dana", "chen"])
 def test_individual_progress_is_hidden_unless_allowed(
-    client, staff, administration, confidential, maya, who
+    client, staff, administration, confidential, maya, login
 ):
     Respondent.objects.filter(pk=maya.pk).update(
         started_at=timezone.now(), completed_at=timezone.now()
     )
-    log_in(client, getattr(staff, who))
+    log_in(client, getattr(staff, login))
     school = staff.lincoln.pk
 
     def page_text(**query) -> str:
@@ -231,8 +231,8 @@ def test_staff_of_several_schools_choose_one_or_search(
     assert not AuditEntry.objects.exists()
 
     for query in ("lóp", "maya lópez", "40313", "noor@ex", "77"):
-        found = text_of(get_people(client, administration, q=query))
-        assert ("López" in found) != ("Hassan" in found), query
+        page = text_of(get_people(client, administration, q=query))
+        assert ("López" in page) != ("Hassan" in page), query
     assert "Hassan" not in text_of(get_people(client, administration, q="assan"))
     schools = get_people(client, administration, q="roosev")
     assert f"?school={staff.roosevelt.pk}" in schools.content.decode()
@@ -252,9 +252,9 @@ def test_names_are_found_as_they_are_listed_or_typed_without_accents(
     plain = plain.replace("ë", "e").replace("'", "\u2019").lower()
     log_in(client, getattr(staff, role))
     for query in (name, f"{given} {family}", family, plain, plain.replace("-", " ")):
-        found = text_of(get_people(client, administration, q=query))
-        assert html.escape(name) in html.escape(html.unescape(found)), query
-        assert "Hassan" not in found
+        page = text_of(get_people(client, administration, q=query))
+        assert html.escape(name) in html.escape(html.unescape(page)), query
+        assert "Hassan" not in page
 
 
 def test_a_district_searches_only_its_own_people(
@@ -273,9 +273,9 @@ def test_too_many_matches_are_limited_with_a_hint(
     for number in range(3):
         invite(administration, staff.lincoln, str(number), f"Ann Smith{number}")
     log_in(client, staff.state)
-    found = text_of(get_people(client, administration, q="smith"))
-    assert "More than" in found
-    assert "1–2 of 2 people" in found
+    page = text_of(get_people(client, administration, q="smith"))
+    assert "More than" in page
+    assert "1–2 of 2 people" in page
 
 
 def test_invalid_queries_find_no_one(client, staff, administration, maya):
@@ -363,11 +363,11 @@ def test_browsers_do_not_cache_these_pages(client, staff, administration, maya):
 def test_a_code_is_shown_only_on_its_own_person_page(
     client, staff, administration, maya
 ):
-    other = invite(administration, staff.lincoln, "8", "Ben Adams")
+    ben = invite(administration, staff.lincoln, "8", "Ben Adams")
     log_in(client, staff.chen)
     client.post(person_url(administration, maya, "code/"))
-    page = text_of(client.get(person_url(administration, other)))
-    assert format_code(code_of(other)) not in page
+    page = text_of(client.get(person_url(administration, ben)))
+    assert format_code(code_of(ben)) not in page
     assert format_code(code_of(maya)) not in page
 
 
@@ -415,13 +415,13 @@ def test_maya_is_found_by_the_end_of_her_code(client, staff, administration, may
     log_in(client, staff.chen)
     code = code_of(maya)
     for typed in (code[-4:], f" {code[-5:].lower()} ", format_code(code)):
-        found = text_of(get_people(client, administration, q=typed))
-        assert "López, Maya" in found and "Adams" not in found, typed
-        assert "by the end of the access code" in found
+        page = text_of(get_people(client, administration, q=typed))
+        assert "López, Maya" in page and "Adams" not in page, typed
+        assert "by the end of the access code" in page
     # Fewer characters would be those of many people.
     assert "No one matches" in text_of(get_people(client, administration, q=code[-3:]))
-    other = "AAAA" if code[-4:] != "AAAA" else "BBBB"
-    assert "No one matches" in text_of(get_people(client, administration, q=other))
+    wrong = "AAAA" if code[-4:] != "AAAA" else "BBBB"
+    assert "No one matches" in text_of(get_people(client, administration, q=wrong))
     grade = get_people(client, administration, q=code[-4:], grade="07")
     assert "López" in text_of(grade)
 
@@ -430,16 +430,16 @@ def test_a_name_is_not_taken_for_a_code(client, staff, administration, maya):
     ending = code_of(maya)[-4:]
     invite(administration, staff.lincoln, "8", f"Ben {ending}")
     log_in(client, staff.chen)
-    found = text_of(get_people(client, administration, q=ending.lower()))
-    assert f"{ending}, Ben" in found and "López" not in found
+    page = text_of(get_people(client, administration, q=ending.lower()))
+    assert f"{ending}, Ben" in page and "López" not in page
 
 
 def test_nobody_is_found_by_a_code_where_codes_are_hidden(
     client, staff, administration, confidential, maya
 ):
     log_in(client, staff.chen)
-    found = text_of(get_people(client, administration, q=code_of(maya)[-4:]))
-    assert "No one matches" in found and "López" not in found
+    page = text_of(get_people(client, administration, q=code_of(maya)[-4:]))
+    assert "No one matches" in page and "López" not in page
 
 
 def test_finding_by_code_takes_a_few_more_statements(
@@ -460,11 +460,11 @@ def test_a_name_that_nobody_has_is_searched_in_other_open_administrations(
         f"/console/administrations/{administration.pk}/people/?q=Nobody"
     ).content.decode()
     assert "Search in" not in text
-    other = Administration.objects.get(pk=administration.pk)
-    other.pk, other.name = None, "Second survey"
-    other.save()
+    second = Administration.objects.get(pk=administration.pk)
+    second.pk, second.name = None, "Second survey"
+    second.save()
     text = client.get(
-        f"/console/administrations/{other.pk}/people/?q=López"
+        f"/console/administrations/{second.pk}/people/?q=López"
     ).content.decode()
     assert f"Search in {html.escape(administration.title)}" in text
     assert f'/administrations/{administration.pk}/people/?q=L%C3%B3pez"' in text

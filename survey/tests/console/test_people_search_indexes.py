@@ -96,8 +96,13 @@ def rows_for(client, address, **query) -> int:
     """Return how many rows of tables and indexes a page's statements read."""
     with CaptureQueriesContext(connection) as context:
         assert client.get(address, query).status_code == 200
-    statements = [one["sql"] for one in context.captured_queries]
-    return sum(map(rows_of, (one for one in statements if one.startswith("SELECT"))))
+    statements = [row["sql"] for row in context.captured_queries]
+    return sum(
+        map(
+            rows_of,
+            (row for row in statements if row.startswith("SELECT")),
+        )
+    )
 
 
 def rows_of(statement: str) -> int:
@@ -124,9 +129,9 @@ def plan_of(staff, administration, query) -> str:
     with CaptureQueriesContext(connection) as context:
         find_people(Permissions(staff.state), administration, query)
     [search] = [
-        one["sql"]
-        for one in context.captured_queries
-        if 'FROM "survey_identity"' in one["sql"]
+        statement["sql"]
+        for statement in context.captured_queries
+        if 'FROM "survey_identity"' in statement["sql"]
     ]
     with connection.cursor() as cursor:
         cursor.execute(f"EXPLAIN {search}")
@@ -160,7 +165,7 @@ def test_searches_use_indexes_and_pages_read_few_rows(
         "no match": rows_for(client, address, q="zzzz"),
     }
     print(rows)
-    assert {name: one for name, one in rows.items() if one > MAX_ROWS} == {}
+    assert {name: count for name, count in rows.items() if count > MAX_ROWS} == {}
 
     log_in(client, staff.dana)
     assert rows_for(client, address, q="zzzz") <= MAX_ROWS

@@ -97,11 +97,11 @@ def test_bad_input_changes_nothing(client, staff, maya, changes, message):
     )
 
 
-@pytest.mark.parametrize("who", ["dana", "state"])
-def test_a_pupil_is_moved_within_the_district(client, staff, maya, who):
-    log_in(client, getattr(staff, who))
+@pytest.mark.parametrize("login", ["dana", "state"])
+def test_a_pupil_is_moved_within_the_district(client, staff, maya, login):
+    log_in(client, getattr(staff, login))
     form = client.get(address_of(maya, "correct/")).context["form"]
-    assert [one.name for one in form.fields["school"].queryset] == [
+    assert [school.name for school in form.fields["school"].queryset] == [
         "Lincoln",
         "Washington",
     ]

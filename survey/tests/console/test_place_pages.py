@@ -61,7 +61,7 @@ def test_wrong_names_are_refused(staff, name, reason):
 
 
 @pytest.mark.parametrize(
-    ("who", "place", "status"),
+    ("login", "place", "status"),
     [
         ("dana", "lincoln", 200),
         ("dana", "riverside", 404),
@@ -72,19 +72,19 @@ def test_wrong_names_are_refused(staff, name, reason):
     ],
 )
 @pytest.mark.parametrize("page", ["rename", "close"])
-def test_who_may_rename_and_close(staff, who, place, status, page):
-    client, one = log_in(Client(), getattr(staff, who)), getattr(staff, place)
-    assert client.get(address(one, page)).status_code == status
+def test_who_may_rename_and_close(staff, login, place, status, page):
+    client, target = log_in(Client(), getattr(staff, login)), getattr(staff, place)
+    assert client.get(address(target, page)).status_code == status
     if status == 404:
-        assert client.post(address(one, page), {"name": "Mine"}).status_code == 404
-        one.refresh_from_db()
-        assert one.closed_at is None and one.name != "Mine"
+        assert client.post(address(target, page), {"name": "Mine"}).status_code == 404
+        target.refresh_from_db()
+        assert target.closed_at is None and target.name != "Mine"
 
 
 def found_places(school) -> dict[str, bool]:
     SchoolListing.objects.filter(school=school).update(latitude=41.0, longitude=-83.0)
-    near = [one.listing.pk for one in nearest_schools(41.0, -83.0)]
-    by_name = [one.pk for one in find_schools(school.name).schools]
+    near = [found_school.listing.pk for found_school in nearest_schools(41.0, -83.0)]
+    by_name = [found_school.pk for found_school in find_schools(school.name).schools]
     listed = [pk for pk, *_ in _read(school.district_id).schools]
     offered = schools_offered(school.district, [], []).values_list("pk", flat=True)
     return {

@@ -23,11 +23,11 @@ def read(client, administration, **query):
     return client.get(address, query)
 
 
-@pytest.mark.parametrize("who", ["state", "dana", "chen", "analyst"])
+@pytest.mark.parametrize("login", ["state", "dana", "chen", "analyst"])
 def test_all_who_see_the_administration_read_its_questions(
-    client, staff, administration, who
+    client, staff, administration, login
 ):
-    log_in(client, getattr(staff, who))
+    log_in(client, getattr(staff, login))
     text = text_of(read(client, administration))
     assert "Page 1: Page 1" in text and "Page 3: Page 3" in text
     assert "1. About safe" in text

@@ -248,8 +248,8 @@ def test_a_file_is_checked_first_and_saved_then(parents, staff, dana):
     assert (entry.by, entry.after) == ("dana@example.org", {"schools": 2})
     assert set(SchoolCount.objects.values_list("by", flat=True)) == {entry.by}
     # What was saved is not saved again.
-    again = save_checked(dana, parents, page)
-    assert again["Location"] == address(parents, page="upload/")
+    repeated = save_checked(dana, parents, page)
+    assert repeated["Location"] == address(parents, page="upload/")
     assert SchoolCount.objects.count() == 2
 
 
@@ -376,8 +376,8 @@ def test_a_file_overwrites_no_number_that_came_after_its_check(
 def test_a_checked_file_is_of_its_user_and_administration(parents, staff, chen, dana):
     page = upload(dana, parents, csv_of("school,count", "lincoln,310"))
     assert save_checked(chen, parents, page)["Location"].endswith("/upload/")
-    other = open_to_parents(name="other-parents", published=parents.published)
-    assert save_checked(dana, other, page)["Location"].endswith("/upload/")
+    second = open_to_parents(name="other-parents", published=parents.published)
+    assert save_checked(dana, second, page)["Location"].endswith("/upload/")
     where = address(parents, page="save/")
     for forged in ("", "x", "9" * 4000):
         assert dana.post(where, {"checked": forged})["Location"].endswith("/upload/")

@@ -226,10 +226,10 @@ def test_each_role_changes_its_own_places(staff):
         ("state", None, "name/", 200),
         ("state", "lakeside", "thresholds/", 200),
     ]
-    for who, place, page, status in cases:
-        client = log_in(Client(), getattr(staff, who))
+    for login, place, page, status in cases:
+        client = log_in(Client(), getattr(staff, login))
         path = f"{address(getattr(staff, place) if place else None)}{page}"
-        assert client.get(path).status_code == status, (who, path)
+        assert client.get(path).status_code == status, (login, path)
         if page and status == 404:
             typed = {**OFFICE, "student_percent": "75", "name": "Mine"}
             assert client.post(path, typed).status_code == 404

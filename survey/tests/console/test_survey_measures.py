@@ -101,11 +101,11 @@ def test_measures_follow_their_essential(client, draft):
     assert reply.status_code == 302
     content = measures_of(draft)
     assert content["essentials"][0]["label"]["en"] == "Secure"
-    assert [one["essential"] for one in content["measures"]] == ["secure"]
+    assert [row["essential"] for row in content["measures"]] == ["secure"]
     client.post(*form_of(client, draft, 1, "essentials", remove="1"))
     content = measures_of(draft)
     assert content["essentials"] == []
-    assert [one["essential"] for one in content["measures"]] == [""]
+    assert [row["essential"] for row in content["measures"]] == [""]
 
 
 def test_the_first_measure_of_a_survey_without_a_sheet(client, staff):
@@ -117,7 +117,7 @@ def test_the_first_measure_of_a_survey_without_a_sheet(client, staff):
         *form_of(client, draft, kind="essentials", name="safe", **{"label-en": "Safe"})
     )
     client.post(*form_of(client, draft, **CALM))
-    assert [one["name"] for one in measures_of(draft)["measures"]] == ["calm"]
+    assert [row["name"] for row in measures_of(draft)["measures"]] == ["calm"]
     client.post(*form_of(client, draft, 1, remove="1"))
     assert measures_of(draft)["measures"] == []
 
@@ -156,7 +156,7 @@ def test_two_people_do_not_overwrite_each_other(client, draft):
     client.post(*form_of(client, draft, 1, name="first"))
     reply = client.post(address, late, follow=True)
     assert "Somebody else has changed the measures" in reply.content.decode()
-    assert [one["name"] for one in measures_of(draft)["measures"]] == ["first"]
+    assert [row["name"] for row in measures_of(draft)["measures"]] == ["first"]
     address, late = form_of(client, draft, 1, remove="1")
     publish_survey(survey=draft)
     assert client.post(address, late).status_code == 404

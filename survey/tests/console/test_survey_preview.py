@@ -115,18 +115,18 @@ def test_only_preview_pages_may_be_framed_and_only_by_the_console(staff, client)
     assert "frame-ancestors 'none'" in around["Content-Security-Policy"]
     assert "frame-src 'self'" in around["Content-Security-Policy"]
     assert "Preview: nothing is saved." in around.content.decode()
-    other = client.get(reverse("survey_detail", args=[survey.pk]))
-    assert "frame-src" not in other["Content-Security-Policy"]
+    detail = client.get(reverse("survey_detail", args=[survey.pk]))
+    assert "frame-src" not in detail["Content-Security-Policy"]
 
 
 def test_preview_needs_permission_to_see_the_survey(staff, client):
     theirs = draft_of(district=staff.lakeside)
     addresses = [take(theirs.pk), complete(theirs.pk), content(theirs.pk)]
     addresses.append(reverse("survey_preview", args=[theirs.pk]))
-    assert {client.get(one).status_code for one in addresses} == {302}
+    assert {client.get(url).status_code for url in addresses} == {302}
     for user, status in ((staff.dana, 404), (staff.sam, 404), (staff.state, 200)):
         log_in(client, user)
-        assert {client.get(one).status_code for one in addresses} == {status}
+        assert {client.get(url).status_code for url in addresses} == {status}
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def begin(client, survey) -> Survey:
 
 def number_of(draft, place) -> int:
     for number, section in enumerate(sections_of(draft), 1):
-        if any(one.place == place for one in section.texts):
+        if any(text.place == place for text in section.texts):
             return number
     raise AssertionError(place)
 
@@ -48,7 +48,7 @@ def form_of(client, draft, place, text, code="en", **more):
     """Return the address and the form of a section, with one text changed."""
     address = f"/console/surveys/{draft.pk}/texts/{number_of(draft, place)}/"
     form = client.get(address).context["form"]
-    [key] = [one.key for one, _ in form.rows() if one.place == place]
+    [key] = [row.key for row, _ in form.rows() if row.place == place]
     given = {name: form[name].value() or "" for name in form.fields}
     return address, {**given, f"{key}-{code}": text, **more}
 
@@ -87,8 +87,8 @@ def test_it_is_the_same_correction_as_that_of_a_workbook(client, running, staff)
     here = publish_correction(survey=draft, corrects=published, by=staff.state)
     rows = [[*row] for row in ROWS]
     rows[2][2] = "Which animal?"
-    other = draft_of(rows=rows, version="1.2", corrects=published)
-    there = publish_correction(survey=other, corrects=published, by=staff.state)
+    workbook = draft_of(rows=rows, version="1.2", corrects=published)
+    there = publish_correction(survey=workbook, corrects=published, by=staff.state)
     assert here.definition.replace('"1.1"', '"1.2"') == there.definition
 
 
@@ -136,7 +136,7 @@ def test_two_people_do_not_overwrite_each_other(client, running, staff):
 
 def test_options_are_corrected_too(client, running):
     draft = begin(client, running[0].survey)
-    [options] = [one for one in sections_of(draft) if one.name.startswith("Options")]
+    [options] = [row for row in sections_of(draft) if row.name.startswith("Options")]
     place = options.texts[0].place
     client.post(*form_of(client, draft, place, "A cat"))
     assert (
@@ -191,9 +191,9 @@ def test_labels_of_measures_are_corrected_too(client, staff):
 
 def test_other_items_of_a_measure_are_listed_as_a_difference(client):
     published = publish_survey(survey=with_measures(draft_of()))
-    other = draft_of(version="1.1", corrects=published)
-    with_measures(other, items=("pet",))
-    reply = client.get(f"/console/surveys/{other.pk}/correction/")
+    corrected = draft_of(version="1.1", corrects=published)
+    with_measures(corrected, items=("pet",))
+    reply = client.get(f"/console/surveys/{corrected.pk}/correction/")
     [difference] = reply.context["comparison"].differences
     assert difference.place == "measure trust, items"
     assert (difference.was, difference.now) == ("pet age", "pet")

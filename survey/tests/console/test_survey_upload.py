@@ -80,10 +80,10 @@ def test_problems_are_downloaded_as_csv_without_formulas(staff, client):
     upload = SurveyUpload.objects.get()
     response = client.get(reverse("survey_upload_problems", args=[upload.pk]))
     assert response["Content-Type"] == "text/csv; charset=utf-8"
-    found = list(csv.reader(io.StringIO(response.content.decode("utf-8-sig"))))
-    assert found[0] == ["kind", "sheet", "row", "column", "reason", "text"]
-    assert found[1][:4] == ["problem", "survey", "3", "type"]
-    assert found[1][5] == "'@SUM(1)"
+    lines = list(csv.reader(io.StringIO(response.content.decode("utf-8-sig"))))
+    assert lines[0] == ["kind", "sheet", "row", "column", "reason", "text"]
+    assert lines[1][:4] == ["problem", "survey", "3", "type"]
+    assert lines[1][5] == "'@SUM(1)"
 
 
 def test_warnings_are_listed_and_do_not_block_the_upload(staff, client):
@@ -318,9 +318,9 @@ def test_job_that_runs_twice_creates_one_draft(staff, monkeypatch):
         name="pets.xlsx", content=book(), district=None, by=staff.state
     )
     uploads.read_stored_upload(upload.pk)
-    kept = Survey.objects.get()
+    draft = Survey.objects.get()
     uploads.read_stored_upload(upload.pk)
-    assert Survey.objects.get() == kept
+    assert Survey.objects.get() == draft
 
 
 def test_failed_job_is_shown_and_can_be_uploaded_again(staff, client, monkeypatch):
@@ -365,8 +365,8 @@ def test_workbook_of_a_cancelled_job_is_deleted_after_a_day(staff, client, monke
     old = uploads.receive_upload(name="old.xlsx", **receive)
     SurveyUpload.objects.update(created_at=old.created_at - 2 * uploads.MAX_AGE_UNREAD)
     new = uploads.receive_upload(name="new.xlsx", **receive)
-    kept = SurveyUpload.objects.exclude(content=None)
-    assert [one.pk for one in kept] == [new.pk]
+    with_content = SurveyUpload.objects.exclude(content=None)
+    assert [upload.pk for upload in with_content] == [new.pk]
     uploads.read_stored_upload(old.pk)
     assert not Survey.objects.exists()
 
@@ -384,13 +384,13 @@ def test_upload_is_visible_to_its_district_and_the_state(staff, client):
     ]
     for user, status in ((staff.dana, 200), (staff.state, 200), (staff.chen, 404)):
         log_in(client, user)
-        assert [client.get(one).status_code for one in addresses] == [status] * 2
+        assert [client.get(url).status_code for url in addresses] == [status] * 2
 
     SurveyUpload.objects.update(district=staff.lakeside)
     log_in(client, staff.dana)
-    assert [client.get(one).status_code for one in addresses] == [404] * 2
+    assert [client.get(url).status_code for url in addresses] == [404] * 2
     SurveyUpload.objects.update(district=None)
-    assert [client.get(one).status_code for one in addresses] == [404] * 2
+    assert [client.get(url).status_code for url in addresses] == [404] * 2
 
 
 def test_upload_page_says_that_the_draft_was_deleted(staff, client):

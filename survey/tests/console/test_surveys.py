@@ -110,8 +110,8 @@ def test_survey_is_viewed_published_offered_and_retired(staff, client):
     done = client.post(reverse("survey_publish", args=[survey.pk]))
     assert done["Location"] == reverse("survey_detail", args=[survey.pk])
     published = survey.published.get()
-    again = client.get(reverse("survey_publish", args=[survey.pk])).content.decode()
-    assert "is published." in again and "Publish version" not in again
+    html = client.get(reverse("survey_publish", args=[survey.pk])).content.decode()
+    assert "is published." in html and "Publish version" not in html
 
     offered(published)
     text = client.get(done["Location"]).content.decode()
@@ -139,7 +139,7 @@ def test_owners_may_use_the_same_name_and_version(staff):
         draft_of(district=district)
         for district in (None, staff.riverside, staff.lakeside)
     )
-    assert {one.name for one in (state, riverside, lakeside)} == {"pets"}
+    assert {survey.name for survey in (state, riverside, lakeside)} == {"pets"}
 
     assert set(surveys_for(Permissions(staff.state))) == {state, riverside, lakeside}
     assert set(surveys_for(Permissions(staff.dana))) == {state, riverside}
@@ -295,19 +295,19 @@ def test_retired_surveys_and_those_of_others_cannot_be_offered(staff):
 
 def test_planned_administration_cannot_change_to_a_retired_survey(staff):
     administration = offered(publish_survey(survey=draft_of()), opens=5)
-    other = publish_survey(survey=draft_of(version="2"))
-    retire_survey(survey=other.survey, by=staff.state)
-    plan = replace(plan_of(administration), published=other)
+    second = publish_survey(survey=draft_of(version="2"))
+    retire_survey(survey=second.survey, by=staff.state)
+    plan = replace(plan_of(administration), published=second)
     with pytest.raises(ValidationError, match="is retired"):
         change_administration(
             administration=administration, to=plan, seen=None, by=staff.state
         )
-    restore_survey(survey=other.survey, by=staff.state)
+    restore_survey(survey=second.survey, by=staff.state)
     change_administration(
         administration=administration, to=plan, seen=None, by=staff.state
     )
     administration.refresh_from_db()
-    assert administration.published == other
+    assert administration.published == second
 
 
 @pytest.mark.parametrize("count", [1, 3])

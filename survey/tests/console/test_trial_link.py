@@ -26,11 +26,11 @@ def link_of(client, administration) -> str:
     return client.get(address).context["link"].removeprefix("http://testserver")
 
 
-@pytest.mark.parametrize("who", ["state", "dana", "chen", "analyst"])
+@pytest.mark.parametrize("login", ["state", "dana", "chen", "analyst"])
 def test_a_phone_opens_the_survey_without_logging_in(
-    client, staff, administration, who
+    client, staff, administration, login
 ):
-    log_in(client, getattr(staff, who))
+    log_in(client, getattr(staff, login))
     take = link_of(client, administration)
     before = table_digests()
 

@@ -37,7 +37,7 @@ def nodes(django_db_setup: None) -> Iterator[Nodes]:
     number = 100 + os.getpid() % 10_000 * 2
     with ExitStack() as stack:
         enter = stack.enter_context
-        node, other = (enter(new_worker(run, number + n, programs)) for n in range(2))
+        node, worker = (enter(new_worker(run, number + n, programs)) for n in range(2))
         name = connection.settings_dict["NAME"]
         dump = subprocess.run(  # noqa: S603
             [programs / "pg_dump", f"--host={run}", "--port=5432"]
@@ -50,8 +50,8 @@ def nodes(django_db_setup: None) -> Iterator[Nodes]:
         )
         node.sql(dump.stdout)
         node.sql(f"SELECT citus_set_coordinator_host('{run}', {node.port})")
-        node.sql(f"SELECT citus_add_node('{run}', {other.port})")
-        for each in (node, other):
+        node.sql(f"SELECT citus_add_node('{run}', {worker.port})")
+        for each in (node, worker):
             has_shards = str(each is node).lower()
             node.sql(
                 f"SELECT citus_set_node_property('{run}', {each.port},"
@@ -59,10 +59,10 @@ def nodes(django_db_setup: None) -> Iterator[Nodes]:
             )
         node.sql("\n".join(["BEGIN;", *distribution_sql(), "COMMIT;"]))
         node.sql((run / "etc" / "primary" / "grants.sql").read_text())
-        for each in (node, other):
+        for each in (node, worker):
             # To empty the tables, as on the primary.
             each.sql("GRANT SET ON PARAMETER session_replication_role TO groundswell")
-        yield Nodes(node, other)
+        yield Nodes(node, worker)
 
 
 def empty_cluster(style: Any, connection: Any, **options: Any) -> list[str]:

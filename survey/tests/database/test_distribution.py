@@ -31,13 +31,13 @@ def test_every_key_of_a_distributed_table_has_its_distribution_key(table):
     column = DISTRIBUTED[table].column
     primary_key = [field.column for field in model._meta.pk_fields]
     assert column in primary_key
-    others = {
+    without_key = {
         field.name
         for field in model._meta.local_concrete_fields
         if field.unique and not field.primary_key
     }
     # Its codes are unique in survey_coderoute.
-    assert others == ({"code_digest"} if table == "survey_respondent" else set())
+    assert without_key == ({"code_digest"} if table == "survey_respondent" else set())
 
 
 def test_the_sql_drops_foreign_keys_to_people_and_names_each_distributed_table():

@@ -79,12 +79,12 @@ def functions_of_cluster(text: str = ON_CLUSTER) -> Iterator[None]:
 
 
 def test_every_function_that_reads_people_has_a_text_for_a_cluster(db):
-    found = rows(
+    results = rows(
         "SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace"
         " AND prosrc ~ %s",
         rf"\y({'|'.join(DISTRIBUTED)})\y",
     )
-    assert {name for (name,) in found} == REPLACED.keys() | UNCHANGED
+    assert {name for (name,) in results} == REPLACED.keys() | UNCHANGED
 
 
 @pytest.mark.parametrize("name", REPLACED)
@@ -113,12 +113,12 @@ def test_what_is_replaced_keeps_its_rights_and_arguments():
 
 def test_what_a_cluster_adds_is_called_by_its_functions_alone():
     with functions_of_cluster():
-        found = rows(
+        results = rows(
             "SELECT proname, has_function_privilege('console', oid, 'EXECUTE')"
             " FROM pg_proc WHERE proname IN"
             " ('survey_lock_people', 'survey_without_answers') ORDER BY proname"
         )
-    assert found == [("survey_lock_people", False), ("survey_without_answers", False)]
+    assert results == [("survey_lock_people", False), ("survey_without_answers", False)]
 
 
 def test_what_drops_partitions_differs_in_the_columns_of_its_queries_alone():
@@ -170,7 +170,7 @@ def period_of(person: Respondent) -> int:
 def people(administration, lincoln):
     """Return people to whom messages may say different things."""
     now = timezone.now()
-    found = [
+    calls = [
         identify(enrol(administration, lincoln, **fields))
         for fields in (
             {"language": "es"},
@@ -178,12 +178,12 @@ def people(administration, lincoln):
             {"withdrawn_at": now},
         )
     ]
-    found += [
+    calls += [
         identify(enrol(administration, lincoln, grade=str(n)), email=email)
         for n, email in enumerate(("gone@example.org", "josé@example.org", ""))
     ]
     suppress(digest_of("gone@example.org"), SuppressedAddress.Reason("opted out"))
-    return found
+    return calls
 
 
 def outcome(statement: str, *values: object) -> tuple[Any, dict[str, str]]:
@@ -194,10 +194,10 @@ def outcome(statement: str, *values: object) -> tuple[Any, dict[str, str]]:
 
 def both_do(calls: list[tuple[Any, ...]]) -> list[Any]:
     """Return what the calls return, which is the same with either text."""
-    one = [outcome(*call) for call in calls]
+    expected = [outcome(*call) for call in calls]
     with functions_of_cluster():
-        assert [outcome(*call) for call in calls] == one
-    return [found for found, _ in one]
+        assert [outcome(*call) for call in calls] == expected
+    return [result for result, _ in expected]
 
 
 def reading(people: list[Respondent], codes: list[OpenCode]) -> list[tuple[Any, ...]]:
@@ -223,11 +223,11 @@ def reading(people: list[Respondent], codes: list[OpenCode]) -> list[tuple[Any, 
 
 
 def test_both_read_the_same(people, codes):
-    found = both_do(reading(people, codes))
-    assert sum(map(len, found[: len(people)])) == len(people)
-    assert found[-8:-6] == [[(1,)], [(31,)]]
-    assert found[-6:-4] == [[(30,)], [(None,)]]
-    assert [len(each) for each in found[-4:]] == [32, 0, 0, 0]
+    results = both_do(reading(people, codes))
+    assert sum(map(len, results[: len(people)])) == len(people)
+    assert results[-8:-6] == [[(1,)], [(31,)]]
+    assert results[-6:-4] == [[(30,)], [(None,)]]
+    assert [len(each) for each in results[-4:]] == [32, 0, 0, 0]
 
 
 RETURN = "SELECT survey_return_seats(%s)"
@@ -257,12 +257,12 @@ def test_both_return_the_same_seats(codes):
 
 
 def test_both_delete_the_same_starts(people, codes):
-    found = both_do(deleting(people, codes))
+    results = both_do(deleting(people, codes))
     last = Respondent.objects.filter(administration=codes[0].administration).latest(
         "pk"
     )
-    assert found[0] == [(22, last.pk)]
-    assert found[2:] == [[(0, None)]] * 3
+    assert results[0] == [(22, last.pk)]
+    assert results[2:] == [[(0, None)]] * 3
 
 
 WEAKER = {
@@ -283,11 +283,11 @@ def test_a_difference_between_them_would_be_seen(people, codes, name):
     assert whole in function
     changed = ON_CLUSTER.replace(function, function.replace(whole, weaker))
     calls = [*reading(people, codes), *returning(), *deleting(people, codes)]
-    one = [outcome(*call) for call in calls]
+    expected = [outcome(*call) for call in calls]
     with functions_of_cluster(changed):
         differing = {
             call[0]
-            for call, before in zip(calls, one, strict=True)
+            for call, before in zip(calls, expected, strict=True)
             if outcome(*call) != before
         }
     assert len(differing) == 1

@@ -46,9 +46,9 @@ def session(user: str) -> Iterator[Any]:
     """Open a cursor as one of the stack's roles, in the test database."""
     place = {"host": settings.SERVERS, "port": 5432}
     name = str(connection.settings_dict["NAME"])
-    with closing(psycopg2.connect(dbname=name, user=user, **place)) as own:
-        own.autocommit = True
-        yield own.cursor()
+    with closing(psycopg2.connect(dbname=name, user=user, **place)) as connected:
+        connected.autocommit = True
+        yield connected.cursor()
 
 
 @pytest.fixture
@@ -207,9 +207,9 @@ def test_an_opening_that_times_out_leaves_nothing_and_says_why(administration):
         with connection.cursor() as cursor:
             # The lock that building an index holds.
             cursor.execute("LOCK TABLE survey_response IN SHARE MODE")
-        waited, said = threads.submit(elsewhere(try_it)).result(timeout=patience(5))
+        waited, message = threads.submit(elsewhere(try_it)).result(timeout=patience(5))
     assert 0.9 < waited < patience(2)
-    assert "Try again in a minute" in said
+    assert "Try again in a minute" in message
     assert partitions() == before
     assert not Administration.objects.filter(name="second").exists()
 
@@ -221,14 +221,14 @@ DELETE = "DELETE FROM survey_administration WHERE id = %s"
 def test_the_console_role_drops_the_partition_of_a_removed_administration(
     administration, granted
 ):
-    other = opening(administration.published, "second")
+    second = opening(administration.published, "second")
     before = partitions()
     with session("console") as console:
         console.execute("BEGIN")
-        console.execute(DELETE, [other.pk])
-        console.execute(DROP, [other.pk])
+        console.execute(DELETE, [second.pk])
+        console.execute(DROP, [second.pk])
         console.execute("COMMIT")
-    assert before - partitions() == {f"survey_response_{other.pk}"}
+    assert before - partitions() == {f"survey_response_{second.pk}"}
 
 
 def test_the_console_role_drops_no_other_table(administration, granted, maya):

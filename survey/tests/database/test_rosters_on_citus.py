@@ -40,9 +40,9 @@ def test_only_people_of_the_files_districts_are_read(
             administration=administration, table=table, complete_for=complete_for
         ) as diff,
     ):
-        found = diff.staging.fetch_all("SELECT id FROM roster_people")
+        compared_people = diff.staging.fetch_all("SELECT id FROM roster_people")
         assert diff.report.unchanged == 1
         assert (
-            sum(one.withdrawn for one in diff.report.schools) == missing[complete_for]
+            sum(row.withdrawn for row in diff.report.schools) == missing[complete_for]
         )
-    assert len(found) == compared
+    assert len(compared_people) == compared

@@ -169,13 +169,13 @@ def test_a_replica_that_is_down_is_not_read(replica, no_watching_thread):
 
 def test_the_watching_thread_survives_every_error(replica, monkeypatch):
     """No other thread would check the replica again."""
-    found = iter([RuntimeError("a defect"), OSError(), OperationalError(), None])
+    outcomes = iter([RuntimeError("a defect"), OSError(), OperationalError(), None])
     seen = []
 
     class Server:
         def cursor(self):
             seen.append((health.reply_timeout(), health.fallback_timeout()))
-            error = next(found)
+            error = next(outcomes)
             if error:
                 raise error
             return nullcontext(Mock())

@@ -198,9 +198,9 @@ def test_a_replica_that_is_down_delays_no_request(browser, maya, replica, watche
 
     wait_until(health.is_up)
     replica.catch_up()
-    again = watched.during(lambda: request_survey(maya))
-    assert again["replica"]["read survey_publishedsurvey"] == 1
-    assert not again["primary"]["read survey_publishedsurvey"]
+    statements = watched.during(lambda: request_survey(maya))
+    assert statements["replica"]["read survey_publishedsurvey"] == 1
+    assert not statements["primary"]["read survey_publishedsurvey"]
 
 
 def connect(person: Respondent) -> None:
@@ -241,8 +241,8 @@ def test_a_hung_replica_costs_a_process_one_second_once(
     finally:
         replica.resume()
     wait_until(health.is_up)
-    again = watched.during(lambda: request_survey(maya))
-    assert again["replica"]["read survey_publishedsurvey"] == 1
+    statements = watched.during(lambda: request_survey(maya))
+    assert statements["replica"]["read survey_publishedsurvey"] == 1
 
 
 def test_without_a_fallback_a_hung_replica_blocks(maya, replica):

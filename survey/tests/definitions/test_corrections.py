@@ -79,11 +79,11 @@ def with_measures(published_or_survey, label="Trust", items=("pet", "age")):
 def test_a_correction_may_change_the_texts_of_measures_but_not_their_items(staff):
     first = publish_survey(survey=with_measures(draft_of()))
     same_rows = {"rows": ROWS, "corrects": first}
-    other = with_measures(draft_of(version="1.1", **same_rows), items=("pet",))
+    second = with_measures(draft_of(version="1.1", **same_rows), items=("pet",))
     with pytest.raises(
         NotACorrection, match="measure trust, items: was|measure trust: was there"
     ):
-        publish_correction(survey=other, corrects=first, by="test")
+        publish_correction(survey=second, corrects=first, by="test")
     without = draft_of(version="1.2", **same_rows)
     with pytest.raises(
         NotACorrection, match="measure trust, items: was|measure trust: was there"
@@ -139,12 +139,12 @@ def test_answers_before_and_after_a_correction_have_the_same_item_ids(
     saved = browser.save(1, {"pet": "cat", "age": "3"}, before["revision"])
     assert saved.status_code == 200
 
-    other = type(browser)()
-    after = other.log_in(noor).bootstrap()
+    second = type(browser)()
+    after = second.log_in(noor).bootstrap()
     assert after["digest"] == correction.digest
-    assert "Which animal?" in read_by(other, after)
-    assert "Which pet?" not in read_by(other, after)
-    saved = other.save(1, {"pet": "dog", "age": None}, after["revision"])
+    assert "Which animal?" in read_by(second, after)
+    assert "Which pet?" not in read_by(second, after)
+    saved = second.save(1, {"pet": "dog", "age": None}, after["revision"])
     assert saved.status_code == 200
 
     assert rows_of(administration) == {
@@ -153,9 +153,9 @@ def test_answers_before_and_after_a_correction_have_the_same_item_ids(
         (noor.pk, "pet"): "dog",
         (noor.pk, "age"): None,
     }
-    again = browser.log_in(maya).bootstrap()
-    assert again["digest"] == correction.digest
-    assert again["answers"] == {"pet": "cat", "age": "3"}
+    reloaded = browser.log_in(maya).bootstrap()
+    assert reloaded["digest"] == correction.digest
+    assert reloaded["answers"] == {"pet": "cat", "age": "3"}
 
 
 def test_resume_cookie_leads_to_the_corrected_text(staff, running, browser):
@@ -189,8 +189,8 @@ def test_new_item_ids_would_orphan_the_answers(staff, running, browser):
     maya = enrol(administration, staff.lincoln, language="en")
     shell = browser.log_in(maya).bootstrap()
     browser.save(1, {"pet": "cat", "age": "3"}, shell["revision"])
-    other = publish_survey(survey=draft_of(rows=CORRECTED_ROWS, version="1.1"))
-    Administration.objects.update(published=other)
+    second = publish_survey(survey=draft_of(rows=CORRECTED_ROWS, version="1.1"))
+    Administration.objects.update(published=second)
     with pytest.raises(KeyError):
         rows_of(administration)
     assert browser.log_in(maya).bootstrap()["answers"] == {}
@@ -233,8 +233,8 @@ def test_correction_of_a_correction_keeps_the_item_ids(staff, running):
 def test_publishing_a_correction_again_changes_nothing(running):
     published, _ = running
     correction = correction_of(published)
-    again = publish_correction(survey=correction.survey, corrects=published, by="test")
-    assert again == correction
+    twice = publish_correction(survey=correction.survey, corrects=published, by="test")
+    assert twice == correction
     assert PublishedSurvey.objects.count() == 2
 
 
@@ -364,8 +364,8 @@ NOT_CORRECTIONS = [
 
 @pytest.mark.parametrize(
     ("rows", "choices", "expected"),
-    [one[1:] for one in NOT_CORRECTIONS],
-    ids=[one[0] for one in NOT_CORRECTIONS],
+    [text[1:] for text in NOT_CORRECTIONS],
+    ids=[text[0] for text in NOT_CORRECTIONS],
 )
 def test_difference_beyond_texts_refuses_the_correction(
     running, rows, choices, expected
@@ -373,8 +373,8 @@ def test_difference_beyond_texts_refuses_the_correction(
     published, _ = running
     with pytest.raises(NotACorrection) as refused:
         correction_of(published, rows, choices=choices)
-    found = [str(one) for one in refused.value.differences]
-    assert [one for one in found if one in expected] == expected, found
+    differences = [str(text) for text in refused.value.differences]
+    assert [text for text in differences if text in expected] == expected, differences
     assert not Survey.objects.filter(version="1.1", published_at__isnull=False).exists()
 
 
@@ -392,9 +392,12 @@ def test_changed_texts_are_listed_in_every_language(running):
     choices = changed(CHOICES, (1, 2, "A cat"))
     draft = draft_of(rows=rows, choices=choices, version="1.1")
     earlier = json.loads(published.definition)
-    found = compare(earlier, corrected_definition(draft, earlier, published.digest))
-    assert not found.differences
-    assert [(one.place, one.language, one.was, one.now) for one in found.texts] == [
+    diffs = compare(earlier, corrected_definition(draft, earlier, published.digest))
+    assert not diffs.differences
+    assert [
+        (change.place, change.language, change.was, change.now)
+        for change in diffs.texts
+    ] == [
         ("page pets_page, title", "es", "Mascotas", "Animales"),
         ("pet", "en", "Which pet?", "Which animal?"),
         ("age", "es", "¿Su edad?", "¿Cuántos años?"),
@@ -453,7 +456,7 @@ def test_difference_in_an_unknown_part_is_noticed(running):
     was = json.loads(published.definition)
     now = copy.deepcopy(was)
     now["items"]["pet"]["id"] += 1
-    assert [one.place for one in compare(was, now).differences] == ["the whole"]
+    assert [change.place for change in compare(was, now).differences] == ["the whole"]
 
 
 def test_places_and_differences_are_named_in_the_users_language(running):
@@ -464,9 +467,9 @@ def test_places_and_differences_are_named_in_the_users_language(running):
     [options] = now["option_sets"]
     now["option_sets"][options] = now["option_sets"][options][1:]
     with translation.override("es"):
-        found = compare(was, now)
-        [text] = {one.place for one in found.texts}
-        [difference] = map(str, found.differences)
+        comparison = compare(was, now)
+        [text] = {change.place for change in comparison.texts}
+        [difference] = map(str, comparison.differences)
     assert text == "página pets_page, título"
     assert difference == f"opciones {options}, opción cat: era está, es falta"
 
@@ -478,13 +481,13 @@ def test_correction_is_refused_in_an_administration_with_other_questions(
     staff, running
 ):
     published, _ = running
-    other = offered(publish_survey(survey=draft_of(name="other")), "other")
+    second = offered(publish_survey(survey=draft_of(name="other")), "other")
     with pytest.raises(WrongSurvey, match="whose questions are not those"):
         use_correction(
-            administration=other, published=correction_of(published), by=staff.state
+            administration=second, published=correction_of(published), by=staff.state
         )
-    other.refresh_from_db()
-    assert other.published.survey.name == "other"
+    second.refresh_from_db()
+    assert second.published.survey.name == "other"
 
 
 def test_district_cannot_correct_an_administration_of_the_state(staff, running):
@@ -503,17 +506,17 @@ def test_administrations_to_correct_are_those_the_user_may_change(staff, running
     from accounts.permissions import Permissions
 
     published, administration = running
-    own = offered(published, "riverside", district=staff.riverside)
+    of_riverside = offered(published, "riverside", district=staff.riverside)
     correction = correction_of(published)
     already = offered(correction, "already")
     offered(publish_survey(survey=draft_of(name="other")), "other")
 
-    def found(user):
+    def correctable(user):
         return set(administrations_to_correct(Permissions(user), published))
 
-    assert found(staff.state) == {administration, own, already}
-    assert found(staff.dana) == {own}
-    assert found(staff.chen) == set()
+    assert correctable(staff.state) == {administration, of_riverside, already}
+    assert correctable(staff.dana) == {of_riverside}
+    assert correctable(staff.chen) == set()
 
 
 # The console
@@ -577,8 +580,8 @@ def test_correction_is_used_in_all_chosen_administrations_or_none(
     response = client.post(page, chosen)
     assert response.status_code == 409
     assert "something else by now" in response.content.decode()
-    for one in (administration, draft):
-        one.refresh_from_db()
+    for using in (administration, draft):
+        using.refresh_from_db()
     assert (administration.published, draft.published_at) == (published, None)
     assert not AuditEntry.objects.filter(action__startswith="correct texts").exists()
 
@@ -631,7 +634,7 @@ def test_invalid_administration_is_not_corrected(staff, client, running, chosen)
 
 def test_district_corrects_its_own_survey_in_its_own_administrations(staff, client):
     published = publish_survey(survey=draft_of(district=staff.riverside))
-    own = offered(published, "own", district=staff.riverside)
+    of_riverside = offered(published, "own", district=staff.riverside)
     states = offered(published, "states")
     draft = draft_of(
         rows=CORRECTED_ROWS, version="1.1", corrects=published, district=staff.riverside
@@ -640,9 +643,9 @@ def test_district_corrects_its_own_survey_in_its_own_administrations(staff, clie
     page = reverse("survey_correction", args=[draft.pk])
     text = client.get(page).content.decode()
     assert "own" in text and "states" not in text
-    client.post(page, {"administrations": [own.pk, states.pk]})
+    client.post(page, {"administrations": [of_riverside.pk, states.pk]})
     states.refresh_from_db()
     assert states.published == published
-    client.post(page, {"administrations": [own.pk]})
-    own.refresh_from_db()
-    assert own.published.survey == draft
+    client.post(page, {"administrations": [of_riverside.pk]})
+    of_riverside.refresh_from_db()
+    assert of_riverside.published.survey == draft

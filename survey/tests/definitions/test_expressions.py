@@ -81,9 +81,9 @@ def plain(value):
     return value
 
 
-def same(one, other):
+def same(left, right):
     # 1 == True in Python, and they are not the same here.
-    return isinstance(one, bool) == isinstance(other, bool) and one == other
+    return isinstance(left, bool) == isinstance(right, bool) and left == right
 
 
 def test_expressions_evaluate_to_the_values_of_their_vectors():
@@ -246,12 +246,12 @@ def test_evaluating_never_raises(tree, values):
 def test_random_tree_compiles_from_its_text_to_itself(tree, values):
     context = Context(values, "2026-11-21", "2026-11-21T09:30:00Z")
 
-    again = compile_expression(source_of(tree))
+    recompiled = compile_expression(source_of(tree))
 
-    assert source_of(compile_expression(source_of(again))) == source_of(again)
-    assert repr(evaluate(again, context)) == repr(evaluate(tree, context))
-    assert references(again) == references(tree)
-    assert json.loads(json.dumps(again)) == again
+    assert source_of(compile_expression(source_of(recompiled))) == source_of(recompiled)
+    assert repr(evaluate(recompiled, context)) == repr(evaluate(tree, context))
+    assert references(recompiled) == references(tree)
+    assert json.loads(json.dumps(recompiled)) == recompiled
 
 
 WORDS = [*"(),.'[]*=}", "${a}", "${", "1", ".5", "and", "or", "mod", "div", "- ", "+"]

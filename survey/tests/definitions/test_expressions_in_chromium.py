@@ -223,11 +223,11 @@ def test_twin_catastrophic_pattern_hangs_the_browsers_own_engine(
       return JSON.stringify(await Promise.all(pairs.map(ask)));
     }"""
     pairs = [(value, portable(pattern)) for pattern, value in CATASTROPHES]
-    one = [("aaab", portable("(a+)+b"))]
+    pair = [("aaab", portable("(a+)+b"))]
     tab = chromium.new_page()
     tab.goto(modules)
 
-    answers = in_browser(tab, script, {"pairs": one, "milliseconds": 10_000})
+    answers = in_browser(tab, script, {"pairs": pair, "milliseconds": 10_000})
     assert answers == [True]
     # They keep all cores busy until then.
     answers = in_browser(tab, script, {"pairs": pairs, "milliseconds": 500})
@@ -247,12 +247,12 @@ def test_browser_applies_the_rules_like_python(page):
         for vector in vectors
     ]
 
-    found = in_browser(page, STATES, {"outline": DEFINITION, "vectors": asked})
+    states = in_browser(page, STATES, {"outline": DEFINITION, "vectors": asked})
 
-    assert len(found) > 30
+    assert len(states) > 30
     differing = [
         (vector["about"], {key: state[key] for key in expected(vector)})
-        for vector, state in zip(vectors, found, strict=True)
+        for vector, state in zip(vectors, states, strict=True)
         if {key: state[key] for key in expected(vector)} != expected(vector)
     ]
     assert differing == []
@@ -286,9 +286,9 @@ def test_browser_agrees_with_python_on_any_answers(page):
         for answers in cases
     ]
 
-    found = in_browser(page, STATES, {"outline": DEFINITION, "vectors": asked})
+    states = in_browser(page, STATES, {"outline": DEFINITION, "vectors": asked})
 
-    for answers, state in zip(cases, found, strict=True):
+    for answers, state in zip(cases, states, strict=True):
         ours = state_of(DEFINITION, answers, **clock)
         assert state["values"] == ours.values
         assert state["problems"] == ours.problems
@@ -301,10 +301,10 @@ def test_browser_agrees_with_python_on_any_answers(page):
 def test_shuffled_options_keep_their_order_at_every_visit(page):
     options = ["a", "b", "c", "d", "e"]
 
-    one, again = in_browser(page, SHUFFLE, [(options, 4711, "pets")] * 2)
+    first, second = in_browser(page, SHUFFLE, [(options, 4711, "pets")] * 2)
 
     # Written down, so that a release never reorders what is on a screen.
-    assert one == again == ["e", "b", "a", "c", "d"]
+    assert first == second == ["e", "b", "a", "c", "d"]
 
 
 def test_options_with_a_seed_have_one_order_for_everybody(page):

@@ -231,9 +231,9 @@ def test_same_changes_are_allowed_in_a_draft():
 @pytest.mark.django_db
 def test_rows_cannot_move_into_or_out_of_a_published_survey():
     publish_survey(survey=draft())
-    other = draft(form_id="other")
+    second = draft(form_id="other")
     published = Survey.objects.get(name="climate")
-    for source, target in ((published, other), (other, published)):
+    for source, target in ((published, second), (second, published)):
         with pytest.raises(DatabaseError, match="frozen"), transaction.atomic():
             source.pages.update(survey=target, position=77)
 
@@ -241,9 +241,9 @@ def test_rows_cannot_move_into_or_out_of_a_published_survey():
 @pytest.mark.django_db
 def test_other_drafts_can_still_be_changed_and_deleted():
     publish_survey(survey=draft())
-    other = draft(form_id="other")
-    other.items.filter(name="a").update(kind="decimal")
-    other.delete()
+    second = draft(form_id="other")
+    second.items.filter(name="a").update(kind="decimal")
+    second.delete()
     assert Survey.objects.get().name == "climate"
 
 
@@ -286,12 +286,12 @@ def test_row_added_while_publishing_is_refused(change: str):
 
     with transaction.atomic():
         publish_survey(survey=survey)
-        other = threading.Thread(target=slip_in)
-        other.start()
+        thread = threading.Thread(target=slip_in)
+        thread.start()
         started.wait()
-        other.join(0.5)
-        assert other.is_alive(), "the row should wait for the publishing"
-    other.join()
+        thread.join(0.5)
+        assert thread.is_alive(), "the row should wait for the publishing"
+    thread.join()
     assert "frozen" in outcome[0]
     assert json.loads(survey.published.get().definition) == compile_definition(survey)
 

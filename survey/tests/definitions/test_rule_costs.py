@@ -15,8 +15,8 @@ def options(count):
     ]
 
 
-def costs(item, option_count=1, **others):
-    items = compiled_items({"t": {}, **others, "q": item})
+def costs(item, option_count=1, **more):
+    items = compiled_items({"t": {}, **more, "q": item})
     return RuleCosts(items, {"many": options(option_count)}).of_item(items["q"])
 
 
@@ -35,8 +35,8 @@ def test_ordinary_choice_filter_is_far_from_the_limit():
         "choice_filter": "region = ${region}",
     }
     region = {"kind": "select_one", "option_set": "many"}
-    for others in ({"region": region}, {"region": {}}):
-        assert costs(item, 1000, **others)["choice_filter"] < MAX_PAGE_COST / 5
+    for more in ({"region": region}, {"region": {}}):
+        assert costs(item, 1000, **more)["choice_filter"] < MAX_PAGE_COST / 5
 
 
 def test_long_texts_cost_more_than_short_ones():

@@ -75,8 +75,10 @@ def test_long_chain_of_items_needs_no_deep_stack():
 )
 def test_any_dependencies_give_an_order_or_a_real_cycle(waits):
     items = {
-        name: {"relevant": ["and", True, *(["$", other] for other in sorted(others))]}
-        for name, others in waits.items()
+        name: {
+            "relevant": ["and", True, *(["$", earlier] for earlier in sorted(names))]
+        }
+        for name, names in waits.items()
     }
     try:
         order = evaluation_order(items)
@@ -86,9 +88,9 @@ def test_any_dependencies_give_an_order_or_a_real_cycle(waits):
         assert all(after in waits[name] for name, after in steps)
         return
     assert sorted(order) == sorted(waits)
-    for name, others in waits.items():
-        known = others & waits.keys()
-        assert all(order.index(other) < order.index(name) for other in known)
+    for name, names in waits.items():
+        known = names & waits.keys()
+        assert all(order.index(earlier) < order.index(name) for earlier in known)
 
 
 def local(name, **items):
@@ -115,7 +117,7 @@ def test_unconditional_required_is_local():
 
 
 @pytest.mark.parametrize(
-    "others",
+    "items",
     [
         {},
         {"b": {"relevant": "${elsewhere} = 1"}},
@@ -129,8 +131,8 @@ def test_unconditional_required_is_local():
     ],
     ids=["elsewhere", "relevance", "calculation", "far", "clock"],
 )
-def test_rules_that_read_other_pages_are_not_local(others):
-    assert local("a", a={"relevant": "${b} = 1"}, **others) == []
+def test_rules_that_read_other_pages_are_not_local(items):
+    assert local("a", a={"relevant": "${b} = 1"}, **items) == []
 
 
 def test_rules_that_read_calculations_of_the_page_are_local():
@@ -159,10 +161,10 @@ def test_rule_that_reads_a_label_is_not_local():
 
 
 def test_rule_that_reads_a_label_through_a_calculation_is_not_local():
-    said = {"kind": "calculate", "calculation": SAYS_YES}
-    again = {"kind": "calculate", "calculation": "${said}"}
+    label = {"kind": "calculate", "calculation": SAYS_YES}
+    copy = {"kind": "calculate", "calculation": "${said}"}
     rule = {"relevant": "${again} = 'true'"}
-    assert local("a", q1=ASKED, said=said, again=again, a=rule) == []
+    assert local("a", q1=ASKED, said=label, again=copy, a=rule) == []
 
 
 def test_label_that_quotes_an_answer_is_read_after_it():
@@ -177,8 +179,8 @@ def test_label_that_quotes_an_answer_is_read_after_it():
 
 
 def test_label_that_quotes_what_reads_it_is_a_cycle():
-    said = {"kind": "calculate", "calculation": SAYS_YES}
+    label = {"kind": "calculate", "calculation": SAYS_YES}
     with pytest.raises(CycleError, match="said → said"):
         evaluation_order(
-            compiled_items({"q1": ASKED, "said": said}), {"yesno": ["said"]}
+            compiled_items({"q1": ASKED, "said": label}), {"yesno": ["said"]}
         )

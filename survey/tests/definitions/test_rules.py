@@ -26,14 +26,14 @@ def outcome(state, vector):
         name: [option["value"] for option in state.offered(name)]
         for name in vector.get("offered", {})
     }
-    found = {
+    result = {
         "hidden": [name for name in DEFINITION["items"] if not state.relevant[name]],
         "problems": state.problems,
         "values": values,
         "offered": offered,
         "pages": sorted(state.visible_pages()),
     }
-    return {key: found[key] for key in found if key in vector}
+    return {key: result[key] for key in result if key in vector}
 
 
 @pytest.mark.parametrize("vector", VECTORS["whole"], ids=lambda v: v["about"])

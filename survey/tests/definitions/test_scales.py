@@ -32,8 +32,8 @@ def measures(*items, missing=()):
 
 
 def test_a_measure_makes_its_list_a_scale_for_all_items():
-    found = agreement_scales(survey(["lo", "hi", "dk"]), measures("a", missing=["dk"]))
-    assert found == {"a": ["dk"], "b": ["dk"]}
+    scales = agreement_scales(survey(["lo", "hi", "dk"]), measures("a", missing=["dk"]))
+    assert scales == {"a": ["dk"], "b": ["dk"]}
 
 
 def test_a_list_of_which_nothing_says_that_it_has_an_order_is_no_scale():
@@ -53,8 +53,8 @@ def test_a_list_of_which_nothing_says_that_it_has_an_order_is_no_scale():
     ],
 )
 def test_the_appearance_likert_makes_a_list_a_scale(values, beside):
-    found = agreement_scales(survey(values, appearance=["likert"]), None)
-    assert found == {"a": beside, "b": beside}
+    scales = agreement_scales(survey(values, appearance=["likert"]), None)
+    assert scales == {"a": beside, "b": beside}
 
 
 @pytest.mark.parametrize(

@@ -94,11 +94,11 @@ def test_input_counts_as_long_as_nothing_is_asked(page):
 
 
 def test_input_in_another_tab_of_the_same_person_closes_the_question(page):
-    other = """pass(10); idle.check(); pass(1);
+    script = """pass(10); idle.check(); pass(1);
         localStorage.setItem("groundswell active", JSON.stringify({ tag: "%s", at: time.wall }));
         pass(1); idle.check();"""
-    assert told(page, other % "maya") == ["ask", "close"]
-    assert told(page, other % "noor") == ["ask"]
+    assert told(page, script % "maya") == ["ask", "close"]
+    assert told(page, script % "noor") == ["ask"]
 
 
 def test_a_time_in_the_future_counts_for_nothing(page):
@@ -107,8 +107,8 @@ def test_a_time_in_the_future_counts_for_nothing(page):
         page, "pass(0, 600); idle.restart(); pass(15, -585); idle.check();"
     ) == ["stop"]
     note = 'JSON.stringify({ tag: "maya", at: time.wall + 600 * MINUTE })'
-    other = f'localStorage.setItem("groundswell active", {note});'
-    assert told(page, f"pass(10); {other} idle.check();") == ["ask"]
+    script = f'localStorage.setItem("groundswell active", {note});'
+    assert told(page, f"pass(10); {script} idle.check();") == ["ask"]
 
 
 def test_nothing_happens_after_it_has_stopped(page):

@@ -50,13 +50,13 @@ def parser(chromium, modules) -> Iterator[Page]:
 
 
 @pytest.fixture(scope="module")
-def own(parser) -> dict[str, set[str]]:
+def defined(parser) -> dict[str, set[str]]:
     """Return the names of methods and of data that the modules define."""
-    found: dict[str, set[str]] = {"methods": set(), "keys": set(OWN)}
+    parts: dict[str, set[str]] = {"methods": set(), "keys": set(OWN)}
     for name in MODULES:
         names = names_in(parser, source_of(name))
-        found = {kind: known | set(names[kind]) for kind, known in found.items()}
-    return found
+        parts = {kind: known | set(names[kind]) for kind, known in parts.items()}
+    return parts
 
 
 def source_of(name: str) -> str:
@@ -67,36 +67,40 @@ def names_in(parser: Page, source: str, version: int = LEVEL) -> dict[str, Any]:
     return parser.evaluate("args => namesInSource(...args)", [source, version])
 
 
-def newer_parts(parser, own, source: str, version: int = LEVEL) -> list[str]:
+def newer_parts(parser, defined, source: str, version: int = LEVEL) -> list[str]:
     """Return what a browser of the oldest level does not know."""
     try:
         used = names_in(parser, source, version)["used"]
     except Error as error:
         return [error.message]
     return [
-        f"{one['object'] or ''}.{one['name']}"
-        for one in used
-        if one["name"] in NEWER
-        and f"{one['object']}.{one['name']}" not in GUARDED
-        and not is_own(own, one)
+        f"{use['object'] or ''}.{use['name']}"
+        for use in used
+        if use["name"] in NEWER
+        and f"{use['object']}.{use['name']}" not in GUARDED
+        and not is_own(defined, use)
     ]
 
 
-def is_own(own: dict[str, set[str]], one: dict[str, Any]) -> bool:
-    if one["object"] is None or one["object"] in GLOBALS:
+def is_own(defined: dict[str, set[str]], use: dict[str, Any]) -> bool:
+    if use["object"] is None or use["object"] in GLOBALS:
         return False
     # "at" is a key of ours, and a newer method of lists.
-    names = own["methods"] | CALLBACKS if one["isCall"] else set().union(*own.values())
-    return one["name"] in names
+    names = (
+        defined["methods"] | CALLBACKS
+        if use["isCall"]
+        else set().union(*defined.values())
+    )
+    return use["name"] in names
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_modules_run_in_the_oldest_supported_browsers(parser, own, name):
-    assert newer_parts(parser, own, source_of(name)) == []
+def test_modules_run_in_the_oldest_supported_browsers(parser, defined, name):
+    assert newer_parts(parser, defined, source_of(name)) == []
 
 
-def test_old_browsers_read_the_script_that_detects_them(parser, own):
-    assert newer_parts(parser, own, source_of("old_browser"), version=5) == []
+def test_old_browsers_read_the_script_that_detects_them(parser, defined):
+    assert newer_parts(parser, defined, source_of("old_browser"), version=5) == []
 
 
 @pytest.mark.parametrize(
@@ -123,5 +127,5 @@ def test_old_browsers_read_the_script_that_detects_them(parser, own):
         "const big = BigInt(text);",
     ],
 )
-def test_newer_syntax_and_names_are_found(parser, own, source):
-    assert newer_parts(parser, own, source)
+def test_newer_syntax_and_names_are_found(parser, defined, source):
+    assert newer_parts(parser, defined, source)

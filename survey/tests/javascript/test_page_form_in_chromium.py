@@ -147,8 +147,8 @@ class Shown:
         return json.loads(self.page.evaluate("survey.content(1)"))
 
     def problems(self) -> dict[str, str]:
-        found = self.page.evaluate("survey.problems(1)")
-        return {problem["name"]: problem["key"] for problem in found}
+        problems = self.page.evaluate("survey.problems(1)")
+        return {problem["name"]: problem["key"] for problem in problems}
 
     def item(self, name: str):
         return self.page.locator(f"#item-{name}")
@@ -223,10 +223,10 @@ def test_every_kind_of_item_is_answered_and_sent(show):
     }
     assert shown.problems() == {}
     # The same answers, from the server, are shown again.
-    again = show(shown.wire())
-    assert again.wire() == shown.wire()
-    assert again.item("mood").locator("output").inner_text() == "6"
-    assert again.page.evaluate("edits") == 0
+    reloaded = show(shown.wire())
+    assert reloaded.wire() == shown.wire()
+    assert reloaded.item("mood").locator("output").inner_text() == "6"
+    assert reloaded.page.evaluate("edits") == 0
 
 
 def test_an_untouched_page_sends_every_item_with_next(show):
@@ -409,7 +409,7 @@ def test_an_option_that_is_not_offered_does_not_count(show):
     shown = show({"tree": "yes", "picked": "pear"})
     assert shown.wire()["picked"] == "pear"
     offered = shown.item("picked").locator("option:not([disabled])")
-    assert [one.get_attribute("value") for one in offered.all()] == [
+    assert [option.get_attribute("value") for option in offered.all()] == [
         "",
         "apple",
         "pear",
@@ -438,19 +438,19 @@ def test_a_conditionally_required_item_is_marked_when_required(show):
 def test_randomised_options_keep_their_order_for_each_respondent(show):
     def order(seed: int) -> list[str]:
         inputs = show(seed=seed).item("eaten").locator("input").all()
-        return [one.get_attribute("value") for one in inputs]
+        return [radio.get_attribute("value") for radio in inputs]
 
     orders = [order(seed) for seed in range(8)]
     assert orders[3] == order(3)
-    assert len({tuple(one) for one in orders}) > 1
-    assert all(sorted(one) == sorted(o["value"] for o in FRUIT) for one in orders)
+    assert len({tuple(values) for values in orders}) > 1
+    assert all(sorted(values) == sorted(o["value"] for o in FRUIT) for values in orders)
 
 
 def test_an_item_with_a_seed_has_one_order_for_everybody(show, monkeypatch):
     monkeypatch.setitem(ITEMS["eaten"], "seed", 3)
     for seed in range(4):
         inputs = show(seed=seed).item("eaten").locator("input").all()
-        order = [one.get_attribute("value") for one in inputs]
+        order = [radio.get_attribute("value") for radio in inputs]
         assert order == ["pear", "fig", "melon", "apple", "plum"]
 
 

@@ -88,8 +88,8 @@ def test_the_last_answers_arrive_on_any_network(page):
 )
 def test_without_its_protections_the_model_finds_violations(page, sabotage, damage):
     results = run_model(page, range(1, 61), sabotage)
-    found = [text for _, result in results for text in result["violations"]]
-    assert any(text.startswith(damage) for text in found)
+    violations = [text for _, result in results for text in result["violations"]]
+    assert any(text.startswith(damage) for text in violations)
 
 
 def test_each_page_has_one_waiting_save_and_one_save_is_in_flight(run):
@@ -495,7 +495,7 @@ def test_a_draft_waits_until_the_page_is_left(run):
     """) == [[0, 0, True], [body(0, '{"a":"1"}')]]
 
 
-def own(reply: str) -> str:
+def from_server(reply: str) -> str:
     """Return the JSON of a refusal with the mark of `refusals.refusal`."""
     return reply[:-1] + ',"from":"groundswell"}'
 
@@ -510,12 +510,12 @@ REPLIES = [
     (204, "", "retry"),
     (0, "", "retry"),
     (302, "", "retry"),
-    (401, own('{"error":"session"}'), "session"),
-    (401, own('{"error":"reissued"}'), "session"),
+    (401, from_server('{"error":"session"}'), "session"),
+    (401, from_server('{"error":"reissued"}'), "session"),
     (401, "<h1>Proxy</h1>", "retry"),
     (401, '{"error":"session"}', "retry"),
-    (403, own('{"error":"person"}'), "halt"),
-    (403, own('{"error":"origin"}'), "refused"),
+    (403, from_server('{"error":"person"}'), "halt"),
+    (403, from_server('{"error":"origin"}'), "refused"),
     (400, "<h1>Bad request</h1>", "retry"),
     (403, "<h1>Blocked by the school</h1>", "retry"),
     (403, '{"error":"blocked","from":"filter.example"}', "retry"),
@@ -523,22 +523,22 @@ REPLIES = [
     (403, '{"from":"groundswell"}', "retry"),
     (404, "<h1>No such site</h1>", "retry"),
     (405, "", "retry"),
-    (404, own('{"error":"page"}'), "refused"),
+    (404, from_server('{"error":"page"}'), "refused"),
     (407, "", "retry"),
-    (409, own('{"error":"superseded"}'), "halt"),
-    (409, own('{"error":"finished"}'), "halt"),
-    (409, own('{"error":"withdrawn"}'), "halt"),
-    (409, own('{"error":"closed"}'), "halt"),
+    (409, from_server('{"error":"superseded"}'), "halt"),
+    (409, from_server('{"error":"finished"}'), "halt"),
+    (409, from_server('{"error":"withdrawn"}'), "halt"),
+    (409, from_server('{"error":"closed"}'), "halt"),
     (409, "", "retry"),
     (409, '{"error":"superseded"}', "retry"),
     (413, "<h1>Too large</h1>", "retry"),
-    (413, own('{"error":"too_large"}'), "refused"),
-    (415, own('{"error":"json"}'), "refused"),
-    (422, own('{"error":"answers","items":{"q":"missing"}}'), "answers"),
-    (422, own('{"error":"body"}'), "refused"),
+    (413, from_server('{"error":"too_large"}'), "refused"),
+    (415, from_server('{"error":"json"}'), "refused"),
+    (422, from_server('{"error":"answers","items":{"q":"missing"}}'), "answers"),
+    (422, from_server('{"error":"body"}'), "refused"),
     (422, '{"error":"answers","items":{"q":"missing"}}', "retry"),
     (429, "", "retry"),
-    (429, own('{"error":"too_many"}'), "retry"),
+    (429, from_server('{"error":"too_many"}'), "retry"),
     (500, "", "retry"),
     (502, "<h1>Bad gateway</h1>", "retry"),
     (503, '{"error":"again"}', "retry"),

@@ -75,9 +75,9 @@ def test_the_next_tab_takes_over_answers_of_a_closed_tab(device):
     keep_a_page(first)
     first.close()
     second = tab(device)
-    found = run(second, f'return adopt(await open("maya", "{KEY}"));')
-    assert [page for page, _ in found] == [3]
-    assert found[0][1]["save"] == {"revision": 7, "content": f'{{"why":"{SECRET}"}}'}
+    records = run(second, f'return adopt(await open("maya", "{KEY}"));')
+    assert [page for page, _ in records] == [3]
+    assert records[0][1]["save"] == {"revision": 7, "content": f'{{"why":"{SECRET}"}}'}
     # Only the new tab keeps it.
     assert run(second, "return (await rows()).length;") == 1
 
@@ -171,8 +171,8 @@ def test_records_cannot_be_exchanged_between_pages(device):
     )
     assert run(first, "return (await rows()).length;") == 2
     first.close()
-    found = run(tab(device), f'return adopt(await open("maya", "{KEY}"));')
-    assert [page for page, _ in found] == [3]
+    records = run(tab(device), f'return adopt(await open("maya", "{KEY}"));')
+    assert [page for page, _ in records] == [3]
 
 
 @pytest.mark.parametrize(

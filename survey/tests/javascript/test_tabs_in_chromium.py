@@ -65,8 +65,8 @@ def test_nor_does_one_that_was_reloaded_without_a_network(page):
 def test_if_it_took_everything_for_seen_it_would_overwrite_answers(page):
     sabotage = "takes everything for seen after a reload"
     results = run_tabs(page, range(1, 401), sabotage, reloads=True)
-    found = [text for _, result in results for text in result["violations"]]
-    assert any(text.startswith("overwritten unseen") for text in found)
+    violations = [text for _, result in results for text in result["violations"]]
+    assert any(text.startswith("overwritten unseen") for text in violations)
 
 
 # Rare histories, each with the protection that it needs.
@@ -128,5 +128,5 @@ def test_without_its_protection_a_rare_history_loses_answers(
 )
 def test_without_a_protection_the_model_finds_the_damage(page, sabotage, damage):
     results = run_tabs(page, range(1, 401), sabotage)
-    found = [text for _, result in results for text in result["violations"]]
-    assert any(text.startswith(damage) for text in found)
+    violations = [text for _, result in results for text in result["violations"]]
+    assert any(text.startswith(damage) for text in violations)

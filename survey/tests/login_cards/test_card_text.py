@@ -22,7 +22,7 @@ OPENS = datetime(2027, 3, 1, 8, tzinfo=HERE)
 
 def test_dates_are_in_the_language_of_the_card():
     closes = datetime(2027, 3, 26, 16, tzinfo=HERE)
-    assert [window_in_words(one, OPENS, closes) for one in ("en", "es", "ar")] == [
+    assert [window_in_words(code, OPENS, closes) for code in ("en", "es", "ar")] == [
         "Open from March 1, 2027 to March 26, 2027.",
         "Abierto del 1 de marzo de 2027 al 26 de marzo de 2027.",
         "متاح من 1 مارس، 2027 إلى 26 مارس، 2027.",
@@ -40,11 +40,11 @@ def test_a_single_day_is_named_once():
 
 
 @pytest.mark.parametrize(
-    ("wanted", "found"),
+    ("wanted", "expected"),
     [(["es-MX"], "es"), (["AR"], "ar"), (["fr", "es"], "es"), (["fr"], ""), ([""], "")],
 )
-def test_languages_without_card_words_are_skipped(wanted, found):
-    assert card_language(*wanted) == found
+def test_languages_without_card_words_are_skipped(wanted, expected):
+    assert card_language(*wanted) == expected
 
 
 def draw(cards, address="https://survey.example.org"):
@@ -52,7 +52,7 @@ def draw(cards, address="https://survey.example.org"):
         title="Login cards: Lincoln",
         address=address,
         first_language="en",
-        windows={one: window_in_words(one, OPENS, OPENS) for one in CARD_WORDS},
+        windows={code: window_in_words(code, OPENS, OPENS) for code in CARD_WORDS},
     )
     counted = []
     return bytes(draw_cards(cards, sheet, counted.append)), counted
@@ -106,7 +106,7 @@ def test_cards_are_sorted_by_class(administration, lincoln):
             attributes={"n": number},
         )
     people = class_by_class(administration.respondents.all(), "student")
-    assert [one.classroom or one.grade for one in people] == [
+    assert [person.classroom or person.grade for person in people] == [
         "9B",
         "9b",
         "10A",

@@ -159,12 +159,12 @@ def test_large_classes_fill_several_pages(client, staff, administration, order):
     log_in(client, staff.chen)
     pages = read_pages(download(client, order(staff.lincoln, classroom="7B")))
     assert [len(page.links) for page in pages] == [8, 8, 3]
-    found = [
+    keys = [
         log_in_respondent(link.partition("#")[2]).respondent_id
         for page in pages
         for link in page.links
     ]
-    assert sorted(found) == [person.pk for person in people]
+    assert sorted(keys) == [person.pk for person in people]
 
 
 def test_cards_of_a_single_class_or_grade(client, staff, order, maya, layla):
@@ -356,7 +356,7 @@ def test_a_districts_list_is_private_to_the_district(
     with django_capture_on_commit_callbacks(execute=True):
         client.post(everybody, {"format": "csv"})
     of_district = CardSet.objects.get()
-    assert [one["ID"] for one in csv_rows(download(client, of_district))] == ["40313"]
+    assert [row["ID"] for row in csv_rows(download(client, of_district))] == ["40313"]
     log_in(client, staff.state)
     with django_capture_on_commit_callbacks(execute=True):
         client.post(everybody, {"format": "csv"})
@@ -441,7 +441,7 @@ def test_the_file_is_readable_only_by_its_owner(client, staff, order, maya):
     log_in(client, staff.chen)
     card_set = order(staff.lincoln, format="csv")
     assert stat.S_IMODE(path_of(card_set.file).stat().st_mode) == 0o600
-    assert [one.name for one in path_of(card_set.file).parent.glob(".*")] == []
+    assert [path.name for path in path_of(card_set.file).parent.glob(".*")] == []
 
 
 def test_files_are_deleted_after_seven_days(client, staff, order, maya):
@@ -469,15 +469,15 @@ def test_orphaned_files_are_deleted(client, staff, order, maya):
     card_sets.delete_file(deleted)
     path_of(deleted.file).write_text("codes")
     long_ago = time.time() - files.ORPHANED_AFTER - 60
-    for one in (deleted, there):
-        os.utime(path_of(one.file), (long_ago, long_ago))
+    for cards in (deleted, there):
+        os.utime(path_of(cards.file), (long_ago, long_ago))
     delete_old_cards()
     assert not path_of(deleted.file).exists()
     assert path_of(there.file).exists()
 
 
 def test_the_schedule_deletes_old_cards(client):
-    tasks = [one["task"] for one in settings.CELERY_BEAT_SCHEDULE.values()]
+    tasks = [entry["task"] for entry in settings.CELERY_BEAT_SCHEDULE.values()]
     assert "survey.tasks.delete_old_cards" in tasks
 
 

@@ -106,14 +106,14 @@ def test_cards_of_completion_that_is_shown_have_names(
     assert "Draw" not in page.text
 
 
-@pytest.mark.parametrize("who", ["chen", "dana", "state"])
+@pytest.mark.parametrize("login", ["chen", "dana", "state"])
 @pytest.mark.parametrize("format", ["csv", "excel"])
 def test_no_role_can_list_codes_next_to_names(
-    client, staff, administration, post, people, who, format
+    client, staff, administration, post, people, login, format
 ):
-    log_in(client, getattr(staff, who))
+    log_in(client, getattr(staff, login))
     post(f"cards/?school={staff.lincoln.pk}", format=format)
-    if who != "chen":
+    if login != "chen":
         post("cards/", format=format)
     assert not CardSet.objects.exists()
 
@@ -278,7 +278,7 @@ def test_no_code_is_sent_to_a_person_withdrawn_meanwhile(client, staff, post, pe
 def test_fewer_than_five_cards_to_draw_from_are_refused(
     client, staff, administration, post, people
 ):
-    Respondent.objects.filter(pk__in=[one.pk for one in people[4:]]).update(
+    Respondent.objects.filter(pk__in=[person.pk for person in people[4:]]).update(
         classroom="7C"
     )
     log_in(client, staff.chen)

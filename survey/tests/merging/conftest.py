@@ -29,8 +29,8 @@ def lincoln_copy(copy) -> School:
 def merge(staff):
     """Return a function that checks, confirms and does a merge."""
 
-    def run(duplicate, kept, *, keep="", by=staff.state):
-        created = request_merge(duplicate, kept, by=by)
+    def run(duplicate, target, *, keep="", by=staff.state):
+        created = request_merge(duplicate, target, by=by)
         jobs.run(latest_job(created).pk)
         created.refresh_from_db()
         if created.state == "checked":

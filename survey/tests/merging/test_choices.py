@@ -54,7 +54,7 @@ def listed(page):
 
 def test_an_administrator_chooses_for_single_people(checked, merge, staff, copy):
     maya, ali, zoe = (person(f"0012{number}", copy) for number in range(3))
-    other = person("00121", staff.riverside)
+    twin = person("00121", staff.riverside)
     client = log_in(Client(), staff.state)
     detail = client.get(f"/console/merges/{checked.pk}/").content.decode()
     assert address(checked) in detail
@@ -70,7 +70,7 @@ def test_an_administrator_chooses_for_single_people(checked, merge, staff, copy)
     merge.go_on(checked)
     assert checked.state == "partly"
     assert person("00120", staff.riverside) == maya
-    assert person("00121", staff.riverside) == other
+    assert person("00121", staff.riverside) == twin
     ali.refresh_from_db()
     assert ali.withdrawn_at
     # The choice for all was to leave them.
@@ -82,11 +82,11 @@ def test_an_administrator_chooses_for_single_people(checked, merge, staff, copy)
 
 
 def test_a_choice_wins_over_the_one_for_all(checked, merge, staff, copy):
-    maya, kept = person("00120", copy), person("00120", staff.riverside)
+    maya, target = person("00120", copy), person("00120", staff.riverside)
     choose_records(checked, {maya.pk: "kept"}, by=staff.state)
     merge.go_on(checked, keep="duplicate")
     assert checked.state == "merged"
-    assert person("00120", staff.riverside) == kept
+    assert person("00120", staff.riverside) == target
 
 
 def test_a_choice_can_be_taken_back(checked, staff, copy):
@@ -166,8 +166,8 @@ def test_the_page_costs_the_same_for_any_number_of_people(
     checked, staff, rows, django_assert_num_queries
 ):
     if rows == 1:
-        others = Respondent.objects.exclude(identity__external_id="00120")
-        others.update(started_at=None)
+        rest = Respondent.objects.exclude(identity__external_id="00120")
+        rest.update(started_at=None)
     client = log_in(Client(), staff.state)
     # Session, user, permissions; the merge; their number, the people, their other
     # records, the choices; the district, the audit.

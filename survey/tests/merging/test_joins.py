@@ -66,8 +66,8 @@ def twice(administration, staff, roster):
 def join(staff):
     """Return a function that requests a join and runs its job."""
 
-    def run(kept, other, *, by=staff.chen, is_chosen=False):
-        created = request_join(kept, other, by=by, is_chosen=is_chosen)
+    def run(target, duplicate, *, by=staff.chen, is_chosen=False):
+        created = request_join(target, duplicate, by=by, is_chosen=is_chosen)
         jobs.run(Job.objects.get(kind=joins.KIND, subject_id=created.pk).pk)
         created.refresh_from_db()
         return created
@@ -107,16 +107,16 @@ def is_withdrawn(respondent):
 
 @pytest.mark.sqlite
 def test_two_records_become_one_and_rosters_find_it_by_either_id(twice, roster, join):
-    maya, other, ali = person("00123"), person("A-77"), person("00124")
+    maya, twin, ali = person("00123"), person("A-77"), person("00124")
     assert answer(maya) is Outcome.SAVED
     # The new ID was chosen, but the old record has been started.
-    joined = join(other, maya)
+    joined = join(twin, maya)
 
     assert joined.state == "joined", joined.message
-    assert (joined.kept, joined.other) == (maya, other)
+    assert (joined.kept, joined.other) == (maya, twin)
     assert invited() == {"00123": maya.pk, "00124": ali.pk}
     with pytest.raises(LoginRefused, match="withdrawn"):
-        log_in_respondent(code_of(other))
+        log_in_respondent(code_of(twin))
     assert log_in_respondent(code_of(maya)).respondent_id == maya.pk
     assert answers() == {maya.pk: "mine"}
 
@@ -126,7 +126,7 @@ def test_two_records_become_one_and_rosters_find_it_by_either_id(twice, roster, 
         maya.refresh_from_db()
         assert maya.grade == ("08" if line == NEXT_YEAR else "07")
         assert invited() == {"00123": maya.pk, "00124": ali.pk}
-    assert is_withdrawn(other)
+    assert is_withdrawn(twin)
     assert answers() == {maya.pk: "mine"}
 
 
@@ -143,16 +143,16 @@ def test_with_its_id_a_roster_would_bring_the_other_record_back(
     twice, roster, join, administration, staff
 ):
     """Shows why the withdrawn record loses its ID."""
-    other = person("A-77")
-    join(person("00123"), other)
+    twin = person("A-77")
+    join(person("00123"), twin)
     Identity.objects.create(
-        respondent=other,
+        respondent=twin,
         administration=administration,
         district=staff.riverside,
         external_id="A-77",
     )
     roster(NEXT_YEAR)
-    assert not is_withdrawn(other)
+    assert not is_withdrawn(twin)
 
 
 @pytest.mark.sqlite
@@ -244,79 +244,79 @@ def test_a_school_learns_nothing_about_a_person_of_another_one(
 
 @pytest.mark.sqlite
 def test_answers_of_both_records_are_not_mixed(twice, join):
-    maya, other = person("00123"), person("A-77")
+    maya, twin = person("00123"), person("A-77")
     answer(maya, "of the old ID")
-    answer(other, "of the new ID")
-    refused = join(other, maya)
+    answer(twin, "of the new ID")
+    refused = join(twin, maya)
     assert (refused.state, refused.message) == ("refused", joins.BOTH_STARTED)
-    assert not is_withdrawn(maya) and not is_withdrawn(other)
+    assert not is_withdrawn(maya) and not is_withdrawn(twin)
 
-    assert join(other, maya, is_chosen=True).state == "joined"
-    assert is_withdrawn(maya) and not is_withdrawn(other)
-    assert answers() == {maya.pk: "of the old ID", other.pk: "of the new ID"}
+    assert join(twin, maya, is_chosen=True).state == "joined"
+    assert is_withdrawn(maya) and not is_withdrawn(twin)
+    assert answers() == {maya.pk: "of the old ID", twin.pk: "of the new ID"}
 
 
 @pytest.mark.sqlite
 def test_answers_count_even_if_the_start_was_lost(twice, join):
     """A server can lose the start, while its tab sends the answers again."""
-    maya, other = person("00123"), person("A-77")
+    maya, twin = person("00123"), person("A-77")
     answer(maya)
     Respondent.objects.filter(pk=maya.pk).update(started_at=None)
-    assert join(other, maya).kept == maya
+    assert join(twin, maya).kept == maya
 
 
 @pytest.mark.sqlite
 def test_a_withdrawn_record_that_was_started_comes_back(twice, roster, join):
-    maya, other = person("00123"), person("A-77")
+    maya, twin = person("00123"), person("A-77")
     answer(maya)
     roster(NEW, ALI, complete_for="schools")
     assert is_withdrawn(maya)
-    join(other, maya)
-    assert is_withdrawn(other) and not is_withdrawn(maya)
+    join(twin, maya)
+    assert is_withdrawn(twin) and not is_withdrawn(maya)
 
 
 def test_nobody_joins_records_of_other_places(twice, join, staff, administration):
-    maya, other = person("00123"), person("A-77")
-    refused = join(maya, other, by=staff.sam)
+    maya, twin = person("00123"), person("A-77")
+    refused = join(maya, twin, by=staff.sam)
     assert (refused.state, refused.message) == ("refused", joins.NOT_PERMITTED)
-    Respondent.objects.filter(pk=other.pk).update(school=staff.washington)
-    assert join(maya, other, by=staff.chen).state == "refused"
+    Respondent.objects.filter(pk=twin.pk).update(school=staff.washington)
+    assert join(maya, twin, by=staff.chen).state == "refused"
     # Two districts have nothing to do with each other, also for the state.
     noor = invite(administration, staff.roosevelt, "00123", "Maya Lopez")
     assert join(maya, noor, by=staff.state).message == joins.NOT_PERMITTED
-    assert not is_withdrawn(maya) and not is_withdrawn(other)
-    assert join(maya, other, by=staff.dana).state == "joined"
+    assert not is_withdrawn(maya) and not is_withdrawn(twin)
+    assert join(maya, twin, by=staff.dana).state == "joined"
 
 
 def test_a_record_is_joined_once(twice, join):
-    maya, other = person("00123"), person("A-77")
-    assert join(maya, other).state == "joined"
-    assert join(other, maya).message == joins.GONE
+    maya, twin = person("00123"), person("A-77")
+    assert join(maya, twin).state == "joined"
+    assert join(twin, maya).message == joins.GONE
     assert RecordJoin.objects.filter(state="joined").count() == 1
 
 
 def test_where_progress_is_hidden_records_are_joined_before_the_opening(
     twice, join, staff, administration
 ):
-    maya, other = person("00123"), person("A-77")
+    maya, twin = person("00123"), person("A-77")
     administration.coordinators_see_finished = False
     administration.save()
     for user in (staff.chen, staff.dana, staff.state):
-        assert join(maya, other, by=user).message == joins.HIDDEN
+        assert join(maya, twin, by=user).message == joins.HIDDEN
     administration.opens_at = timezone.now() + timedelta(days=1)
     administration.save()
     # Who decides about the address decides who gets the code.
-    assert join(maya, other, by=staff.chen).message == joins.FOR_DISTRICT
-    assert join(maya, other, by=staff.dana).state == "joined"
+    assert join(maya, twin, by=staff.chen).message == joins.FOR_DISTRICT
+    assert join(maya, twin, by=staff.dana).state == "joined"
 
 
 def test_the_audit_log_tells_who_joined_records_without_names(twice, join, staff):
-    maya, other = person("00123"), person("A-77")
-    join(maya, other)
+    maya, twin = person("00123"), person("A-77")
+    join(maya, twin)
     entries = AuditEntry.objects.filter(action__contains="join").order_by("pk")
     assert [entry.school_id for entry in entries] == [staff.lincoln.pk] * 2
     assert {entry.by for entry in entries} == {staff.chen.email}
-    assert entries[0].after == {"stays": str(maya), "withdrawn": str(other)}
+    assert entries[0].after == {"stays": str(maya), "withdrawn": str(twin)}
     written = str(list(AuditEntry.objects.values()))
     assert "Lopez" not in written and "A-77" not in written
 
@@ -328,13 +328,13 @@ def test_undoing_an_earlier_roster_leaves_both_records_alone(
     monkeypatch.setattr(jobs, "wake", WAKE)
     dana = ConsoleClient(staff.dana, django_capture_on_commit_callbacks)
     upload = dana.apply(administration, HEADER, OLD, NEW, ALI)
-    maya, other = person("00123"), person("A-77")
-    join(maya, other)
+    maya, twin = person("00123"), person("A-77")
+    join(maya, twin)
     dana.post(f"/console/rosters/{upload.pk}/undo/")
     upload.refresh_from_db()
     assert upload.state == "undone"
     assert invited() == {"00123": maya.pk}
-    assert is_withdrawn(other)
+    assert is_withdrawn(twin)
 
 
 def test_otherwise_undoing_would_delete_the_person(
@@ -385,19 +385,19 @@ needs_postgresql = pytest.mark.skipif(
 @pytest.mark.django_db(transaction=True)
 def test_a_start_at_the_same_moment_loses_no_answer(twice, join, monkeypatch):
     """The login has read the person; the join has locked both rows."""
-    maya, other = person("00123"), person("A-77")
-    start, read = Start(other), joins.read_records
+    maya, twin = person("00123"), person("A-77")
+    start, read = Start(twin), joins.read_records
 
     def lock_and_let_start(*args, **options):
-        found = read(*args, **options)
+        records = read(*args, **options)
         start.start()
         # Long enough for the login to read the person and to wait for the row.
         start.join(0.3)
         assert start.is_alive()
-        return found
+        return records
 
     monkeypatch.setattr(joins, "read_records", lock_and_let_start)
-    assert join(maya, other).state == "joined"
+    assert join(maya, twin).state == "joined"
     start.join(patience(10))
     assert start.outcomes == [Outcome.WITHDRAWN]
     assert answers() == {}
@@ -407,33 +407,33 @@ def test_a_start_at_the_same_moment_loses_no_answer(twice, join, monkeypatch):
 @pytest.mark.django_db(transaction=True)
 def test_without_the_lock_a_join_would_hide_answers(twice, join, monkeypatch):
     """Shows that the test above would fail without the locked rows."""
-    maya, other = person("00123"), person("A-77")
-    start, read = Start(other), joins.read_records
+    maya, twin = person("00123"), person("A-77")
+    start, read = Start(twin), joins.read_records
 
     def let_start(*args, lock):
-        found = read(*args, lock=False)
+        records = read(*args, lock=False)
         start.start()
         start.join(patience(10))
-        return found
+        return records
 
     monkeypatch.setattr(joins, "read_records", let_start)
-    assert join(maya, other).kept == maya
+    assert join(maya, twin).kept == maya
     assert start.outcomes == [Outcome.SAVED]
-    assert is_withdrawn(other)
-    assert answers() == {other.pk: "mine"}
+    assert is_withdrawn(twin)
+    assert answers() == {twin.pk: "mine"}
 
 
 @needs_postgresql
 @pytest.mark.django_db(transaction=True)
 def test_a_join_waits_for_a_page_save(twice, join):
     """The save has locked the person's row, and is not committed yet."""
-    maya, other = person("00123"), person("A-77")
+    maya, twin = person("00123"), person("A-77")
     is_saved, outcomes = threading.Event(), []
 
     def save_slowly():
         try:
             with transaction.atomic():
-                outcomes.append(answer(other))
+                outcomes.append(answer(twin))
                 is_saved.set()
                 # The join begins meanwhile, and tries several times.
                 threading.Event().wait(0.8)
@@ -443,8 +443,8 @@ def test_a_join_waits_for_a_page_save(twice, join):
     thread = threading.Thread(target=save_slowly)
     thread.start()
     assert is_saved.wait(patience(10))
-    joined = join(maya, other)
+    joined = join(maya, twin)
     thread.join(patience(10))
     assert outcomes == [Outcome.SAVED]
-    assert (joined.kept, joined.other) == (other, maya)
-    assert answers() == {other.pk: "mine"}
+    assert (joined.kept, joined.other) == (twin, maya)
+    assert answers() == {twin.pk: "mine"}

@@ -115,38 +115,38 @@ def test_two_districts_become_one(twice, merge, staff, copy, administration):
 
 @pytest.mark.sqlite
 def test_the_other_code_of_a_person_is_refused(twice, merge, staff, copy):
-    maya, other = person("00123", copy), person("00123", staff.riverside)
+    maya, twin = person("00123", copy), person("00123", staff.riverside)
     answer(maya, "mine")
     merge(copy, staff.riverside)
     with pytest.raises(LoginRefused) as refused:
-        log_in_respondent(code_of(other))
+        log_in_respondent(code_of(twin))
     assert refused.value.key == "withdrawn"
     assert log_in_respondent(code_of(maya)).respondent_id == maya.pk
 
 
 @pytest.mark.sqlite
 def test_answers_of_both_records_are_not_mixed(twice, merge, staff, copy):
-    maya, other = person("00123", copy), person("00123", staff.riverside)
+    maya, twin = person("00123", copy), person("00123", staff.riverside)
     answer(maya, "of the copy")
-    answer(other, "of Riverside")
+    answer(twin, "of Riverside")
     merged = merge(copy, staff.riverside)
     assert merged.state == "partly"
     assert merged.report["both_started"] == 1
     # Both can go on, where they were; everybody else has moved.
-    assert answers() == {maya.pk: "of the copy", other.pk: "of Riverside"}
+    assert answers() == {maya.pk: "of the copy", twin.pk: "of Riverside"}
     assert person("00123", copy) == maya
     assert list(Identity.objects.filter(district=copy)) == [maya.identity]
-    for respondent in (maya, other):
+    for respondent in (maya, twin):
         respondent.refresh_from_db()
         assert respondent.withdrawn_at is None
 
     merge.go_on(merged, keep="duplicate")
     assert merged.state == "merged", merged.message
     assert person("00123", staff.riverside) == maya
-    other.refresh_from_db()
-    assert other.withdrawn_at
+    twin.refresh_from_db()
+    assert twin.withdrawn_at
     # The answers of the other record are still there, and its own.
-    assert answers() == {maya.pk: "of the copy", other.pk: "of Riverside"}
+    assert answers() == {maya.pk: "of the copy", twin.pk: "of Riverside"}
     assert not District.objects.filter(pk=copy.pk).exists()
 
 
@@ -154,10 +154,10 @@ def test_without_the_pair_rule_a_merge_would_hide_answers(
     twice, merge, staff, copy, monkeypatch
 ):
     """Shows that the test above would fail without the rule for two sets of answers."""
-    monkeypatch.setattr(people.Pair, "survivor", lambda pair, keep: pair.kept)
-    maya, other = person("00123", copy), person("00123", staff.riverside)
+    monkeypatch.setattr(people.Pair, "survivor", lambda pair, keep: pair.target)
+    maya, twin = person("00123", copy), person("00123", staff.riverside)
     answer(maya, "of the copy")
-    answer(other, "of Riverside")
+    answer(twin, "of Riverside")
     assert merge(copy, staff.riverside).state == "merged"
     maya.refresh_from_db()
     assert maya.withdrawn_at
@@ -178,14 +178,14 @@ def test_whoever_starts_after_the_dry_run_keeps_the_answers(twice, merge, staff,
 
 @pytest.mark.sqlite
 def test_answers_of_a_withdrawn_record_win(twice, merge, staff, copy):
-    maya, other = person("00123", copy), person("00123", staff.riverside)
+    maya, twin = person("00123", copy), person("00123", staff.riverside)
     answer(maya, "before I was withdrawn")
     Respondent.objects.filter(pk=maya.pk).update(withdrawn_at=timezone.now())
     merge(copy, staff.riverside)
     maya.refresh_from_db()
-    other.refresh_from_db()
+    twin.refresh_from_db()
     assert maya.withdrawn_at is None
-    assert other.withdrawn_at
+    assert twin.withdrawn_at
 
 
 def test_the_dry_run_changes_nothing(twice, staff, copy):
@@ -325,8 +325,8 @@ def test_a_person_who_starts_with_an_open_code_meanwhile_moves_too(
     copy = School.objects.create(district=staff.riverside, code="x", name="Lincoln 2")
     moved = places.move_references
 
-    def start_late(duplicate, kept):
-        moved(duplicate, kept)
+    def start_late(duplicate, target):
+        moved(duplicate, target)
         if not Respondent.objects.exists():
             Respondent.objects.create(
                 administration=administration,

@@ -49,8 +49,8 @@ def test_a_district_merges_its_own_schools_only(staff):
     client = log_in(Client(), staff.dana)
     form = {"duplicate": staff.washington.pk, "kept": staff.lincoln.pk}
     assert client.post("/console/merges/new/", form).status_code == 302
-    other = {"duplicate": staff.roosevelt.pk, "kept": staff.lincoln.pk}
-    assert client.post("/console/merges/new/", other).status_code == 200
+    schools_elsewhere = {"duplicate": staff.roosevelt.pk, "kept": staff.lincoln.pk}
+    assert client.post("/console/merges/new/", schools_elsewhere).status_code == 200
     empty = client.post("/console/merges/new/", {"duplicate": "", "kept": ""})
     empty = empty.content.decode()
     assert empty.count("Choose a school.") >= 2 and "is required" not in empty

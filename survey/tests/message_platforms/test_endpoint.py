@@ -148,10 +148,12 @@ def test_a_person_who_moved_away_is_unknown(braze, maya, roosevelt):
 
 
 def test_two_platforms_can_not_link_people(braze, lakeshore, maya):
-    one, other = (bytes(client.platform.person_secret) for client in (braze, lakeshore))
-    assert person_key(one, maya.pk) != person_key(other, maya.pk)
-    assert respondent_of(one, person_key(one, maya.pk)) == maya.pk
-    assert respondent_of(other, person_key(one, maya.pk)) is None
+    secret, foreign = (
+        bytes(client.platform.person_secret) for client in (braze, lakeshore)
+    )
+    assert person_key(secret, maya.pk) != person_key(foreign, maya.pk)
+    assert respondent_of(secret, person_key(secret, maya.pk)) == maya.pk
+    assert respondent_of(foreign, person_key(secret, maya.pk)) is None
 
 
 def test_a_key_has_one_spelling(braze):

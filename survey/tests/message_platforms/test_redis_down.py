@@ -135,12 +135,12 @@ def braze_again(braze):
 
 def together(count: int, act):
     """Call a function in so many threads at once, and return what it returned."""
-    barrier, found = Barrier(count), []
+    barrier, results = Barrier(count), []
 
     def run() -> None:
         try:
             barrier.wait()
-            found.append(act())
+            results.append(act())
         finally:
             connections.close_all()
 
@@ -150,4 +150,4 @@ def together(count: int, act):
     for thread in threads:
         thread.join()
     assert connection is not None
-    return found
+    return results

@@ -168,14 +168,14 @@ def test_a_replaced_or_revoked_code_makes_its_files_outdated(
     client, staff, parents, code, make
 ):
     log_in(client, staff.state)
-    everywhere, one = make(format="csv", place="state"), make(code)
+    everywhere, of_lincoln = make(format="csv", place="state"), make(code)
     lakeside = make(format="csv", place=f"district-{staff.riverside.pk}")
     open_code(parents, staff.roosevelt)
-    other = make(format="csv", place=f"district-{staff.lakeside.pk}")
+    elsewhere = make(format="csv", place=f"district-{staff.lakeside.pk}")
     replace_open_code(code=code, by="a test")
-    for file in (everywhere, one, lakeside):
+    for file in (everywhere, of_lincoln, lakeside):
         assert "no longer works" in text_of(client.get(url_of(file)))
-    assert "no longer works" not in text_of(client.get(url_of(other)))
+    assert "no longer works" not in text_of(client.get(url_of(elsewhere)))
     revoke_open_code(code=code, by="a test")
     assert "nothing to print" in text_of(client.get(url_of(make(code))))
 
@@ -186,16 +186,16 @@ def test_nobody_sees_a_file_with_codes_of_other_schools(
     log_in(client, staff.state)
     everywhere = make(format="csv", place="state")
     riverside = make(format="csv", place=f"district-{staff.riverside.pk}")
-    one = make(code)
+    of_lincoln = make(code)
     open_code(parents, staff.roosevelt)
     for user, seen in (
-        (staff.chen, [one]),
-        (staff.dana, [riverside, one]),
+        (staff.chen, [of_lincoln]),
+        (staff.dana, [riverside, of_lincoln]),
         (staff.sam, []),
         (staff.analyst, []),
     ):
         log_in(client, user)
-        for file in (everywhere, riverside, one):
+        for file in (everywhere, riverside, of_lincoln):
             expected = 200 if file in seen else 404
             assert client.get(url_of(file)).status_code == expected
             response = client.get(url_of(file, "file/"))

@@ -94,10 +94,10 @@ def test_the_database_has_a_digest_and_not_the_code(code):
 def test_nobody_makes_a_code_for_another_school(parents, code, roosevelt, ms_chen):
     with pytest.raises(PermissionDenied):
         create_open_code(administration=parents, school=roosevelt, by=ms_chen)
-    other = open_code(parents, roosevelt)
+    foreign = open_code(parents, roosevelt)
     for act in (revoke_open_code, replace_open_code, publish_open_code):
         with pytest.raises(PermissionDenied):
-            act(code=other, by=ms_chen)
+            act(code=foreign, by=ms_chen)
     assert list(OpenCode.objects.visible_to(Permissions(ms_chen))) == [code]
 
 

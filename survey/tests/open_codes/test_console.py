@@ -120,9 +120,9 @@ def test_showing_a_code_is_logged_without_the_code(client, staff, code):
     assert (entry.by, entry.school_id) == (staff.chen.email, staff.lincoln.pk)
     assert letters not in str(entry.after) and code_of(code) not in str(entry.after)
     # Another code's page does not show it.
-    other = open_code(code.administration, staff.lincoln)
+    foreign = open_code(code.administration, staff.lincoln)
     client.post(url_of(code, "show/"))
-    assert letters not in text_of(client.get(url_of(other)))
+    assert letters not in text_of(client.get(url_of(foreign)))
 
 
 def test_a_code_is_replaced_after_a_page_that_says_what_happens(client, staff, code):
@@ -172,13 +172,13 @@ def test_a_coordinator_publishes_a_code_and_removes_it_again(client, staff, code
 
 
 def test_a_coordinator_sees_no_code_of_another_school(client, staff, parents, code):
-    other = open_code(parents, staff.washington, label="Hidden")
+    foreign = open_code(parents, staff.washington, label="Hidden")
     elsewhere = open_to_parents(name="other", published=parents.published)
     log_in(client, staff.chen)
     assert "Hidden" not in text_of(client.get(url(parents)))
     for action in ("", "show/", "publish/", "revoke/", "replace/"):
         method = client.post if action else client.get
-        assert method(url_of(other, action)).status_code == 404
+        assert method(url_of(foreign, action)).status_code == 404
         # A code under another administration's address.
         wrong = url(elsewhere, f"{code.pk}/{action}")
         assert method(wrong).status_code == 404
@@ -273,8 +273,8 @@ def test_small_numbers_are_hidden_from_coordinators(client, staff, parents, code
     assert "With answers 10" in shown and "Finished 0" in shown
     fill(few, starts=1, answered=1)
     # The rest of the school's number would tell what the one person did.
-    for one in (code, few):
-        shown = text_of(client.get(url_of(one)))
+    for counted in (code, few):
+        shown = text_of(client.get(url_of(counted)))
         assert "With answers *" in shown and "Finished *" in shown
     listed = text_of(client.get(url(parents)))
     assert listed.count("* *") == 2 and "Empty" not in listed

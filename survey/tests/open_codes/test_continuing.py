@@ -53,8 +53,8 @@ def test_a_parent_continues_on_a_phone_and_answers_for_two_children(browser, cod
     sent = dict(re.findall(r'name="(\w+)" value="([^"]*)"', form))
     assert sent["code"] == code_of(code)
     # It is finished, and so not offered again.
-    again = child.post("/open/", sent)
-    assert "Continue that survey" not in again.content.decode()
+    reply = child.post("/open/", sent)
+    assert "Continue that survey" not in reply.content.decode()
     assert begin(child, code).status_code == 302
     assert Respondent.objects.count() == 3
 
@@ -90,8 +90,8 @@ def test_an_unfinished_survey_is_offered_first(browser, code, monkeypatch):
     [address] = re.findall(r'href="(/take/\?for=\w+)"', text)
     assert browser.get(address).status_code == 200
     # Not on another device, nor once it is over.
-    other = Browser().post("/open/", {"code": code_of(code)})
-    assert b"Continue that survey" not in other.content
+    reply = Browser().post("/open/", {"code": code_of(code)})
+    assert b"Continue that survey" not in reply.content
     Respondent.objects.update(withdrawn_at=timezone.now())
     gone = browser.post("/open/", {"code": code_of(code)})
     assert b"Continue that survey" not in gone.content
@@ -101,8 +101,8 @@ def test_an_unfinished_survey_of_another_code_is_not_offered(
     browser, code, parents, roosevelt
 ):
     begin(browser, code)
-    other = code_of(open_code(parents, roosevelt))
-    page = browser.post("/open/", {"code": other})
+    typed = code_of(open_code(parents, roosevelt))
+    page = browser.post("/open/", {"code": typed})
     assert b"Continue that survey" not in page.content
 
 

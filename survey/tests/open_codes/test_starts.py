@@ -142,11 +142,11 @@ if connection.vendor == "postgresql":
 
         def marks():
             with connection.cursor() as cursor:
-                found = {}
+                rows = {}
                 for table in shared:
                     cursor.execute(f"SELECT xmin::text, xmax::text FROM {table}")  # noqa: S608
-                    found[table] = cursor.fetchall()
-                return found
+                    rows[table] = cursor.fetchall()
+                return rows
 
         before = marks()
         assert begin(browser, code).status_code == 302
@@ -203,11 +203,11 @@ def test_a_form_that_was_used_before_shows_the_page_again(browser, code):
     Respondent.objects.update(
         started_at=timezone.now() - starts.REPEATABLE - timedelta(seconds=1)
     )
-    again = browser.post("/open/begin/", form)
-    assert again.status_code == 422
-    assert "This page was used before" in again.content.decode()
+    reply = browser.post("/open/begin/", form)
+    assert reply.status_code == 422
+    assert "This page was used before" in reply.content.decode()
     assert Respondent.objects.count() == 1
-    new = dict(re.findall(r'name="(\w+)" value="([^"]*)"', again.content.decode()))
+    new = dict(re.findall(r'name="(\w+)" value="([^"]*)"', reply.content.decode()))
     assert browser.post("/open/begin/", new).status_code == 302
     assert Respondent.objects.count() == 2
 
@@ -234,8 +234,8 @@ def test_a_form_works_only_for_its_code_and_on_its_device(
     browser, code, parents, roosevelt
 ):
     form = form_of(browser, code)
-    other = code_of(open_code(parents, roosevelt))
-    assert browser.post("/open/begin/", {**form, "code": other}).status_code == 422
+    foreign = code_of(open_code(parents, roosevelt))
+    assert browser.post("/open/begin/", {**form, "code": foreign}).status_code == 422
     device = Browser()
     assert device.post("/open/begin/", form).status_code == 422
     form_of(device, code)

@@ -70,17 +70,17 @@ def keep(administration, staff):
     return run
 
 
-def refusal_of(one) -> str:
+def refusal_of(respondent) -> str:
     """Return why a person can't log in, or an empty string."""
     try:
-        log_in_respondent(code_of(one))
+        log_in_respondent(code_of(respondent))
     except LoginRefused as refused:
         return refused.key
     return ""
 
 
-def may_log_in(one) -> bool:
-    return not refusal_of(one)
+def may_log_in(respondent) -> bool:
+    return not refusal_of(respondent)
 
 
 def test_a_pupil_of_a_roster_starts_once_a_parent_has_consented(
@@ -92,10 +92,10 @@ def test_a_pupil_of_a_roster_starts_once_a_parent_has_consented(
     assert refusal_of(maya) == refusal_of(ali) == "consent_missing"
     assert not invited_people(administration).exists()
 
-    found = give_consent(maya, FORM, by=staff.chen)
+    consent = give_consent(maya, FORM, by=staff.chen)
     assert may_log_in(maya) and not may_log_in(ali)
     assert list(invited_people(administration)) == [maya]
-    assert (found.respondent_id, found.given_by, found.note, found.by) == (
+    assert (consent.respondent_id, consent.given_by, consent.note, consent.by) == (
         maya.pk,
         "parent",
         "paper form",
@@ -234,14 +234,18 @@ def test_a_list_gives_the_consents_of_its_people(administration, staff, roster):
     opt_out(people[1], NO_FORM, by=staff.chen)
     schools = type(staff.lincoln).objects.filter(pk=staff.lincoln.pk)
     done = give_consents(
-        [one.pk for one in people[:2]],
+        [pupil.pk for pupil in people[:2]],
         FORM,
         administration=administration,
         schools=schools,
         by=staff.chen,
     )
     assert done == 1
-    assert [refusal_of(one) for one in people] == ["", "withdrawn", "consent_missing"]
+    assert [refusal_of(pupil) for pupil in people] == [
+        "",
+        "withdrawn",
+        "consent_missing",
+    ]
     entry = AuditEntry.objects.get(action="record consents of a list")
     assert (entry.school_id, entry.after["people"]) == (staff.lincoln.pk, 1)
     with pytest.raises(OptOutConflict, match="no longer in one of your schools"):
@@ -263,11 +267,11 @@ def test_a_later_roster_finds_the_consents_of_a_list(
     assert report.notes == {AWAITS: 1}
     maya, ali = person("00123"), person("00124")
     assert may_log_in(maya) and not may_log_in(ali)
-    found = Consent.objects.get()
-    assert (found.respondent, found.by, found.note) == (maya, staff.dana, "paper form")
+    given = Consent.objects.get()
+    assert (given.respondent, given.by, given.note) == (maya, staff.dana, "paper form")
     assert not ListedId.objects.waiting().exists()
-    kept, done = AuditEntry.objects.order_by("pk")
-    assert (kept.action, kept.after["given by"]) == (
+    entry, done = AuditEntry.objects.order_by("pk")
+    assert (entry.action, entry.after["given by"]) == (
         "keep consents for later rosters",
         "parent",
     )
@@ -372,8 +376,8 @@ def join(administration, staff, dana, seen, monkeypatch):
     dana.apply(administration, HEADER, MAYA, TWICE, ALI)
     monkeypatch.setattr(jobs, "wake", lambda *_: None)
 
-    def run(kept, other):
-        created = request_join(person(kept), person(other), by=staff.chen)
+    def run(target, duplicate):
+        created = request_join(person(target), person(duplicate), by=staff.chen)
         jobs.run(Job.objects.get(kind=joins.KIND, subject_id=created.pk).pk)
         created.refresh_from_db()
         assert created.state == "joined", created.message
@@ -387,18 +391,18 @@ def join(administration, staff, dana, seen, monkeypatch):
 @pytest.mark.parametrize("consented", ["00123", "A-77"])
 def test_the_consent_for_either_record_of_a_person_counts(join, staff, consented):
     give_consent(person(consented), FORM, by=staff.chen)
-    kept, other = join("A-77", "00123")
-    assert may_log_in(kept) and not may_log_in(other)
-    assert Consent.objects.get().respondent == kept
-    assert not Respondent.objects.filter(pk=other.pk, awaits_consent=True).exists()
+    survivor, twin = join("A-77", "00123")
+    assert may_log_in(survivor) and not may_log_in(twin)
+    assert Consent.objects.get().respondent == survivor
+    assert not Respondent.objects.filter(pk=twin.pk, awaits_consent=True).exists()
 
 
 def test_two_records_without_consent_await_it_once(join, staff):
-    kept, other = join("A-77", "00123")
-    assert refusal_of(kept) == "consent_missing" and not may_log_in(other)
-    assert [kept.awaits_consent, other.awaits_consent] == [True, False]
-    give_consent(kept, FORM, by=staff.chen)
-    assert may_log_in(kept) and not may_log_in(other)
+    survivor, twin = join("A-77", "00123")
+    assert refusal_of(survivor) == "consent_missing" and not may_log_in(twin)
+    assert [survivor.awaits_consent, twin.awaits_consent] == [True, False]
+    give_consent(survivor, FORM, by=staff.chen)
+    assert may_log_in(survivor) and not may_log_in(twin)
 
 
 @pytest.mark.parametrize("refused", ["00123", "A-77"])
@@ -408,11 +412,11 @@ def test_a_refusal_for_either_record_wins(join, staff, refused, with_consent):
     if with_consent:
         give_consent(person(consented), FORM, by=staff.chen)
     opt_out(person(refused), NO_FORM, by=staff.chen)
-    kept, other = join("A-77", "00123")
-    assert refusal_of(kept) == "withdrawn" and not may_log_in(other)
-    assert OptOut.objects.get(ended_at=None).respondent == kept
-    take_back(kept, by=staff.chen)
-    assert refusal_of(kept) == "consent_missing"
+    survivor, twin = join("A-77", "00123")
+    assert refusal_of(survivor) == "withdrawn" and not may_log_in(twin)
+    assert OptOut.objects.get(ended_at=None).respondent == survivor
+    take_back(survivor, by=staff.chen)
+    assert refusal_of(survivor) == "consent_missing"
 
 
 def test_merged_districts_keep_one_id_of_each_list(administration, staff, keep):
@@ -425,7 +429,7 @@ def test_merged_districts_keep_one_id_of_each_list(administration, staff, keep):
     for adapt in ADAPTERS[District]:
         adapt(copy, staff.riverside)
     left = ListedId.objects.filter(district=copy)
-    assert [one.kind for one in left] == [Listed.Kind.OPT_OUT]
+    assert [listed_id.kind for listed_id in left] == [Listed.Kind.OPT_OUT]
 
 
 # The administration

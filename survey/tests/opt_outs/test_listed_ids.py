@@ -28,9 +28,9 @@ from survey.tests.rosters.roster_imports import run_import
 pytestmark = pytest.mark.django_db
 
 
-def may_log_in(one) -> bool:
+def may_log_in(respondent) -> bool:
     try:
-        return bool(log_in_respondent(code_of(one)))
+        return bool(log_in_respondent(code_of(respondent)))
     except LoginRefused:
         return False
 
@@ -55,16 +55,16 @@ def test_a_later_roster_opts_out_the_people_of_a_list(
     assert (report.added, report.notes[LISTED]) == (2, 1)
     maya, ali = person("00123"), person("00124")
     assert not may_log_in(maya) and may_log_in(ali)
-    found = OptOut.objects.get()
-    assert (found.respondent, found.by, found.reason, found.was_withdrawn_at) == (
+    saved = OptOut.objects.get()
+    assert (saved.respondent, saved.by, saved.reason, saved.was_withdrawn_at) == (
         maya,
         staff.dana,
         "no consent form",
         None,
     )
     assert not ListedId.objects.waiting().exists()
-    kept, done = AuditEntry.objects.order_by("pk")
-    assert (kept.action, kept.after["IDs"]) == ("keep opt-outs for later rosters", 1)
+    entry, done = AuditEntry.objects.order_by("pk")
+    assert (entry.action, entry.after["IDs"]) == ("keep opt-outs for later rosters", 1)
     assert (done.action, done.after["people"], done.by) == (
         "opt out people of a list",
         1,

@@ -31,9 +31,9 @@ def undo_upload(console, upload):
     assert upload.state == "undone", upload.message
 
 
-def may_log_in(one) -> bool:
+def may_log_in(respondent) -> bool:
     try:
-        return bool(log_in_respondent(code_of(one)))
+        return bool(log_in_respondent(code_of(respondent)))
     except LoginRefused:
         return False
 
@@ -76,8 +76,8 @@ def join(administration, staff, monkeypatch):
     run_import(administration, HEADER, MAYA, TWICE, ALI)
     monkeypatch.setattr(jobs, "wake", lambda *_: None)
 
-    def run(kept, other):
-        created = request_join(person(kept), person(other), by=staff.chen)
+    def run(target, duplicate):
+        created = request_join(person(target), person(duplicate), by=staff.chen)
         jobs.run(Job.objects.get(kind=joins.KIND, subject_id=created.pk).pk)
         created.refresh_from_db()
         assert created.state == "joined", created.message
@@ -91,27 +91,27 @@ def join(administration, staff, monkeypatch):
 def test_a_refusal_counts_for_both_records_of_a_person(join, staff):
     """The record that stays had not opted out."""
     opt_out(person("00123"), NO_FORM, by=staff.chen)
-    kept, other = join("A-77", "00123")
-    assert not may_log_in(kept) and not may_log_in(other)
-    assert OptOut.objects.get(ended_at=None).respondent == kept
+    survivor, twin = join("A-77", "00123")
+    assert not may_log_in(survivor) and not may_log_in(twin)
+    assert OptOut.objects.get(ended_at=None).respondent == survivor
     # Exports leave out both.
-    assert kept.opted_out_at and other.opted_out_at
-    take_back(kept, by=staff.chen)
-    assert may_log_in(kept) and not may_log_in(other)
+    assert survivor.opted_out_at and twin.opted_out_at
+    take_back(survivor, by=staff.chen)
+    assert may_log_in(survivor) and not may_log_in(twin)
 
 
 def test_a_record_that_could_be_used_does_not_bring_the_other_one_back(join, staff):
     opt_out(person("00123"), NO_FORM, by=staff.chen)
-    kept, other = join("00123", "A-77")
-    assert not may_log_in(kept) and not may_log_in(other)
-    assert kept.opted_out_at and other.opted_out_at
-    take_back(kept, by=staff.chen)
-    assert may_log_in(kept) and not may_log_in(other)
+    survivor, twin = join("00123", "A-77")
+    assert not may_log_in(survivor) and not may_log_in(twin)
+    assert survivor.opted_out_at and twin.opted_out_at
+    take_back(survivor, by=staff.chen)
+    assert may_log_in(survivor) and not may_log_in(twin)
 
 
 def test_two_opt_outs_of_one_person_become_one(join, staff):
     opt_out(person("00123"), NO_FORM, by=staff.chen)
     opt_out(person("A-77"), NO_FORM, by=staff.chen)
-    kept, other = join("00123", "A-77")
-    assert not may_log_in(kept) and not may_log_in(other)
-    assert OptOut.objects.get(ended_at=None).respondent == kept
+    survivor, twin = join("00123", "A-77")
+    assert not may_log_in(survivor) and not may_log_in(twin)
+    assert OptOut.objects.get(ended_at=None).respondent == survivor

@@ -32,8 +32,8 @@ def test_maya_opts_out_and_it_is_taken_back(administration, staff, maya):
     maya.refresh_from_db()
     assert maya.opted_out_at and maya.withdrawn_at
     assert not may_log_in(maya)
-    found = OptOut.objects.get()
-    assert (found.respondent, found.requested_by, found.by) == (
+    stored = OptOut.objects.get()
+    assert (stored.respondent, stored.requested_by, stored.by) == (
         maya,
         "parent",
         staff.chen,
@@ -54,8 +54,8 @@ def test_maya_opts_out_and_it_is_taken_back(administration, staff, maya):
     maya.refresh_from_db()
     assert (maya.opted_out_at, maya.withdrawn_at) == (None, None)
     assert may_log_in(maya)
-    found.refresh_from_db()
-    assert found.ended_by == staff.dana and found.ended_at
+    stored.refresh_from_db()
+    assert stored.ended_by == staff.dana and stored.ended_at
     # It can be refused again.
     opt_out(maya, NO_FORM, by=staff.chen)
     assert not may_log_in(maya)
@@ -101,7 +101,7 @@ def test_moving_to_another_school_changes_no_number_of_people(
     opt_out(maya, NO_FORM, by=staff.chen)
     report = roster(MAYA.replace("lincoln", "washington"), ALI)
     numbers = {
-        one.name: (one.people, one.moved, one.moved_away) for one in report.schools
+        row.name: (row.people, row.moved, row.moved_away) for row in report.schools
     }
     assert numbers == {"Lincoln": (1, 0, 0), "Washington": (0, 0, 0)}
     maya.refresh_from_db()
@@ -181,15 +181,15 @@ def test_files_with_a_card_of_the_person_say_that_it_no_longer_works(
         for school in (staff.lincoln, staff.washington)
     ]
     opt_out(maya, NO_FORM, by=staff.chen)
-    outdated = [CardSet.objects.get(pk=one.pk).outdated_at for one in sets]
+    outdated = [CardSet.objects.get(pk=card_set.pk).outdated_at for card_set in sets]
     assert outdated[0] and not outdated[1]
 
 
 def test_the_groups_in_which_a_person_counts_are_kept(administration, staff, maya):
     """Figures before and after would tell whether the person has finished."""
     opt_out(maya, NO_FORM, by=staff.chen)
-    kept = CountedGroup.objects.get()
-    assert (kept.respondent, kept.school, kept.grade) == (maya, staff.lincoln, "07")
+    group = CountedGroup.objects.get()
+    assert (group.respondent, group.school, group.grade) == (maya, staff.lincoln, "07")
     take_back(maya, by=staff.chen)
     assert CountedGroup.objects.get().school == staff.lincoln
 

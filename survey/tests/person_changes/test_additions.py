@@ -77,7 +77,7 @@ def test_undoing_a_roster_leaves_the_added_person(
     upload = dana.apply(administration, HEADER, ALI)
     add_person(administration, NEW, school=staff.lincoln, by=staff.dana)
     dana.post(f"/console/rosters/{upload.pk}/undo/")
-    assert [one.external_id for one in Identity.objects.all()] == ["00123"]
+    assert [identity.external_id for identity in Identity.objects.all()] == ["00123"]
 
 
 @pytest.mark.parametrize("known", ["00123", "123", "0000123"])
@@ -99,13 +99,13 @@ def test_other_ids_and_other_districts_are_other_people(administration, staff, a
 
 
 def test_the_id_of_a_joined_record_leads_to_the_person(administration, staff, add):
-    kept = invite(administration, staff.lincoln, "7")
-    other = invite(administration, staff.lincoln, "x", withdrawn_at=timezone.now())
-    other.identity.delete()
+    survivor = invite(administration, staff.lincoln, "7")
+    twin = invite(administration, staff.lincoln, "x", withdrawn_at=timezone.now())
+    twin.identity.delete()
     RecordJoin.objects.create(
         administration=administration,
-        kept=kept,
-        other=other,
+        kept=survivor,
+        other=twin,
         state="joined",
         district=staff.riverside,
         external_id="00123",
@@ -113,7 +113,7 @@ def test_the_id_of_a_joined_record_leads_to_the_person(administration, staff, ad
     )
     with pytest.raises(PersonExists) as refused:
         add()
-    assert refused.value.person == kept
+    assert refused.value.person == survivor
 
 
 def test_nobody_is_added_while_a_roster_is_applied(administration, staff, add):

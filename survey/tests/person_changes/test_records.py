@@ -38,9 +38,9 @@ def maya(administration, staff) -> Respondent:
     return invite(administration, staff.lincoln, "00123", "Maya Lopez", **fields)
 
 
-def may_log_in(one) -> bool:
+def may_log_in(respondent) -> bool:
     try:
-        return bool(log_in_respondent(code_of(one)))
+        return bool(log_in_respondent(code_of(respondent)))
     except LoginRefused:
         return False
 
@@ -116,12 +116,12 @@ def test_nobody_is_brought_back_who_has_opted_out_or_was_joined(staff, maya):
     opt_out(maya, NO_FORM, by=staff.chen)
     with pytest.raises(PersonConflict):
         bring_back_person(maya, by=staff.chen)
-    other = invite(
+    twin = invite(
         maya.administration, staff.lincoln, "A-77", withdrawn_at=timezone.now()
     )
-    Identity.objects.filter(pk=other.pk).delete()
+    Identity.objects.filter(pk=twin.pk).delete()
     with pytest.raises(PersonConflict):
-        bring_back_person(other, by=staff.chen)
+        bring_back_person(twin, by=staff.chen)
 
 
 @pytest.mark.sqlite
@@ -160,8 +160,8 @@ def test_a_finished_survey_is_reopened_and_finished_again(staff, maya):
     reopen_survey(maya, by=staff.chen)
     assert AuditEntry.objects.get().action == "reopen a finished survey"
     child = Browser().log_in(maya)
-    again = child.bootstrap()["revision"]
-    assert child.save(1, FIRST_PAGE, again).status_code == 200
+    revision = child.bootstrap()["revision"]
+    assert child.save(1, FIRST_PAGE, revision).status_code == 200
     maya.refresh_from_db()
     assert maya.started_at and maya.completed_at is None
 

@@ -50,8 +50,8 @@ def desk(client, staff, administration, by_hand):
 
 def errors(reply) -> str:
     assert reply.status_code == 200, reply
-    found = re.findall(r'<p class="error"[^>]*>(.*?)</p>', reply.content.decode())
-    return " | ".join(found)
+    messages = re.findall(r'<p class="error"[^>]*>(.*?)</p>', reply.content.decode())
+    return " | ".join(messages)
 
 
 def text(reply) -> str:
@@ -255,8 +255,8 @@ def test_nobody_is_previewed_from_another_district(
         query = f"?person={person.pk}"
         reply = desk("preview", user=staff.dana, args=[step.pk], query=query)
         assert reply.status_code == status
-    found = text(desk("preview", args=[step.pk], query="?q=noor"))
-    assert "Noor Haddad" in found and "Noor Aziz" not in found
+    page = text(desk("preview", args=[step.pk], query="?q=noor"))
+    assert "Noor Haddad" in page and "Noor Aziz" not in page
 
 
 def test_a_preview_is_the_same_after_the_person_finished(desk, confirmed, people):

@@ -156,9 +156,9 @@ def test_no_log_names_the_address(api, confirmed, people, send, caplog):
 
 @pytest.fixture
 def counted(monkeypatch) -> list[str]:
-    found: list[str] = []
-    monkeypatch.setattr(provider_events, "count_email_event", found.append)
-    return found
+    events: list[str] = []
+    monkeypatch.setattr(provider_events, "count_email_event", events.append)
+    return events
 
 
 @pytest.fixture
@@ -342,9 +342,9 @@ def test_the_environment_chooses_the_provider():
         return read_provider(env, 10)
 
     assert read() == {"EMAIL_PROVIDER": "smtp"}
-    found = read(PROVIDER="mailgun", KEY="k", DOMAIN="mg.example.org")
-    assert found["EMAIL_BACKEND"] == "anymail.backends.mailgun.EmailBackend"
-    assert found["ANYMAIL"]["MAILGUN_SENDER_DOMAIN"] == "mg.example.org"
+    values = read(PROVIDER="mailgun", KEY="k", DOMAIN="mg.example.org")
+    assert values["EMAIL_BACKEND"] == "anymail.backends.mailgun.EmailBackend"
+    assert values["ANYMAIL"]["MAILGUN_SENDER_DOMAIN"] == "mg.example.org"
     assert read(PROVIDER="sendgrid", KEY="k")["ANYMAIL"]["SENDGRID_API_KEY"] == "k"
     ses = read(PROVIDER="amazon_ses", KEY="id:secret")["ANYMAIL"]
     assert ses["AMAZON_SES_SESSION_PARAMS"]["aws_secret_access_key"] == "secret"

@@ -31,12 +31,12 @@ def test_a_schedule_is_planned_changed_and_confirmed(plan, people, staff):
     assert set(EmailTemplate.objects.values_list("language", flat=True)) == {
         *("en", "es", "ar")
     }
-    kept = schedule.steps.get(days=3).pk
+    pk = schedule.steps.get(days=3).pk
     schedule = plan(reminder_days=[1, 3], thanks=False, rate_per_minute=30)
     assert steps_of(schedule) == [
         *("Invitation", "Reminder after 1 day", "Reminder after 3 days")
     ]
-    assert schedule.steps.get(days=3).pk == kept
+    assert schedule.steps.get(days=3).pk == pk
     assert not schedule.is_active
     assert schedules.confirm(schedule=schedule, by=staff.state) == 3
     schedule.refresh_from_db()
@@ -78,11 +78,11 @@ def test_an_impossible_plan_stores_nothing(plan, changes, field):
     assert not EmailSchedule.objects.exists()
 
 
-@pytest.mark.parametrize("who", ["chen", "analyst", "sam", "dana"])
+@pytest.mark.parametrize("login", ["chen", "analyst", "sam", "dana"])
 def test_only_owners_of_the_administration_manage_its_emails(
-    plan, confirmed, administration, staff, who
+    plan, confirmed, administration, staff, login
 ):
-    user, step = getattr(staff, who), confirmed.steps.first()
+    user, step = getattr(staff, login), confirmed.steps.first()
     for act in (
         lambda: schedules.plan_emails(
             administration=administration,

@@ -60,9 +60,9 @@ def opt_out(person: Respondent) -> None:
 
 
 def recipients() -> list[str]:
-    found = [message.to[0].partition("@")[0] for message in mail.outbox]
+    names = [message.to[0].partition("@")[0] for message in mail.outbox]
     mail.outbox.clear()
-    return found
+    return names
 
 
 def states() -> dict[str, str]:
@@ -141,10 +141,10 @@ def test_the_statement_that_claims_checks_again(
     read = claims.candidates
 
     def read_and_wait(step):
-        found = list(read(step))
-        if found:
+        deliveries = list(read(step))
+        if deliveries:
             leave(people[1])
-        return iter(found)
+        return iter(deliveries)
 
     monkeypatch.setattr(sending, "candidates", read_and_wait)
     send(confirmed)
@@ -158,9 +158,9 @@ def test_an_address_that_changes_meanwhile_is_read_again(
     read = claims.candidates
 
     def read_and_wait(step):
-        found = list(read(step))
+        deliveries = list(read(step))
         Identity.objects.filter(respondent=people[0]).update(email="new@example.org")
-        return iter(found)
+        return iter(deliveries)
 
     with monkeypatch.context() as meanwhile:
         meanwhile.setattr(sending, "candidates", read_and_wait)
@@ -175,13 +175,13 @@ def test_opting_out_survives_the_next_roster(
 ):
     opt_out(people[0])
     Identity.objects.all().delete()
-    again = invite(
+    invited = invite(
         administration, staff.roosevelt, "77", "M. Robinson", " Maya@EXAMPLE.org"
     )
     invite(administration, staff.roosevelt, "78", "Zoë", "zoe@example.org")
     send(confirmed)
     assert recipients() == ["zoe"]
-    assert not EmailDelivery.objects.filter(respondent=again).exists()
+    assert not EmailDelivery.objects.filter(respondent=invited).exists()
 
 
 @pytest.mark.sqlite
@@ -453,8 +453,8 @@ def test_an_email_costs_one_transaction_of_two_statements(
     counts = []
     for n in (1, 3):
         EmailDelivery.objects.all().delete()
-        kept = Identity.objects.filter(respondent__in=people[:n])
-        Identity.objects.exclude(pk__in=kept).update(email="")
+        with_email = Identity.objects.filter(respondent__in=people[:n])
+        Identity.objects.exclude(pk__in=with_email).update(email="")
         for person in people[:n]:
             Identity.objects.filter(respondent=person).update(
                 email=f"p{person.pk}@example.org"

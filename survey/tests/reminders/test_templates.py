@@ -34,9 +34,9 @@ def test_variables_are_filled_in():
     "unknown", ["nmae", "", "name.__class__", "name!r", "name:>99", "0", " name"]
 )
 def test_an_unknown_variable_is_refused_by_name(unknown):
-    found = errors_of("Now", f"{{link}} {{{unknown}}}")
-    assert list(found) == ["body"]
-    assert f"{{{unknown}}} is not a variable. Use these: {{name}}," in found["body"][0]
+    errors = errors_of("Now", f"{{link}} {{{unknown}}}")
+    assert list(errors) == ["body"]
+    assert f"{{{unknown}}} is not a variable. Use these: {{name}}," in errors["body"][0]
 
 
 @pytest.mark.parametrize("text", ["{link} {name", "{link} name}", "{link} {{name}}"])

@@ -78,7 +78,7 @@ def jobs_run_by_hand(monkeypatch):
 
 def people_of(administration):
     """Return all people, without what differs between two imports of a file."""
-    found = Identity.objects.filter(administration=administration).values_list(
+    rows = Identity.objects.filter(administration=administration).values_list(
         "external_id",
         "given_name",
         "respondent__grade",
@@ -86,7 +86,7 @@ def people_of(administration):
         "respondent__issue",
         "respondent__withdrawn_at",
     )
-    return sorted((*one, withdrawn is None) for *one, withdrawn in found)
+    return sorted((*cells, withdrawn is None) for *cells, withdrawn in rows)
 
 
 # Interrupted workers --------------------------------------------------------
@@ -155,9 +155,9 @@ def second_administration(administration):
 
 # When to kill the worker.
 MIDDLES = {
-    "adding": lambda own: own.count() > 740,
-    "changing": lambda own: own.filter(grade="08").count() > 60,
-    "withdrawing": lambda own: own.exclude(withdrawn_at=None).count() > 0,
+    "adding": lambda rows: rows.count() > 740,
+    "changing": lambda rows: rows.filter(grade="08").count() > 60,
+    "withdrawing": lambda rows: rows.exclude(withdrawn_at=None).count() > 0,
 }
 
 
@@ -172,9 +172,9 @@ def test_another_run_completes_the_work_of_a_killed_worker(
     codes = dict(Respondent.objects.values_list("pk", "code_digest"))
     upload = upload_and_confirm(staff, administration, SECOND)
     job = uploads.latest_job(upload)
-    own = Respondent.objects.filter(administration=administration)
+    respondents = Respondent.objects.filter(administration=administration)
     process = start_worker(job)
-    kill_once(process, lambda: MIDDLES[middle](own))
+    kill_once(process, lambda: MIDDLES[middle](respondents))
     half = people_of(administration)
 
     Job.objects.filter(pk=job.pk).update(
@@ -191,8 +191,8 @@ def test_another_run_completes_the_work_of_a_killed_worker(
     assert people_of(administration) == whole != half
     assert len(whole) == 900
     # All people have kept their codes.
-    kept = dict(Respondent.objects.values_list("pk", "code_digest"))
-    assert {pk: bytes(kept[pk]) for pk in codes} == {
+    digests = dict(Respondent.objects.values_list("pk", "code_digest"))
+    assert {pk: bytes(digests[pk]) for pk in codes} == {
         pk: bytes(code) for pk, code in codes.items()
     }
     # The page still shows the figures that were confirmed.
@@ -281,7 +281,7 @@ def start_threads(*actions):
 def test_two_rosters_of_one_administration_are_applied_in_turn(
     staff, administration, monkeypatch
 ):
-    one = upload_and_confirm(staff, administration, people(range(300)))
+    first = upload_and_confirm(staff, administration, people(range(300)))
     two = upload_and_confirm(staff, administration, people(range(200, 500)))
     steps = []
     write = apply.write_changes
@@ -292,7 +292,7 @@ def test_two_rosters_of_one_administration_are_applied_in_turn(
         steps.append("end")
 
     monkeypatch.setattr(apply_job, "write_changes", noted)
-    jobs_of_both = [uploads.latest_job(upload).pk for upload in (one, two)]
+    jobs_of_both = [uploads.latest_job(upload).pk for upload in (first, two)]
     threads, errors = start_threads(*[partial(jobs.run, pk) for pk in jobs_of_both])
     for thread in threads:
         thread.join(60)
@@ -381,7 +381,7 @@ def test_page_saves_would_fail_in_a_single_transaction(
 
     _, refused = save_during(lambda: jobs.run(job.pk), administration, someone)
 
-    assert any("lock timeout" in one for one in refused)
+    assert any("lock timeout" in text for text in refused)
 
 
 @needs_postgresql

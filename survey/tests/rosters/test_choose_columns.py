@@ -142,9 +142,9 @@ def test_a_coordinator_needs_neither_district_nor_school(
 def test_nobody_else_sees_or_chooses_the_columns(staff, console_of, asked):
     assert b"Zoe" in console_of(staff.dana).get(columns_page(asked)).content
     for user in (staff.chen, staff.sam, staff.analyst):
-        other = console_of(user)
-        assert other.get(columns_page(asked)).status_code == 404
-        assert other.post(columns_page(asked), **COLUMNS).status_code == 404
+        stranger = console_of(user)
+        assert stranger.get(columns_page(asked)).status_code == 404
+        assert stranger.post(columns_page(asked), **COLUMNS).status_code == 404
     assert state_of(asked) == "mapping"
     assert not RosterLayoutChoice.objects.exists()
 
@@ -265,12 +265,12 @@ def test_a_coordinators_choice_does_not_decide_for_the_district(
     assert asked.state == "mapping"
     # The district's choice is used by its schools that have none of their own.
     dana.post(columns_page(asked), **COLUMNS)
-    again = chen.upload(administration, UNKNOWN, *ROWS)
-    assert again.layout["fields"]["given_name"] == "Nachname"
+    uploaded = chen.upload(administration, UNKNOWN, *ROWS)
+    assert uploaded.layout["fields"]["given_name"] == "Nachname"
     RosterUpload.objects.update(layout_choice=None)
     RosterLayoutChoice.objects.filter(school=staff.lincoln).delete()
-    again = chen.upload(administration, UNKNOWN, *ROWS)
-    assert again.layout["fields"]["given_name"] == "Vorname"
+    uploaded = chen.upload(administration, UNKNOWN, *ROWS)
+    assert uploaded.layout["fields"]["given_name"] == "Vorname"
 
 
 def test_choices_of_other_districts_are_not_used(

@@ -45,8 +45,8 @@ def asked(administration, dana):
 def questions(response):
     """Return the values that the page asks for, by field of the form."""
     form = response.context["form"]
-    assert {one.name for one in form.value_questions} <= form.errors.keys()
-    return {(one.field, one.value): one.name for one in form.value_questions}
+    assert {row.name for row in form.value_questions} <= form.errors.keys()
+    return {(row.field, row.value): row.name for row in form.value_questions}
 
 
 def answer(dana, upload, columns, **answers):
@@ -95,7 +95,7 @@ def test_answers_are_shown_again_and_can_be_changed(dana, asked):
     columns = {**COLUMNS, "grade": "Level"}
     answer(dana, asked, columns, Upper="08", Lower="blank")
     form = dana.get(columns_page(asked)).context["form"]
-    shown = {one.value: form[one.name].value() for one in form.value_questions}
+    shown = {row.value: form[row.name].value() for row in form.value_questions}
     assert shown == {"Upper": "08", "Lower": "blank"}
     # A column without unknown values asks for nothing, and forgets these.
     response = dana.post(columns_page(asked), **{**COLUMNS, "grade": "Stufe"})
@@ -116,8 +116,8 @@ def test_an_answer_about_one_column_is_none_about_another(dana, asked):
 def test_without_stored_values_the_rows_would_be_rejected(dana, asked):
     """As for uploads from before these were stored."""
     options = ColumnSamples.of(asked).options
-    kept = {key: some for key, some in options.items() if ":" not in key}
-    samples = {**asked.samples, "options": kept}
+    without_values = {key: some for key, some in options.items() if ":" not in key}
+    samples = {**asked.samples, "options": without_values}
     RosterUpload.objects.update(samples=samples)
     dana.post(columns_page(asked), **{**COLUMNS, "grade": "Level"})
     asked.refresh_from_db()

@@ -35,9 +35,9 @@ def read(monkeypatch) -> list[int]:
 
 def test_only_the_beginning_of_a_long_cell_is_read_as_a_header(read):
     titles = ["x" * 131_072] * 300
-    found = best_header([(1, titles), (2, ["district", *titles])])
-    assert found is not None
-    assert (found.row, list(found.fields)) == (2, ["district"])
+    header = best_header([(1, titles), (2, ["district", *titles])])
+    assert header is not None
+    assert (header.row, list(header.fields)) == (2, ["district"])
     assert max(read) == MOST_READ_OF_A_HEADER
 
 
@@ -139,8 +139,8 @@ def test_very_many_equal_headers_are_numbered_at_once():
 
 def test_a_declared_subgroup_is_kept_if_its_column_is_also_a_field():
     columns = columns_of(["student id", "Home Language"])
-    kept = columns.with_subgroups(["home language"])
-    assert kept.fields["language"] == kept.attributes["home language"] == 1
+    chosen = columns.with_subgroups(["home language"])
+    assert chosen.fields["language"] == chosen.attributes["home language"] == 1
 
 
 @pytest.mark.parametrize(
@@ -169,9 +169,9 @@ def test_identifying_column_never_becomes_a_subgroup(header):
 
 def test_only_declared_columns_are_kept_by_their_declared_names():
     columns = columns_of(["student id", "Pupil", "LUNCH", "lunch ", "Seat"])
-    kept = columns.with_subgroups(["lunch", "race"])
-    assert kept.attributes == {"lunch": 2}
-    assert kept.ignored == {
+    chosen = columns.with_subgroups(["lunch", "race"])
+    assert chosen.attributes == {"lunch": 2}
+    assert chosen.ignored == {
         "Pupil": NOT_DECLARED,
         "lunch": "another column holds the same",
         "Seat": NOT_DECLARED,

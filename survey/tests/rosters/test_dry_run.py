@@ -46,12 +46,12 @@ def test_corrected_rejected_rows_can_be_uploaded(staff, administration, console_
     csv.writer(file).writerows(lines)
 
     # By default missing people are withdrawn, but not with a corrected file.
-    again = chen.apply(administration, content=file.getvalue().encode())
-    assert counts(again) == {"added": 1, "changed": 1}
+    corrected = chen.apply(administration, content=file.getvalue().encode())
+    assert counts(corrected) == {"added": 1, "changed": 1}
     assert person("00124").grade == "09"
     assert Identity.objects.get(external_id="00126").given_name == "=1+1"
     assert Respondent.objects.filter(withdrawn_at=None).count() == 23
-    page = chen.get(f"/console/rosters/{again.pk}/").content.decode()
+    page = chen.get(f"/console/rosters/{corrected.pk}/").content.decode()
     assert "has corrected rows only" in page
 
 

@@ -71,9 +71,9 @@ def test_a_file_with_other_ids_is_refused_and_names_both_columns(apply, administ
         size=1,
         report={"columns": {"external_id": "Local ID"}},
     )
-    others = [row.replace("a", "77", 1) for row in OLD]
+    new_rows = [row.replace("a", "77", 1) for row in OLD]
     with pytest.raises(IdentifierChanged, match="3 of 3 people.*“Local ID” did before"):
-        apply(HEADER, *others)
+        apply(HEADER, *new_rows)
     assert len(pks()) == 3
 
 
@@ -127,4 +127,4 @@ def test_a_rejected_row_protects_the_person_of_its_previous_id(apply):
     )
     assert report.rejected == 1
     withdrawn = Identity.objects.exclude(respondent__withdrawn_at=None)
-    assert [one.external_id for one in withdrawn] == ["a3"]
+    assert [identity.external_id for identity in withdrawn] == ["a3"]

@@ -49,7 +49,9 @@ def test_a_districts_code_and_name_mean_the_same_district(administration):
     harbor = District.objects.create(code="d7", name="Harbor")
     School.objects.create(code="sea", name="Sea", district=harbor)
     header = HEADER.replace("district,", "district name,")
-    rows = [MAYA.replace("Riverside,Lincoln", f"{one},sea") for one in ("d7", "Harbor")]
+    rows = [
+        MAYA.replace("Riverside,Lincoln", f"{text},sea") for text in ("d7", "Harbor")
+    ]
 
     report = run_import(administration, header, *rows, partial=True)
     assert counts(report) == (1, 0, 0, 1)
@@ -144,7 +146,7 @@ def test_missing_people_are_not_withdrawn_by_default(administration):
 
 @pytest.mark.sqlite
 def test_the_same_person_in_two_administrations_has_two_codes(administration):
-    other = Administration.objects.create(
+    second = Administration.objects.create(
         name="again",
         published=administration.published,
         role="student",
@@ -152,8 +154,8 @@ def test_the_same_person_in_two_administrations_has_two_codes(administration):
         closes_at=administration.closes_at,
     )
     run_import(administration, HEADER, MAYA)
-    assert counts(run_import(other, HEADER, MAYA)) == (1, 0, 0, 0)
-    assert len({code_of(one) for one in Respondent.objects.all()}) == 2
+    assert counts(run_import(second, HEADER, MAYA)) == (1, 0, 0, 0)
+    assert len({code_of(person) for person in Respondent.objects.all()}) == 2
 
 
 @pytest.mark.sqlite

@@ -37,12 +37,12 @@ HEADER = "student id,given name,family name,dob"
 def people():
     return {
         (
-            one.external_id,
-            one.given_name,
-            one.family_name,
-            one.respondent.grade,
+            identity.external_id,
+            identity.given_name,
+            identity.family_name,
+            identity.respondent.grade,
         )
-        for one in Identity.objects.select_related("respondent")
+        for identity in Identity.objects.select_related("respondent")
     }
 
 
@@ -82,7 +82,7 @@ def test_a_file_of_each_system_gives_the_same_people(
     assert table.layout.preset == path.stem
     assert report.imported, report.rejections
     assert people() == EVERYBODY
-    assert {one.district for one in Identity.objects.all()} == {lincoln.district}
+    assert {row.district for row in Identity.objects.all()} == {lincoln.district}
     if table.columns.fields.get("birth_date"):
         assert str(Identity.objects.get(external_id="00123").birth_date) == "2014-03-04"
     assert not report.districts_created and not report.schools_created
@@ -106,7 +106,7 @@ def test_a_new_school_is_named_by_the_first_of_several_orgs(administration, linc
     report = run_import(
         administration, content, known=KnownPlace.of(lincoln.district, None)
     )
-    assert [(one["code"], one["name"]) for one in report.unknown_schools] == [
+    assert [(entry["code"], entry["name"]) for entry in report.unknown_schools] == [
         ("42", "42")
     ]
 
@@ -132,7 +132,9 @@ def test_a_file_of_teachers_is_refused_for_students():
     assert of_teachers.layout.preset == "clever-teachers"
 
 
-@pytest.mark.parametrize("preset", all_presets().values(), ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "preset", all_presets().values(), ids=lambda preset: preset.name
+)
 def test_every_preset_names_its_source_and_our_fields(preset):
     assert preset.source and preset.title
     assert preset.fields.keys() <= columns.ALIASES.keys()
@@ -142,10 +144,10 @@ def test_every_preset_names_its_source_and_our_fields(preset):
 
 
 def test_several_id_columns_are_a_question():
-    found = questions("sourcedId,Student Number,given name\na1,77,Maya\n")
-    assert found.questions == ["external_id"]
-    assert found.options["external_id"] == ["Student Number", "sourcedId"]
-    assert "external_id" not in found.layout.fields
+    suggestion = questions("sourcedId,Student Number,given name\na1,77,Maya\n")
+    assert suggestion.questions == ["external_id"]
+    assert suggestion.options["external_id"] == ["Student Number", "sourcedId"]
+    assert "external_id" not in suggestion.layout.fields
 
 
 def test_ranking_the_id_columns_would_read_the_file_without_a_person(monkeypatch):
@@ -186,8 +188,8 @@ def test_a_code_and_its_name_stay_together():
         "School,School ID,District Name,District,student id\nLincoln,7,R,1,5\n",
         KnownPlace(),
     )
-    found = {name: table.columns.heading(name) for name in table.columns.fields}
-    assert found == {
+    headings = {name: table.columns.heading(name) for name in table.columns.fields}
+    assert headings == {
         "school": "School ID",
         "school_name": "School",
         "district": "District",
@@ -263,9 +265,9 @@ def test_a_school_code_that_is_not_the_uploads_is_a_question():
     ],
 )
 def test_columns_that_contradict_each_other_are_a_question(content, field, options):
-    found = questions(content + "\n")
-    assert field in found.questions
-    assert found.options[field] == options
+    suggestion = questions(content + "\n")
+    assert field in suggestion.questions
+    assert suggestion.options[field] == options
 
 
 @pytest.mark.parametrize(
@@ -297,14 +299,14 @@ def test_the_first_of_two_columns_would_be_somebody_else(
 
 
 def test_a_google_export_of_accounts_asks_what_suspended_means():
-    found = questions(
+    suggestion = questions(
         "First Name [Required],Last Name [Required],Email Address [Required],"
         "Employee ID,Status [READ ONLY]\n"
         "Ann,Lee,ann@x.org,1,Active\nBob,Ray,bob@x.org,2,Suspended\n"
     )
-    assert found.questions == ["values:status"]
-    assert found.options["values:status"] == ["Suspended"]
-    assert found.layout.fields["given_name"] == "First Name [Required]"
+    assert suggestion.questions == ["values:status"]
+    assert suggestion.options["values:status"] == ["Suspended"]
+    assert suggestion.layout.fields["given_name"] == "First Name [Required]"
 
 
 def test_users_of_school_data_sync_are_read_for_one_school():
@@ -379,9 +381,9 @@ def test_a_repeated_header_and_dashes_are_no_values_to_explain():
 
 
 def test_an_unknown_status_is_a_question():
-    found = questions("student id,status\n1,active\n2,on leave\n")
-    assert found.questions == ["values:status"]
-    assert found.options["values:status"] == ["on leave"]
+    suggestion = questions("student id,status\n1,active\n2,on leave\n")
+    assert suggestion.questions == ["values:status"]
+    assert suggestion.options["values:status"] == ["on leave"]
 
 
 @pytest.mark.django_db
@@ -401,18 +403,18 @@ def test_unknown_grades_are_a_question_if_most_are_unknown():
 
 
 def test_unknown_headers_are_suggested_by_what_the_columns_hold():
-    found = questions(
+    suggestion = questions(
         "Kennung,Vorname,Postfach,Geburt,Parent Box\n"
         "S-1,Maya,maya@x.org,2014-03-04,a@x.org\nS-2,Ali,ali@x.org,2013-12-31,b@x.org\n"
     )
-    assert found.questions == ["external_id"]
-    assert found.options["external_id"] == ["Kennung"]
-    assert found.layout.fields == {
+    assert suggestion.questions == ["external_id"]
+    assert suggestion.options["external_id"] == ["Kennung"]
+    assert suggestion.layout.fields == {
         "external_id": "Kennung",
         "email": "Postfach",
         "birth_date": "Geburt",
     }
-    assert found.samples["Vorname"] == ["Maya", "Ali"]
+    assert suggestion.samples["Vorname"] == ["Maya", "Ali"]
 
 
 def test_what_a_column_looks_like_never_decides_alone():
@@ -440,7 +442,7 @@ def test_a_layout_translates_values(administration, lincoln):
         known=KnownPlace.of(None, lincoln),
     )
     assert report.imported
-    assert {(one[0], one[3]) for one in people()} == {("1", "02")}
+    assert {(row[0], row[3]) for row in people()} == {("1", "02")}
 
 
 @pytest.mark.parametrize(
@@ -469,13 +471,13 @@ def test_the_header_says_what_yes_means():
         ("Inactive", ("N", "Y")),
         ("Currently Enrolled?", ("Yes", "No")),
     ):
-        found = suggest_layout(
+        suggestion = suggest_layout(
             ["student id", header], [["1", "Y"]], known=PLACE, role="student"
         )
-        assert not found.questions
+        assert not suggestion.questions
         here, gone = values
-        assert found.layout.values["status"][here.casefold()] == "active"
-        assert found.layout.values["status"][gone.casefold()] == "left"
+        assert suggestion.layout.values["status"][here.casefold()] == "active"
+        assert suggestion.layout.values["status"][gone.casefold()] == "left"
 
 
 def test_an_exit_date_in_two_digits_is_not_a_hundred_years_ago():

@@ -62,8 +62,8 @@ def test_people_who_were_invited_are_withdrawn_by_a_file_of_changes(apply):
     assert (report.withdrawn, report.left_withdrawn) == (1, 1)
     [school] = report.schools
     assert (school.withdrawn, school.people) == (1, 3)
-    again = apply("lincoln,2,Ali,withdrawn")
-    assert (again.withdrawn, again.left) == (0, 1)
+    second = apply("lincoln,2,Ali,withdrawn")
+    assert (second.withdrawn, second.left) == (0, 1)
 
 
 @pytest.mark.sqlite
@@ -77,16 +77,16 @@ def test_they_count_once_in_a_complete_file(apply):
 
 
 @pytest.mark.sqlite
-@pytest.mark.parametrize("other", ["active", "on leave"])
-def test_another_row_of_the_person_wins(apply, other):
+@pytest.mark.parametrize("status", ["active", "on leave"])
+def test_another_row_of_the_person_wins(apply, status):
     """An active one, and one that is rejected."""
     apply("lincoln,1,Maya,active", "lincoln,2,Ali,")
     filler = [f"lincoln,x{number},A,active" for number in range(600)]
     report = apply(
-        "lincoln,2,Ali,withdrawn", *filler, f"lincoln,2,Ali,{other}", partial=True
+        "lincoln,2,Ali,withdrawn", *filler, f"lincoln,2,Ali,{status}", partial=True
     )
     assert "2" in invited()
-    assert (report.left, report.left_withdrawn) == (int(other != "active"), 0)
+    assert (report.left, report.left_withdrawn) == (int(status != "active"), 0)
 
 
 @pytest.mark.sqlite
@@ -134,13 +134,13 @@ def test_somebody_who_has_moved_to_another_school_stays(apply, lincoln):
 
 
 def test_a_school_withdraws_nobody_of_another_one(apply, administration, lincoln):
-    other = School.objects.create(district=lincoln.district, code="other", name="O")
+    elsewhere = School.objects.create(district=lincoln.district, code="other", name="O")
     apply("lincoln,1,Maya,", "other,2,Ali,")
     scope = RosterScope(Places(schools=frozenset((lincoln.pk,))))
     for school in ("other", "lincoln", "999999"):
         apply(f"{school},2,Ali,withdrawn", scope=scope, partial=True)
         assert invited() == {"1", "2"}
-    apply("other,2,Ali,withdrawn", scope=RosterScope(Places(schools={other.pk})))
+    apply("other,2,Ali,withdrawn", scope=RosterScope(Places(schools={elsewhere.pk})))
     assert invited() == {"1"}
 
 

@@ -93,11 +93,11 @@ def test_a_coordinator_goes_straight_to_the_own_school(
 
 def test_other_districts_and_analysts_see_no_list(staff, console_of, upload):
     for user in (staff.sam, staff.chen, staff.analyst):
-        other = console_of(user)
+        stranger = console_of(user)
         for school in (None, staff.lincoln, staff.roosevelt):
             for ending in ("/", ".csv"):
                 place = address(upload, school, ending)
-                assert other.get(place).status_code == 404, (user, place)
+                assert stranger.get(place).status_code == 404, (user, place)
     assert console_of(staff.dana).get(address(upload)).status_code == 200
     foreign = address(upload, staff.roosevelt)
     assert console_of(staff.dana).get(foreign).status_code == 404
@@ -144,8 +144,8 @@ def test_pages_take_the_same_queries_for_three_rows_as_for_one(
 
     run_import(administration, HEADER, MAYA, ALI, EVE, ZOE)
     pages(dana.upload(administration, HEADER, MAYA, ALI, ZOE), 1, 1)
-    other = "riverside,{},0099,Kai,Okafor,8,8A"
-    lines = [other.format(code) for code in ("lincoln", "washington")]
+    row = "riverside,{},0099,Kai,Okafor,8,8A"
+    lines = [row.format(code) for code in ("lincoln", "washington")]
     lines[1] = lines[1].replace("0099", "0098")
     pages(dana.upload(administration, HEADER, *lines), 3, 2)
 
@@ -175,7 +175,7 @@ def test_the_list_of_a_cancelled_or_old_roster_is_deleted(
 ):
     dana = console_of(staff.dana)
     old = dana.upload(administration, HEADER, EVE, ZOE)
-    kept = dana.upload(administration, HEADER, EVE, ZOE)
+    listed_roster = dana.upload(administration, HEADER, EVE, ZOE)
     RosterUpload.objects.filter(pk=old.pk).update(
         uploaded_at=timezone.now() - timedelta(days=31)
     )
@@ -183,7 +183,7 @@ def test_the_list_of_a_cancelled_or_old_roster_is_deleted(
     assert dana.get(address(upload)).status_code == 404
     assert retention.forget_decided_lists() == 2
     assert listed(upload) == listed(old) == []
-    assert listed(kept) == ["00123", "00124"]
+    assert listed(listed_roster) == ["00123", "00124"]
 
 
 def test_other_people_than_shown_are_not_withdrawn_unseen(
@@ -223,10 +223,10 @@ def test_lists_are_stored_and_deleted_in_batches(
     monkeypatch.setattr(missing_people, "AT_ONCE", 1)
     lincoln = [EVE.replace("00130", f"002{number:02}") for number in range(5)]
     run_import(administration, HEADER, *lincoln)
-    other = console_of(staff.dana).upload(administration, HEADER, EVE, ZOE)
-    assert len(listed(other)) == 7
-    missing_people.forget_missing_people(other)
-    assert listed(other) == []
+    second = console_of(staff.dana).upload(administration, HEADER, EVE, ZOE)
+    assert len(listed(second)) == 7
+    missing_people.forget_missing_people(second)
+    assert listed(second) == []
     assert len(listed(upload)) == 2
 
 

@@ -67,7 +67,7 @@ def test_a_new_school_is_shown_with_similar_ones_of_its_district(
         "CA-9,Newtown,X3,Lincoln,3,Zoe",
     )
     # Schools of other districts are not compared.
-    assert [(one["name"], one["near"]) for one in report.unknown_schools] == [
+    assert [(entry["name"], entry["near"]) for entry in report.unknown_schools] == [
         ("Lincoln", []),
         ("Lincon Elementary", ["Lincoln Elementary"]),
         ("Roosevelt", []),
@@ -86,7 +86,7 @@ def test_only_the_new_schools_that_are_shown_are_compared(
         "0153,,X1,Lincon Elementary,1,Max",
         "0153,,X2,Northfeld High,2,Ali",
     )
-    assert ["near" in one for one in report.unknown_schools] == [True, False]
+    assert ["near" in entry for entry in report.unknown_schools] == [True, False]
 
 
 def test_a_new_district_is_shown_with_similar_ones(administration, northfield):
@@ -115,7 +115,7 @@ def test_only_the_first_new_districts_are_compared(
         "X2,Nortfield USD,0201,Northfield High,2,Zoe",
     )
     unknown = report.places.unknown_districts
-    assert ["near" in one for one in unknown] == [True, False]
+    assert ["near" in entry for entry in unknown] == [True, False]
 
 
 def test_a_district_is_asked_whether_it_meant_itself(administration, northfield):
@@ -124,7 +124,7 @@ def test_a_district_is_asked_whether_it_meant_itself(administration, northfield)
         "X1,Northfeld USD,0201,Northfield High,1,Max",
         "X2,Newtown,X3,Lincoln,2,Zoe",
     ]
-    own = RosterScope(Places(districts=frozenset({northfield.pk})))
+    northfields = RosterScope(Places(districts=frozenset({northfield.pk})))
     school = northfield.schools.first().pk
     single = RosterScope(Places(schools=frozenset({school})))
     asked = f"{NOT_YOURS}. Did you mean the district Northfield USD?"
@@ -133,8 +133,8 @@ def test_a_district_is_asked_whether_it_meant_itself(administration, northfield)
         report = run_import(administration, HEADER, *rows, scope=scope)
         return [cell.reason for cell in report.rejections]
 
-    assert reasons(own) == [asked, NOT_YOURS]
+    assert reasons(northfields) == [asked, NOT_YOURS]
     # Who does not see the district is asked nothing.
     assert reasons(single) == [NOT_YOURS, NOT_YOURS]
     District.objects.create(code="X1", name="Northfeld USD")
-    assert reasons(own) == [asked, NOT_YOURS]
+    assert reasons(northfields) == [asked, NOT_YOURS]

@@ -40,12 +40,12 @@ def test_other_districts_cannot_see_an_upload(staff, administration, console_of)
         console_of(staff.dana).get(f"/console/rosters/{upload.pk}/").status_code == 200
     )
     for user in (staff.sam, staff.analyst):
-        other = console_of(user)
+        guest = console_of(user)
         for page in PAGES:
-            assert other.get(f"/console/rosters/{upload.pk}/{page}").status_code == 404
+            assert guest.get(f"/console/rosters/{upload.pk}/{page}").status_code == 404
         for act in ACTIONS:
             address = f"/console/rosters/{upload.pk}/{act}"
-            assert other.post(address, seen=0).status_code == 404
+            assert guest.post(address, seen=0).status_code == 404
     assert b"roster.csv" in console_of(staff.chen).get("/console/rosters/").content
     assert b"roster.csv" not in console_of(staff.sam).get("/console/rosters/").content
     upload.refresh_from_db()
@@ -144,7 +144,7 @@ def test_rejected_cells_are_listed_and_viewing_them_is_logged(
     page = chen.get(f"/console/rosters/{upload.pk}/rejected/").content.decode()
     assert "student ID" in page and "is missing" in page
     assert "=1+1" not in page
-    assert [one[:2] for one in reasons(upload)] == [
+    assert [reason[:2] for reason in reasons(upload)] == [
         (2, "student ID"), (3, "grade"), (4, "grade"),
     ]  # fmt: skip
     looks = AuditEntry.objects.filter(action="see rejected rows")
@@ -206,7 +206,7 @@ def test_the_school_table_can_be_searched_and_sorted(staff, administration, cons
     page = dana.get(f"/console/rosters/{upload.pk}/", q="washing").content.decode()
     assert "Washington" in page and '<th scope="row">Lincoln' not in page
     rows = dana.get(f"/console/rosters/{upload.pk}/", sort="-added").context["rows"]
-    assert [one.name for one in rows] == ["Lincoln", "Washington"]
+    assert [row.name for row in rows] == ["Lincoln", "Washington"]
     part = dana.client.get(
         f"/console/rosters/{upload.pk}/", headers={"HX-Request": "true"}
     ).content.decode()

@@ -146,8 +146,8 @@ def test_an_unknown_code_with_a_known_name_is_taken_as_that_place_and_reported(
     )
     assert codes() == (["0153"], ["0201", "0202"])
     assert [
-        (one["place"], one["code"], one["name"], one["theirs"])
-        for one in report.as_dict()["taken_by_name"]
+        (entry["place"], entry["code"], entry["name"], entry["theirs"])
+        for entry in report.as_dict()["taken_by_name"]
     ] == [
         ("district", "0153", "Northfield USD", "ca-77"),
         ("school", "0202", "Lincoln Elementary", "x9"),
@@ -156,7 +156,7 @@ def test_an_unknown_code_with_a_known_name_is_taken_as_that_place_and_reported(
 
 
 @pytest.mark.parametrize(
-    ("other", "name"),
+    ("twin_name", "name"),
     [
         ("Lincoln Elementary", "Lincoln Elementary"),
         ("Lincoln Elementary School", "Lincoln Elem"),
@@ -165,9 +165,9 @@ def test_an_unknown_code_with_a_known_name_is_taken_as_that_place_and_reported(
     ],
 )
 def test_a_name_of_two_schools_is_rejected_and_creates_none(
-    administration, northfield, other, name
+    administration, northfield, twin_name, name
 ):
-    School.objects.create(district=northfield, code="0203", name=other)
+    School.objects.create(district=northfield, code="0203", name=twin_name)
     report = run_import(
         administration, HEADER, f"0153,,X9,{name},1,Max", f"0153,,,{name},2,Ali", MAX,
         partial=True,
@@ -186,7 +186,7 @@ def test_similar_names_of_other_kinds_are_other_schools(administration, northfie
         "0153,,X2,Northfield Elementary,2,Ali",
     )
     assert codes()[1] == ["0201", "0202", "x1", "x2"]
-    assert [one["name"] for one in report.as_dict()["unknown_schools"]] == [
+    assert [entry["name"] for entry in report.as_dict()["unknown_schools"]] == [
         "Lincoln High",
         "Northfield Elementary",
     ]
@@ -362,11 +362,11 @@ def test_two_imports_at_once_create_a_school_once(northfield, monkeypatch, code,
     find_again = schools._find_again
 
     def slow_find_again(*args):
-        found = find_again(*args)
+        result = find_again(*args)
         # Both have looked, unless one waits for the other.
         with suppress(threading.BrokenBarrierError):
             together.wait(0.5)
-        return found
+        return result
 
     monkeypatch.setattr(schools, "_find_again", slow_find_again)
 

@@ -44,11 +44,11 @@ def test_a_roster_waits_for_an_import_that_creates_the_same_school(monkeypatch):
     match = importing._match
 
     def slow_match(*args):
-        found = match(*args)
+        result = match(*args)
         looked.set()
         # Never set in time if the roster waits.
         created.wait(0.5)
-        return found
+        return result
 
     monkeypatch.setattr(importing, "_match", slow_match)
 

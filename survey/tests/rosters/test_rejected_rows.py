@@ -109,7 +109,7 @@ def test_a_name_without_a_letter_is_left_blank_with_a_note(administration):
 def test_all_errors_are_reported_at_once(administration):
     broken = MAYA.replace(",7,", ",77,").replace("maya@x.org", "nowhere")
     report = run_import(administration, HEADER, broken, ALI.replace("00124", ""))
-    assert [(one.row, one.column) for one in report.rejections] == [
+    assert [(cell.row, cell.column) for cell in report.rejections] == [
         (2, "grade"),
         (2, "e-mail"),
         (3, "student ID"),
@@ -211,8 +211,8 @@ def test_unambiguous_dates_decide_the_order_of_the_others(
     rows = [f"Riverside,Lincoln,{number},{day}" for number, day in enumerate(dates)]
     run_import(administration, "district,school,id,dob", *rows, partial=True)
     born = dict(Identity.objects.values_list("external_id", "birth_date"))
-    found = [born.get(str(number)) for number in range(len(dates))]
-    assert [day and day.isoformat() for day in found] == expected
+    days = [born.get(str(number)) for number in range(len(dates))]
+    assert [day and day.isoformat() for day in days] == expected
 
 
 def test_an_unknown_language_is_left_blank_with_a_note(administration):
@@ -255,8 +255,8 @@ def test_passwords_and_phone_numbers_are_not_stored(administration):
     assert report.imported
     attributes = {"lunch": "free", "English learner": "yes"}
     assert Respondent.objects.get().attributes == attributes
-    kept = str(all_rows())
-    assert "hunter2" not in kept and "555-0100" not in kept
+    stored = str(all_rows())
+    assert "hunter2" not in stored and "555-0100" not in stored
 
 
 def test_a_column_of_names_read_as_schools_is_reported(administration, monkeypatch):

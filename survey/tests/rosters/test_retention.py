@@ -48,13 +48,13 @@ def test_files_without_an_upload_are_deleted(staff, administration, console_of):
     )
     for path in (left, fresh):
         path.write_text("00123,Maya,Lopez")
-    kept = [path_of(name) for name in (upload.file, upload.rejected_file)]
+    used = [path_of(name) for name in (upload.file, upload.rejected_file)]
     long_ago = time.time() - files.ORPHANED_AFTER - 60
-    for path in (left, *kept):
+    for path in (left, *used):
         os.utime(path, (long_ago, long_ago))
     retention.delete_old_files()
     assert not left.exists()
-    assert all(path.exists() for path in (fresh, *kept))
+    assert all(path.exists() for path in (fresh, *used))
 
 
 def test_samples_are_deleted_with_the_file(staff, administration, console_of):

@@ -79,24 +79,24 @@ def upload_file(check_file, dana, django_capture_on_commit_callbacks):
     """Upload a file, confirm it, and return what the check found."""
 
     def upload_file(name: str, content: bytes) -> dict[str, object]:
-        found = check_file(name, content)
+        result = check_file(name, content)
         assert not Respondent.objects.exists()
         upload = RosterUpload.objects.order_by("pk").last()
         if upload and upload.state == "checked":
             with django_capture_on_commit_callbacks(execute=True):
                 dana.post(f"/console/rosters/{upload.pk}/confirm/", {"seen": 0})
             assert Respondent.objects.count() == upload.report["added"]
-        return found
+        return result
 
     return upload_file
 
 
-def matches(found: dict[str, object], expected: dict[str, object]) -> bool:
+def matches(result: dict[str, object], expected: dict[str, object]) -> bool:
     """Compare numbers exactly; texts must contain the expected words."""
     texts = ("refused", "asks", "reason", "note")
     return all(
-        str(expected.get(name, "")) in str(found.get(name, "")) for name in texts
-    ) and {k: v for k, v in found.items() if k not in texts} == {
+        str(expected.get(name, "")) in str(result.get(name, "")) for name in texts
+    ) and {k: v for k, v in result.items() if k not in texts} == {
         k: v for k, v in expected.items() if k not in texts
     }
 
@@ -113,11 +113,11 @@ def test_form_and_worker_give_the_same_result(
     name, check_file, upload_file, monkeypatch
 ):
     content = (FOLDER / name).read_bytes()
-    found = check_file(name, content)
-    assert matches(found, EXPECTED[name]), found
+    result = check_file(name, content)
+    assert matches(result, EXPECTED[name]), result
     monkeypatch.setattr(forms, "OPENED_AT_ONCE", 0)
-    found = upload_file(name, content)
-    assert matches(found, EXPECTED[name]), found
+    result = upload_file(name, content)
+    assert matches(result, EXPECTED[name]), result
 
 
 def test_names_in_windows_1252_are_decoded(upload_file):
@@ -190,8 +190,8 @@ def entities() -> bytes:
     ids=["plain", "title", "dense", "bomb", "entities", "path", "part", "wide", "line"],
 )
 def test_oversized_files(upload_file, make, expected):
-    found = upload_file("roster.xlsx", make())
-    assert matches(found, expected), found
+    result = upload_file("roster.xlsx", make())
+    assert matches(result, expected), result
 
 
 def test_old_excel_file_is_read_by_a_worker(upload_file):
@@ -201,14 +201,14 @@ def test_old_excel_file_is_read_by_a_worker(upload_file):
 
 def test_damaged_old_excel_file_is_refused_by_a_worker(upload_file):
     content = (SPREADSHEETS / "students.xls").read_bytes()[:3000]
-    found = upload_file("students.xls", content)
-    assert matches(found, {"refused": "The .xls file is damaged or too large"})
+    result = upload_file("students.xls", content)
+    assert matches(result, {"refused": "The .xls file is damaged or too large"})
 
 
 def test_a_large_file_is_refused_by_its_size(upload_file, monkeypatch):
     monkeypatch.setattr(forms, "LARGEST_UPLOAD", 10)
-    found = upload_file("roster.csv", (FOLDER / "semicolons.csv").read_bytes())
-    assert "larger than 300 MB" in str(found["refused"])
+    result = upload_file("roster.csv", (FOLDER / "semicolons.csv").read_bytes())
+    assert "larger than 300 MB" in str(result["refused"])
 
 
 @pytest.mark.sqlite

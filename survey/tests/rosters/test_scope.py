@@ -143,11 +143,11 @@ def test_a_withdrawn_student_of_another_school_cannot_be_taken_over(
 def test_a_coordinator_can_invite_their_own_withdrawn_student_again(
     staff, administration, console_of
 ):
-    chen, other = console_of(staff.chen), MAYA.replace("00123", "00900")
+    chen, second_row = console_of(staff.chen), MAYA.replace("00123", "00900")
     chen.apply(administration, HEADER, MAYA)
-    chen.apply(administration, HEADER, other)
+    chen.apply(administration, HEADER, second_row)
     assert person("00123").withdrawn_at
-    upload = chen.apply(administration, HEADER, MAYA, other)
+    upload = chen.apply(administration, HEADER, MAYA, second_row)
     assert counts(upload) == {"changed": 1, "back": 1, "unchanged": 1}
     assert person("00123").withdrawn_at is None
 

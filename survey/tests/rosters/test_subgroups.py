@@ -45,8 +45,8 @@ def test_undeclared_values_are_left_out_and_counted_without_the_value(administra
         "Riverside,Lincoln,2,7,Maya Lopez",
         "Riverside,Lincoln,3,7,",
     )
-    kept = Respondent.objects.order_by("pk").values_list("attributes", flat=True)
-    assert list(kept) == [{"House": "Red"}, {}, {}]
+    attributes = Respondent.objects.order_by("pk").values_list("attributes", flat=True)
+    assert list(attributes) == [{"House": "Red"}, {}, {}]
     assert report.notes == {"House has a value that is not declared: left blank": 1}
 
 

@@ -403,9 +403,9 @@ def test_an_interrupted_undo_goes_on(administration, dana, monkeypatch):
     assert upload.state == "undoing"
     assert Respondent.objects.count() == 1
     # Meanwhile nothing else is applied.
-    other = dana.upload(administration, HEADER, ALI, complete_for="changes")
-    dana.confirm(other)
-    assert (other.state, other.message) == ("failed", BEING_UNDONE)
+    second = dana.upload(administration, HEADER, ALI, complete_for="changes")
+    dana.confirm(second)
+    assert (second.state, second.message) == ("failed", BEING_UNDONE)
 
     monkeypatch.setattr(undo, "_restore_people", restore)
     page = dana.get(f"/console/rosters/{upload.pk}/").content.decode()

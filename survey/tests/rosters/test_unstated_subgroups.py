@@ -62,7 +62,7 @@ def test_people_who_move_or_come_back_keep_them_too(administration):
     moved = f"{MAYA},Red".replace("lincoln", "washington")
     run_import(administration, house, moved, f"{ALI},Blue")
     assert Respondent.objects.filter(withdrawn_at=None).count() == 2
-    assert [one["lunch"] for one in subgroups()] == ["free", "paid"]
+    assert [values["lunch"] for values in subgroups()] == ["free", "paid"]
 
 
 def test_subgroups_that_are_no_longer_declared_are_not_kept(administration):
@@ -84,7 +84,7 @@ def test_undoing_restores_all_subgroups(administration, staff, console_of):
         f"{ALI},",
         complete_for="changes",
     )
-    assert [one["lunch"] for one in subgroups()] == ["free", "paid"]
+    assert [values["lunch"] for values in subgroups()] == ["free", "paid"]
     dana.post(f"/console/rosters/{upload.pk}/undo/")
     upload.refresh_from_db()
     assert upload.state == "undone", upload.message

@@ -52,17 +52,17 @@ def test_a_district_uploads_checks_and_confirms_a_roster(
     maya = person("00123")
     assert (maya.school, maya.grade, maya.classroom) == (staff.lincoln, "07", "7B")
     assert "was applied" in dana.get(f"/console/rosters/{upload.pk}/").content.decode()
-    assert [one.to for one in mail.outbox] == [["dana@example.org"]]
+    assert [message.to for message in mail.outbox] == [["dana@example.org"]]
     assert "3 people were added" in mail.outbox[0].body
     assert f"/console/rosters/{upload.pk}/" in mail.outbox[0].body
     written = AuditEntry.objects.filter(kind="survey.rosterupload").order_by("pk")
-    assert [(one.action, one.by) for one in written] == [
+    assert [(entry.action, entry.by) for entry in written] == [
         ("upload roster", "dana@example.org"),
         ("confirm roster", "dana@example.org"),
         ("apply roster", "dana@example.org"),
     ]
-    assert {one.district_id for one in written} == {staff.riverside.pk}
-    assert "Maya" not in str([(one.before, one.after) for one in written])
+    assert {entry.district_id for entry in written} == {staff.riverside.pk}
+    assert "Maya" not in str([(entry.before, entry.after) for entry in written])
 
 
 def test_missing_people_are_withdrawn_and_can_return(
@@ -109,7 +109,7 @@ def test_people_who_change_schools_keep_answers_and_count_once(
     totals = {label: number for label, number in page.context["totals"] if number}
     # Each person is in one of the numbers.
     assert totals == {"moved": 1, "unchanged": 2}
-    by_school = {one.name: one for one in upload.schools.all()}
+    by_school = {school.name: school for school in upload.schools.all()}
     assert by_school["Washington"].moved == by_school["Lincoln"].moved_away == 1
     assert (by_school["Lincoln"].people, by_school["Lincoln"].after) == (2, 1)
     assert (by_school["Washington"].people, by_school["Washington"].after) == (1, 2)
@@ -231,12 +231,12 @@ def test_cancelling_deletes_the_files_and_changes_nothing(
 ):
     chen = console_of(staff.chen)
     upload = chen.upload(administration, HEADER, MAYA, BAD[1])
-    kept = [upload.file, upload.rejected_file]
-    assert all(map(private_files().exists, kept))
+    stored = [upload.file, upload.rejected_file]
+    assert all(map(private_files().exists, stored))
     chen.post(f"/console/rosters/{upload.pk}/cancel/")
     upload.refresh_from_db()
     assert upload.state == "cancelled"
-    assert not any(map(private_files().exists, kept))
+    assert not any(map(private_files().exists, stored))
     chen.confirm(upload)
     assert upload.state == "cancelled" and not Respondent.objects.exists()
 
@@ -253,7 +253,7 @@ def test_a_partly_applied_roster_cannot_be_cancelled(
     assert (upload.state, Respondent.objects.count()) == ("failed", 2)
 
     response = dana.post(f"/console/rosters/{upload.pk}/cancel/")
-    assert [str(one) for one in get_messages(response.wsgi_request)] == [
+    assert [str(message) for message in get_messages(response.wsgi_request)] == [
         "This can't be done now. Status of this roster: not fully applied."
     ]
     upload.refresh_from_db()

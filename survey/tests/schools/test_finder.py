@@ -146,7 +146,7 @@ def test_a_survey_is_shown_where_it_is_offered(
     place, publish, lincoln, roosevelt, administration
 ):
     now = timezone.now()
-    own = open_administration(
+    of_district = open_administration(
         name="teachers",
         published=publish(name="other"),
         role=Role.TEACHER,
@@ -161,11 +161,11 @@ def test_a_survey_is_shown_where_it_is_offered(
     assert audiences(lincoln) == ["teachers", "students"]
     assert audiences(roosevelt) == ["students"]
     another = School.objects.create(district=lincoln.district, code="x", name="X")
-    own.schools.add(another)
+    of_district.schools.add(another)
     assert audiences(lincoln) == ["students"]
     assert audiences(another) == ["teachers", "students"]
-    own.schools.clear()
-    own.districts.add(roosevelt.district)
+    of_district.schools.clear()
+    of_district.districts.add(roosevelt.district)
     assert audiences(roosevelt) == ["teachers", "students"]
 
 

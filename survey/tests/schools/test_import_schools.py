@@ -73,8 +73,8 @@ def test_a_file_places_known_schools_by_code_and_by_name(staff, run):
     [entry] = AuditEntry.objects.filter(action="import schools")
     assert (entry.by, entry.after["changed"]) == ("import_schools", 2)
 
-    again = run(LINCOLN)
-    assert (again["changed"], again["unchanged"]) == (0, 1)
+    repeated = run(LINCOLN)
+    assert (repeated["changed"], repeated["unchanged"]) == (0, 1)
 
 
 def test_the_federal_number_is_the_districts_and_the_schools_code(staff, run):

@@ -123,9 +123,9 @@ def test_a_long_list_is_cut_and_says_so(lincoln, monkeypatch):
     monkeypatch.setattr(lists, "MOST_LISTED", 2)
     for name in ("Adams", "Carver"):
         add(lincoln.district, name)
-    found = schools_of(lincoln.district_id)
-    assert [name for _, name, _ in found.schools] == ["Adams", "Carver"]
-    assert found.has_more
+    listed = schools_of(lincoln.district_id)
+    assert [name for _, name, _ in listed.schools] == ["Adams", "Carver"]
+    assert listed.has_more
 
 
 def test_the_district_of_a_place_is_that_of_the_nearest_school_for_ten_minutes(

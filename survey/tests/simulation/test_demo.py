@@ -112,23 +112,23 @@ def responses(name: str) -> dict[int, dict[str, str | None]]:
     """Map respondent id to item name to value, for one administration."""
     administration = Administration.objects.get(name=name)
     names = published_survey(administration.published_id).names
-    found: dict[int, dict[str, str | None]] = {}
+    answers: dict[int, dict[str, str | None]] = {}
     for row in Response.objects.filter(administration_id=administration.pk):
-        found.setdefault(row.respondent_id, {})[names[row.item_id]] = row.value
-    return found
+        answers.setdefault(row.respondent_id, {})[names[row.item_id]] = row.value
+    return answers
 
 
 def scores(measure: dict, name: str) -> dict[int, list[int]]:
     """Map respondents to their values, reversed ones turned, if none is blank."""
-    found = {}
-    for respondent, said in responses(name).items():
-        values = [said.get(item["name"]) for item in measure["items"]]
+    values_of = {}
+    for respondent, answers in responses(name).items():
+        values = [answers.get(item["name"]) for item in measure["items"]]
         if all(values):
-            found[respondent] = [
+            values_of[respondent] = [
                 -int(value) if item["reversed"] else int(value)
                 for item, value in zip(measure["items"], values, strict=True)
             ]
-    return found
+    return values_of
 
 
 def alpha(rows: list[list[int]]) -> float:
@@ -187,33 +187,33 @@ def test_loading_again_adds_what_is_missing_and_nothing_else(
 
 def test_only_the_owner_can_read_the_password_file(nobody, data):
     demo = load_demo()
-    kept = data / "staff.txt"
+    path = data / "staff.txt"
 
-    assert kept.read_text().strip() == demo.staff_password
-    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert path.read_text().strip() == demo.staff_password
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 def test_missing_password_file_gives_all_staff_a_new_password(nobody, data):
     demo = load_demo()
     (data / "staff.txt").unlink()
 
-    again = load_demo()
+    reloaded = load_demo()
 
-    assert again.staff_password != demo.staff_password
-    assert Client().login(email=STAFF_EMAIL, password=again.staff_password)
+    assert reloaded.staff_password != demo.staff_password
+    assert Client().login(email=STAFF_EMAIL, password=reloaded.staff_password)
 
 
 def test_staff_missing_from_an_older_demo_are_added(nobody, data):
     old = load_demo()
-    for one in old.staff:
-        user = User.objects.get(email=one.email)
+    for account in old.staff:
+        user = User.objects.get(email=account.email)
         user.memberships.all().delete()
         user.delete()
 
-    again = load_demo()
+    reloaded = load_demo()
 
-    assert again.staff == old.staff
-    assert again.staff_password == old.staff_password
+    assert reloaded.staff == old.staff
+    assert reloaded.staff_password == old.staff_password
     assert Client().login(email=old.staff[0].email, password=old.staff_password)
 
 
@@ -256,7 +256,7 @@ class TestTheSurveys(TestCase):
             definition = definition_of(name)
             assert len(definition["pages"]) == pages
             assert least <= len(answerable(definition)) <= most
-            assert [one["code"] for one in definition["languages"]] == LANGUAGES[name]
+            assert [row["code"] for row in definition["languages"]] == LANGUAGES[name]
 
     def test_every_text_is_in_each_language(self):
         for name, languages in LANGUAGES.items():
@@ -303,11 +303,11 @@ class TestTheSurveys(TestCase):
         essentials, names = set(), set()
         for survey in Survey.objects.order_by("name"):
             content = measures_of(survey)
-            essentials |= {one["name"] for one in content["essentials"]}
-            names |= {one["name"] for one in content["measures"]}
-            for one in (*content["essentials"], *content["measures"]):
-                assert set(one["label"]) == set(LANGUAGES[survey.name])
-                assert set(one["description"]) == set(LANGUAGES[survey.name])
+            essentials |= {row["name"] for row in content["essentials"]}
+            names |= {row["name"] for row in content["measures"]}
+            for row in (*content["essentials"], *content["measures"]):
+                assert set(row["label"]) == set(LANGUAGES[survey.name])
+                assert set(row["description"]) == set(LANGUAGES[survey.name])
         assert len(essentials) == 5
         assert len(names) == 16
 
@@ -315,8 +315,8 @@ class TestTheSurveys(TestCase):
         definition = definition_of("climate_students")
         page = next(
             n
-            for n, one in enumerate(definition["pages"], start=1)
-            if one["name"] == "next_steps"
+            for n, entry in enumerate(definition["pages"], start=1)
+            if entry["name"] == "next_steps"
         )
 
         def state(**answers: str):
@@ -345,14 +345,14 @@ def test_made_up_answers_are_the_same_on_every_machine(data, monkeypatch):
         with transaction.atomic():
             load_demo()
             ids = dict(Identity.objects.values_list("respondent_id", "external_id"))
-            found = sorted(
-                (ids[one], name, value or "")
+            rows = sorted(
+                (ids[person], name, value or "")
                 for administration in ("demo-students", "demo-teachers")
-                for one, said in responses(administration).items()
-                for name, value in said.items()
+                for person, answers in responses(administration).items()
+                for name, value in answers.items()
             )
             transaction.set_rollback(True)
-        return found
+        return rows
 
     first = everything()
 
@@ -426,14 +426,14 @@ class TestTheLoadedDemo(TestCase):
 
     def test_each_role_has_a_login_with_its_district_or_school(self):
         demo = self.demo
-        assert {one.email.partition("@")[0]: one.role for one in demo.staff} == {
+        assert {user.email.partition("@")[0]: user.role for user in demo.staff} == {
             "state": "state administrator, the state",
             "district": "district administrator, Riverside",
             "coordinator": "school coordinator, Lincoln Middle School",
             "analyst": "analyst, Riverside",
         }
-        for one in demo.staff:
-            assert Client().login(email=one.email, password=demo.staff_password)
+        for user in demo.staff:
+            assert Client().login(email=user.email, password=demo.staff_password)
         appointed = AuditEntry.objects.filter(
             by="load_demo", action__startswith="appoint"
         )
@@ -450,14 +450,14 @@ class TestTheLoadedDemo(TestCase):
         taken = responses("demo-students")
         grades = dict(Respondent.objects.values_list("pk", "grade"))
 
-        told = {one for one, said in taken.items() if said.get("unkind_told")}
+        told = {pk for pk, answers in taken.items() if answers.get("unkind_told")}
         assert told
-        assert all(taken[one]["unkind"] == "1" for one in told)
-        planned = {one for one, said in taken.items() if "plan" in said}
+        assert all(taken[pk]["unkind"] == "1" for pk in told)
+        planned = {pk for pk, answers in taken.items() if "plan" in answers}
         assert planned
-        assert all(int(grades[one]) >= 8 for one in planned)
+        assert all(int(grades[pk]) >= 8 for pk in planned)
         finished = Respondent.objects.exclude(completed_at=None)
-        young = {one.pk for one in finished if one.grade and int(one.grade) < 8}
+        young = {row.pk for row in finished if row.grade and int(row.grade) < 8}
         assert young & set(taken)
         assert not young & planned
 
@@ -469,10 +469,10 @@ class TestTheLoadedDemo(TestCase):
             if item.get("option_set") == "agree"
         ]
         values = [
-            said[name]
-            for said in responses("demo-students").values()
+            answers[name]
+            for answers in responses("demo-students").values()
             for name in likert
-            if name in said
+            if name in answers
         ]
         assert 0.01 < values.count(None) / len(values) < 0.08
 
@@ -480,9 +480,9 @@ class TestTheLoadedDemo(TestCase):
             language_of = {row["text"]: row["language"] for row in csv.DictReader(file)}
         languages = dict(Respondent.objects.values_list("pk", "language"))
         written = {
-            (languages[one], language_of[said["one_change"]])
-            for one, said in responses("demo-students").items()
-            if said.get("one_change")
+            (languages[person], language_of[answers["one_change"]])
+            for person, answers in responses("demo-students").items()
+            if answers.get("one_change")
         }
         assert written == {("en", "en"), ("es", "es")}
 
@@ -490,17 +490,17 @@ class TestTheLoadedDemo(TestCase):
         """Items of real scales correlate; independent draws would not."""
         taken = responses("demo-students").values()
 
-        def halves(said: dict) -> tuple[float, float] | None:
+        def halves(answers: dict) -> tuple[float, float] | None:
             items = [
-                [int(said[name]) for name in names if said.get(name)]
+                [int(answers[name]) for name in names if answers.get(name)]
                 for names in (
-                    [one for one in said if one.startswith("belong_")],
-                    [one for one in said if one.startswith("teach_")],
+                    [item for item in answers if item.startswith("belong_")],
+                    [item for item in answers if item.startswith("teach_")],
                 )
             ]
             return (mean(items[0]), mean(items[1])) if all(items) else None
 
-        pairs = [pair for said in taken if (pair := halves(said))]
+        pairs = [pair for answers in taken if (pair := halves(answers))]
         assert len(pairs) > 40
         first, second = zip(*pairs, strict=True)
         assert correlation(first, second) > 0.35
@@ -508,13 +508,13 @@ class TestTheLoadedDemo(TestCase):
         assert abs(correlation(first, second[1:] + second[:1])) < 0.35
 
     def test_items_of_one_measure_agree_and_schools_and_waves_differ(self):
-        found = {}
+        scores_of = {}
         for role in FILES.values():
             survey = Survey.objects.get(name=f"climate_{role}")
             for measure in measures_of(survey)["measures"]:
-                found[measure["name"]] = scores(measure, f"demo-last-{role}")
+                scores_of[measure["name"]] = scores(measure, f"demo-last-{role}")
         alphas = {
-            name: alpha(list(rows.values())) for name, rows in found.items() if rows
+            name: alpha(list(rows.values())) for name, rows in scores_of.items() if rows
         }
         assert len(alphas) == 12
         assert mean(alphas.values()) > 0.6
@@ -526,8 +526,8 @@ class TestTheLoadedDemo(TestCase):
         means = {}
         for wave in ("demo-last-students", "demo-students"):
             rows = scores(measure, wave)
-            for school in {schools[one] for one in rows}:
-                of_school = [mean(rows[one]) for one in rows if schools[one] == school]
+            for school in {schools[pk] for pk in rows}:
+                of_school = [mean(rows[pk]) for pk in rows if schools[pk] == school]
                 means[wave, school] = mean(of_school)
         assert len(means) == 10
         # Two of them may be alike by chance.
@@ -540,7 +540,7 @@ class TestTheLoadedDemo(TestCase):
         people = Respondent.objects.filter(administration=students)
         assert len(students.subgroups) >= 5
         for name, values in students.subgroups.items():
-            has = [one.attributes.get(name) for one in people]
+            has = [person.attributes.get(name) for person in people]
             assert sum(map(bool, has)) / len(has) > 0.95, name
             assert len(set(has) & set(values)) > 1, name
 
@@ -553,7 +553,7 @@ class TestTheLoadedDemo(TestCase):
                 )
                 assert "no scores" not in problems.getvalue()
                 content = measures_of(Survey.objects.get(name=f"climate_{role}"))
-                themes = {one["essential"] for one in content["measures"]} - {""}
+                themes = {entry["essential"] for entry in content["measures"]} - {""}
                 # By name, because the tests of the survey don't import reports.
                 rows = apps.get_model("reports.ScoreRow").objects.filter(
                     administration__name=name, level="school", attribute=""
@@ -566,19 +566,19 @@ class TestTheLoadedDemo(TestCase):
         first, last, running = waves.order_by("opens")
 
         for wave in (first, last):
-            assert {one.closes_at < now for one in wave.administrations.all()} == {True}
-        for one in running.administrations.all():
-            assert one.opens_at < now < one.closes_at
+            assert {row.closes_at < now for row in wave.administrations.all()} == {True}
+        for row in running.administrations.all():
+            assert row.opens_at < now < row.closes_at
         hours = {
             timezone.localtime(moment).strftime("%H:%M")
-            for one in Administration.objects.filter(wave__isnull=False)
-            for moment in (one.opens_at, one.closes_at)
+            for row in Administration.objects.filter(wave__isnull=False)
+            for moment in (row.opens_at, row.closes_at)
         }
         assert hours == {"07:00", "16:00"}
 
     def test_coordinators_see_which_students_have_finished(self):
         told = Administration.objects.filter(coordinators_see_finished=True)
-        assert {one.role for one in told} == {"student"}
+        assert {row.role for row in told} == {"student"}
         assert told.filter(name="demo-students").exists()
 
     def test_students_start_in_lessons_on_school_days(self):

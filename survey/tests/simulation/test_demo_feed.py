@@ -33,15 +33,15 @@ def test_the_files_have_the_districts_people_and_one_more(unanswered, tmp_path):
     known = Identity.objects.filter(
         administration__name__in=RUNNING.names, district=feed.district
     ).select_related("respondent")
-    found = {row["Person ID"]: row for row in rows_of(tmp_path / WHOLE, tmp_path)}
-    assert len(found) == known.count() + 1
+    by_id = {row["Person ID"]: row for row in rows_of(tmp_path / WHOLE, tmp_path)}
+    assert len(by_id) == known.count() + 1
     for identity in known:
-        row = found[identity.external_id]
+        row = by_id[identity.external_id]
         assert row["Language"] == identity.respondent.language
         assert row["Class"] == identity.respondent.classroom
     fewer = rows_of(tmp_path / WITHOUT_A_SCHOOL, tmp_path)
     assert len({row["School code"] for row in fewer}) == 2
-    assert len(fewer) < len(found)
+    assert len(fewer) < len(by_id)
     # The port may be another one the next time.
     load_demo(feed_folder=str(tmp_path), feed_address="http://127.0.0.1:8002")
     assert RosterFeed.objects.get().address == f"http://127.0.0.1:8002/{WHOLE}"

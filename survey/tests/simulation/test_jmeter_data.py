@@ -48,8 +48,8 @@ def properties_of(path: Path) -> dict[str, str]:
     }
 
 
-def _unescaped(found: re.Match) -> str:
-    escape = found[1]
+def _unescaped(match: re.Match) -> str:
+    escape = match[1]
     return chr(int(escape[1:], 16)) if len(escape) == 5 else escape
 
 
@@ -144,13 +144,13 @@ def test_codes_are_of_people_who_have_not_finished(tmp_path, administration, lin
 
 def test_several_surveys_are_mixed(tmp_path, administration, lincoln, publish):
     published = publish([{"last": {"kind": "text"}}], name="second")
-    other = open_to_parents(
+    for_parents = open_to_parents(
         name="second", published=published, denominator=Denominator.ROSTER
     )
     for grade in "12":
         enrol(administration, lincoln, grade=grade)
-    enrol(other, lincoln, grade="3")
-    administration.name += f",{other.name}"
+    enrol(for_parents, lincoln, grade="3")
+    administration.name += f",{for_parents.name}"
     lines, properties = write(tmp_path, administration, takes=2)
     # One of each survey first.
     assert [line["take"] for line in lines] == ["1", "3", "2"]

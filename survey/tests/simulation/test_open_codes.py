@@ -50,12 +50,12 @@ def test_people_begin_with_the_codes_of_a_rehearsal(rehearse, browser):
 
 def test_the_next_run_deletes_starts_and_nothing_else(rehearse, browser, maya):
     _, codes = rehearse("--seats=3")
-    others = Respondent.objects.exclude(pk=maya.pk)
+    parents = Respondent.objects.exclude(pk=maya.pk)
     for typed in codes:
         form = form_of(browser, typed)
         browser.post("/open/decline/", form)
         browser.post("/open/begin/", form)
-    tables = (OpenCode, OpenCodeSeat, OpenDecline, DeviceLogin, others)
+    tables = (OpenCode, OpenCodeSeat, OpenDecline, DeviceLogin, parents)
     assert [rows_of(each) for each in tables] == [2, 3, 2, 2, 2]
 
     assert rehearse("--unlimited=0")[1] == []

@@ -81,8 +81,8 @@ def with_overlapping_parts(content: bytes) -> bytes:
     """Let the directory's entry of the sheet lead to another part."""
     changed = bytearray(content)
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        other = archive.getinfo(STYLES).header_offset
-    struct.pack_into("<I", changed, changed.rfind(SHEET.encode()) - 4, other)
+        offset = archive.getinfo(STYLES).header_offset
+    struct.pack_into("<I", changed, changed.rfind(SHEET.encode()) - 4, offset)
     return bytes(changed)
 
 

@@ -121,8 +121,8 @@ def test_flipped_bytes_are_refused_or_harmless(plain, refusal):
 def converter_with(monkeypatch, tmp_path, **constants: str) -> None:
     text = Path(xls_to_xlsx.__file__).read_text()
     for name, value in constants.items():
-        text, found = re.subn(rf"(?m)^{name} = .*$", f"{name} = {value}", text)
-        assert found == 1
+        text, count = re.subn(rf"(?m)^{name} = .*$", f"{name} = {value}", text)
+        assert count == 1
     script = tmp_path / "converter.py"
     script.write_text(text)
     monkeypatch.setattr(xls_to_xlsx, "__file__", str(script))

@@ -91,12 +91,12 @@ def test_hostile_workbook_is_refused_with_a_sentence(plain, refusal, name):
     content = make(plain)
     tracemalloc.start()
     start = time.process_time()
-    said = refusal(content)
+    sentence = refusal(content)
     seconds = time.process_time() - start
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert any(part in said for part in reason.split("|")), said
-    assert said.endswith(".")
+    assert any(part in sentence for part in reason.split("|")), sentence
+    assert sentence.endswith(".")
     assert peak < 150 * MIB
     assert seconds < 20
 

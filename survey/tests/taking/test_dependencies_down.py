@@ -214,8 +214,8 @@ def test_without_redis_new_logins_get_503(browser, maya, redis, trouble):
         reply = Browser().post("/", {"code": code_of(maya)}, headers=JSON)
         assert (reply.status_code, reply.json()) == (503, {"error": "sessions"})
         assert 1 <= int(reply["Retry-After"]) <= 5
-        kept = {name for name in reply.cookies if reply.cookies[name].value}
-        assert kept <= {"csrftoken"}
+        cookies = {name for name in reply.cookies if reply.cookies[name].value}
+        assert cookies <= {"csrftoken"}
         assert requests_that_waited(redis) == min(n + 1, 2)
 
 

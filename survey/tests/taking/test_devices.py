@@ -27,7 +27,7 @@ SECRETS = ("colours", "2014-02-28", "bye")
 
 
 @pytest.fixture
-def own(browser, maya) -> Browser:
+def device(browser, maya) -> Browser:
     """Return Maya's own device, on which she has answered everything."""
     browser.log_in(maya)
     base = browser.bootstrap()["revision"]
@@ -51,96 +51,96 @@ def shown_on(browser: Browser) -> str:
     """Return everything that this device is told after the login."""
     pages = [browser.get("/take/", follow=True), browser.get("/take/complete/")]
     shell = browser.get("/take/", headers={"Accept": "application/json"})
-    return "".join(one.content.decode() for one in (*pages, shell))
+    return "".join(page.content.decode() for page in (*pages, shell))
 
 
 @pytest.mark.sqlite
-def test_the_own_device_shows_the_answers_again(own, maya):
-    own.log_in(maya)
-    assert own.bootstrap()["answers"]["why_art"] == "colours"
-    assert own.bootstrap()["earlier"] == []
+def test_the_own_device_shows_the_answers_again(device, maya):
+    device.log_in(maya)
+    assert device.bootstrap()["answers"]["why_art"] == "colours"
+    assert device.bootstrap()["earlier"] == []
 
 
 @pytest.mark.sqlite
-def test_a_new_device_is_told_no_answers(own, maya):
-    other = Browser().log_in(maya)
-    shell = other.bootstrap()
+def test_a_new_device_is_told_no_answers(device, maya):
+    second = Browser().log_in(maya)
+    shell = second.bootstrap()
     assert shell["answers"] == {}
     assert set(shell["earlier"]) == {*FIRST_PAGE, *SECOND_PAGE, "last"}
-    assert not any(secret in shown_on(other) for secret in SECRETS)
+    assert not any(secret in shown_on(second) for secret in SECRETS)
 
 
 @pytest.mark.sqlite
-def test_an_administration_may_allow_replay(own, maya, replayed):
+def test_an_administration_may_allow_replay(device, maya, replayed):
     """The twin: without the protection there are answers to read."""
-    other = Browser().log_in(maya)
-    assert other.bootstrap()["answers"]["why_art"] == "colours"
-    assert all(secret in shown_on(other) for secret in SECRETS)
+    second = Browser().log_in(maya)
+    assert second.bootstrap()["answers"]["why_art"] == "colours"
+    assert all(secret in shown_on(second) for secret in SECRETS)
 
 
 @pytest.mark.sqlite
 def test_a_device_that_was_there_first_learns_nothing_later(maya):
     """Staff try a card before its owner does, and reload the page afterwards."""
     staff_device = Browser().log_in(maya)
-    own = Browser().log_in(maya)
-    own.save(1, FIRST_PAGE, own.bootstrap()["revision"])
+    later = Browser().log_in(maya)
+    later.save(1, FIRST_PAGE, later.bootstrap()["revision"])
     staff_device.log_in(maya)
-    for browser in (staff_device, own):
+    for browser in (staff_device, later):
         assert browser.bootstrap()["answers"] == {}
         assert "colours" not in shown_on(browser)
 
 
 @pytest.mark.sqlite
-def test_answers_from_before_devices_were_known_are_not_shown(own, maya):
+def test_answers_from_before_devices_were_known_are_not_shown(device, maya):
     DeviceLogin.objects.all().delete()
     assert Browser().log_in(maya).bootstrap()["answers"] == {}
-    assert own.bootstrap()["answers"] == {}
+    assert device.bootstrap()["answers"] == {}
 
 
 @pytest.mark.parametrize("value", ["", "x", "0" * 32, "0" * 32 + ":forged"])
-def test_a_forged_device_cookie_is_a_new_device(own, maya, value):
-    other = Browser()
-    other.cookies[devices.COOKIE] = value
-    other.log_in(maya)
-    assert other.bootstrap()["answers"] == {}
+def test_a_forged_device_cookie_is_a_new_device(device, maya, value):
+    second = Browser()
+    second.cookies[devices.COOKIE] = value
+    second.log_in(maya)
+    assert second.bootstrap()["answers"] == {}
 
 
-def test_the_cookie_does_not_follow_from_the_database(own, maya):
+def test_the_cookie_does_not_follow_from_the_database(device, maya):
     stored = DeviceLogin.objects.get().device
-    assert stored not in own.cookies[devices.COOKIE].value
-    other = Browser()
-    other.cookies[devices.COOKIE] = devices.Signer(salt=devices.SALT).sign(stored)
-    other.log_in(maya)
-    assert other.bootstrap()["answers"] == {}
+    assert stored not in device.cookies[devices.COOKIE].value
+    second = Browser()
+    second.cookies[devices.COOKIE] = devices.Signer(salt=devices.SALT).sign(stored)
+    second.log_in(maya)
+    assert second.bootstrap()["answers"] == {}
 
 
-def test_a_device_without_its_cookie_is_told_nothing(own):
-    del own.cookies[devices.COOKIE]
-    assert own.bootstrap()["answers"] == {}
+def test_a_device_without_its_cookie_is_told_nothing(device):
+    del device.cookies[devices.COOKIE]
+    assert device.bootstrap()["answers"] == {}
 
 
 @pytest.mark.sqlite
-def test_a_page_answered_again_replaces_only_what_was_answered(own, maya):
-    other = Browser().log_in(maya)
-    shell = other.bootstrap()
+def test_a_page_answered_again_replaces_only_what_was_answered(device, maya):
+    second = Browser().log_in(maya)
+    shell = second.bootstrap()
     save = {"revision": shell["revision"], "seen": shell["seen"][0]}
     body = {**save, "base": shell["revision"], "answers": {"safe": "1"}}
-    assert other.send(1, json.dumps(body)).status_code == 200
+    assert second.send(1, json.dumps(body)).status_code == 200
     values = dict(Response.objects.values_list("value", "saved_at"))
     assert "1" in values and "colours" in values
 
 
 @pytest.mark.sqlite
-def test_a_new_device_can_finish(own, maya):
-    other = Browser().log_in(maya)
-    review = other.get("/take/complete/")
+def test_a_new_device_can_finish(device, maya):
+    second = Browser().log_in(maya)
+    review = second.get("/take/complete/")
     assert review.context["reviewed"]
     assert not review.context["finished_at"]
     reviewed = {"reviewed": review.context["reviewed"]}
-    assert other.post("/take/complete/", reviewed).status_code == 302
+    assert second.post("/take/complete/", reviewed).status_code == 302
     maya.refresh_from_db()
     assert maya.completed_at is not None
-    assert other.get("/take/complete/").context["finished_at"]
+    assert second.get("/take/complete/").context["finished_at"]
     # Another device that presses Finish is told the same.
     third = Browser().log_in(maya)
     forged = third.post("/take/complete/", {"reviewed": "x"})
@@ -152,25 +152,25 @@ def test_a_new_device_can_finish(own, maya):
 
 @pytest.mark.sqlite
 def test_a_finished_code_tells_a_new_device_what_an_unfinished_one_tells(
-    own, maya, administration, lincoln
+    device, maya, administration, lincoln
 ):
     noor = enrol(administration, lincoln, grade="07", language="es", classroom="x")
     hers = Browser().log_in(noor)
     base = hers.bootstrap()["revision"]
     for n, answers in enumerate((FIRST_PAGE, SECOND_PAGE, {"last": "bye"}), start=1):
         hers.save(n, answers, base + n)
-    finish(own)
+    finish(device)
     told = []
     for respondent in (maya, noor):
-        other = Browser()
-        reply = other.post("/", {"code": code_of(respondent)})
-        shell = other.bootstrap()
-        pages = [other.get(address) for address in ("/take/", "/take/complete/")]
+        second = Browser()
+        reply = second.post("/", {"code": code_of(respondent)})
+        shell = second.bootstrap()
+        pages = [second.get(address) for address in ("/take/", "/take/complete/")]
         told.append(
             (
                 reply.status_code,
                 reply["Location"],
-                sorted(other.cookies),
+                sorted(second.cookies),
                 sorted(shell),
                 shell["answers"],
                 shell["earlier"],
@@ -184,20 +184,20 @@ def test_a_finished_code_tells_a_new_device_what_an_unfinished_one_tells(
 
 
 def test_a_finished_code_is_refused_like_others_once_it_is_closed(
-    own, maya, administration
+    device, maya, administration
 ):
-    finish(own)
+    finish(device)
     Administration.objects.update(closes_at=timezone.now() - timedelta(hours=1))
     assert Browser().post("/", {"code": code_of(maya)}).status_code == 422
     # The own device is thanked.
-    assert own.post("/", {"code": code_of(maya)})["Location"] == "/take/complete/"
+    assert device.post("/", {"code": code_of(maya)})["Location"] == "/take/complete/"
 
 
-def test_the_own_device_is_thanked_although_another_one_tried_the_code(own, maya):
-    finish(own)
+def test_the_own_device_is_thanked_although_another_one_tried_the_code(device, maya):
+    finish(device)
     Browser().log_in(maya)
-    own.post("/", {"code": code_of(maya)})
-    assert own.get("/take/complete/").context["finished_at"]
+    device.post("/", {"code": code_of(maya)})
+    assert device.get("/take/complete/").context["finished_at"]
 
 
 @pytest.mark.sqlite
@@ -226,9 +226,9 @@ def test_the_district_sees_a_device_that_uses_many_codes(
     address = f"/console/administrations/{administration.pk}/devices/"
     log_in(client, staff.dana)
     page = client.get(address)
-    [found] = page.context["devices"]
-    assert (found["codes"], found["school"]) == (7, "Lincoln")
-    assert found["device"] not in page.content.decode()
+    [row] = page.context["devices"]
+    assert (row["codes"], row["school"]) == (7, "Lincoln")
+    assert row["device"] not in page.content.decode()
     # A coordinator could tell by it who has logged in.
     log_in(client, staff.chen)
     assert client.get(address).status_code == 404

@@ -88,8 +88,8 @@ def test_a_frame_without_messages_in_the_surveys_language_names_its_own(
         assert '<h1 id="survey-title" lang="he" dir="rtl">' in text
     assert '<dt id="question-safe" lang="he" dir="rtl">' in text
     shell = browser.bootstrap()
-    found = [shell[name] for name in ("language", "frame", "frameDirection")]
-    assert found == ["he", "en", "ltr"]
+    values = [shell[name] for name in ("language", "frame", "frameDirection")]
+    assert values == ["he", "en", "ltr"]
 
 
 def test_display_contains_no_name(browser, maya):
@@ -219,8 +219,8 @@ def test_an_unsigned_review_is_refused(answered, maya, forged):
 
 def test_a_review_of_another_respondent_is_refused(answered, maya, noor):
     seen = reviewed(answered)
-    other = Browser().log_in(noor)
-    other.post("/take/complete/", {"reviewed": seen})
+    sibling = Browser().log_in(noor)
+    sibling.post("/take/complete/", {"reviewed": seen})
     noor.refresh_from_db()
     assert noor.completed_at is None
 
@@ -231,10 +231,10 @@ def test_finishing_twice_says_thank_you_twice(answered, maya):
     answered.post("/take/complete/", {"reviewed": seen})
     maya.refresh_from_db()
     first = maya.completed_at
-    again = answered.post("/take/complete/", {"reviewed": seen})
+    page = answered.post("/take/complete/", {"reviewed": seen})
     maya.refresh_from_db()
     assert maya.completed_at == first
-    assert again.context["finished_at"] == first
+    assert page.context["finished_at"] == first
 
 
 @pytest.mark.sqlite

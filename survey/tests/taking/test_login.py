@@ -245,8 +245,8 @@ def test_a_chosen_language_wins_over_the_rosters_and_stays(browser, maya):
     browser.post("/", {"code": code_of(maya), "language": "en"})
     assert browser.bootstrap()["language"] == "en"
     # A wrong code keeps the choice.
-    again = Browser()
-    wrong = again.post("/", {"code": "ABCD", "language": "en"}).content.decode()
+    visitor = Browser()
+    wrong = visitor.post("/", {"code": "ABCD", "language": "en"}).content.decode()
     assert '<input type="hidden" name="language" value="en">' in wrong
 
 

@@ -45,17 +45,17 @@ def test_messages_are_in_the_wanted_language():
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_language_has_the_same_keys_and_places(language):
-    english, own = messages.MESSAGES["en"], messages.MESSAGES[language]
-    assert list(own) == list(english)
-    assert all(text.strip() == text and text for text in own.values())
-    for key, text in own.items():
+    english, translated = messages.MESSAGES["en"], messages.MESSAGES[language]
+    assert list(translated) == list(english)
+    assert all(text.strip() == text and text for text in translated.values())
+    for key, text in translated.items():
         assert sorted(PLACE.findall(text)) == sorted(PLACE.findall(english[key])), key
 
 
 @pytest.mark.parametrize("language", [code for code in LANGUAGES if code != "en"])
 def test_no_message_is_untranslated(language):
-    english, own = messages.MESSAGES["en"], messages.MESSAGES[language]
-    same = {key for key, text in own.items() if text == english[key]}
+    english, translated = messages.MESSAGES["en"], messages.MESSAGES[language]
+    same = {key for key, text in translated.items() if text == english[key]}
     assert same == {"app_name"}
 
 
@@ -84,23 +84,23 @@ def test_no_message_speaks_of_a_teacher(language, teacher):
 def test_no_key_is_defined_twice():
     text = messages.SOURCE.read_text("utf-8")
     pairs: list[str] = []
-    json.loads(text, object_pairs_hook=lambda found: pairs.extend(k for k, _ in found))
+    json.loads(text, object_pairs_hook=lambda entry: pairs.extend(k for k, _ in entry))
     assert len(pairs) == len(set(pairs))
 
 
 def informal(texts: dict[str, str]) -> dict[str, str]:
     # "Se muestran" and "se vuelve" address nobody.
-    own = {key: re.sub(r"(?i)\bse \w+", "", text) for key, text in texts.items()}
-    return {key: texts[key] for key in texts if INFORMAL.search(own[key])}
+    plain = {key: re.sub(r"(?i)\bse \w+", "", text) for key, text in texts.items()}
+    return {key: texts[key] for key in texts if INFORMAL.search(plain[key])}
 
 
 @pytest.mark.parametrize("language", sorted(messages.FOR_ADULTS))
 def test_messages_for_adults_replace_messages_of_the_language(language):
-    own, formal = messages.MESSAGES[language], messages.FOR_ADULTS[language]
-    assert list(formal) == [key for key in own if key in formal]
+    usual, formal = messages.MESSAGES[language], messages.FOR_ADULTS[language]
+    assert list(formal) == [key for key in usual if key in formal]
     for key, text in formal.items():
-        assert text.strip() == text != own[key], key
-        assert sorted(PLACE.findall(text)) == sorted(PLACE.findall(own[key])), key
+        assert text.strip() == text != usual[key], key
+        assert sorted(PLACE.findall(text)) == sorted(PLACE.findall(usual[key])), key
 
 
 def test_spanish_messages_say_tu_to_students_and_usted_to_adults():
@@ -141,7 +141,7 @@ def test_texts_that_all_roles_see_address_nobody_as_tu():
 
 
 @pytest.mark.parametrize(
-    ("wanted", "found"),
+    ("wanted", "expected"),
     [
         (["es"], "es"),
         (["ES-mx"], "es"),
@@ -152,12 +152,12 @@ def test_texts_that_all_roles_see_address_nobody_as_tu():
         ([], "en"),
     ],
 )
-def test_a_language_falls_back_to_its_base_code_then_english(wanted, found):
-    assert messages.language_for(*wanted) == found
+def test_a_language_falls_back_to_its_base_code_then_english(wanted, expected):
+    assert messages.language_for(*wanted) == expected
 
 
 @pytest.mark.parametrize(
-    ("header", "found"),
+    ("header", "expected"),
     [
         ("so;q=0.9, es-US;q=0.8, en;q=0.5", "es"),
         ("ar, en", "ar"),
@@ -167,8 +167,8 @@ def test_a_language_falls_back_to_its_base_code_then_english(wanted, found):
         (";;;,,,q=", "en"),
     ],
 )
-def test_the_language_follows_the_accept_language_header(header, found):
-    assert messages.language_accepted(header) == found
+def test_the_language_follows_the_accept_language_header(header, expected):
+    assert messages.language_accepted(header) == expected
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ LOGO = "0123456789abcdef0123456789abcdef-96x96"
 
 
 def help_on(page) -> str:
-    _, found, rest = page.content.decode().partition('data-message="need_help"')
-    return rest.split("</footer>")[0] if found else ""
+    _, marker, rest = page.content.decode().partition('data-message="need_help"')
+    return rest.split("</footer>")[0] if marker else ""
 
 
 @pytest.fixture
@@ -63,9 +63,9 @@ def test_a_broken_contact_breaks_no_page(browser, maya, school, broken):
 
 
 def test_another_schools_contact_is_not_shown(browser, maya, school):
-    other = school.district.schools.create(code="other", name="Other")
-    SchoolListing.objects.filter(school=other).update(contact_name="Other office")
-    PlaceSettings.objects.create(school=other)
+    neighbour = school.district.schools.create(code="other", name="Other")
+    SchoolListing.objects.filter(school=neighbour).update(contact_name="Other office")
+    PlaceSettings.objects.create(school=neighbour)
     browser.log_in(maya)
     assert help_on(browser.get("/take/")) == ""
 
@@ -93,7 +93,7 @@ def test_the_start_page_shows_the_state(browser):
     # Read once in half a minute.
     with CaptureQueriesContext(connection) as queries:
         browser.get("/")
-    assert not [one for one in queries if "placesettings" in one["sql"]]
+    assert not [query for query in queries if "placesettings" in query["sql"]]
 
 
 def test_the_start_page_does_not_need_the_database(browser, monkeypatch):

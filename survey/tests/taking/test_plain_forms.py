@@ -55,10 +55,10 @@ def start(browser: Client) -> PlainPage:
 
 def rows(respondent: Respondent) -> dict[str, tuple[str, str | None]]:
     names = dict(Item.objects.values_list("id", "name"))
-    found = Response.objects.filter(respondent_id=respondent.pk)
+    responses = Response.objects.filter(respondent_id=respondent.pk)
     return {
         names[item]: (Response.State(state).name.lower(), value)
-        for item, state, value in found.values_list("item_id", "state", "value")
+        for item, state, value in responses.values_list("item_id", "state", "value")
     }
 
 
@@ -211,10 +211,10 @@ def test_what_is_no_answer_never_replaces_one(browser, noor):
     page = PlainPage(browser, browser.get("/take/plain/1/"))
     # Not with *Back* or another language either.
     for go in ("next", "back", "in-es", "review"):
-        again = page.send(go, **FIRST | {"age": "1x"}, why_art="colours")
-        assert again.response.status_code == 422
-        assert 'value="1x"' in again.html
-        page = again
+        shown = page.send(go, **FIRST | {"age": "1x"}, why_art="colours")
+        assert shown.response.status_code == 422
+        assert 'value="1x"' in shown.html
+        page = shown
     assert rows(noor)["age"] == ("answered", "12")
 
 
@@ -279,11 +279,11 @@ def test_every_kind_of_answer_is_stored_as_it_is_elsewhere(browser, lincoln):
         "subjects": "art sport",
         "promise": "OK",
     }
-    again = PlainPage(browser, browser.get("/take/plain/1/"))
+    shown = PlainPage(browser, browser.get("/take/plain/1/"))
     # What is shown again is what was stored, and is stored again as it is.
-    assert again.html.count(" checked") == 3
-    assert again.html.count(" selected") == 1
-    assert "\none\ntwo</textarea>" in again.html
+    assert shown.html.count(" checked") == 3
+    assert shown.html.count(" selected") == 1
+    assert "\none\ntwo</textarea>" in shown.html
 
 
 @pytest.mark.parametrize(

@@ -175,9 +175,9 @@ def test_a_tab_of_another_release_is_opened_anew(browser, noor):
 
 def test_a_new_device_shows_only_what_was_answered_on_it(browser, noor):
     start(browser.log_in(noor)).send(**FIRST, why_art="secret", comment="secret")
-    other = Browser().log_in(noor)
-    assert start(other).address == "/take/plain/2/"
-    page = open_page(other, 1)
+    device = Browser().log_in(noor)
+    assert start(device).address == "/take/plain/2/"
+    page = open_page(device, 1)
     assert "Answered earlier" in page.html
     assert " checked" not in page.html
     assert 'value="12"' not in page.html
@@ -223,10 +223,10 @@ def test_a_tab_of_another_person_shows_nothing(browser, maya, noor):
 def test_answers_come_back_when_the_session_is_over(browser, noor):
     page = start(browser.log_in(noor))
     del browser.cookies["sessionid"], browser.cookies["resume"]
-    again = PlainPage(browser, page.post(**FIRST))
-    assert again.response.status_code == 401
+    answered = PlainPage(browser, page.post(**FIRST))
+    assert answered.response.status_code == 401
     assert rows(noor) == {}
-    fields = {**again.hidden, "item-subjects": FIRST["subjects"]}
+    fields = {**answered.hidden, "item-subjects": FIRST["subjects"]}
     wrong = browser.post("/take/plain/1/", {**fields, "code": "AAAA"})
     assert wrong.status_code == 401 and "A code has 12" in wrong.content.decode()
     assert rows(noor) == {}
@@ -244,17 +244,17 @@ def test_answers_come_back_when_a_server_is_down(browser, noor, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(plain_forms, "process_page", fail)
-        again = PlainPage(browser, page.post(**FIRST))
-    assert again.response.status_code == 503
-    assert "Refresh" not in again.response
-    again.send(subjects=FIRST["subjects"])
+        answered = PlainPage(browser, page.post(**FIRST))
+    assert answered.response.status_code == 503
+    assert "Refresh" not in answered.response
+    answered.send(subjects=FIRST["subjects"])
     assert rows(noor)["age"] == ("answered", "12")
 
 
 def test_a_person_who_has_finished_meanwhile_is_told(browser, noor):
     page = start(browser.log_in(noor))
-    other = Browser().log_in(noor)
-    review = start(other).send(safe="1").send().send()
+    device = Browser().log_in(noor)
+    review = start(device).send(safe="1").send().send()
     assert "Thank you" in review.send().html
     reply = page.post(**FIRST)
     assert reply.status_code == 409

@@ -362,12 +362,12 @@ class Elements(HTMLParser):
 
     def __init__(self, html: str) -> None:
         super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.words: list[str] = []
         self.feed(html)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
+        self.elements.append((tag, dict(attrs)))
 
     def handle_data(self, data: str) -> None:
         self.words += [data.strip()] if data.strip() else []
@@ -375,7 +375,7 @@ class Elements(HTMLParser):
     def all(self, tag: str = "", **wanted: str) -> list[dict[str, str | None]]:
         return [
             attributes
-            for name, attributes in self.found
+            for name, attributes in self.elements
             if tag in ("", name)
             and all(attributes.get(key) == value for key, value in wanted.items())
         ]
@@ -407,7 +407,7 @@ def test_every_control_has_an_accessible_name(definition):
     shown = {}
     for n in range(1, 6):
         page = Elements(render_page(definition, "en", n))
-        ids = [found["id"] for _, found in page.found if "id" in found]
+        ids = [attrs["id"] for _, attrs in page.elements if "id" in attrs]
         assert len(ids) == len(set(ids))
         for item in page.all(**{}):
             if "data-item" not in item:
@@ -415,10 +415,10 @@ def test_every_control_has_an_accessible_name(definition):
             name = item["data-item"]
             shown[name] = item["data-kind"]
             assert item["id"] == f"item-{name}"
-        for _, found in page.found:
+        for _, attrs in page.elements:
             for pointer in ("for", "aria-labelledby", "aria-describedby"):
-                for target in (found.get(pointer) or "").split():
-                    assert target in ids, (target, found)
+                for target in (attrs.get(pointer) or "").split():
+                    assert target in ids, (target, attrs)
     assert shown == {
         name: item["kind"]
         for name, item in definition["items"].items()
@@ -451,10 +451,10 @@ def test_each_kind_has_its_input(definition, item, tag, attributes):
 def test_single_inputs_have_a_label_and_groups_a_legend(definition):
     for n in range(1, 6):
         page = Elements(render_page(definition, "en", n))
-        labelled = {found["for"] for found in page.all("label") if "for" in found}
-        for _, found in page.found:
-            if (found.get("id") or "").endswith("-input"):
-                assert found["id"] in labelled
+        labelled = {attrs["for"] for attrs in page.all("label") if "for" in attrs}
+        for _, attrs in page.elements:
+            if (attrs.get("id") or "").endswith("-input"):
+                assert attrs["id"] in labelled
         assert len(page.all("fieldset")) == len(page.all("legend"))
 
 
@@ -529,7 +529,7 @@ def test_a_piped_name_cannot_break_out_of_its_attribute(definition):
     definition["items"]["grade"]["label"] = texts('${a"onclick="b}')
     page = Elements(page_of(definition, "grade"))
     assert page.all("span", **{"data-pipe": 'a"onclick="b'})
-    assert not any("onclick" in found for _, found in page.found)
+    assert not any("onclick" in attrs for _, attrs in page.elements)
 
 
 def test_labels_of_options_leave_piped_answers_for_the_browser(definition):
@@ -651,14 +651,14 @@ def test_changing_any_source_of_a_page_changes_the_renderer(monkeypatch, tmp_pat
     before = rendering.renderer_version()
     assert before == rendering.RENDERER
     for name in rendering.PAGE_TEMPLATES:
-        others = tuple(one for one in rendering.PAGE_TEMPLATES if one != name)
-        monkeypatch.setattr(rendering, "PAGE_TEMPLATES", others)
+        rest = tuple(each for each in rendering.PAGE_TEMPLATES if each != name)
+        monkeypatch.setattr(rendering, "PAGE_TEMPLATES", rest)
         assert rendering.renderer_version() != before
     monkeypatch.undo()
     for attribute in ("SOURCE", "LOCALE"):
-        own = getattr(messages, attribute)
-        changed = tmp_path / own.name
-        (shutil.copytree if own.is_dir() else shutil.copy)(own, changed)
+        source = getattr(messages, attribute)
+        changed = tmp_path / source.name
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, changed)
         for path in [changed, *changed.rglob("*.mo")]:
             if path.is_file():
                 path.write_bytes(path.read_bytes() + b" ")
@@ -676,9 +676,9 @@ def test_rendering_is_repeatable_and_changes_no_definition(definition):
 
 def test_a_page_needs_neither_inline_style_nor_inline_script(definition):
     for n in range(1, 6):
-        for tag, found in Elements(render_page(definition, "en", n)).found:
+        for tag, attrs in Elements(render_page(definition, "en", n)).elements:
             assert tag not in ("script", "style", "img", "link")
-            assert not any(key == "style" or key.startswith("on") for key in found)
+            assert not any(key == "style" or key.startswith("on") for key in attrs)
 
 
 def test_a_page_is_rendered_in_a_few_milliseconds(definition):

@@ -64,8 +64,8 @@ def serve_as(settings, pools):
 
 
 def headers_of(response) -> dict[str, str]:
-    found = {name.lower(): value for name, value in response.items()}
-    return {name: value for name, value in found.items() if name not in OWN}
+    headers = {name.lower(): value for name, value in response.items()}
+    return {name: value for name, value in headers.items() if name not in OWN}
 
 
 def cookies_of(response) -> dict[str, dict]:
@@ -83,13 +83,13 @@ def test_both_lists_of_middleware_send_the_same_headers(serve_as, maya, secure):
         serve_as(module)
         answers[module] = tour(Browser(), maya, secure)
     assert answers["respondent_pool"] == answers["stack"]
-    for found, _ in answers["respondent_pool"].values():
-        assert found["x-frame-options"] == "DENY"
-        assert found["x-content-type-options"] == "nosniff"
-        assert found["referrer-policy"] == "same-origin"
-        assert found["cross-origin-opener-policy"] == "same-origin"
-        assert "default-src 'none'" in found["content-security-policy"]
-        assert ("strict-transport-security" in found) is secure
+    for headers, _ in answers["respondent_pool"].values():
+        assert headers["x-frame-options"] == "DENY"
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "same-origin"
+        assert headers["cross-origin-opener-policy"] == "same-origin"
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert ("strict-transport-security" in headers) is secure
 
 
 def tour(browser, respondent, secure) -> dict[str, tuple[dict, dict]]:
@@ -158,11 +158,11 @@ def paths(serve_as):
 
 
 def reply_of(application, environ: dict) -> tuple[str, dict[str, str], bytes]:
-    found: dict = {}
+    reply: dict = {}
 
     def start_response(status, headers, exc_info=None):
-        found["status"] = status
-        found["headers"] = {
+        reply["status"] = status
+        reply["headers"] = {
             name.lower(): value.strip()
             for name, value in headers
             if name.lower() not in OWN
@@ -175,9 +175,9 @@ def reply_of(application, environ: dict) -> tuple[str, dict[str, str], bytes]:
     finally:
         request_started.connect(close_old_connections)
     # Django leaves this header to the server where its middleware was skipped.
-    length = found["headers"].pop("content-length", len(body))
+    length = reply["headers"].pop("content-length", len(body))
     assert int(length) == len(body)
-    return found["status"], found["headers"], body
+    return reply["status"], reply["headers"], body
 
 
 class Save:
@@ -219,9 +219,9 @@ def save(browser, maya):
 def test_both_paths_save_a_page_with_the_same_reply(paths, save):
     answers = {name: reply_of(path, save.environ()) for name, path in paths.items()}
     assert answers["fast"] == answers["django"]
-    status, found, body = answers["fast"]
+    status, headers, body = answers["fast"]
     assert (status, json.loads(body)["saved"]) == ("200 OK", 5)
-    assert found["vary"] == "Cookie"
+    assert headers["vary"] == "Cookie"
     assert Response.objects.count() == 5
 
 
@@ -322,8 +322,8 @@ def test_a_refusal_costs_two_statements_on_the_fast_path(
     with CaptureQueriesContext(connection) as queries:
         answer = reply_of(fast_only, save.environ())
     # In the test's transaction, a savepoint is around the save.
-    others = ("django_session", "SAVEPOINT")
-    ours = [one for one in queries if not any(o in one["sql"] for o in others)]
+    of_django = ("django_session", "SAVEPOINT")
+    ours = [query for query in queries if not any(o in query["sql"] for o in of_django)]
     assert len(ours) == 2
     assert answer == reply_of(paths["django"], save.environ())
     assert answer[0].startswith(f"{status} ")
@@ -386,7 +386,7 @@ def test_a_defect_of_the_fast_path_is_logged_and_django_answers(
     monkeypatch.setattr(fast_path, "published_in_memory", fail)
     assert reply_of(paths["fast"], save.environ())[0] == "200 OK"
     assert Response.objects.count() == 5
-    assert [one.name for one in caplog.records] == ["survey.taking.fast_path"]
+    assert [record.name for record in caplog.records] == ["survey.taking.fast_path"]
 
 
 def test_the_resume_cookie_works_on_the_fast_path(paths, fast_only, save, monkeypatch):
@@ -485,9 +485,9 @@ def test_a_body_of_an_odd_content_type_is_not_read(path):
     for kind in other_kinds():
         environ = {"PATH_INFO": path, "CONTENT_TYPE": kind}
         entry = refuse_unusual_requests(application)
-        status, found, body = reply_of(entry, environ)
+        status, headers, body = reply_of(entry, environ)
         assert status == "400 Bad Request", kind[:50]
-        assert found["content-type"].startswith("text/plain")
+        assert headers["content-type"].startswith("text/plain")
         assert len(body) < 100
 
 
@@ -590,7 +590,7 @@ def not_for_respondents(modules: Iterable[str]) -> set[str]:
 
 def run_in_pool(program: str, **environment: str) -> subprocess.CompletedProcess:
     """Run a program with the settings of the respondents' pool."""
-    kept = {
+    inherited = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(("GROUNDSWELL_", "DJANGO_"))
@@ -599,7 +599,7 @@ def run_in_pool(program: str, **environment: str) -> subprocess.CompletedProcess
     return subprocess.run(
         [sys.executable, "-c", program],
         cwd=django_settings.BASE_DIR,
-        env={**kept, **SECRETS, **pool, **environment},
+        env={**inherited, **SECRETS, **pool, **environment},
         capture_output=True,
         text=True,
     )
@@ -616,8 +616,8 @@ def test_the_respondents_pool_does_not_import_the_console():
 def test_in_a_process_with_the_console_they_are_found():
     """Shows that the test above would find them."""
     import_module("settings.urls")
-    found = not_for_respondents(sys.modules)
-    assert {"allauth", "reports", "accounts.console", "survey.console"} <= found
+    modules = not_for_respondents(sys.modules)
+    assert {"allauth", "reports", "accounts.console", "survey.console"} <= modules
 
 
 class HungUp(BytesIO):

@@ -155,8 +155,8 @@ def test_a_resumed_save_costs_one_statement(browser, maya, lose):
     with CaptureQueriesContext(connection) as queries:
         assert browser.save(1, FIRST_PAGE, base + 1, tag=tag).status_code == 200
     # In the test's transaction, a savepoint is around the save.
-    others = ("django_session", "SAVEPOINT")
-    ours = [q["sql"] for q in queries if not any(o in q["sql"] for o in others)]
+    of_django = ("django_session", "SAVEPOINT")
+    ours = [q["sql"] for q in queries if not any(o in q["sql"] for o in of_django)]
     assert ["INSERT INTO survey_response" in sql for sql in ours] == [True]
 
 
@@ -463,14 +463,14 @@ def test_with_the_cookie_left_by_the_login_page_maya_would_return(
 
 
 def rewrite(browser, change) -> None:
-    kept = browser.session
-    kept["taking"] = change(dict(kept["taking"]))
-    kept.save()
+    stored = browser.session
+    stored["taking"] = change(dict(stored["taking"]))
+    stored.save()
 
 
 def test_a_session_with_an_unknown_field_is_read(browser, maya):
     browser.log_in(maya)
-    rewrite(browser, lambda kept: {**kept, "seat_row": 7})
+    rewrite(browser, lambda fields: {**fields, "seat_row": 7})
     del browser.cookies[resume_cookie.COOKIE]
     assert shown_tag(browser) == tag_of(maya)
 
@@ -478,9 +478,9 @@ def test_a_session_with_an_unknown_field_is_read(browser, maya):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda kept: {name: kept[name] for name in kept if name != "digest"},
-        lambda kept: list(kept),
-        lambda kept: "a text",
+        lambda fields: {name: fields[name] for name in fields if name != "digest"},
+        lambda fields: list(fields),
+        lambda fields: "a text",
     ],
 )
 def test_a_session_with_a_missing_field_is_ignored(browser, maya, change):
@@ -498,7 +498,7 @@ def test_without_parsing_an_unknown_field_would_be_an_error(browser, maya, monke
         "parse_stored_session",
         lambda stored: session.RespondentSession(**stored),
     )
-    rewrite(browser, lambda kept: {**kept, "seat_row": 7})
+    rewrite(browser, lambda fields: {**fields, "seat_row": 7})
     with pytest.raises(TypeError, match="seat_row"):
         shown_tag(browser)
 
@@ -541,9 +541,9 @@ def test_finishing_deletes_the_cookie(at_the_end, maya, lose):
 
 
 def test_the_thanks_end_even_if_the_finishing_reply_was_lost(at_the_end, maya, lose):
-    kept = at_the_end.cookies[resume_cookie.COOKIE].value
+    cookie = at_the_end.cookies[resume_cookie.COOKIE].value
     finish(at_the_end)
-    at_the_end.cookies[resume_cookie.COOKIE] = kept
+    at_the_end.cookies[resume_cookie.COOKIE] = cookie
     lose(at_the_end)
     assert at_the_end.get("/take/complete/").context["finished_at"]
 
@@ -592,9 +592,9 @@ def test_without_the_limit_the_thanks_would_stay_for_hours(
     at_the_end, maya, lose, monkeypatch
 ):
     monkeypatch.setattr(session, "SECONDS_AFTER_FINISHING", 4 * 60 * 60)
-    kept = at_the_end.cookies[resume_cookie.COOKIE].value
+    cookie = at_the_end.cookies[resume_cookie.COOKIE].value
     finish(at_the_end)
-    at_the_end.cookies[resume_cookie.COOKIE] = kept
+    at_the_end.cookies[resume_cookie.COOKIE] = cookie
     lose(at_the_end)
     moment = timezone.now() - timedelta(minutes=30)
     Respondent.objects.filter(pk=maya.pk).update(completed_at=moment)
@@ -747,7 +747,7 @@ def test_a_copied_cookie_ends_also_by_the_clock_of_a_host_that_is_behind(
         monkeypatch.setattr(
             session,
             "parse_stored_session",
-            lambda stored: (found := parse(stored)) and replace(found, written_at=0),
+            lambda stored: (parsed := parse(stored)) and replace(parsed, written_at=0),
         )
     with monkeypatch.context() as behind:
         an_hour_ago = time.time() - 3600

@@ -39,8 +39,8 @@ def test_each_page_is_listed_with_its_answers(at_review):
     page = review_of(at_review)
     review = page.context["review"]
     assert [
-        (one.title, {item.name: item.answer for item in one.items})
-        for one in review.pages
+        (listed.title, {item.name: item.answer for item in listed.items})
+        for listed in review.pages
     ] == [
         (
             "Page 1",
@@ -86,7 +86,7 @@ def test_a_complete_survey_is_praised(at_review):
 
 def test_a_page_that_was_never_opened_is_named_and_not_counted(at_review, maya):
     page = review_of(at_review)
-    assert [one.is_stored for one in page.context["review"].pages] == [
+    assert [listed.is_stored for listed in page.context["review"].pages] == [
         True,
         True,
         False,

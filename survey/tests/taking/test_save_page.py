@@ -352,5 +352,5 @@ def test_a_statement_commits_on_its_own():
 
 
 def test_every_respondent_has_a_different_code(maya, administration, lincoln):
-    other = enrol(administration, lincoln, grade="07")
-    assert bytes(other.code_digest) != bytes(maya.code_digest)
+    classmate = enrol(administration, lincoln, grade="07")
+    assert bytes(classmate.code_digest) != bytes(maya.code_digest)

@@ -207,11 +207,11 @@ def test_a_running_tab_and_programs_end_nothing(answering, maya):
 def test_a_page_that_is_loaded_ahead_ends_nothing_and_is_not_kept(
     answering, maya, headers
 ):
-    kept = cookies_of(answering)
+    cookies = cookies_of(answering)
     reply = answering.get("/", headers=headers)
     # Shown from the browser's memory later, it would end no session.
     assert (reply.status_code, reply.content) == (503, b"")
-    assert cookies_of(answering) == kept
+    assert cookies_of(answering) == cookies
     assert shown_tag(answering) == tag_of(maya)
     # Where nobody is logged in there is nothing to end.
     assert Browser().get("/", headers=headers).status_code == 200

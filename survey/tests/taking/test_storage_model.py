@@ -162,8 +162,8 @@ class Saving(RuleBasedStateMachine):
             for save in self.model.values()
             for row in save.rows
         }
-        found = Response.objects.filter(respondent_id=self.respondent.pk)
-        rows = found.values_list("item_id", "revision", "state", "value")
+        responses = Response.objects.filter(respondent_id=self.respondent.pk)
+        rows = responses.values_list("item_id", "revision", "state", "value")
         assert expected == {row[0]: row[1:] for row in rows}
 
     def save(self, save):

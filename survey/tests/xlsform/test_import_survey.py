@@ -155,7 +155,7 @@ def test_complete_file_becomes_pages_blocks_and_items():
 
     assert (survey.name, survey.version) == ("climate", "2027.1")
     assert survey.title == {"en": "School climate"}
-    assert [(one["code"], one["direction"]) for one in survey.languages] == [
+    assert [(row["code"], row["direction"]) for row in survey.languages] == [
         ("en", "ltr"),
         ("es", "ltr"),
         ("ar", "rtl"),
@@ -358,7 +358,7 @@ def test_texts_without_a_language_are_in_the_default_language():
     reading = read(
         rows, settings=[["form_id", "version", "default_language"], ["f", "1", "es"]]
     )
-    assert [one["code"] for one in reading.draft.languages] == ["es", "en"]
+    assert [language["code"] for language in reading.draft.languages] == ["es", "en"]
     items = draft_items(reading)
     assert items["a"].label == {"es": "¿A?", "en": "A?"}
     assert items["b"].label == {"es": "¿B?"}
@@ -397,7 +397,7 @@ def test_note_stays_on_the_page_of_the_next_question():
 
 def test_grid_outside_of_groups_stays_on_one_page():
     head = ["type", "name", "label", "appearance"]
-    rows = [head, *[[*one, None] for one in loose(4)]]
+    rows = [head, *[[*row, None] for row in loose(4)]]
     rows += [["select_one agree", "head", "Agree?", "label"]]
     rows += [["select_one agree", f"g{n}", f"G{n}", "list-nolabel"] for n in range(6)]
     pages = read(rows).draft.pages
@@ -516,7 +516,7 @@ def test_labels_of_options_quote_answers_in_every_language():
     ]
     reading = read(rows, choices)
     assert reading.draft, reading.problems
-    assert [one.label for one in reading.draft.option_sets["people or_other"]][:2] == [
+    assert [row.label for row in reading.draft.option_sets["people or_other"]][:2] == [
         {"en": "${name}’s teacher", "es": "Docente de ${name}"},
         {"en": "${later}"},
     ]

@@ -63,7 +63,7 @@ def test_column_in_an_unknown_language_is_ignored_with_a_warning():
     ]
     reading = read(rows)
     assert draft_items(reading)["a"].label == {"en": "A?"}
-    (warning,) = [one for one in reading.warnings if one.column == "label::Elvish"]
+    (warning,) = [row for row in reading.warnings if row.column == "label::Elvish"]
     assert (warning.sheet, warning.row, warning.text) == ("survey", 1, "Elvish")
     assert "column is ignored" in warning.reason
 

@@ -103,9 +103,9 @@ def test_a_survey_without_the_sheet_has_no_measures():
 )
 def test_a_wrong_row_is_refused_with_its_place(changes, column, reason):
     reading = read_measures(SAFE, row(**changes))
-    found = [problem for problem in reading.problems if reason in problem.reason]
-    assert [place[:2] for place in places(found)] == [("measures", 3)], reading.problems
-    assert found[0].column.startswith(column)
+    wrong = [problem for problem in reading.problems if reason in problem.reason]
+    assert [place[:2] for place in places(wrong)] == [("measures", 3)], reading.problems
+    assert wrong[0].column.startswith(column)
     assert reading.draft is None
 
 

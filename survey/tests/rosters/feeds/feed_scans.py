@@ -101,11 +101,11 @@ def forget_heartbeats():
 
 def scan(feed, reason="now", by=None):
     """Scan a feed to the end of the scan."""
-    found = scans.start_scan(feed, reason=reason, by=by or feed.by)
+    started = scans.start_scan(feed, reason=reason, by=by or feed.by)
     run_jobs()
-    found.refresh_from_db()
+    started.refresh_from_db()
     feed.refresh_from_db()
-    return found
+    return started
 
 
 def confirm(held, by, typed=None):
@@ -120,8 +120,8 @@ def confirm(held, by, typed=None):
 
 def invited():
     """Return the IDs of the people who are not withdrawn."""
-    found = Identity.objects.filter(respondent__withdrawn_at=None)
-    return sorted(found.values_list("external_id", flat=True))
+    identities = Identity.objects.filter(respondent__withdrawn_at=None)
+    return sorted(identities.values_list("external_id", flat=True))
 
 
 def world():

@@ -83,8 +83,8 @@ def test_a_repr_log_or_traceback_never_shows_a_secret(caplog):
 
 
 @pytest.mark.parametrize(
-    ("keys", "found"), [([], []), ([NEW, "short"], ["survey.E004"]), ([NEW], [])]
+    ("keys", "expected"), [([], []), ([NEW, "short"], ["survey.E004"]), ([NEW], [])]
 )
-def test_the_deploy_check_refuses_short_keys(settings, keys, found):
+def test_the_deploy_check_refuses_short_keys(settings, keys, expected):
     settings.FEED_KEYS = keys
-    assert [message.id for message in check_feed_keys()] == found
+    assert [message.id for message in check_feed_keys()] == expected

@@ -146,22 +146,22 @@ def test_another_id_column_keeps_the_old_one_until_a_scan_is_applied(feed, sis, 
 
 
 def test_changing_a_feed_cancels_its_scans(feed, staff):
-    found = scans.start_scan(feed, reason="now", by=staff.dana)
+    running = scans.start_scan(feed, reason="now", by=staff.dana)
     change_feed(feed, by=staff.dana, name="Aeries")
-    found.refresh_from_db()
-    assert (found.state, found.message) == ("cancelled", "The feed was changed.")
+    running.refresh_from_db()
+    assert (running.state, running.message) == ("cancelled", "The feed was changed.")
 
 
 def test_a_removed_feed_keeps_neither_data_nor_credentials(feed, sis, staff):
     offer(sis, zip_of(*students()))
-    found = scan(feed)
+    running = scan(feed)
     change_feed(feed, by=staff.dana, credentials={"token": SECRET})
     store = path_of(feed.store)
     remove_feed(feed, by=staff.dana)
     feed.refresh_from_db()
     assert (bytes(feed.credentials), feed.store) == (b"", "")
     assert not store.exists()
-    assert feed.scans.get() == found
+    assert feed.scans.get() == running
     assert not RosterFeed.objects.current().exists()
     with pytest.raises(scans.ScanConflict, match="removed"):
         scans.start_scan(feed, reason="now", by=staff.dana)

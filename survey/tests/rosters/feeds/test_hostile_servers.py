@@ -48,9 +48,9 @@ def test_a_name_that_leads_elsewhere_after_it_was_saved_is_not_followed(
     """Forms check an address when it is saved, and each scan checks it again."""
     offer(sis, zip_of(*students()))
     resolver.names["sis.example.org"] = [["10.0.0.1"], ["127.0.0.1"]]
-    found = scan(feed)
-    assert found.state == "failed"
-    assert "has no public address" in found.message
+    ended = scan(feed)
+    assert ended.state == "failed"
+    assert "has no public address" in ended.message
     assert sis.connections == 0
     # The twin: the name leads to the server again.
     assert scan(feed).state == "applied"
@@ -81,10 +81,10 @@ def test_redirects_to_other_places_are_refused(server, resolver, location, messa
 
 def test_credentials_are_not_sent_to_another_port(server):
     """A feed may use both: that of the API and that of the tokens."""
-    with http_server() as other:
-        addresses = [f"http://127.0.0.1:{one.port}/" for one in (server, other)]
+    with http_server() as target:
+        addresses = [f"http://127.0.0.1:{each.port}/" for each in (server, target)]
         server.give("/", 302, Location=addresses[1])
-        other.give("/", 200, b"content")
+        target.give("/", 200, b"content")
 
         def authorize(method: str, url: str) -> dict[str, str]:
             return {"Authorization": f"Bearer {SECRET}"}
@@ -95,7 +95,7 @@ def test_credentials_are_not_sent_to_another_port(server):
         ):
             assert b"".join(answer.chunks()) == b"content"
         assert SECRET in str(server.requests)
-        assert SECRET not in str(other.requests)
+        assert SECRET not in str(target.requests)
 
 
 # Answers that lie, or never end
@@ -105,12 +105,12 @@ def test_credentials_are_not_sent_to_another_port(server):
 def test_a_length_that_lies_withdraws_nobody(applied, sis, length):
     store = applied.store
     offer(sis, zip_of(*students(29)), Content_Length=length)
-    found = scan(applied)
-    assert found.state == "failed"
+    ended = scan(applied)
+    assert ended.state == "failed"
     assert any(
-        words in found.message for words in ("is damaged", "broke off", "an empty file")
+        words in ended.message for words in ("is damaged", "broke off", "an empty file")
     )
-    assert (applied.store, len(invited()), found.folder) == (store, 30, "")
+    assert (applied.store, len(invited()), ended.folder) == (store, 30, "")
     # The twin: the true length.
     offer(sis, zip_of(*students(29)))
     assert scan(applied).state == "applied"
@@ -131,9 +131,9 @@ def test_a_zip_of_ten_thousand_files_is_refused_before_it_is_listed(
 
     with monkeypatch.context() as patch:
         patch.setattr(zipfile.ZipFile, "_RealGetContents", list_files)
-        found = scan(applied)
-    assert found.state == "failed"
-    assert "more than 500 files" in found.message
+        ended = scan(applied)
+    assert ended.state == "failed"
+    assert "more than 500 files" in ended.message
     assert (applied.store, len(invited())) == (store, 30)
 
 
@@ -177,6 +177,6 @@ def test_a_server_that_repeats_the_credentials_does_not_spread_them(
     assert SECRET not in caplog.text
     log_in(client, staff.dana)
     address = f"/console/feeds/{applied.pk}/"
-    scans = [f"{address}scans/{found.pk}/" for found in applied.scans.all()]
+    scans = [f"{address}scans/{row.pk}/" for row in applied.scans.all()]
     for page in (address, f"{address}change/", *scans):
         assert SECRET not in client.get(page).content.decode()

@@ -59,9 +59,9 @@ def test_a_zip_is_downloaded_to_a_private_file(source, folder):
 
 def test_the_server_is_asked_whether_it_changed(source, folder, sis):
     first = fetch(source, folder)
-    again = replace(source, etag=first.etag, digest=first.digest)
+    known = replace(source, etag=first.etag, digest=first.digest)
     sis.give("/roster.zip", 304)
-    got = fetch(again, folder)
+    got = fetch(known, folder)
     assert sis.requests[-1].headers["if-none-match"] == '"1"'
     assert (got.path, got.is_unchanged, got.size) == (None, True, 0)
     assert (got.etag, got.digest) == (first.etag, first.digest)
@@ -95,8 +95,8 @@ def test_an_etag_that_cannot_be_sent_back_is_not_kept(source, folder, sis, etag)
     sis.give("/roster.zip", 200, zip_of("one"), ETag=etag)
     first = fetch(source, folder)
     assert first.etag == ""
-    again = fetch(replace(source, etag=first.etag, digest=first.digest), folder)
-    assert again.is_unchanged
+    result = fetch(replace(source, etag=first.etag, digest=first.digest), folder)
+    assert result.is_unchanged
 
 
 def test_a_304_without_a_condition_is_no_roster(source, folder, sis):

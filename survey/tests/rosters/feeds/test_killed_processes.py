@@ -57,7 +57,7 @@ def test_a_killed_process_applies_nothing_twice(feed, sis, staff, tmp_path, stag
     offer(sis, zip_of(*students(40)))
     scan(feed)
     offer(sis, zip_of(*students(37), *students(3, first=50)))
-    found = scans.start_scan(feed, reason="now", by=staff.dana)
+    running = scans.start_scan(feed, reason="now", by=staff.dana)
     run_jobs("downloads")
     reached = tmp_path / "reached"
     process = subprocess.Popen(  # noqa: S603
@@ -76,9 +76,9 @@ def test_a_killed_process_applies_nothing_twice(feed, sis, staff, tmp_path, stag
     forget_heartbeats()
     run_jobs()
 
-    found.refresh_from_db()
-    assert found.state == "applied"
-    assert found.stages.get(stage=stage).attempts == 2
+    running.refresh_from_db()
+    assert running.state == "applied"
+    assert running.stages.get(stage=stage).attempts == 2
     assert len(invited()) == 40
-    [upload] = found.uploads.all()
+    [upload] = running.uploads.all()
     assert (upload.report["added"], upload.report["withdrawn"]) == (3, 3)

@@ -73,7 +73,7 @@ def test_a_scan_killed_anywhere_has_the_same_result(
     scan(feed)
     rows = [user(0, given_name="Zoe"), *students(37, first=1), *students(3, first=50)]
     offer(sis, zip_of(*rows))
-    found = scans.start_scan(feed, reason="now", by=staff.dana)
+    running = scans.start_scan(feed, reason="now", by=staff.dana)
     if module is not None:
         with monkeypatch.context() as patch:
             kill_once(patch, module, name, when)
@@ -99,8 +99,8 @@ def test_a_scan_killed_anywhere_has_the_same_result(
         ],
         "scans": [("applied", ""), ("applied", "")],
     }
-    assert found.uploads.count() == 1
-    attempts = dict(found.stages.values_list("stage", "attempts"))
+    assert running.uploads.count() == 1
+    attempts = dict(running.stages.values_list("stage", "attempts"))
     assert attempts == {
         stage: 2 if stage == repeated else 1 for stage in FeedStage.Stage.values
     }
@@ -113,14 +113,14 @@ def test_a_scan_that_fails_while_its_worker_dies_is_not_applied(
         raise RuntimeError
 
     offer(sis, zip_of(*students(5)))
-    found = scans.start_scan(feed, reason="now", by=staff.dana)
+    running = scans.start_scan(feed, reason="now", by=staff.dana)
     with monkeypatch.context() as patch:
         patch.setattr(apply, "add_people", fail)
         kill_once(patch, scan_jobs, "fail_scan", "before")
         run_until_killed()
     run_jobs()
-    found.refresh_from_db()
-    assert (found.state, found.message) == ("failed", "A roster was not applied.")
+    running.refresh_from_db()
+    assert (running.state, running.message) == ("failed", "A roster was not applied.")
     assert invited() == []
 
 
@@ -142,7 +142,7 @@ def counts(**given):
 
 def test_a_scan_ends_when_three_workers_died(feed, sis, staff, monkeypatch):
     offer(sis, zip_of(*students()))
-    found = scans.start_scan(feed, reason="now", by=staff.dana)
+    running = scans.start_scan(feed, reason="now", by=staff.dana)
 
     def kill(*args, **kwargs):
         raise Killed
@@ -153,12 +153,12 @@ def test_a_scan_ends_when_three_workers_died(feed, sis, staff, monkeypatch):
             run_until_killed()
     run_jobs()
     assert Job.objects.get(kind="feed.scan").message == jobs.WORKER_DIED
-    found.refresh_from_db()
-    assert found.state == "running"
+    running.refresh_from_db()
+    assert running.state == "running"
 
     monkeypatch.setattr(schedule, "ABANDONED_AFTER", -schedule.ABANDONED_AFTER)
     schedule.start_due()
-    found.refresh_from_db()
-    assert (found.state, found.message) == ("failed", jobs.WORKER_DIED)
+    running.refresh_from_db()
+    assert (running.state, running.message) == ("failed", jobs.WORKER_DIED)
     # The next one can start.
     assert scan(feed).state == "applied"

@@ -185,7 +185,7 @@ def test_other_scripts_spell_no_private_address(settings, host):
 
 
 @pytest.mark.parametrize(
-    ("networks", "found"),
+    ("networks", "expected"),
     [
         ([], []),
         (["10.1.0.0/16", "fd00::/8"], []),
@@ -193,9 +193,9 @@ def test_other_scripts_spell_no_private_address(settings, host):
         (["sis.example.org"], ["survey.E005"]),
     ],
 )
-def test_the_deploy_check_refuses_what_is_no_network(settings, networks, found):
+def test_the_deploy_check_refuses_what_is_no_network(settings, networks, expected):
     settings.FEED_NETWORKS = networks
-    assert [message.id for message in outgoing.check_feed_networks()] == found
+    assert [message.id for message in outgoing.check_feed_networks()] == expected
 
 
 def test_an_address_cannot_add_headers(server):
@@ -274,13 +274,13 @@ def test_a_redirect_into_a_private_network_is_refused(settings, server, resolver
 
 
 def test_credentials_are_not_sent_to_another_server(server):
-    with http_server(host="127.0.0.2", port=server.port) as other:
+    with http_server(host="127.0.0.2", port=server.port) as target:
         server.give("/", 302, Location=f"http://127.0.0.2:{server.port}/")
-        other.give("/", 200, b"content")
+        target.give("/", 200, b"content")
         address = f"http://127.0.0.1:{server.port}/"
         assert get(address, secret=SECRET) == b"content"
         assert "authorization" in server.requests[0].headers
-        assert SECRET not in str(other.requests[0].headers)
+        assert SECRET not in str(target.requests[0].headers)
 
 
 def test_a_redirect_never_leaves_https(sis, server):
@@ -292,11 +292,11 @@ def test_a_redirect_never_leaves_https(sis, server):
 
 
 def test_a_redirect_to_another_port_is_refused(server):
-    with http_server() as other:
-        server.give("/", 302, Location=f"http://127.0.0.1:{other.port}/")
+    with http_server() as target:
+        server.give("/", 302, Location=f"http://127.0.0.1:{target.port}/")
         with pytest.raises(DownloadFailed, match="which this feed may not use"):
             get(f"http://127.0.0.1:{server.port}/")
-        assert other.connections == 0
+        assert target.connections == 0
 
 
 def test_endless_redirects_end(server):

@@ -71,8 +71,8 @@ def district_of(version: str) -> District:
         read_archive(io.BytesIO(content)), content, authorization="bearer"
     )
     for objects in district.collections.values():
-        for one in objects:
-            one["dateLastModified"] = LONG_AGO
+        for row in objects:
+            row["dateLastModified"] = LONG_AGO
     return district
 
 
@@ -159,14 +159,14 @@ def test_the_address_may_hold_the_standard_part(source, folder, ending):
 
 def test_the_same_people_in_another_order_are_unchanged(source, folder, north):
     first = fetch(source, folder)
-    again = replace(source, digest=first.digest)
+    known = replace(source, digest=first.digest)
     north.collections["users"].reverse()
     for user in north.collections["users"]:
         user["dateLastModified"] = NEW
-    got = fetch(again, folder)
+    got = fetch(known, folder)
     assert (got.path, got.is_unchanged, got.digest) == (None, True, first.digest)
     north.collections["users"][0]["familyName"] = "Lopez-Ruiz"
-    got = fetch(again, folder)
+    got = fetch(known, folder)
     assert not got.is_unchanged
     assert got.path is not None
 
@@ -308,8 +308,8 @@ def test_some_endpoints_need_not_be_offered(source, folder, north, collection):
 
 
 def test_demographics_may_name_the_user(source, folder, north):
-    for one in north.collections["demographics"]:
-        one["userSourcedId"] = one.pop("sourcedId")
+    for row in north.collections["demographics"]:
+        row["userSourcedId"] = row.pop("sourcedId")
     assert people_by_rest(source, folder) == people_by_zip("1.1", folder)
 
 
@@ -628,15 +628,15 @@ def test_odd_json_is_read(source, folder, north):
         "metadata": {"ext": 1},
     }
     del maya["username"]
-    for one in north.collections["demographics"]:
-        one["birthdate"] = one.pop("birthDate") + "T00:00:00Z"
-        one["asian"] = True
-        one["americanIndianOrAlaskaNative"] = False
+    for row in north.collections["demographics"]:
+        row["birthdate"] = row.pop("birthDate") + "T00:00:00Z"
+        row["asian"] = True
+        row["americanIndianOrAlaskaNative"] = False
     assert people_by_rest(source, folder) == people
 
 
 @pytest.mark.parametrize(
-    ("found", "row"),
+    ("item", "row"),
     [
         ({"grades": ["07", "08"]}, {"grades": "07,08"}),
         ({"grade": "07"}, {"grades": "07"}),
@@ -657,8 +657,8 @@ def test_odd_json_is_read(source, folder, north):
         ({"password": "x", "username": "y"}, {}),
     ],
 )
-def test_objects_become_rows(found, row):
-    assert as_row(found) == row
+def test_objects_become_rows(item, row):
+    assert as_row(item) == row
 
 
 def test_the_role_of_version_1_1_is_not_replaced():
@@ -835,8 +835,8 @@ def test_ignored_fields_are_named_without_their_values(source, folder, north):
         "FamilyName": "Lopez",
     }
     north.collections["orgs"][0]["metadata"] = {"region": "North"}
-    for one in north.collections["demographics"]:
-        one["birthdate"] = one.pop("birthDate")
+    for row in north.collections["demographics"]:
+        row["birthdate"] = row.pop("birthDate")
     assert load_into(OneRosterStore(folder / "store"), fetch(source, folder)) == [
         "orgs: field 'metadata.region' was ignored: a vendor's own field",
         "users: field 'PASSWORD' was ignored: passwords are never kept",

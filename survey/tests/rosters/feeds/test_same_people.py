@@ -75,11 +75,11 @@ def bring(staff, administration, console_of):
                 administrations=[administration],
                 by=staff.dana,
             )
-            found = scan(feed)
+            ended = scan(feed)
         # One feed at a time may bring the people of a district.
         remove_feed(feed, by=staff.dana)
-        assert found.state == "applied", found.message
-        return found.uploads.get().report
+        assert ended.state == "applied", ended.message
+        return ended.uploads.get().report
 
     return bring
 
@@ -122,12 +122,12 @@ ORDERS = [
 @pytest.mark.parametrize(("export", "order"), ORDERS)
 def test_the_same_people_come_from_every_source_in_every_order(bring, export, order):
     export = EXPORTS[export]
-    first, *others = order.split()
+    first, *later = order.split()
     report = bring(first, *export)
     assert (report["added"], report["rejected"]) == (20, 0)
     before = everybody()
     assert len(before) == 20
-    for source in others:
+    for source in later:
         report = bring(source, *export)
         assert {name: report[name] for name in CHANGES} == dict.fromkeys(CHANGES, 0)
         assert (report["unchanged"], report["rejected"]) == (20, 0)

@@ -77,8 +77,8 @@ def test_a_held_scan_is_cancelled(client, staff, held, page):
     # Nothing is left to confirm.
     late = client.post(f"{page}confirm/", {"seen": "4", "typed": "4"}, follow=True)
     assert "can&#x27;t be done now" in late.content.decode()
-    again = client.post(f"{page}cancel/", follow=True)
-    assert "The scan was cancelled." not in again.content.decode()
+    reply = client.post(f"{page}cancel/", follow=True)
+    assert "The scan was cancelled." not in reply.content.decode()
     run_jobs()
     assert (state_of(held), len(invited())) == ("cancelled", 30)
 
@@ -127,17 +127,17 @@ def test_the_roster_of_a_scan_is_decided_on_the_page_of_the_scan(
     client, staff, held, page
 ):
     [upload] = held.uploads.all()
-    file, own = path_of(upload.file), f"/console/rosters/{upload.pk}/"
+    file, address = path_of(upload.file), f"/console/rosters/{upload.pk}/"
     typed = {"seen": "4", "typed": "4"}
     log_in(client, staff.dana)
-    shown = client.get(own).content.decode()
+    shown = client.get(address).content.decode()
     assert f'href="{page}"' in shown and "Review the scan" in shown
     assert "waits for its scan" in shown and "ready to apply" not in shown
-    assert "Apply roster" not in shown and f"{own}confirm/" not in shown
-    assert f"{own}cancel/" not in shown
-    assert client.get(f"{own}missing/").status_code == 200
+    assert "Apply roster" not in shown and f"{address}confirm/" not in shown
+    assert f"{address}cancel/" not in shown
+    assert client.get(f"{address}missing/").status_code == 200
     for action in ("confirm/", "cancel/", "again/"):
-        refused = client.post(own + action, typed, follow=True).content.decode()
+        refused = client.post(address + action, typed, follow=True).content.decode()
         assert "This roster is part of a scan of a feed." in refused
     upload.refresh_from_db()
     assert (state_of(held), upload.state) == ("held", "checked")
@@ -145,12 +145,12 @@ def test_the_roster_of_a_scan_is_decided_on_the_page_of_the_scan(
     # After the scan was cancelled, nothing of it is left to confirm.
     client.post(f"{page}cancel/")
     for action in ("confirm/", "again/", "columns/"):
-        client.post(own + action, typed)
+        client.post(address + action, typed)
     run_jobs()
     upload.refresh_from_db()
     assert (upload.state, upload.file) == ("cancelled", "")
     assert not file.exists()
-    assert client.get(f"{own}missing/").status_code == 404
+    assert client.get(f"{address}missing/").status_code == 404
     assert (state_of(held), len(invited())) == ("cancelled", 30)
 
 

@@ -47,9 +47,9 @@ def add_feed(feed, name, by, administrations=()):
 @pytest.fixture
 def staff_feed(feed, administration, staff):
     """Another feed of the district, from before two feeds for one were refused."""
-    other = add_feed(feed, "Staff", staff.dana)
-    other.administrations.add(administration)
-    return other
+    second = add_feed(feed, "Staff", staff.dana)
+    second.administrations.add(administration)
+    return second
 
 
 def entries(action):
@@ -124,14 +124,14 @@ def test_a_scan_that_somebody_cancels_is_not_confirmed(held, staff):
 def test_a_held_scan_is_not_confirmed_while_another_one_of_the_district_runs(
     held, staff_feed, staff
 ):
-    other = start_scan(staff_feed, reason="now", by=staff.dana)
+    running = start_scan(staff_feed, reason="now", by=staff.dana)
     with pytest.raises(ScanConflict, match="is being scanned"):
         confirm(held, staff.dana)
     held.refresh_from_db()
     assert (held.state, held.uploads.get().state) == ("held", "checked")
     assert entries("confirm feed scan") == 0
     # The twin: the other one has ended.
-    cancel_scan(other, by=staff.dana)
+    cancel_scan(running, by=staff.dana)
     confirm(held, staff.dana)
     run_jobs()
     assert len(invited()) == 26
@@ -153,18 +153,18 @@ def test_a_scan_is_held_if_others_would_be_withdrawn_than_it_has_compared(
 
     with monkeypatch.context() as patch:
         patch.setattr(roster_stages, "apply_upload", add_and_apply)
-        found = scan(feed)
-    assert (found.state, found.message) == ("held", MORE_WITHDRAWN)
-    [upload] = found.uploads.all()
+        ended = scan(feed)
+    assert (ended.state, ended.message) == ("held", MORE_WITHDRAWN)
+    [upload] = ended.uploads.all()
     assert (upload.state, upload.withdrawn) == ("checked", 2)
     assert (upload.confirmed_by, len(invited())) == (None, 31)
     assert not feed.is_store_applied
     assert Letter.objects.get().kind == "feed scan held"
 
-    confirm(found, staff.dana)
+    confirm(ended, staff.dana)
     run_jobs()
-    found.refresh_from_db()
-    assert (found.state, len(invited())) == ("applied", 29)
+    ended.refresh_from_db()
+    assert (ended.state, len(invited())) == ("applied", 29)
 
 
 def test_a_download_that_ends_after_a_change_belongs_to_the_old_settings(
@@ -174,13 +174,13 @@ def test_a_download_that_ends_after_a_change_belongs_to_the_old_settings(
     download = download_stage.download
 
     def download_and_change(*args, **options):
-        found = download(*args, **options)
+        downloaded = download(*args, **options)
         change_feed(feed, by=staff.dana, address="https://other.example.org/r.zip")
-        return dataclasses.replace(found, host_key="ssh-ed25519 SHA256:old")
+        return dataclasses.replace(downloaded, host_key="ssh-ed25519 SHA256:old")
 
     monkeypatch.setattr(download_stage, "download", download_and_change)
-    found = scan(feed)
-    assert (found.state, found.message) == ("cancelled", "The feed was changed.")
+    ended = scan(feed)
+    assert (ended.state, ended.message) == ("cancelled", "The feed was changed.")
     # Neither the key of the old server nor its people are those of the new one.
     assert (feed.host_key, feed.store, feed.etag) == ("", "", "")
     assert not Job.objects.filter(kind="feed.scan").exists()
@@ -197,11 +197,11 @@ def test_a_change_waits_for_a_stage_that_ends(feed, sis, staff, monkeypatch, act
         replace_store(*args)
 
     monkeypatch.setattr(parse_stage, "_replace_store", replace_meanwhile)
-    found = scan(feed)
+    ended = scan(feed)
     assert waits[0]() is None
-    found.refresh_from_db()
-    assert (found.state, invited()) == ("cancelled", [])
-    assert found.stages.get(stage="parse").is_done
+    ended.refresh_from_db()
+    assert (ended.state, invited()) == ("cancelled", [])
+    assert ended.stages.get(stage="parse").is_done
     assert (RosterFeed.objects.get().removed_at is None) is (act is change_feed)
 
 
@@ -239,4 +239,4 @@ def test_of_two_feeds_at_once_for_one_administration_one_is_added(
     )
     assert isinstance(outcome, ValidationError)
     assert "“North” already brings people" in str(outcome)
-    assert [one.name for one in administration.feeds.all()] == ["North"]
+    assert [row.name for row in administration.feeds.all()] == ["North"]

@@ -43,23 +43,23 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def test_a_scan_downloads_parses_compares_and_applies(feed, sis, staff):
     offer(sis, zip_of(*students(30), *students(20, school="washington", first=30)))
-    found = scan(feed)
+    ended = scan(feed)
 
-    assert (found.state, found.message) == ("applied", "")
+    assert (ended.state, ended.message) == ("applied", "")
     assert len(invited()) == 50
-    stages = {stage.stage: stage for stage in found.stages.all()}
+    stages = {stage.stage: stage for stage in ended.stages.all()}
     assert list(stages) == ["download", "parse", "compare", "apply"]
     assert all(stage.is_done and stage.attempts == 1 for stage in stages.values())
     assert [stage.rows for stage in stages.values()] == [0, 50, 50, 50]
     assert stages["download"].bytes == len(sis.answers["/roster.zip"][2])
     assert feed.is_store_applied and path_of(feed.store).exists()
-    [upload] = found.uploads.all()
+    [upload] = ended.uploads.all()
     assert (upload.state, upload.complete_for) == ("applied", "districts")
     # The download is deleted, and the store stays.
     names = [path.name for path in path_of("feeds/any").parent.iterdir()]
     assert f"feeds/{feed.store.removeprefix('feeds/')}" == feed.store
     assert feed.store.removeprefix("feeds/") in names
-    assert found.folder == ""
+    assert ended.folder == ""
     assert not [name for name in names if path_of(f"feeds/{name}").is_dir()]
     actions = AuditEntry.objects.order_by("pk").values_list("action", "by")
     assert list(actions) == [
@@ -82,9 +82,9 @@ def test_the_data_of_another_district_is_refused(feed, sis):
     District.objects.create(code="0602", name="Lakeshore")
     orgs = ORGS.replace("Riverside,district,riverside", "Lakeshore,district,77")
     offer(sis, zip_of(*students(), orgs=orgs))
-    found = scan(feed)
-    assert (found.state, invited()) == ("failed", [])
-    assert "the data of Lakeshore (77)" in found.message
+    ended = scan(feed)
+    assert (ended.state, invited()) == ("failed", [])
+    assert "the data of Lakeshore (77)" in ended.message
     # The next download is not compared with this one.
     assert feed.store == ""
 
@@ -92,9 +92,9 @@ def test_the_data_of_another_district_is_refused(feed, sis):
 def test_unchanged_content_stops_after_the_download(feed, sis):
     offer(sis, zip_of(*students()))
     assert scan(feed).state == "applied"
-    again = scan(feed)
-    assert again.state == "unchanged"
-    assert [stage.stage for stage in again.stages.all()] == ["download"]
+    second = scan(feed)
+    assert second.state == "unchanged"
+    assert [stage.stage for stage in second.stages.all()] == ["download"]
     # The twin: other content.
     offer(sis, zip_of(*students(31)))
     assert scan(feed).state == "applied"
@@ -174,9 +174,9 @@ def test_the_next_scan_shows_held_content_again(feed, sis):
     scan(feed)
     offer(sis, zip_of(*students(20)))
     held = scan(feed)
-    again = scan(feed)
+    next_scan = scan(feed)
     held.refresh_from_db()
-    assert (held.state, again.state) == ("cancelled", "held")
+    assert (held.state, next_scan.state) == ("cancelled", "held")
     assert Letter.objects.filter(kind="feed scan held").count() == 1
 
 
@@ -208,10 +208,10 @@ def test_many_schools_with_other_names_are_held(feed, sis):
     people = [user(90 + n, school=name.lower()) for n, name in enumerate(names)]
     offer(sis, zip_of(*people, orgs=sis_orgs(names)))
     assert scan(feed).state == "applied"
-    others = sis_orgs(names)
-    for name, other in zip(names, ("Adams", "Monroe", "Obama"), strict=True):
-        others = others.replace(f",{name},school", f",{other},school")
-    offer(sis, zip_of(*people, orgs=others))
+    orgs = sis_orgs(names)
+    for name, new_name in zip(names, ("Adams", "Monroe", "Obama"), strict=True):
+        orgs = orgs.replace(f",{name},school", f",{new_name},school")
+    offer(sis, zip_of(*people, orgs=orgs))
     held = scan(feed)
     assert held.state == "held"
     assert "3 schools have other names" in held.message
@@ -234,8 +234,8 @@ def test_a_delta_changes_only_what_it_names(feed, sis):
     offer(sis, zip_of(*students()))
     scan(feed)
     offer(sis, zip_of(user(30), user(1, given_name="Zoe"), mode="delta"))
-    found = scan(feed)
-    assert found.state == "applied", found.message
+    ended = scan(feed)
+    assert ended.state == "applied", ended.message
     assert invited() == [f"u{number:04}" for number in range(31)]
     assert person("u0001").identity.given_name == "Zoe"
 
@@ -244,16 +244,16 @@ def test_a_delta_withdraws_people_who_have_left(feed, sis):
     offer(sis, zip_of(*students()))
     scan(feed)
     offer(sis, zip_of(user(0, status="tobedeleted"), user(30), mode="delta"))
-    found = scan(feed)
-    assert found.state == "applied", found.message
+    ended = scan(feed)
+    assert ended.state == "applied", ended.message
     assert invited() == [f"u{number:04}" for number in range(1, 31)]
 
 
 def test_a_delta_without_a_base_is_refused(feed, sis):
     offer(sis, zip_of(*students(), mode="delta"))
-    found = scan(feed)
-    assert found.state == "failed"
-    assert "no complete users.csv was loaded before" in found.message
+    ended = scan(feed)
+    assert ended.state == "failed"
+    assert "no complete users.csv was loaded before" in ended.message
     assert (invited(), feed.store) == ([], "")
 
 
@@ -281,10 +281,10 @@ def test_credentials_that_cannot_be_decrypted_say_what_to_do(
         ([], "Ask your engineers to set GROUNDSWELL_FEED_KEYS"),
     ):
         settings.FEED_KEYS = keys
-        found = scan(feed)
-        assert found.state == "failed"
-        assert action in found.message
-        assert action in found.stages.get().message
+        ended = scan(feed)
+        assert ended.state == "failed"
+        assert action in ended.message
+        assert action in ended.stages.get().message
     assert not sis.requests
     settings.FEED_KEYS = known
     assert scan(feed).state == "applied"
@@ -301,16 +301,16 @@ def test_ignored_files_and_columns_are_on_the_page_of_the_scan(
     offer(
         sis, archive(files, modes=dict.fromkeys(("orgs", "users"), "bulk")).getvalue()
     )
-    found = scan(feed)
-    assert found.state == "applied", found.message
-    notes = found.stages.get(stage="parse").notes.splitlines()
+    ended = scan(feed)
+    assert ended.state == "applied", ended.message
+    notes = ended.stages.get(stage="parse").notes.splitlines()
     assert notes == [
         "'lunch.csv' was ignored: it is no file of OneRoster",
         "users.csv: column 'password' was ignored: passwords are never kept",
         "users.csv: column '<b>ext</b>' was ignored: it is no column of OneRoster",
     ]
     log_in(client, staff.dana)
-    page = client.get(f"/console/feeds/{feed.pk}/scans/{found.pk}/").content.decode()
+    page = client.get(f"/console/feeds/{feed.pk}/scans/{ended.pk}/").content.decode()
     assert "What was ignored" in page
     assert all(escape(note) in page for note in notes)
     # No person's cell.
@@ -323,8 +323,8 @@ def test_ignored_files_and_columns_are_on_the_page_of_the_scan(
 
 
 def test_notes_of_a_stage_are_limited(feed):
-    found = FeedScan.objects.create(feed=feed, district=feed.district, reason="now")
-    stage = FeedStage.objects.create(scan=found, stage="parse")
+    row = FeedScan.objects.create(feed=feed, district=feed.district, reason="now")
+    stage = FeedStage.objects.create(scan=row, stage="parse")
     end_stage(stage, notes=[f"column\n{n} " + "x" * 500 for n in range(150)])
     stage.refresh_from_db()
     lines = stage.notes.splitlines()
@@ -369,9 +369,9 @@ def test_a_feed_fails_when_its_owner_loses_the_permission(feed, sis, staff):
     offer(sis, zip_of(*students()))
     for membership in staff.dana.memberships.all():
         dismiss(membership=membership, by=staff.state)
-    found = scan(feed)
-    assert found.state == "failed"
-    assert "may no longer manage rosters" in found.message
+    ended = scan(feed)
+    assert ended.state == "failed"
+    assert "may no longer manage rosters" in ended.message
     assert (invited(), sis.requests) == ([], [])
 
 
@@ -387,50 +387,50 @@ def test_an_owner_who_has_lost_the_permission_is_told_nothing(feed, sis, staff):
 
 def test_a_waiting_scan_can_be_cancelled(feed, sis, staff):
     offer(sis, zip_of(*students()))
-    found = start_scan(feed, reason="now", by=staff.dana)
-    cancel_scan(found, by=staff.dana)
+    ended = start_scan(feed, reason="now", by=staff.dana)
+    cancel_scan(ended, by=staff.dana)
     run_jobs()
-    found.refresh_from_db()
-    assert (found.state, invited()) == ("cancelled", [])
+    ended.refresh_from_db()
+    assert (ended.state, invited()) == ("cancelled", [])
     assert AuditEntry.objects.filter(action="cancel feed scan").count() == 1
     with pytest.raises(ScanConflict):
-        cancel_scan(found, by=staff.dana)
+        cancel_scan(ended, by=staff.dana)
 
 
 def test_a_scan_cancelled_while_it_compares_is_not_applied(
     feed, sis, staff, monkeypatch
 ):
     offer(sis, zip_of(*students()))
-    found = start_scan(feed, reason="now", by=staff.dana)
+    ended = start_scan(feed, reason="now", by=staff.dana)
     check = roster_stages.check_upload
 
     def check_and_cancel(upload, progress):
         check(upload, progress)
-        cancel_scan(found, by=staff.dana)
+        cancel_scan(ended, by=staff.dana)
 
     monkeypatch.setattr(roster_stages, "check_upload", check_and_cancel)
     run_jobs()
-    found.refresh_from_db()
-    assert (found.state, invited()) == ("cancelled", [])
-    assert found.uploads.get().state == "cancelled"
+    ended.refresh_from_db()
+    assert (ended.state, invited()) == ("cancelled", [])
+    assert ended.uploads.get().state == "cancelled"
 
 
 def test_a_scan_cancelled_while_it_parses_is_not_applied(feed, sis, staff, monkeypatch):
     offer(sis, zip_of(*students()))
-    found = start_scan(feed, reason="now", by=staff.dana)
+    ended = start_scan(feed, reason="now", by=staff.dana)
     load_into = parse_stage.load_into
 
     def load_and_cancel(store, download):
         notes = load_into(store, download)
-        cancel_scan(found, by=staff.dana)
+        cancel_scan(ended, by=staff.dana)
         return notes
 
     monkeypatch.setattr(parse_stage, "load_into", load_and_cancel)
     run_jobs()
-    found.refresh_from_db()
+    ended.refresh_from_db()
     feed.refresh_from_db()
-    assert (found.state, invited(), feed.store) == ("cancelled", [], "")
-    assert not found.uploads.exists()
+    assert (ended.state, invited(), feed.store) == ("cancelled", [], "")
+    assert not ended.uploads.exists()
 
 
 def test_a_confirmed_scan_and_an_upload_go_before_a_nightly_scan(feed, staff):
@@ -463,12 +463,12 @@ def test_another_id_column_adds_nobody_a_second_time(feed, sis, staff):
     scan(feed)
     people = {row["id"] for row in Respondent.objects.values("id")}
     change_feed(feed, by=staff.dana, identity="identifier")
-    found = scan(feed)
-    if found.state == "held":
-        confirm(found, staff.dana)
+    ended = scan(feed)
+    if ended.state == "held":
+        confirm(ended, staff.dana)
         run_jobs()
-        found.refresh_from_db()
-    assert found.state == "applied", found.message
+        ended.refresh_from_db()
+    assert ended.state == "applied", ended.message
     assert invited() == [f"{number:05}" for number in range(30)]
     assert {row["id"] for row in Respondent.objects.values("id")} == people
     feed.refresh_from_db()
@@ -477,6 +477,6 @@ def test_another_id_column_adds_nobody_a_second_time(feed, sis, staff):
 
 def test_a_district_that_the_source_names_differently_is_that_of_the_feed(feed, sis):
     offer(sis, zip_of(*students(), orgs=ORGS.replace("Riverside", "Other Unified")))
-    found = scan(feed)
-    assert found.state == "applied", found.message
+    ended = scan(feed)
+    assert ended.state == "applied", ended.message
     assert len(invited()) == 30

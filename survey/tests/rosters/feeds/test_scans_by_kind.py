@@ -25,9 +25,9 @@ CONTENT = zip_of(*students(30), *students(20, school="washington", first=30))
 
 
 def people():
-    found = Identity.objects.filter(respondent__withdrawn_at=None)
+    identities = Identity.objects.filter(respondent__withdrawn_at=None)
     return sorted(
-        found.values_list(
+        identities.values_list(
             "external_id",
             "given_name",
             "family_name",
@@ -99,18 +99,18 @@ def add_rest(add, server):
 
 def test_a_zip_is_scanned(add, district):
     with serve({"north": district}) as server:
-        found = scan(
+        ended = scan(
             add("zip", server.archive_address(), credentials={"token": "token"})
         )
-    assert (found.state, found.message) == ("applied", "")
+    assert (ended.state, ended.message) == ("applied", "")
     assert people() == in_the_zip()
 
 
 def test_a_folder_of_an_sftp_server_is_scanned(add, remote):
     with sftp_server(remote, [HOST_KEY], password=SECRET) as server:
         feed = add_sftp(add, server.port)
-        found = scan(feed)
-        assert (found.state, found.message) == ("applied", "")
+        ended = scan(feed)
+        assert (ended.state, ended.message) == ("applied", "")
         assert people() == in_the_zip()
         assert feed.host_key == f"ssh-ed25519 {HOST_KEY.get_fingerprint()}"
         assert scan(feed).state == "unchanged"
@@ -122,8 +122,8 @@ def test_a_rest_server_is_scanned(add, district, monkeypatch):
     monkeypatch.setattr(rest, "BACK_OFF", 0.01)
     with serve({"north": district}) as server:
         feed = add_rest(add, server)
-        found = scan(feed)
-        assert (found.state, found.message) == ("applied", "")
+        ended = scan(feed)
+        assert (ended.state, ended.message) == ("applied", "")
         assert people() == in_the_zip()
         assert sum("/users?" in path for path in district.requests) >= 3
         # The next scan asks only for what has changed since.
@@ -158,9 +158,9 @@ def test_the_new_key_of_a_server_is_the_one_that_it_showed(
         failed = scan(feed)
         assert (failed.state, failed.host_key, server.logins) == ("failed", shown, 0)
         assert new_host_key(feed, failed) == shown
-        for other in ("", known, f"{shown}x"):
+        for wrong in ("", known, f"{shown}x"):
             with pytest.raises(ValidationError, match="another key"):
-                accept_host_key(feed, key=other, by=staff.dana)
+                accept_host_key(feed, key=wrong, by=staff.dana)
         accept_host_key(feed, key=shown, by=staff.dana)
         feed.refresh_from_db()
         assert (feed.host_key, new_host_key(feed, failed)) == (shown, "")

@@ -180,9 +180,9 @@ def test_a_scan_does_not_begin_after_its_window(nightly, sis, clock):
     # The workers were down.
     clock(at(2027, 1, 5, 4, 1))
     run_jobs()
-    found = FeedScan.objects.get()
-    assert (found.state, sis.requests) == ("failed", [])
-    assert "window ended" in found.message
+    ended = FeedScan.objects.get()
+    assert (ended.state, sis.requests) == ("failed", [])
+    assert "window ended" in ended.message
 
 
 def test_a_download_is_tried_again_without_keeping_the_worker(nightly, sis, clock):
@@ -190,27 +190,27 @@ def test_a_download_is_tried_again_without_keeping_the_worker(nightly, sis, cloc
     clock(at(2027, 1, 5, 3, 0))
     schedule.start_due()
     run_jobs()
-    found = FeedScan.objects.get()
-    assert (found.state, Job.objects.filter(ended_at=None).count()) == ("waiting", 0)
+    ended = FeedScan.objects.get()
+    assert (ended.state, Job.objects.filter(ended_at=None).count()) == ("waiting", 0)
     schedule.start_due()
     assert Job.objects.count() == 1
     offer(sis, zip_of(*students()))
     clock(at(2027, 1, 5, 3, 3))
     schedule.start_due()
     run_jobs()
-    found.refresh_from_db()
-    assert (found.state, len(invited())) == ("applied", 30)
-    assert found.stages.get(stage="download").attempts == 2
+    ended.refresh_from_db()
+    assert (ended.state, len(invited())) == ("applied", 30)
+    assert ended.stages.get(stage="download").attempts == 2
 
 
 @pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has one writer")
 def test_of_two_schedulers_at_once_one_tries_a_download_again(feed):
-    found = FeedScan.objects.create(
+    ended = FeedScan.objects.create(
         feed=feed, district=feed.district, reason="now", retry_at=timezone.now()
     )
     while_open(schedule.retry_downloads, schedule.retry_downloads)
-    found.refresh_from_db()
-    assert (found.retry_at, Job.objects.count()) == (None, 1)
+    ended.refresh_from_db()
+    assert (ended.retry_at, Job.objects.count()) == (None, 1)
 
 
 def test_a_download_is_given_up_after_three_tries(nightly, sis, clock):

@@ -132,12 +132,12 @@ def test_a_server_whose_key_changed_is_refused(source, server, folder):
 
     # Of another kind, and of the same kind.
     for new in (HOST_KEYS[1], asyncssh.generate_private_key("ssh-ed25519")):
-        with sftp_server(server.folder, [new], password=SECRET) as other:
-            moved = replace(pinned, address=f"127.0.0.1:{other.port}")
+        with sftp_server(server.folder, [new], password=SECRET) as impostor:
+            moved = replace(pinned, address=f"127.0.0.1:{impostor.port}")
             with pytest.raises(DownloadFailed, match="has changed from") as failed:
                 fetch(moved, folder)
             # The password was not sent.
-            assert other.logins == 0
+            assert impostor.logins == 0
             assert HOST_KEYS[0].get_fingerprint() in failed.value.message
             assert new.get_fingerprint() in failed.value.message
             assert not failed.value.may_retry
@@ -148,11 +148,11 @@ def test_a_server_whose_key_changed_is_refused(source, server, folder):
 
 def test_the_pinned_kind_of_key_is_asked_for(source, server, folder):
     with sftp_server(server.folder, HOST_KEYS[::-1], password=SECRET) as both:
-        other = replace(source, address=f"127.0.0.1:{both.port}")
+        with_both = replace(source, address=f"127.0.0.1:{both.port}")
         kinds = set()
         for key in HOST_KEYS:
             pinned = f"{key.get_algorithm()} {key.get_fingerprint()}"
-            kinds.add(fetch(replace(other, host_key=pinned), folder).host_key)
+            kinds.add(fetch(replace(with_both, host_key=pinned), folder).host_key)
         assert len(kinds) == 2
 
 
@@ -161,19 +161,19 @@ def test_the_pinned_kind_of_key_is_asked_for(source, server, folder):
 
 def test_a_file_that_did_not_change_is_not_downloaded(source, server, folder):
     first = fetch(source, folder)
-    again = replace(source, etag=first.etag, digest=first.digest)
+    known = replace(source, etag=first.etag, digest=first.digest)
     server.opened.clear()
-    got = fetch(again, folder)
+    got = fetch(known, folder)
     assert (got.path, got.is_unchanged, got.digest) == (None, True, first.digest)
     assert server.opened == []
 
     # The same content under another name.
     put(server.folder / "rosters/tuesday.zip", "one", hours_ago=1)
-    got = fetch(again, folder)
+    got = fetch(known, folder)
     assert (got.path, got.is_unchanged) == (None, True)
     assert got.etag != first.etag
     put(server.folder / "rosters/tuesday.zip", "two", hours_ago=0)
-    assert not fetch(again, folder).is_unchanged
+    assert not fetch(known, folder).is_unchanged
 
 
 def test_a_file_that_grows_is_left_to_the_next_scan(

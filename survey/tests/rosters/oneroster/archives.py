@@ -104,9 +104,9 @@ def people(store, identity="sourcedId", roles=ROLES, **options):
     header = store.header(options)
     rows = store.rows(roles=roles, options=options, today=TODAY)
     dicts = [dict(zip(header, row, strict=True)) for row in rows]
-    found = {(row["Person ID"], row["Role"]): row for row in dicts}
-    assert len(found) == len(dicts), "a person has two rows in one role"
-    return found
+    by_person = {(row["Person ID"], row["Role"]): row for row in dicts}
+    assert len(by_person) == len(dicts), "a person has two rows in one role"
+    return by_person
 
 
 def person(store, pk, role="student", identity="sourcedId"):

@@ -68,9 +68,9 @@ def encrypted():
     # The flag of each entry, in front of it and in the directory.
     for signature, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
         start = 0
-        while (found := content.find(signature, start)) >= 0:
-            content[found + offset] |= 1
-            start = found + 4
+        while (place := content.find(signature, start)) >= 0:
+            content[place + offset] |= 1
+            start = place + 4
     return io.BytesIO(bytes(content))
 
 

@@ -204,10 +204,10 @@ def test_by_hand_a_delta_needs_no_base(store):
     report = store.load_zip(archive({"users": users}, "delta"), by_hand=True)
     assert report.is_delta
     # A school is looked up by the only code that the file has for it.
-    found = people(store, school_codes={"o-lincoln"})
-    assert found["u-maya", "student"]["School code"] == "o-lincoln"
+    rows = people(store, school_codes={"o-lincoln"})
+    assert rows["u-maya", "student"]["School code"] == "o-lincoln"
     assert people(store)["u-maya", "student"]["School code"] == ""
-    ortiz = found["u-ortiz", "teacher"]
+    ortiz = rows["u-ortiz", "teacher"]
     assert (ortiz["Status"], ortiz["School code"]) == ("left", "o-lincoln")
     ortiz = people(store)["u-ortiz", "teacher"]
     assert (ortiz["Status"], ortiz["School code"]) == ("left", "unknown")

@@ -24,8 +24,6 @@ from survey.tests.rosters.oneroster.archives import (
     replaced,
 )
 
-MAYA_LEAVES = replaced(USERS, ("u-maya,,", "u-maya,tobedeleted,"))
-
 
 def test_a_district_of_version_1_1_becomes_one_row_per_person(store):
     files = VERSION_11 | CLASS_FILES | {"demographics": DEMOGRAPHICS}
@@ -39,13 +37,13 @@ def test_a_district_of_version_1_1_becomes_one_row_per_person(store):
         "enrollments": 3,
         "demographics": 1,
     }
-    found = people(store)
-    assert found.keys() == {
+    rows = people(store)
+    assert rows.keys() == {
         ("u-maya", "student"),
         ("u-ana", "parent"),
         ("u-ortiz", "teacher"),
     }
-    maya = {name: cell for name, cell in found["u-maya", "student"].items() if cell}
+    maya = {name: cell for name, cell in rows["u-maya", "student"].items() if cell}
     assert maya == {
         "District code": "0601",
         "District name": "Riverside",
@@ -69,16 +67,16 @@ def test_a_district_of_version_1_1_becomes_one_row_per_person(store):
 
 def test_a_district_of_version_1_2_has_roles_and_preferred_names(store):
     store.load_zip(archive(VERSION_12, version="1.2"))
-    found = people(store)
-    assert found.keys() == {
+    rows = people(store)
+    assert rows.keys() == {
         ("u-maya", "student"),
         ("u-ana", "parent"),
         ("u-ortiz", "teacher"),
         ("u-ortiz", "parent"),
     }
-    assert found["u-maya", "student"]["Given name"] == "May"
+    assert rows["u-maya", "student"]["Given name"] == "May"
     # A teacher there and an administrator here is invited once, there.
-    assert found["u-ortiz", "teacher"]["School name"] == "Roosevelt"
+    assert rows["u-ortiz", "teacher"]["School name"] == "Roosevelt"
 
 
 @pytest.mark.parametrize("status", ["tobedeleted", "inactive", "ToBeDeleted"])
@@ -117,13 +115,13 @@ def test_a_delta_changes_adds_and_removes_only_whom_it_names(store):
         archive({"users": "\n".join([header, changed, new, deleted])}, "delta")
     )
     assert report.is_delta
-    found = people(store)
-    assert len(found) == 4
-    assert found["u-maya", "student"]["Grade"] == "08"
-    assert found["u-noor", "student"]["Status"] == "active"
-    assert found["u-ana", "parent"]["Status"] == "active"
+    rows = people(store)
+    assert len(rows) == 4
+    assert rows["u-maya", "student"]["Grade"] == "08"
+    assert rows["u-noor", "student"]["Status"] == "active"
+    assert rows["u-ana", "parent"]["Status"] == "active"
     # The row of a deleted person may be blank; the name stays known.
-    ortiz = found["u-ortiz", "teacher"]
+    ortiz = rows["u-ortiz", "teacher"]
     assert (ortiz["Status"], ortiz["Family name"]) == ("left", "Ortiz")
 
 
@@ -169,17 +167,17 @@ def test_a_role_that_has_ended_says_that_the_person_has_left(store):
     roles = replaced(ROLES_12, ("student,,,", "student,2025-08-20,2026-11-02,"))
     store.load_zip(archive(VERSION_12 | {"roles": roles}))
     assert person(store, "u-maya")["Status"] == "left"
-    again = roles + "r9,u-maya,secondary,student,2026-08-20,,o-roosevelt\n"
-    store.load_zip(archive(VERSION_12 | {"roles": again}))
+    renewed = roles + "r9,u-maya,secondary,student,2026-08-20,,o-roosevelt\n"
+    store.load_zip(archive(VERSION_12 | {"roles": renewed}))
     maya = person(store, "u-maya")
     assert (maya["Status"], maya["School name"]) == ("active", "Roosevelt")
 
 
 def test_enrolling_again_is_a_second_row(store):
-    again = replaced(
+    enrollments = replaced(
         ENROLLMENTS, ("e1,", "e0,c-home,o-lincoln,u-maya,student,,2026-09-01\ne1,")
     )
-    store.load_zip(archive(VERSION_11 | CLASS_FILES | {"enrollments": again}))
+    store.load_zip(archive(VERSION_11 | CLASS_FILES | {"enrollments": enrollments}))
     assert person(store, "u-maya")["Class"] == "7B"
 
 
@@ -308,8 +306,8 @@ def test_a_person_without_the_chosen_id_has_a_blank_one(store):
 
 def test_the_id_of_earlier_rosters_is_given_on_demand(store):
     store.load_zip(archive(VERSION_11))
-    found = people(store, "identifier", previous_identity="sourcedId")
-    assert found["00123", "student"]["Previous ID"] == "u-maya"
+    rows = people(store, "identifier", previous_identity="sourcedId")
+    assert rows["00123", "student"]["Previous ID"] == "u-maya"
 
 
 def test_staff_of_the_district_office_are_left_out(store):
@@ -342,18 +340,18 @@ def test_only_the_asked_roles_are_given(store):
 def test_a_known_district_replaces_the_only_one_of_the_file(store):
     store.load_zip(archive(VERSION_11))
     known = ("riverside", "Riverside USD")
-    found = people(store, district=known).values()
-    assert {(row["District code"], row["District name"]) for row in found} == {known}
+    rows = people(store, district=known).values()
+    assert {(row["District code"], row["District name"]) for row in rows} == {known}
     # A file of several districts says which one each school is in.
     store.load_zip(archive({"orgs": f"{ORGS}o-2,,,Lakeshore,district,0602,\n"}))
-    found = people(store, district=known).values()
-    assert {row["District code"] for row in found} == {"0601"}
+    rows = people(store, district=known).values()
+    assert {row["District code"] for row in rows} == {"0601"}
     # Without any in the file, it is the district of all.
     orgs = "\n".join(row for row in ORGS.splitlines() if ",district," not in row)
     store.load_zip(archive({"orgs": orgs}))
     assert person(store, "u-maya").get("District code") is None
-    found = people(store, district=known)["u-maya", "student"]
-    assert (found["District code"], found["School code"]) == ("riverside", "L1")
+    rows = people(store, district=known)["u-maya", "student"]
+    assert (rows["District code"], rows["School code"]) == ("riverside", "L1")
 
 
 @pytest.mark.parametrize(

@@ -22,18 +22,18 @@ def test_a_synthetic_district_is_a_valid_oneroster_file(store):
     report = store.load_zip(content())
     [note] = report.notes
     assert "passwords are never kept" in note
-    found = people(store)
-    roles = [role for _, role in found]
+    rows = people(store)
+    roles = [role for _, role in rows]
     assert roles.count("student") == pytest.approx(0.82 * PEOPLE, rel=0.05)
     assert roles.count("teacher") == pytest.approx(0.07 * PEOPLE, rel=0.2)
     assert roles.count("parent") > 0.06 * PEOPLE
-    students = [row for (_, role), row in found.items() if role == "student"]
+    students = [row for (_, role), row in rows.items() if role == "student"]
     assert all(
         row["Class"] and row["Grade"] and row["Birth date"] and row["School code"]
         for row in students
     )
     assert 2 <= len({row["School code"] for row in students}) <= 5
-    assert {row["District code"] for row in found.values()} == {"D00007"}
+    assert {row["District code"] for row in rows.values()} == {"D00007"}
 
 
 def test_the_same_options_give_the_same_bytes():
