@@ -163,11 +163,12 @@ def tables_of(administration: Administration) -> ResultTables | None:
         key=lambda group: (group != EVERYONE, group),
     )
     arrays = arrays.of_groups(groups)
-    counts = _group_counts(administration, arrays)
+    tree = PlaceTree(np.array(arrays.parents))
+    counts = _group_counts(administration, arrays, tree)
     place_of = {place: number for number, place in enumerate(arrays.places)}
     return ResultTables(
         arrays,
-        PlaceTree(np.array(arrays.parents)),
+        tree,
         counts,
         categories_of(arrays),
         precedent_for(administration, arrays, counts),
@@ -258,7 +259,9 @@ def _with_rest(arrays: ResultArrays, columns: list[int]) -> Counts:
     return np.concatenate([counts, rest[:, :, None]], axis=2)
 
 
-def _group_counts(administration: Administration, arrays: ResultArrays) -> GroupCounts:
+def _group_counts(
+    administration: Administration, arrays: ResultArrays, tree: PlaceTree
+) -> GroupCounts:
     """Return the people of each group, and what the rates pages tell about them."""
     number_of = {place: number for number, place in enumerate(arrays.places)}
     column_of = {group: column for column, group in enumerate(arrays.groups)}
@@ -289,7 +292,7 @@ def _group_counts(administration: Administration, arrays: ResultArrays) -> Group
                 invited[place, column] = rate.eligible
                 without_rate[place, column] = number in hidden
     for place in range(len(arrays.places) - 1, -1, -1):
-        below = invited[np.array(arrays.parents) == place]
+        below = invited[tree.children(place)]
         if len(below):
             invited[place] = np.where(
                 (below < 0).any(axis=0), UNKNOWN, below.sum(axis=0)

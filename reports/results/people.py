@@ -17,19 +17,21 @@ from array import array
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import numpy as np
 from django.db import connections
 from numpy.typing import NDArray
 
+from reports.results.binary_rows import BinaryRows
 from survey.models import Administration
 from survey.taking.storage import as_datetime
 
 Ints = NDArray[np.int64]
 
 PEOPLE = """
-    SELECT r.id, {finished}, {at}, {about}
+    SELECT r.id, {finished}, {at}, {group}
     FROM survey_respondent r
     LEFT JOIN survey_countedgroup c ON c.respondent_id = r.id
     WHERE r.administration_id = {administration}
@@ -37,13 +39,25 @@ PEOPLE = """
       AND (c.school_id IS NOT NULL
            OR c.respondent_id IS NULL AND r.withdrawn_at IS NULL)
 """
+# Between the columns of a person's group, as one text: making JSON of them takes
+# PostgreSQL twice as long. Texts have no control characters.
+SEPARATOR = "\x1f"
 GROUPS = ("school_id", "grade", "language", "attributes")
-GROUP = ", ".join(
-    f"CASE WHEN c.respondent_id IS NULL THEN r.{name} ELSE c.{name} END"
-    for name in GROUPS
+FROM_ROSTER, AS_COUNTED = (
+    " || chr(31) || ".join(f"{table}.{name}" for name in GROUPS) for table in "rc"
 )
-# Control characters are escaped in JSON, so a line is a person.
-COPY = "COPY ({people}) TO STDOUT (FORMAT csv, DELIMITER E'\\t', QUOTE E'\\x01')"
+GROUP = f"CASE WHEN c.respondent_id IS NULL THEN {FROM_ROSTER} ELSE {AS_COUNTED} END"
+COPY = "COPY ({people}) TO STDOUT (FORMAT binary)"
+# A row of it before the text: the number of columns, and the length of each before it.
+ROW = np.dtype(
+    [
+        ("columns", ">i2"),
+        *(("bytes of id", ">i4"), ("id", ">i8")),
+        *(("bytes of finished", ">i4"), ("finished", "?")),
+        *(("bytes of at", ">i4"), ("at", ">i8")),
+        ("bytes of group", ">i4"),
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,69 +130,62 @@ def read_people(alias: str, administration: Administration) -> People:
     connection = connections[alias]
     rows = _Rows()
     with connection.cursor() as cursor:
+        statement = partial(
+            PEOPLE.format,
+            administration=int(administration.pk),
+            finished="r.completed_at IS NOT NULL",
+        )
         if connection.vendor == "postgresql":
-            statement = PEOPLE.format(
-                administration=int(administration.pk),
-                finished="(r.completed_at IS NOT NULL)::int",
-                at="floor(extract(epoch FROM"
-                " coalesce(r.completed_at, r.started_at)))::bigint",
-                about=f"json_build_array({GROUP})",
-            )
-            cursor.copy_expert(COPY.format(people=statement), rows)
+            at = "date_part('epoch', coalesce(r.completed_at, r.started_at))"
+            people = statement(at=f"floor({at})::bigint", group=GROUP)
+            cursor.copy_expert(COPY.format(people=people), rows)
         else:
-            statement = PEOPLE.format(
-                administration=int(administration.pk),
-                finished="r.completed_at IS NOT NULL",
-                at="coalesce(r.completed_at, r.started_at)",
-                about=GROUP,
-            )
-            cursor.execute(statement)
-            for key, finished, at, *about in cursor.fetchall():
-                rows.add(key, finished, _seconds(at), _json(about))
+            at = "coalesce(r.completed_at, r.started_at)"
+            cursor.execute(statement(at=at, group=GROUP.replace("chr(31)", "char(31)")))
+            for key, finished, moment, group in cursor.fetchall():
+                rows.add_person(key, finished, _seconds(moment), group.encode())
         cursor.execute("SELECT id, district_id FROM accounts_school")
         districts = dict(cursor.fetchall())
     return rows.people(districts)
 
 
-class _Rows:
-    """Collects people as arrays: as Python objects they would take a gigabyte."""
+class _Rows(BinaryRows):
+    """Collects people as bytes: as Python objects they would take a gigabyte."""
 
     def __init__(self) -> None:
-        self.ids, self.at = array("q"), array("q")
-        self.finished, self.group = array("b"), array("i")
+        self.rows, self.group = bytearray(), array("i")
         self.known: dict[bytes, int] = {}
 
-    def write(self, line: bytes) -> None:
-        key, finished, at, about = line.split(b"\t", 3)
-        self.add(int(key), int(finished), int(at), about)
+    def add(self, row: bytes) -> None:
+        self.rows += row[: ROW.itemsize]
+        self.group.append(self.known.setdefault(row[ROW.itemsize :], len(self.known)))
 
-    def add(self, key: int, finished: int, at: int, about: bytes) -> None:
-        self.ids.append(key)
-        self.finished.append(finished)
-        self.at.append(at)
-        self.group.append(self.known.setdefault(about, len(self.known)))
+    def add_person(self, key: int, finished: bool, at: int, group: bytes) -> None:
+        row = np.array((4, 8, key, 1, finished, 8, at, len(group)), dtype=ROW)
+        self.add(row.tobytes() + group)
 
     def people(self, districts: Mapping[int, int]) -> People:
-        ids = np.array(self.ids, dtype=np.int64)
+        rows = np.frombuffer(self.rows, dtype=ROW)
+        ids = rows["id"].astype(np.int64)
         order = np.argsort(ids)
         return People(
             ids[order],
-            np.array(self.finished, dtype=np.bool_)[order],
-            np.array(self.at, dtype=np.int64)[order],
+            rows["finished"][order],
+            rows["at"].astype(np.int64)[order],
             np.array(self.group, dtype=np.int64)[order],
-            [Group(*json.loads(about)) for about in self.known],
-            np.array([_hash(about) for about in self.known], dtype=np.uint64),
+            [_group(text.decode()) for text in self.known],
+            np.array([_hash(text) for text in self.known], dtype=np.uint64),
             districts,
         )
 
 
-def _hash(about: bytes) -> int:
-    return int.from_bytes(hashlib.blake2b(about, digest_size=8).digest())
+def _group(text: str) -> Group:
+    school, grade, language, attributes = text.split(SEPARATOR, 3)
+    return Group(int(school), grade, language, json.loads(attributes))
 
 
-def _json(about: list[Any]) -> bytes:
-    school, grade, language, attributes = about
-    return json.dumps([school, grade, language, json.loads(attributes)]).encode()
+def _hash(text: bytes) -> int:
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest())
 
 
 def _seconds(moment: datetime | str) -> int:

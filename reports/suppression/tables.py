@@ -59,10 +59,11 @@ class PlaceTree:
 
         Of those that are `counted`. Places without children stay as they are.
         """
-        inner, below = self._inner[int(level[0])]
-        counts[inner] = 0
-        below = below[counted[below]]
-        np.add.at(counts, self.parents[below], counts[below])
+        inner, below, starts = self._inner[int(level[0])]
+        if len(inner):
+            parts = counts[below]
+            parts[~counted[below]] = 0
+            counts[inner] = np.add.reduceat(parts, starts, axis=0)
 
     def below(self, place: int) -> Integers:
         """Return all places below this one."""
@@ -82,15 +83,18 @@ class PlaceTree:
         return [leaf for part in parts for leaf in self.leaves_of(part, counted)]
 
     @cached_property
-    def _inner(self) -> dict[int, tuple[Integers, Integers]]:
-        """The places of a level that have places below, and these, by its first."""
-        of_levels: dict[int, tuple[Integers, Integers]] = {}
+    def _inner(self) -> dict[int, tuple[Integers, Integers, Integers]]:
+        """By the first place of a level: its places that have places below.
+
+        And the places below them, in the same order, and where those of each start.
+        """
+        of_levels: dict[int, tuple[Integers, Integers, Integers]] = {}
         for level in self.levels:
             inner = np.setdiff1d(level, self.leaves, assume_unique=True)
-            of_levels[int(level[0])] = (
-                inner,
-                np.flatnonzero(np.isin(self.parents, inner)),
-            )
+            children = [self.children(place) for place in inner.tolist()]
+            starts = np.cumsum([0, *map(len, children[:-1])])
+            below = np.concatenate([*children, np.zeros(0, dtype=np.int64)])
+            of_levels[int(level[0])] = inner, below.astype(np.int64), starts
         return of_levels
 
     @cached_property
