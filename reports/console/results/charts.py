@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from types import MappingProxyType
 from typing import cast
 
-from django.utils.html import format_html
+from django.utils.html import escape, format_html
+from django.utils.safestring import SafeString
 from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
@@ -36,7 +37,13 @@ from reports.school_report.parts import COMMA
 from reports.scores.words import CERTAIN
 from reports.suppression import HIDDEN
 from survey.definitions.scales import agreement_scales
-from survey.definitions.schema import ANSWERABLE, Measures, SurveyDefinition, Texts
+from survey.definitions.schema import (
+    ANSWERABLE,
+    Measures,
+    OptionDefinition,
+    SurveyDefinition,
+    Texts,
+)
 from survey.taking import messages
 from survey.taking.rendering import Localizer, Text, html_of
 
@@ -137,22 +144,47 @@ class ItemChart:
             100 * self.step / (self.starts[-1] + self.step - self.starts[0]), 2
         )
 
+    # As texts, because in the template each answer takes as long as ten here.
     @property
-    def legend(self) -> list[tuple[int, Label]]:
-        """Return colours and labels of the answers in the bars."""
+    def legend(self) -> SafeString:
+        """Return the colours and labels of the answers in the bars, as list items."""
         shown = next((row.segments for row in self.rows if row.segments), [])
-        return [(one.shade, one.label) for one in shown if one.shade]
+        return SafeString(
+            "".join(
+                f'<li><span class="key shade-{segment.shade}"></span>'
+                f"<bdi{segment.label.attributes}>{escape(segment.label.text)}</bdi></li>"
+                for segment in shown
+                if segment.shade
+            )
+        )
+
+    @property
+    def heads(self) -> SafeString:
+        """Return the heads of the columns of answers, and then of states."""
+        answers = (
+            f'<th scope="col" class="answer number"{label.attributes}>'
+            f"{escape(label.text)}</th>"
+            for label in self.columns
+        )
+        states = (
+            f'<th scope="col" class="number">{escape(label)}</th>'
+            for label in self.state_labels
+        )
+        return SafeString("".join((*answers, *states)))
+
+    @property
+    def state_labels(self) -> tuple[str, ...]:
+        return (
+            *(_("Answered"), _("Skipped")),
+            *(_("Not applicable"), _("Not reached")),
+        )
 
     @property
     def states(self) -> list[tuple[str, tuple[str, ...]]]:
         """Return how many answered, skipped the item and so on, for each place."""
-        labels = (
-            *(_("Answered"), _("Skipped")),
-            *(_("Not applicable"), _("Not reached")),
-        )
         return list(
             zip(
-                labels,
+                self.state_labels,
                 zip(*(row.states for row in self.rows), strict=True),
                 strict=True,
             )
@@ -262,6 +294,8 @@ class ItemCharts:
     comments: Mapping[str, Sequence[str]]
     compared_definition: SurveyDefinition | None
     is_other_survey: bool
+    # By option set of either survey; many items have the same.
+    labels: dict[tuple[bool, str], dict[str, Label]] = field(default_factory=dict)
 
     def of(self, name: str) -> ItemChart:
         item = self.definition["items"][name]
@@ -322,7 +356,13 @@ class ItemCharts:
     def _options(self, definition: SurveyDefinition, name: str) -> dict[str, Label]:
         item = definition["items"].get(name)
         option_set = item.get("option_set", "") if item else ""
-        options = definition["option_sets"].get(option_set, [])
+        key = definition is self.definition, option_set
+        if key not in self.labels:
+            options = definition["option_sets"].get(option_set, [])
+            self.labels[key] = self._labels(options)
+        return dict(self.labels[key])
+
+    def _labels(self, options: Sequence[OptionDefinition]) -> dict[str, Label]:
         texts = [
             self.localizer.plain(option["label"]) or option["value"]
             for option in options
