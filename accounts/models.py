@@ -190,7 +190,7 @@ class PlaceSettings(models.Model):
     contact_name = models.CharField(max_length=100, blank=True)
     contact_phone = models.CharField(max_length=40, blank=True)
     contact_email = models.EmailField(blank=True)
-    # Response rate thresholds; see `reports.thresholds`.
+    # Response rate thresholds; see `reports.rates.thresholds`.
     student_percent = models.PositiveSmallIntegerField(null=True, blank=True)
     teacher_percent = models.PositiveSmallIntegerField(null=True, blank=True)
     parent_percent = models.PositiveSmallIntegerField(null=True, blank=True)

@@ -26,8 +26,8 @@ from accounts import audit
 from accounts.models import User
 from reports.models import Export, ReportArchive
 from reports.models.requested_files import KEPT_FOR, RequestedFile
-from survey.files import delete_orphans, new_name, path_of, share
-from survey.jobs import Cancelled, JobRefused, Progress, TakenOver
+from survey.work.files import delete_orphans, new_name, path_of, share
+from survey.work.jobs import Cancelled, JobRefused, Progress, TakenOver
 
 KINDS: tuple[type[RequestedFile], ...] = (Export, ReportArchive)
 # Of one user. Each job reads the replica and writes the shared disk.

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from reports import requested_files, rollup
+from reports import requested_files
 from reports.exports import job, requests
 from reports.publishing import publications as publishing_job
+from reports.rates import rollup
 from reports.results import job as results_job
 from reports.school_report import archives
 from reports.scores import job as scores_job

@@ -295,7 +295,7 @@ LOADS_TASKS = True
 # Wake workers with a message. Without a broker, `manage.py work` polls the
 # database.
 JOBS_BY_MESSAGE = True
-# One queue per urgency, each with its own workers; see survey.jobs. /readyz
+# One queue per urgency, each with its own workers; see survey.work.jobs. /readyz
 # checks that the queues listed here have workers.
 CELERY_TASK_QUEUES = [
     Queue(name, Exchange(name), routing_key=name)

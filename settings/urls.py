@@ -5,8 +5,8 @@ from django.urls import include, path
 
 from accounts.access import ANYONE, ENGINEER, under
 from survey import urls as respondents
-from survey.reminders.provider_events import email_events
-from survey.reminders.unsubscribe import unsubscribe
+from survey.fieldwork.emails.provider_events import email_events
+from survey.fieldwork.emails.unsubscribe import unsubscribe
 
 # Each route has an access rule; see accounts.access. Respondents log in with a
 # code, so their views are open to anyone.

@@ -1,7 +1,7 @@
 """Django admin for engineers, read-only: waves, administrations, surveys.
 
 Only the console changes these: it checks rules and writes the audit (see
-`survey.administrations`). Answers are not shown here.
+`survey.fieldwork.administrations`). Answers are not shown here.
 """
 
 from __future__ import annotations

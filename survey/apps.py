@@ -12,7 +12,7 @@ class SurveyConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from survey.access_codes import check_access_code_keys
+        from survey.people.access_codes import check_access_code_keys
 
         checks.register(check_access_code_keys, checks.Tags.security, deploy=True)
         # Registers the tasks and jobs. The respondents' pool sends none, and
@@ -20,8 +20,8 @@ class SurveyConfig(AppConfig):
         if settings.LOADS_TASKS:
             import_module("survey.tasks")
             from survey.console import audit_sentences
-            from survey.rosters.feeds.credentials import check_feed_keys
-            from survey.rosters.feeds.outgoing import check_feed_networks
+            from survey.people.rosters.feeds.credentials import check_feed_keys
+            from survey.people.rosters.feeds.outgoing import check_feed_networks
 
             audit_sentences.register()
             for check in (check_feed_keys, check_feed_networks):

@@ -1,6 +1,6 @@
 """Celery tasks; each fetches by id and calls one function.
 
-Importing this module registers all jobs of the app (see `survey.jobs`).
+Importing this module registers all jobs of the app (see `survey.work.jobs`).
 """
 
 from __future__ import annotations
@@ -8,21 +8,21 @@ from __future__ import annotations
 from celery import shared_task
 from django.db import InterfaceError, OperationalError
 
-from survey import jobs
-from survey.definitions import uploads as survey_uploads  # noqa: F401 - for its job
-from survey.job_turns import run_next
-from survey.login_cards import card_sets
-from survey.merging import joins, merges  # noqa: F401 - for their jobs
-from survey.message_platforms import rebuild as message_platforms
-from survey.open_codes import batches as open_code_batches  # noqa: F401 - for its job
-from survey.open_codes import code_files, empty_starts, seats
-from survey.reminders import samples, sending  # noqa: F401 - samples for its job
-from survey.rosters import retention
-from survey.rosters import undo as roster_undo  # noqa: F401 - for its job
-from survey.rosters import uploads as roster_uploads  # noqa: F401 - for its jobs
-from survey.rosters.feeds import schedule as feed_schedule
-from survey.schools import lists
-from survey.schools import uploads as school_uploads  # noqa: F401 - for its jobs
+from survey.fieldwork.emails import samples, sending  # noqa: F401 - samples for its job
+from survey.fieldwork.login_cards import card_sets
+from survey.fieldwork.message_platforms import rebuild as message_platforms
+from survey.fieldwork.open_codes import batches as open_code_batches  # noqa: F401 - for its job
+from survey.fieldwork.open_codes import code_files, empty_starts, seats
+from survey.instrument.definitions import uploads as survey_uploads  # noqa: F401 - for its job
+from survey.people.merging import joins, merges  # noqa: F401 - for their jobs
+from survey.people.rosters import retention
+from survey.people.rosters import undo as roster_undo  # noqa: F401 - for its job
+from survey.people.rosters import uploads as roster_uploads  # noqa: F401 - for its jobs
+from survey.people.rosters.feeds import schedule as feed_schedule
+from survey.people.schools import lists
+from survey.people.schools import uploads as school_uploads  # noqa: F401 - for its jobs
+from survey.work import jobs
+from survey.work.job_turns import run_next
 
 
 # Otherwise a job would wait half a minute for `wake_forgotten_jobs`, because the

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from django.urls import path
 
-from survey.message_platforms.endpoint import message_person
-from survey.open_codes import views as open_codes
-from survey.schools import finder
+from survey.fieldwork.message_platforms.endpoint import message_person
+from survey.fieldwork.open_codes import views as open_codes
+from survey.people.schools import finder
 from survey.taking import offline, plain_forms, stop, views
 
 urlpatterns = [

@@ -11,12 +11,12 @@ from django.db import connection
 from django.utils import timezone
 
 from accounts.models import Membership, User
-from survey import jobs
-from survey.administrations import get_administration
+from survey.fieldwork.administrations import get_administration
+from survey.fieldwork.emails import schedules, sending
 from survey.models import Administration, EmailDelivery, EmailSchedule, EmailStep
 from survey.models.email_schedule import MAX_RATE
-from survey.reminders import schedules, sending
 from survey.simulation.load_survey import is_rehearsal
+from survey.work import jobs
 
 ADDRESSES = """
 UPDATE survey_identity SET email = 'p' || respondent_id || '@mail.example'

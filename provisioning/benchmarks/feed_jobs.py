@@ -19,10 +19,10 @@ from django.db import connections
 from provisioning.benchmarks.feed_rows import feeds, scans
 from provisioning.commands import ROOT, wait_until
 from provisioning.processes import start_process, stop_process
-from survey import jobs
 from survey.models import FeedScan, Job
-from survey.rosters.feeds.scan_jobs import download_feed, process_scan
-from survey.rosters.feeds.scans import start_scan
+from survey.people.rosters.feeds.scan_jobs import download_feed, process_scan
+from survey.people.rosters.feeds.scans import start_scan
+from survey.work import jobs
 
 # As in production: see `download_worker_threads`.
 DOWNLOAD_THREADS = 16

@@ -20,8 +20,6 @@ from django.utils import timezone
 
 from accounts.models import District, Membership, User
 from provisioning.commands import wait_until
-from survey.files import path_of
-from survey.jobs import DEAD_AFTER
 from survey.models import (
     Administration,
     FeedScan,
@@ -32,11 +30,13 @@ from survey.models import (
     RosterFeed,
     RosterUpload,
 )
-from survey.rosters.feeds.feeds import create_feed
-from survey.rosters.feeds.scans import start_scan
-from survey.rosters.feeds.schedule import KINDS
-from survey.rosters.retention import delete_files
+from survey.people.rosters.feeds.feeds import create_feed
+from survey.people.rosters.feeds.scans import start_scan
+from survey.people.rosters.feeds.schedule import KINDS
+from survey.people.rosters.retention import delete_files
 from survey.simulation.load_survey import NotARehearsal, find_or_open, is_rehearsal
+from survey.work.files import path_of
+from survey.work.jobs import DEAD_AFTER
 
 # The generator's roles, and the administration's role that takes them in.
 TAKEN_IN_AS = {"student": "student", "teacher": "teacher", "administrator": "teacher"}

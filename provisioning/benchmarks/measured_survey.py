@@ -14,7 +14,7 @@ from reports.models import (
     ScoreRow,
     Scoring,
 )
-from survey.administrations import get_administration
+from survey.fieldwork.administrations import get_administration
 from survey.models import SurveyMeasures
 
 COPIED: tuple[Any, ...] = (

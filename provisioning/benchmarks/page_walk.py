@@ -151,9 +151,9 @@ def _do_some_work(demo: dict[str, Any]) -> None:
     """Roll up rates; upload a roster and a survey; order cards and an export."""
     # Models can be imported only now.
     from reports.tasks import roll_up_rates
-    from survey import jobs
     from survey.models import Administration, Respondent
     from survey.simulation.demo.load import FOLDER
+    from survey.work import jobs
 
     roll_up_rates()
     emails = [login["email"] for login in demo["staff"] if "state" in login["role"]]

@@ -14,7 +14,7 @@ django.setup(set_prefix=False)
 
 from django.conf import settings  # noqa: E402
 
-from survey.message_platforms.endpoint import message_person  # noqa: E402
+from survey.fieldwork.message_platforms.endpoint import message_person  # noqa: E402
 
 settings.ROOT_URLCONF = __name__
 

@@ -14,9 +14,9 @@ from django.db import connections
 from accounts.models import Membership, User
 from reports.models import ReportArchive
 from reports.school_report.archives import make_archive
-from survey import jobs
-from survey.administrations import get_administration
+from survey.fieldwork.administrations import get_administration
 from survey.models import Job
+from survey.work import jobs
 
 
 def make(*, language: str) -> dict[str, Any]:

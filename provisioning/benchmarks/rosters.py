@@ -35,7 +35,7 @@ from django.core.files import File
 from accounts.models import Membership, User
 from survey import jobs, tasks
 from survey.models import Administration
-from survey.rosters import uploads
+from survey.people.rosters import uploads
 jobs.wake = lambda *_: None
 user, _ = User.objects.get_or_create(email="measuring@groundswell.example")
 Membership.objects.get_or_create(user=user, role="state")

@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 import openpyxl
 import xlsxwriter
 
-from survey.spreadsheets.xlsx_rows import XlsxWorkbook
+from survey.instrument.spreadsheets.xlsx_rows import XlsxWorkbook
 
 READERS = ("xlsx_rows", "openpyxl", "calamine")
 

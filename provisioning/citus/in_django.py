@@ -19,10 +19,12 @@ from accounts.models import Membership, School, User
 from provisioning.benchmarks.page_walk import followed
 from provisioning.staff_login import log_in
 from reports.management.commands.measure_exports import release, time_export
-from survey import jobs
-from survey.access_codes import code_of, digests, reissue, reissue_all
-from survey.administrations import open_administration
 from survey.database.code_routes import find_respondent
+from survey.fieldwork.administrations import open_administration
+from survey.fieldwork.open_codes import codes
+from survey.fieldwork.open_codes.lookup import find_open_code
+from survey.fieldwork.open_codes.seats import return_unused_seats
+from survey.fieldwork.open_codes.starts import begin
 from survey.models import (
     Administration,
     Denominator,
@@ -30,12 +32,10 @@ from survey.models import (
     Respondent,
     Role,
 )
-from survey.open_codes import codes
-from survey.open_codes.lookup import find_open_code
-from survey.open_codes.seats import return_unused_seats
-from survey.open_codes.starts import begin
-from survey.rosters.undo import not_started
+from survey.people.access_codes import code_of, digests, reissue, reissue_all
+from survey.people.rosters.undo import not_started
 from survey.taking.login import LoginRefused, log_in_respondent
+from survey.work import jobs
 
 # It reads answers, which the role of the console may not: on no server.
 REFUSED = ["results_comments"]

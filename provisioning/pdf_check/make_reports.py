@@ -14,17 +14,17 @@ from django.utils import timezone, translation
 
 from accounts.models import District, Membership, School, User
 from accounts.permissions import Permissions
+from reports.rates.rollup import roll_up
 from reports.results.hiding import hide_small_groups
 from reports.results.rollup import roll_up_results
-from reports.rollup import roll_up
 from reports.school_report.pdf import html_of, pdf_files
 from reports.school_report.report import (
     report_language_for,
     school_report,
 )
 from reports.scores.scoring import score_administration
-from survey.administrations import open_administration
-from survey.definitions.measures import measures_of
+from survey.fieldwork.administrations import open_administration
+from survey.instrument.definitions.measures import measures_of
 from survey.models import (
     Administration,
     PublishedSurvey,

@@ -35,11 +35,11 @@ from reports.publishing.publications import (
     administration_to_publish,
     request_publication,
 )
+from reports.rates.rollup import roll_up
 from reports.results.rollup import roll_up_results
-from reports.rollup import roll_up
-from survey import jobs
-from survey.administrations import open_administration
-from survey.definitions.publishing import publish_survey
+from survey.fieldwork.administrations import open_administration
+from survey.instrument.definitions.publishing import publish_survey
+from survey.instrument.xlsform import import_survey, read_xlsform
 from survey.models import (
     Administration,
     CountedGroup,
@@ -49,7 +49,7 @@ from survey.models import (
     Response,
     Role,
 )
-from survey.xlsform import import_survey, read_xlsform
+from survey.work import jobs
 
 # Roles of readers who log in; everybody else reads public pages.
 STATE, DISTRICT, ANALYST, COORDINATOR = "state", "district", "analyst", "coordinator"

@@ -23,9 +23,9 @@ from provisioning.suppression_attack.database import (
 from provisioning.suppression_attack.knowledge import Attack, Outcome, Source, World
 from provisioning.suppression_attack.outputs import EVERYONE, PUBLIC, Outputs, Reader
 from reports.models import GroupResults
-from survey.merging.places import merge_schools
 from survey.models import Administration, CountedGroup, OptOut, Respondent, Response
-from survey.opt_outs.records import Request, opt_out
+from survey.people.merging.places import merge_schools
+from survey.people.opt_outs.records import Request, opt_out
 
 ROLES = (PUBLIC, COORDINATOR, ANALYST, DISTRICT, STATE)
 # An administration that was released, and who counts in it if they have answered.

@@ -25,9 +25,9 @@ from reports.console.next_steps import (
     other_steps,
     people_address,
 )
-from reports.freshness import Freshness, freshness_of
-from reports.progress_pace import calendars_for
-from survey.administrations import administrations_for
+from reports.rates.freshness import Freshness, freshness_of
+from reports.rates.progress_pace import calendars_for
+from survey.fieldwork.administrations import administrations_for
 from survey.models import Administration, Respondent
 
 # Of each: open, planned and closed ones.

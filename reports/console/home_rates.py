@@ -12,10 +12,10 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from accounts.permissions import Permissions, Places
-from reports import visible_rates, visible_totals
 from reports.models import Curve
-from reports.rate_lines import RateTotal, SchoolRateLine
-from reports.time_series import (
+from reports.rates import visible_rates, visible_totals
+from reports.rates.rate_lines import RateTotal, SchoolRateLine
+from reports.rates.time_series import (
     Curves,
     Sparkline,
     curves_of,
@@ -23,8 +23,8 @@ from reports.time_series import (
     last_week,
     sparkline,
 )
+from survey.fieldwork.school_calendar import SchoolCalendars
 from survey.models import Administration
-from survey.school_calendar import SchoolCalendars
 
 # Single schools shown in one administration; the pages of rates have all.
 MAX_SCHOOLS = 8

@@ -12,7 +12,7 @@ from accounts.permissions import Capability as C
 from accounts.permissions import Permissions
 from reports.console.home_rates import PlaceRate
 from reports.models.exports import IDENTITIES, RESPONSES
-from reports.rate_lines import RateTotal
+from reports.rates.rate_lines import RateTotal
 from survey.models import Administration, Denominator
 
 State = Administration.State

@@ -15,10 +15,10 @@ from datetime import datetime, tzinfo
 
 from reports.exports.columns import ExportVersion
 from reports.exports.snapshot import NOT_APPLICABLE, SKIPPED
-from survey.definitions.expressions import labels_of, reads_clock
-from survey.definitions.piping import piped_in_labels
-from survey.definitions.rule_dependencies import deciding_rules, items_read
-from survey.definitions.rules import values_of
+from survey.instrument.definitions.expressions import labels_of, reads_clock
+from survey.instrument.definitions.piping import piped_in_labels
+from survey.instrument.definitions.rule_dependencies import deciding_rules, items_read
+from survey.instrument.definitions.rules import values_of
 
 MOST_CACHED = 20_000
 # Item -> whether it is relevant; item -> its value.

@@ -20,8 +20,12 @@ from reports.exports.columns import CHOICES, AnswerTally, Variable, value_type
 from reports.exports.minimum_group import SAVED_STEPS
 from reports.exports.row_builder import ExportPlan, RowBuilder, VersionEncoder
 from reports.models.exports import Export, ValueType
-from survey.definitions.comparison import TextChange, compare
-from survey.definitions.schema import MeasureDefinition, Texts, load_definition
+from survey.instrument.definitions.comparison import TextChange, compare
+from survey.instrument.definitions.schema import (
+    MeasureDefinition,
+    Texts,
+    load_definition,
+)
 
 KINDS = {
     "text": "Text",

@@ -16,7 +16,7 @@ from reports.exports.csv_file import CsvFile
 from reports.exports.release_mask import COARSENED
 from reports.exports.row_builder import RowBuilder
 from reports.models.exports import Export
-from survey.definitions.schema import Texts
+from survey.instrument.definitions.schema import Texts
 
 ABOUT_RESPONDENTS = "About the respondent"
 COLUMNS = (

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from reports.models.exports import ValueType
-from survey.definitions.expressions import references
-from survey.definitions.rule_dependencies import deciding_rules
-from survey.definitions.rules import is_computed
-from survey.definitions.schema import (
+from survey.instrument.definitions.expressions import references
+from survey.instrument.definitions.rule_dependencies import deciding_rules
+from survey.instrument.definitions.rules import is_computed
+from survey.instrument.definitions.schema import (
     ItemDefinition,
     Measures,
     OptionDefinition,

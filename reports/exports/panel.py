@@ -21,7 +21,7 @@ from reports.exports.panel_groups import PanelGroups, PanelPaths, PathCounts
 from reports.exports.panel_people import joined_ids, person_ids, refusal
 from reports.exports.reading import REPORT_EVERY, Reading, place_cells
 from reports.models.exports import Export
-from survey.jobs import JobRefused, Progress
+from survey.work.jobs import JobRefused, Progress
 
 LETTER = "p"
 # Respondents whose IDs are read at once.

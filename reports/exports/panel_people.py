@@ -1,7 +1,8 @@
 """Find out which respondents of several administrations are one person.
 
 A person is known by the ID in their district, in administrations for the same role.
-IDs of records that were joined by hand count as one (see `survey/merging/README.md`).
+IDs of records that were joined by hand count as one
+(see `survey/people/merging/README.md`).
 From the primary: the database role for reports cannot read identities.
 """
 

@@ -33,8 +33,8 @@ from reports.exports.selection import Selection
 from reports.exports.snapshot import LineSink, Snapshot, snapshot
 from reports.exports.xlsx_file import MOST_COLUMNS, MOST_ROWS
 from reports.models.exports import Export
-from survey.jobs import JobRefused, Progress
 from survey.models import Administration, Identity, PublishedSurvey, SurveyMeasures
+from survey.work.jobs import JobRefused, Progress
 
 REPORT_EVERY = 500
 # What the IDENTITY cells are read from.

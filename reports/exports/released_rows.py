@@ -32,9 +32,9 @@ from reports.exports.minimum_group import (
 from reports.exports.offered_versions import OfferedVersions
 from reports.exports.release_mask import COARSENED, ReleaseMask, ShownCells
 from reports.exports.selection import is_among
+from reports.rates.rollup import AFTER_CLOSING
 from reports.results.changes import saved_since
 from reports.results.people import Ints
-from reports.rollup import AFTER_CLOSING
 from survey.models import Administration
 
 # The progress as `SchoolPeople` has it, and whether the person has opted out.

@@ -42,7 +42,7 @@ from reports.exports.panel_groups import PanelGroups
 from reports.exports.release_mask import COARSENED
 from reports.exports.released_rows import ReleasedRows
 from reports.exports.snapshot import FIELDS, MASKED, NOT_APPLICABLE, SKIPPED
-from survey.definitions.schema import ItemDefinition
+from survey.instrument.definitions.schema import ItemDefinition
 from survey.models import Administration
 
 # Encoded answers that are kept for each item.

@@ -19,7 +19,7 @@ from reports.exports.row_builder import (
     value_cell,
 )
 from reports.exports.snapshot import MASKED, NOT_APPLICABLE, SKIPPED
-from survey.definitions.schema import ItemDefinition
+from survey.instrument.definitions.schema import ItemDefinition
 
 
 class WideRowBuilder(RowBuilder):

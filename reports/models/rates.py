@@ -1,6 +1,6 @@
 """Response rates: how many people are invited, have started and have finished.
 
-Only `reports.rollup` writes these tables, once a minute. Everything in them
+Only `reports.rates.rollup` writes these tables, once a minute. Everything in them
 can be counted again at any time.
 """
 
@@ -34,7 +34,7 @@ class SchoolRate(models.Model):
     Withdrawn people are not counted, and those who have opted out are counted
     apart. People who moved count in their new
     school, including what they did before. After the opening, such changes
-    count later, many at once: see `reports.counting_groups`.
+    count later, many at once: see `reports.rates.counting_groups`.
     """
 
     administration = models.ForeignKey(

@@ -29,16 +29,16 @@ from django.utils import translation
 from accounts.models import School
 from reports.models import Calibration, GroupResults, Publication, Scoring
 from reports.publishing.score_sums import SumOfScores
-from reports.rate_lines import percent
+from reports.rates.rate_lines import percent
+from reports.rates.visible_rates import lines_for_everybody, schools_with_reports
 from reports.results.reading import LEVELS, ItemDistribution
 from reports.results.sums import STATE, SchoolAnswers
 from reports.results.visible import Place, VisibleGroup, visible_groups
 from reports.school_report.report import report_language_for
 from reports.scores.scale import PEOPLE
 from reports.scores.visible import Scores, visible_scores
-from reports.visible_rates import lines_for_everybody, schools_with_reports
-from survey.definitions.measures import measures_of
-from survey.definitions.schema import Measures
+from survey.instrument.definitions.measures import measures_of
+from survey.instrument.definitions.schema import Measures
 from survey.models import Administration
 from survey.taking.published import published_survey
 

@@ -34,7 +34,7 @@ from reports.school_report.report import report_language_for
 from reports.scores.visible import VisibleScore
 from reports.scores.words import band_ranges
 from reports.suppression.end_coding import CodedShare
-from survey.definitions.schema import MeasureDefinition, Texts
+from survey.instrument.definitions.schema import MeasureDefinition, Texts
 from survey.taking import messages
 from survey.taking.published import published_survey
 from survey.taking.rendering import Localizer, Text, html_of

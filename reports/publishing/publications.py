@@ -23,13 +23,13 @@ from reports.publishing.freezing import (
     one_moment,
     publication_digest,
 )
+from reports.rates.rollup import AFTER_CLOSING
 from reports.results.sums import STATE
-from reports.rollup import AFTER_CLOSING
 from reports.scores.visible import has_scores
-from survey import jobs
-from survey.definitions.measures import measures_of
-from survey.jobs import JobRefused, Progress
+from survey.instrument.definitions.measures import measures_of
 from survey.models import Administration, Job
+from survey.work import jobs
+from survey.work.jobs import JobRefused, Progress
 
 # Rows that are stored by one statement.
 BATCH = 200

@@ -14,7 +14,7 @@ from itertools import combinations
 
 from reports.scores.scale import essential_score, rounded
 from reports.scores.visible import Scores, VisibleScore, measures_in
-from survey.definitions.schema import Measures
+from survey.instrument.definitions.schema import Measures
 
 
 @dataclass

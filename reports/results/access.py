@@ -8,9 +8,9 @@ from django.utils import timezone
 
 from accounts.models import School
 from accounts.permissions import Capability, Permissions
-from reports.thresholds import ThresholdProgress
-from reports.visible_rates import rates_for, school_line
-from survey.administrations import administrations_for
+from reports.rates.thresholds import ThresholdProgress
+from reports.rates.visible_rates import rates_for, school_line
+from survey.fieldwork.administrations import administrations_for
 from survey.models import Administration
 
 

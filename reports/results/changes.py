@@ -17,13 +17,13 @@ from reports.exports.columns import ExportVersion
 from reports.exports.selection import Selection
 from reports.exports.snapshot import snapshot
 from reports.models import CountedSchool, ResultsRollUp
+from reports.rates.rollup import AFTER_CLOSING
 from reports.results.answers import ItemCodes, read_answers
 from reports.results.counting import who_answered
 from reports.results.frozen_people import SavedAt, released_people
 from reports.results.layout import CountedItem, DistinctNumbers, Layout
 from reports.results.people import People, read_people
 from reports.results.rules import apply_rules
-from reports.rollup import AFTER_CLOSING
 from survey.models import Administration
 from survey.taking.storage import as_datetime
 

@@ -23,7 +23,7 @@ from accounts.models import User
 from accounts.permissions import Capability, Permissions
 from reports.models import ReleasedSentence
 from reports.models.comments import LONGEST_SENTENCE
-from survey.definitions.schema import SurveyDefinition
+from survey.instrument.definitions.schema import SurveyDefinition
 from survey.models import Administration, Identity, Item, Respondent, Response
 
 # Read at a time, in the order of the roster, and shown in that of the alphabet; more

@@ -10,9 +10,9 @@ from accounts.models import User
 from reports.models import ResultsRollUp, Scoring
 from reports.results.rollup import due, keeps_earlier_answers, roll_up_results
 from reports.scores.job import RETRY_AFTER, request_scores
-from survey.definitions.measures import measures_of
-from survey.jobs import Progress, job, start
+from survey.instrument.definitions.measures import measures_of
 from survey.models import Administration, Job
+from survey.work.jobs import Progress, job, start
 
 
 @job("results.count", long=True)

@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any, Literal, NamedTuple
 
 from reports.exports.columns import NUMBERS, ExportVersion
-from survey.definitions.expressions.values import NUMBER, to_text
+from survey.instrument.definitions.expressions.values import NUMBER, to_text
 
 # More different numbers than these are counted in bins.
 MOST_VALUES = 50

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from django.utils.translation import gettext as _
 
 from reports.results.counting import GRADE
-from survey.administrations import subgroup_label
 from survey.database.replica.reports import reports_database
+from survey.fieldwork.administrations import subgroup_label
 from survey.models import Administration, CountedGroup, Respondent
 
 

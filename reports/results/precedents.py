@@ -19,8 +19,8 @@ from reports.suppression.tables import (
     Mask,
     Precedent,
 )
+from survey.fieldwork.us_holidays import school_year
 from survey.models import Administration
-from survey.us_holidays import school_year
 
 # In place of the position of a school that is among the places no longer.
 GONE = -1

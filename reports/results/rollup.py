@@ -21,6 +21,8 @@ from django.utils.translation import gettext_lazy
 
 from reports.exports.reading import versions_of
 from reports.models import ResultsRollUp
+from reports.rates.rollup import AFTER_CLOSING
+from reports.rates.rollup_query import refresh_replica_timestamp
 from reports.results.changes import LastRollUp, Recount, read_changes
 from reports.results.counting import GRADE, count_groups, distinct_numbers
 from reports.results.frozen_people import schools_to_keep
@@ -28,10 +30,8 @@ from reports.results.hiding import hide_small_groups
 from reports.results.layout import CountedItem, DistinctNumbers, Layout, counted_items
 from reports.results.menu import groups_of_roster
 from reports.results.storing import Figures, store
-from reports.rollup import AFTER_CLOSING
-from reports.rollup_query import refresh_replica_timestamp
-from survey.jobs import JobRefused, Progress
 from survey.models import Administration, CountedGroup, Denominator, OptOut, Role
+from survey.work.jobs import JobRefused, Progress
 
 log = logging.getLogger(__name__)
 NOT_COMPARABLE = gettext_lazy(

@@ -18,12 +18,12 @@ from django.core.cache import cache
 from django.db.models import F
 
 from reports.models import GroupResults
+from reports.rates.visible_rates import schools_with_reports
 from reports.results.counting import Counts, unpacked
 from reports.results.layout import Layout
 from reports.results.reading import LEVELS, items_of
 from reports.results.visible import Place, VisibleGroup, code_ends
 from reports.suppression.tables import Integers, Mask
-from reports.visible_rates import schools_with_reports
 from survey.models import Administration
 
 STATE: Place = (LEVELS.STATE.value, 0)

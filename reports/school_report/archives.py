@@ -25,6 +25,7 @@ from accounts.csv_injection import escape_formula
 from accounts.models import District, School, User
 from accounts.permissions import Permissions, Places
 from reports.models import GroupResults, ReportArchive, SchoolRate
+from reports.rates.visible_rates import rates_for, school_line
 from reports.requested_files import keep_files, refuse_above_quota, scratch_folder
 from reports.results.access import capability_for, is_shared, results_for
 from reports.results.reading import LEVELS
@@ -35,10 +36,9 @@ from reports.school_report.report import (
     report_language_for,
 )
 from reports.scores.visible import decided
-from reports.visible_rates import rates_for, school_line
-from survey import jobs
-from survey.jobs import JobRefused, Progress, job
 from survey.models import Administration, Job
+from survey.work import jobs
+from survey.work.jobs import JobRefused, Progress, job
 
 # WeasyPrint takes half a second to start and some megabytes for each report. A job
 # that is cancelled ends after its batch.

@@ -18,8 +18,8 @@ from reports.scores.visible import (
 )
 from reports.scores.words import band_tone, band_words, change_words
 from reports.suppression import HIDDEN
-from survey.definitions.measures import measures_of
-from survey.definitions.schema import Texts
+from survey.instrument.definitions.measures import measures_of
+from survey.instrument.definitions.schema import Texts
 from survey.models import Administration
 from survey.taking import messages
 from survey.taking.published import published_survey

@@ -12,7 +12,8 @@ from django.utils.translation import gettext as _
 from accounts.models import School
 from accounts.permissions import Permissions
 from reports.models import Calibration
-from reports.rate_lines import SchoolRateLine
+from reports.rates.rate_lines import SchoolRateLine
+from reports.rates.visible_rates import lines_of_schools
 from reports.results.access import capability_for, is_shared, results_for
 from reports.results.reading import LEVELS
 from reports.results.visible import Place
@@ -28,7 +29,6 @@ from reports.scores.visible import (
     scores_of_waves,
 )
 from reports.scores.words import band_ranges
-from reports.visible_rates import lines_of_schools
 from survey.models import Administration
 from survey.taking import messages
 

@@ -14,8 +14,8 @@ from accounts import audit
 from accounts.models import User
 from reports.models import Calibration, ReleasedItem
 from reports.scores.job import request_scores
-from survey.administrations.changes import lock_administration
-from survey.administrations.checks import refuse_lock_timeouts
+from survey.fieldwork.administrations.changes import lock_administration
+from survey.fieldwork.administrations.checks import refuse_lock_timeouts
 from survey.models import Administration, Job
 
 RELEASE = "release item of measure"

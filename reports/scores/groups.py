@@ -22,7 +22,7 @@ from reports.scores.scale import (
     without_few_pairs,
 )
 from reports.suppression.tables import Mask
-from survey.definitions.schema import MeasureDefinition, Measures
+from survey.instrument.definitions.schema import MeasureDefinition, Measures
 
 LEVELS = GroupResults.Level
 

@@ -12,8 +12,8 @@ from django.utils.translation import ngettext
 from accounts.models import User
 from reports.models import Calibration, Scoring
 from reports.models.scores import FORMAT
-from survey.jobs import Progress, job, start
 from survey.models import Administration, Job
+from survey.work.jobs import Progress, job, start
 
 # A job that failed is not started again before.
 RETRY_AFTER = timedelta(hours=1)

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from reports.models import Calibration, GroupResults
 from reports.results.reading import LEVELS
 from reports.scores.visible import decided
-from survey.definitions.schema import Measures
+from survey.instrument.definitions.schema import Measures
 from survey.models import Administration
 
 # The usual limits for groups and for single people (Nunnally).

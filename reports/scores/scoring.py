@@ -33,11 +33,12 @@ from reports.models import (
 from reports.models.scores import FORMAT
 from reports.rasch import MISSING, VERSION
 from reports.rasch.responses import Floats, Integers
+from reports.rates.rollup_query import refresh_replica_timestamp
+from reports.rates.visible_rates import lines_for_everybody
 from reports.results.answers import VALUE, ItemCodes
 from reports.results.changes import Recount, read_changes
 from reports.results.layout import counted_items
 from reports.results.rollup import attributes_of, keeps_earlier_answers
-from reports.rollup_query import refresh_replica_timestamp
 from reports.scores.benchmark import benchmark_of
 from reports.scores.calibration import MeasureResult, calibrate_measure, table_of
 from reports.scores.drift import released_items
@@ -47,12 +48,11 @@ from reports.scores.scale import PEOPLE, Scale, Sums, benchmark_scale
 from reports.scores.visible import decided
 from reports.suppression.places import counted_in_scores
 from reports.suppression.tables import Mask
-from reports.visible_rates import lines_for_everybody
-from survey.administrations.changes import lock_administration
-from survey.definitions.measures import measures_of
-from survey.definitions.schema import MeasureDefinition, Measures
-from survey.jobs import JobRefused, Progress
+from survey.fieldwork.administrations.changes import lock_administration
+from survey.instrument.definitions.measures import measures_of
+from survey.instrument.definitions.schema import MeasureDefinition, Measures
 from survey.models import Administration
+from survey.work.jobs import JobRefused, Progress
 
 log = logging.getLogger(__name__)
 

@@ -35,7 +35,7 @@ from reports.models.scores import FORMAT
 from reports.results.reading import LEVELS
 from reports.results.visible import Place
 from reports.scores.scale import POINTS, band
-from survey.definitions.schema import MeasureDefinition, Measures
+from survey.instrument.definitions.schema import MeasureDefinition, Measures
 from survey.models import Administration, SurveyMeasures
 
 # The standard error of the difference of two numbers that are rounded.

@@ -10,10 +10,10 @@ from django.utils import timezone
 
 from accounts.permissions import Permissions
 from accounts.tests.logging_in import log_in
-from reports import counting_groups
 from reports.console.rates.board import role_panels
 from reports.models import GradeRate, RollUp, SchoolRate
-from reports.rollup import roll_up
+from reports.rates import counting_groups
+from reports.rates.rollup import roll_up
 from survey.models import CountedGroup, Respondent
 from survey.tests.rosters.roster_imports import run_import
 

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accounts.tests.logging_in import log_in
-from reports import rollup_query, time_series, visible_rates
-from reports.counting_groups import GroupChange, common_changes
-from reports.rollup import roll_up
+from reports.rates import rollup_query, time_series, visible_rates
+from reports.rates.counting_groups import GroupChange, common_changes
+from reports.rates.rollup import roll_up
 from reports.suppression import HIDDEN
 from reports.tests.test_counting_groups import (  # noqa: F401
     TEN,

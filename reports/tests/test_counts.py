@@ -14,14 +14,14 @@ from django.utils import timezone
 
 from accounts.permissions import Permissions
 from accounts.tests.logging_in import log_in
-from reports import rollup_query, visible_rates
 from reports.models import Curve, GradeRate, SchoolRate
-from reports.rollup import due, roll_up, supplied_counts
+from reports.rates import rollup_query, visible_rates
+from reports.rates.rollup import due, roll_up, supplied_counts
+from reports.rates.thresholds import ThresholdProgress, needed
 from reports.tests.conftest import invite
-from reports.thresholds import ThresholdProgress, needed
+from survey.fieldwork.open_codes.codes import create_open_code
+from survey.fieldwork.school_counts.changes import supply_count
 from survey.models import Respondent, Response, SchoolCount, Wave
-from survey.open_codes.codes import create_open_code
-from survey.school_counts.changes import supply_count
 from survey.tests.open_codes.cast import open_to_parents
 
 pytestmark = pytest.mark.django_db

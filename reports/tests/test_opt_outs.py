@@ -10,13 +10,13 @@ import pytest
 
 from accounts.tests.logging_in import log_in
 from reports.models import SchoolRate
-from reports.rollup import roll_up
+from reports.rates.rollup import roll_up
 from reports.tests.conftest import invite
 from reports.tests.exports.conftest import FIRST, answer, made, opened, published
 from reports.tests.exports.conftest import enrol as enrol  # noqa: PLC0414
 from reports.tests.exports.test_formats import rows_of
 from survey.models import Respondent
-from survey.opt_outs.records import Request, opt_out, take_back
+from survey.people.opt_outs.records import Request, opt_out, take_back
 
 pytestmark = pytest.mark.django_db
 

@@ -6,7 +6,7 @@ from datetime import date
 import pytest
 from django.template.loader import render_to_string
 
-from reports.progress_pace import (
+from reports.rates.progress_pace import (
     LastWeek,
     Pace,
     days_without_start,
@@ -16,7 +16,7 @@ from reports.progress_pace import (
     planned_rates,
     school_days,
 )
-from survey.school_calendar import SchoolCalendar
+from survey.fieldwork.school_calendar import SchoolCalendar
 
 # A Monday.
 MONDAY = date(2026, 11, 16)

@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from accounts.models import School
-from reports import rollup, rollup_query
 from reports.models import Curve, GradeRate, RollUp, SchoolRate
-from reports.rollup import due, roll_up
+from reports.rates import rollup, rollup_query
+from reports.rates.rollup import due, roll_up
 from reports.tests.conftest import invite
 from survey.database import advisory_locks
 from survey.models import Job, Respondent, Role, Wave

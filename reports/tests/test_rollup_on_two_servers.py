@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from accounts.tests.logging_in import log_in
 from reports.models import RollUp, SchoolRate
-from reports.rollup import roll_up
+from reports.rates.rollup import roll_up
 from reports.tests.conftest import invite
 from survey.database.replica import health
 from survey.models import Respondent

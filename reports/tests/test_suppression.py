@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from accounts.models import Membership
 from accounts.permissions import Permissions
 from accounts.tests.logging_in import log_in
-from reports import visible_rates
 from reports.models import SchoolRate
-from reports.progress_pace import needed_per_day
-from reports.rollup import roll_up
+from reports.rates import visible_rates
+from reports.rates.progress_pace import needed_per_day
+from reports.rates.rollup import roll_up
 from reports.suppression.rates import (
     SMALLEST_GRADE,
     SMALLEST_HOUR,

@@ -8,10 +8,10 @@ from django.utils import timezone
 from accounts.models import PlaceSettings
 from accounts.permissions import Permissions
 from reports.models import SchoolRate
-from reports.rollup import roll_up
+from reports.rates.rollup import roll_up
+from reports.rates.thresholds import ThresholdProgress, ThresholdState, needed
+from reports.rates.visible_rates import lines_of_school
 from reports.tests.conftest import invite
-from reports.thresholds import ThresholdProgress, ThresholdState, needed
-from reports.visible_rates import lines_of_school
 
 
 def test_words_say_how_many_more_people_are_needed():

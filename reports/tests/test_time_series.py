@@ -8,10 +8,10 @@ from datetime import date, datetime, time, timedelta
 import pytest
 from django.utils import timezone
 
-from reports import time_series
-from reports.progress_pace import LastWeek
+from reports.rates import time_series
+from reports.rates.progress_pace import LastWeek
+from survey.fieldwork.school_calendar import SchoolCalendar
 from survey.models import Administration
-from survey.school_calendar import SchoolCalendar
 
 # A Monday.
 TODAY = date(2026, 11, 16)

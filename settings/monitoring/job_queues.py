@@ -23,7 +23,7 @@ FROM survey_job WHERE ended_at IS NULL GROUP BY 1, 3
 def read_jobs() -> Answer:
     # Imported late: the models are not ready when monitoring is loaded.
     from settings.monitoring.dependency_checks import PostgreSQLProbe
-    from survey.job_kinds import JOB_KINDS
+    from survey.work.job_kinds import JOB_KINDS
 
     if connections["default"].vendor != "postgresql":
         return NOT_SET_UP
@@ -37,7 +37,7 @@ def samples_of(
     rows: Iterable[Mapping[str, Any]], queues: Mapping[str, str]
 ) -> list[Sample]:
     """Return the samples of unfinished jobs; `queues` maps kinds to queues."""
-    from survey.jobs import POOLS
+    from survey.work.jobs import POOLS
 
     waiting: Counter[str] = Counter()
     running: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-// Evaluates compiled expressions, like survey/definitions/expressions/, which
+// Evaluates compiled expressions, like survey/instrument/definitions/expressions/, which
 // documents their form. Both must give the same result for every vector in
 // survey/tests/definitions/expression_vectors.json.
 
@@ -317,7 +317,7 @@ const EAGER = {
 
 // The browser's own RegExp backtracks, which takes years for some patterns and
 // answers. This matcher follows all states at once, one character at a time. It
-// reads only the portable form that survey/definitions/portable_regex.py writes,
+// reads only the portable form that survey/instrument/definitions/portable_regex.py writes,
 // and uses RegExp for single characters only.
 
 const PIECE =

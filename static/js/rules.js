@@ -1,4 +1,4 @@
-// Applies the rules of a whole survey, like survey/definitions/rules.py. Both must
+// Applies the rules of a whole survey, like survey/instrument/definitions/rules.py. Both must
 // give the same state for every vector in
 // survey/tests/definitions/rules_vectors.json.
 

@@ -11,8 +11,8 @@ from django.views.decorators.http import require_POST, require_safe
 from accounts import audit
 from accounts.access import staff
 from accounts.http import StaffRequest
-from survey import jobs
 from survey.models import Job
+from survey.work import jobs
 
 
 @staff

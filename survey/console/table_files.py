@@ -11,7 +11,7 @@ from django.core.files.uploadedfile import UploadedFile
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from survey.spreadsheets.file_kinds import reason_not_a_table
+from survey.instrument.spreadsheets.file_kinds import reason_not_a_table
 
 UPLOAD_TABLE = gettext_noop("Upload a CSV or Excel file.")
 

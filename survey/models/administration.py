@@ -66,7 +66,7 @@ class Wave(models.Model):
 class Administration(models.Model):
     """One survey offered to one role in one window.
 
-    Only the functions of `survey.administrations` change it.
+    Only the functions of `survey.fieldwork.administrations` change it.
     """
 
     class State(models.TextChoices):
@@ -108,7 +108,7 @@ class Administration(models.Model):
     # `survey.taking.devices`.
     replays_answers = models.BooleanField(default=False, db_default=False)
     # Columns of rosters that are stored next to answers, and their values; see
-    # `survey.administrations.subgroups`.
+    # `survey.fieldwork.administrations.subgroups`.
     subgroups = models.JSONField(default=dict, blank=True, db_default={})
     # Results are of at least so many people, and in exports without names so many
     # have the same place, grade, language, subgroups and dates; 1 leaves every cell as
@@ -122,7 +122,7 @@ class Administration(models.Model):
     # by a random ID. People answer under this promise.
     joins_waves = models.BooleanField(default=False, db_default=False)
     # Whether people of rosters can start only once their consent is recorded; fixed
-    # as soon as anyone is invited. See `survey.opt_outs.consents`.
+    # as soon as anyone is invited. See `survey.people.opt_outs.consents`.
     requires_consent = models.BooleanField(default=False, db_default=False)
     # Only with COUNT, schools can hand out open codes: a person on a roster would
     # answer twice.
@@ -138,7 +138,8 @@ class Administration(models.Model):
     messages_have_codes = models.BooleanField(default=False, db_default=False)
     opens_at = models.DateTimeField()
     closes_at = models.DateTimeField()
-    # When starts without an answer were deleted; see `survey.open_codes.empty_starts`.
+    # When starts without an answer were deleted:
+    # `survey.fieldwork.open_codes.empty_starts`.
     empty_starts_deleted_at = models.DateTimeField(null=True, blank=True)
     # Counts the changes: a form that was filled in for an older state is refused.
     changes = models.PositiveIntegerField(default=0, db_default=0)

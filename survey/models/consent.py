@@ -14,7 +14,7 @@ class Consent(models.Model):
     """One consent, with who gave it.
 
     It counts until a later opt-out: `Respondent.awaits_consent` and `opted_out_at`
-    decide, see `survey.opt_outs.consents`.
+    decide, see `survey.people.opt_outs.consents`.
     """
 
     class GivenBy(models.TextChoices):

@@ -12,7 +12,7 @@ class CountedGroup(models.Model):
 
     Rosters store one before they change, withdraw, add or bring back a person
     of an open administration: figures before and after such a change would
-    tell whether that person has finished. `reports.counting_groups` lets
+    tell whether that person has finished. `reports.rates.counting_groups` lets
     changes count later, many at once. People without a row count as their
     respondent says.
     """

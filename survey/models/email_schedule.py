@@ -16,7 +16,7 @@ MAX_RATE = 60_000
 class EmailSchedule(models.Model):
     """The e-mails of one administration; nothing is sent before it is confirmed.
 
-    Only the functions of `survey.reminders.schedules` change it.
+    Only the functions of `survey.fieldwork.emails.schedules` change it.
     """
 
     administration = models.OneToOneField(
@@ -103,7 +103,7 @@ class EmailStep(models.Model):
 
 
 class EmailTemplate(models.Model):
-    """The text of a step in one language, checked by `survey.reminders.templates`."""
+    """The text of a step in one language, checked by `emails.templates`."""
 
     step = models.ForeignKey(
         EmailStep, on_delete=models.CASCADE, related_name="templates"
@@ -165,7 +165,7 @@ class EmailDelivery(models.Model):
     )
     state = models.CharField(max_length=16, choices=State)
     reason = models.CharField(max_length=16, choices=Reason, blank=True)
-    # Where it went: `survey.reminders.suppression.digest_of` the address.
+    # Where it went: `survey.fieldwork.emails.suppression.digest_of` the address.
     address_digest = models.CharField(max_length=64)
     # By which the provider's webhooks name the e-mail; empty for SMTP. As a varchar,
     # PostgreSQL would take a row for much wider and look people up by another index.
@@ -212,7 +212,7 @@ class EmailDelivery(models.Model):
 
 
 class SuppressedAddress(models.Model):
-    """An address that gets no e-mails; see `survey.reminders.suppression`.
+    """An address that gets no e-mails; see `survey.fieldwork.emails.suppression`.
 
     Belongs to no person and no administration, so that it outlives rosters.
     """

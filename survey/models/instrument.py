@@ -4,7 +4,7 @@ A draft is rows that can still be changed. Publishing compiles them into one
 `PublishedSurvey`; database triggers then freeze it and the rows it was
 compiled from. Texts are JSON objects from language codes to texts:
 ``{"en": "My school", "es": "Mi escuela"}``. Rules are compiled expressions
-(see `survey.definitions.expressions`). `cached` finds published rows only.
+(see `survey.instrument.definitions.expressions`). `cached` finds published rows only.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Survey(models.Model):
     source_name = models.CharField(max_length=255, blank=True)
     source = models.BinaryField(null=True)
     # The published version whose texts this one corrects. In a draft this is an
-    # intention, which `survey.definitions.corrections` checks when publishing.
+    # intention, which `survey.instrument.definitions.corrections` checks at publishing.
     corrects = models.ForeignKey(
         "PublishedSurvey",
         on_delete=models.PROTECT,
@@ -213,7 +213,7 @@ class Item(models.Model):
     option_set = models.ForeignKey(
         OptionSet, on_delete=models.CASCADE, null=True, related_name="items"
     )
-    # Rules and appearance: `survey.definitions.schema.ItemRules`.
+    # Rules and appearance: `survey.instrument.definitions.schema.ItemRules`.
     rules = models.JSONField(default=dict)
 
     objects = models.Manager()
@@ -236,7 +236,7 @@ class Item(models.Model):
 
 
 class SurveyMeasures(models.Model):
-    """The measures of a survey, as `survey.definitions.schema.Measures`.
+    """The measures of a survey, as `survey.instrument.definitions.schema.Measures`.
 
     Reports read them. They are not in the published definition, because
     respondents' pages never do.
@@ -260,7 +260,7 @@ class PublishedSurvey(models.Model):
     """A survey as respondents answer it, in one row that never changes.
 
     `definition` is the canonical JSON text whose SHA-256 is `digest`; its
-    schema is `survey.definitions.schema.SurveyDefinition`.
+    schema is `survey.instrument.definitions.schema.SurveyDefinition`.
     """
 
     digest = models.CharField(max_length=64, primary_key=True)

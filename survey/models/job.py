@@ -8,11 +8,11 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import pgettext_lazy
 
-from survey.job_kinds import JOB_KINDS
+from survey.work.job_kinds import JOB_KINDS
 
 
 class Job(models.Model):
-    """One background job, such as a roster or an export; see `survey.jobs`.
+    """One background job, such as a roster or an export; see `survey.work.jobs`.
 
     This row is authoritative: the message in RabbitMQ only wakes a worker, and
     a lost message is sent again.
@@ -25,7 +25,7 @@ class Job(models.Model):
         FAILED = "failed", pgettext_lazy("job", "not finished")
         CANCELLED = "cancelled", pgettext_lazy("job", "Cancelled")
 
-    # Names the function, in `survey.job_kinds`.
+    # Names the function, in `survey.work.job_kinds`.
     kind = models.CharField(max_length=64)
     # Primary key of the row that the job is about; its model follows from `kind`.
     subject_id = models.BigIntegerField(null=True)

@@ -41,7 +41,7 @@ class ListedIdQuerySet(models.QuerySet["ListedId"]):
 
 
 class ListedId(models.Model):
-    """An ID of a list that was not on the roster; see `survey.opt_outs`.
+    """An ID of a list that was not on the roster; see `survey.people.opt_outs`.
 
     The row stays once a person has it: a roster that is undone may delete the person.
     """

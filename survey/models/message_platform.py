@@ -28,7 +28,7 @@ class MessagePlatformQuerySet(models.QuerySet["MessagePlatform"]):
 class MessagePlatform(models.Model):
     """A service of a district or the state that sends e-mails, texts or push messages.
 
-    Only the functions of `survey.message_platforms.platforms` change it.
+    Only the functions of `survey.fieldwork.message_platforms.platforms` change it.
     """
 
     name = models.CharField(max_length=100)

@@ -67,7 +67,7 @@ class OpenCodeOptions(models.Model):
 
 
 class OpenCode(OpenCodeOptions):
-    """A code with which anyone can begin; see `survey/open_codes/README.md`.
+    """A code with which anyone can begin; see `survey/fieldwork/open_codes/README.md`.
 
     Starting with it writes nothing here: the starts are its respondents. `issue`
     counts the codes that were handed out; only the newest one's digest is stored.

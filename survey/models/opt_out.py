@@ -14,7 +14,7 @@ from survey.models.administration import Respondent
 class OptOut(models.Model):
     """One refusal, with who asked for it, and when it was taken back.
 
-    While it stands, `Respondent.opted_out_at` is set: see `survey.opt_outs`.
+    While it stands, `Respondent.opted_out_at` is set: see `survey.people.opt_outs`.
     """
 
     class RequestedBy(models.TextChoices):

@@ -22,7 +22,7 @@ class PlaceMergeQuerySet(models.QuerySet["PlaceMerge"]):
 
 
 class PlaceMerge(models.Model):
-    """A merge: checked in a dry run, confirmed, and done; see `survey.merging`."""
+    """A merge: checked in a dry run, confirmed and done (`survey.people.merging`)."""
 
     class Kind(models.TextChoices):
         DISTRICTS = "districts", _("Two districts")
@@ -58,7 +58,7 @@ class PlaceMerge(models.Model):
     duplicate_code = models.CharField(max_length=64)
     keep = models.CharField(max_length=16, choices=Keep, blank=True, default=Keep.BOTH)
     state = models.CharField(max_length=16, choices=State, default=State.CHECKING)
-    # `survey.merging.dry_run.MergeReport.as_dict()`
+    # `survey.people.merging.dry_run.MergeReport.as_dict()`
     report = models.JSONField(default=dict)
     # Why it cannot be merged, or has to be confirmed again.
     message = models.CharField(max_length=500, blank=True)

@@ -30,7 +30,7 @@ class RosterUploadQuerySet(models.QuerySet["RosterUpload"]):
 
 
 class RosterUpload(models.Model):
-    """One roster file for one place; see `survey.rosters.uploads`."""
+    """One roster file for one place; see `survey.people.rosters.uploads`."""
 
     class State(models.TextChoices):
         CHECKING = "checking", gettext_lazy("being checked")
@@ -72,7 +72,7 @@ class RosterUpload(models.Model):
         "accounts.School", on_delete=models.PROTECT, null=True, related_name="+"
     )
     uploaded_at = models.DateTimeField(default=timezone.now)
-    # In `survey.files`; empty once deleted. Name and size as sent by the browser.
+    # In `survey.work.files`; empty once deleted. Name and size as sent by the browser.
     file = models.CharField(max_length=200, blank=True)
     name = models.CharField(max_length=200)
     size = models.BigIntegerField()

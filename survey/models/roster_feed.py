@@ -27,7 +27,7 @@ class RosterFeedQuerySet(models.QuerySet["RosterFeed"]):
 class RosterFeed(models.Model):
     """A source of a district's rosters that is scanned every night.
 
-    Only the functions of `survey.rosters.feeds` change it.
+    Only the functions of `survey.people.rosters.feeds` change it.
     """
 
     class Kind(models.TextChoices):

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy
 class SchoolImport(models.Model):
     """An uploaded list of schools: checked, then confirmed and applied.
 
-    `report` is that of `survey.schools.importing.SchoolReport`.
+    `report` is that of `survey.people.schools.importing.SchoolReport`.
     """
 
     class State(models.TextChoices):

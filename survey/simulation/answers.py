@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 
-from survey.definitions.expressions import labels_of
-from survey.definitions.piping import piped_in_labels
-from survey.definitions.rule_dependencies import items_read
-from survey.definitions.rules import RuleState, is_computed, state_of
-from survey.definitions.schema import RULES, Expr
+from survey.instrument.definitions.expressions import labels_of
+from survey.instrument.definitions.piping import piped_in_labels
+from survey.instrument.definitions.rule_dependencies import items_read
+from survey.instrument.definitions.rules import RuleState, is_computed, state_of
+from survey.instrument.definitions.schema import RULES, Expr
 from survey.taking.published import Published
 from survey.taking.validation import BadAnswer, check_page, stored_text
 

@@ -19,9 +19,10 @@ from django.db import connection, transaction
 from django.utils import timezone
 from openpyxl import Workbook
 
-from survey.access_codes import code_for, format_code
-from survey.administrations import invited_people, open_administration
-from survey.definitions.publishing import publish_survey
+from survey.fieldwork.administrations import invited_people, open_administration
+from survey.instrument.definitions.publishing import publish_survey
+from survey.instrument.spreadsheets.xlsx_rows import SheetRow
+from survey.instrument.xlsform import import_survey, read_xlsform
 from survey.models import (
     Administration,
     CountedGroup,
@@ -33,11 +34,10 @@ from survey.models import (
     Survey,
     Wave,
 )
-from survey.rosters.apply import import_roster
-from survey.rosters.columns import columns_of
-from survey.rosters.file_reader import RosterTable
-from survey.spreadsheets.xlsx_rows import SheetRow
-from survey.xlsform import import_survey, read_xlsform
+from survey.people.access_codes import code_for, format_code
+from survey.people.rosters.apply import import_roster
+from survey.people.rosters.columns import columns_of
+from survey.people.rosters.file_reader import RosterTable
 
 WAVE = "Rehearsals"
 FORM = "rehearsal"

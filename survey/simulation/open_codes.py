@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import transaction
 
 from accounts.models import District, School
-from survey.access_codes import format_code
+from survey.fieldwork.open_codes.codes import code_of, create_open_code
 from survey.models import (
     Administration,
     Denominator,
@@ -16,7 +16,7 @@ from survey.models import (
     SchoolCount,
 )
 from survey.models.school_count import LARGEST_COUNT
-from survey.open_codes.codes import code_of, create_open_code
+from survey.people.access_codes import format_code
 from survey.simulation.load_survey import delete_answers, find_or_open
 
 

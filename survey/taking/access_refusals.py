@@ -7,7 +7,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone, translation
 from django.utils.formats import date_format
 
-from survey.access_codes import LONGEST_TYPED
+from survey.people.access_codes import LONGEST_TYPED
 from survey.taking import messages
 from survey.taking.login import LoginRefused
 from survey.taking.page_save import RESPONDENT_HEADER

@@ -16,8 +16,8 @@ from django.core import signing
 from django.db import connection
 from django.utils import timezone
 
-from survey.definitions.rules import state_of, values_of
-from survey.message_platforms.hooks import person_finished
+from survey.fieldwork.message_platforms.hooks import person_finished
+from survey.instrument.definitions.rules import state_of, values_of
 from survey.taking.published import Published
 from survey.taking.review import Gap, ReviewedPage, find_gaps, reviewed_pages
 from survey.taking.saved_answers import SavedAnswers

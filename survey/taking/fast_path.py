@@ -1,6 +1,6 @@
 """Answer ordinary page saves before Django's handler, and pass on the rest.
 
-And message platforms, by `survey.message_platforms.fast_path`.
+And message platforms, by `survey.fieldwork.message_platforms.fast_path`.
 
 Half of all requests are page saves, and nearly all of those are ordinary.
 Django's handler, request and response cost more than the save itself, so these
@@ -29,7 +29,7 @@ from django.http import parse_cookie
 
 from settings.monitoring import logs  # noqa: TID251
 from settings.monitoring.middleware import finished  # noqa: TID251
-from survey.message_platforms.fast_path import answer_directly
+from survey.fieldwork.message_platforms.fast_path import answer_directly
 from survey.taking.page_save import (
     LARGEST_BODY,
     RESPONDENT_HEADER,
@@ -117,7 +117,7 @@ class FastPath:
     def _message(
         self, environ: WSGIEnvironment, start_response: StartResponse
     ) -> Iterable[bytes]:
-        """Answer a message platform; see `survey.message_platforms`."""
+        """Answer a message platform; see `survey.fieldwork.message_platforms`."""
         try:
             common = self._origin_headers(environ).headers
             headers = [header for header in common if header[0] != "Vary"]

@@ -12,7 +12,7 @@ from functools import lru_cache
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from survey.definitions.schema import LanguageDefinition, SurveyDefinition
+from survey.instrument.definitions.schema import LanguageDefinition, SurveyDefinition
 from survey.taking import messages
 
 # The language's own name, then what it is called in English. Those of the schools of

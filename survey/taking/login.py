@@ -11,7 +11,8 @@ from django.core.cache import caches
 from django.db import connection
 from django.utils import timezone
 
-from survey.access_codes import (
+from survey.database import code_routes
+from survey.people.access_codes import (
     LENGTH,
     LONGEST_TYPED,
     ImpossibleSymbol,
@@ -20,7 +21,6 @@ from survey.access_codes import (
     find_impossible_symbol,
     normalise,
 )
-from survey.database import code_routes
 from survey.taking.devices import ONLY_DEVICE, store_device_login
 from survey.taking.storage import GRACE, as_datetime
 

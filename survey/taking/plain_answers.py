@@ -11,14 +11,14 @@ from dataclasses import replace
 
 from django.http import QueryDict
 
-from survey.definitions.expressions import to_text
-from survey.definitions.rules import (
+from survey.instrument.definitions.expressions import to_text
+from survey.instrument.definitions.rules import (
     MAX_VALUE_LENGTH,
     RuleState,
     is_computed,
     state_of,
 )
-from survey.definitions.schema import ItemDefinition
+from survey.instrument.definitions.schema import ItemDefinition
 from survey.taking.published import Published
 from survey.taking.typed_values import READ_KINDS, Typed, read_typed
 from survey.taking.validation import BadAnswer, stored_text

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from survey.definitions.piping import fill_pipes
-from survey.definitions.schema import OptionDefinition
+from survey.instrument.definitions.piping import fill_pipes
+from survey.instrument.definitions.schema import OptionDefinition
 from survey.taking.plain_answers import FIELD, PageAnswers
 from survey.taking.rendering import (
     INVISIBLE,

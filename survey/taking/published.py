@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from django.db import DEFAULT_DB_ALIAS
 
-from survey.definitions.rules import names_on
-from survey.definitions.schema import (
+from survey.instrument.definitions.rules import names_on
+from survey.instrument.definitions.schema import (
     ANSWERABLE,
     ItemDefinition,
     SurveyDefinition,
@@ -35,13 +35,13 @@ class SurveyTexts(NamedTuple):
 
 @dataclass(frozen=True)
 class Published:
-    """`definition` as described in `survey.definitions.schema`; never changed."""
+    """`definition` is of `survey.instrument.definitions.schema`, and never changed."""
 
     digest: str
     definition: SurveyDefinition
     # For each page, the items that a save of it must name, in order.
     answerable: tuple[Mapping[str, ItemDefinition], ...]
-    # For each page, its items as `survey.definitions.rules.names_on` orders
+    # For each page, its items as `survey.instrument.definitions.rules.names_on` orders
     # them; empty if no rule applies when the page is saved.
     ruled: tuple[Sequence[str], ...]
     # Item id -> name.

@@ -17,9 +17,9 @@ from django.template.loader import render_to_string
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
-from survey.definitions import piping
-from survey.definitions.piping import PIPE, fill_pipes
-from survey.definitions.schema import (
+from survey.instrument.definitions import piping
+from survey.instrument.definitions.piping import PIPE, fill_pipes
+from survey.instrument.definitions.schema import (
     BlockDefinition,
     ItemDefinition,
     OptionDefinition,

@@ -10,9 +10,9 @@ from typing import NamedTuple
 from django.utils import translation
 from django.utils.formats import date_format, time_format
 
-from survey.definitions.piping import fill_pipes
-from survey.definitions.rules import RuleState
-from survey.definitions.schema import SELECTS, SurveyDefinition, Texts
+from survey.instrument.definitions.piping import fill_pipes
+from survey.instrument.definitions.rules import RuleState
+from survey.instrument.definitions.schema import SELECTS, SurveyDefinition, Texts
 from survey.taking import messages
 from survey.taking.published import Published
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from datetime import date, datetime, time
 from decimal import Decimal
 
-from survey.definitions.rules import page_state
-from survey.definitions.schema import ItemDefinition, SurveyDefinition
+from survey.instrument.definitions.rules import page_state
+from survey.instrument.definitions.schema import ItemDefinition, SurveyDefinition
 from survey.models import Response
 from survey.taking.published import Published
 from survey.taking.storage import AnswerRow

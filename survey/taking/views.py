@@ -18,9 +18,9 @@ from django.views.decorators.http import (
 
 from accounts.audit import address_of
 from accounts.logos import send_logo
-from survey.access_codes import format_code
 from survey.database.routers import uses_forced_read_router
 from survey.models import PublishedSurvey
+from survey.people.access_codes import format_code
 from survey.taking import devices, plain_tab, rendering, resume_cookie
 from survey.taking.access_refusals import (
     chosen_language,

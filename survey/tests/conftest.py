@@ -21,10 +21,10 @@ from playwright.sync_api import Browser as ChromiumBrowser
 from accounts.models import District, School
 from accounts.tests.conftest import staff  # noqa: F401
 from settings.tests.patience import patience
-from survey.access_codes import code_for, current_version, digest_for
-from survey.administrations.changes import add_partition
-from survey.administrations.subgroups import default_subgroups
-from survey.message_platforms.hooks import administration_changed
+from survey.fieldwork.administrations.changes import add_partition
+from survey.fieldwork.administrations.subgroups import default_subgroups
+from survey.fieldwork.message_platforms.hooks import administration_changed
+from survey.fieldwork.open_codes.lookup import forget_open_codes
 from survey.models import (
     Administration,
     Block,
@@ -36,7 +36,7 @@ from survey.models import (
     Role,
     Survey,
 )
-from survey.open_codes.lookup import forget_open_codes
+from survey.people.access_codes import code_for, current_version, digest_for
 from survey.taking.places import forget_place_of_state
 from survey.taking.published import forget_published
 from survey.taking.resume_cookie import forget_digests

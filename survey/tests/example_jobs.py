@@ -9,8 +9,8 @@ from collections.abc import Callable
 from django.db import transaction
 
 from accounts.models import District
-from survey.jobs import JobRefused, Progress, job
 from survey.models import Job
+from survey.work.jobs import JobRefused, Progress, job
 
 # Functions that a test runs in the middle of a job.
 in_the_middle: list[Callable[[Job, Progress], None]] = []

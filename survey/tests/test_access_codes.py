@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from accounts.models import AuditEntry, School, User
 from provisioning.ansible.plugins.filter.digest_keys import digest_keys
-from survey import access_codes
-from survey.access_codes import (
+from survey.models import CardSet, Identity
+from survey.people import access_codes
+from survey.people.access_codes import (
     ALPHABET,
     CodeKeyMissing,
     check_access_code_keys,
@@ -27,7 +28,6 @@ from survey.access_codes import (
     normalise,
     reissue,
 )
-from survey.models import CardSet, Identity
 from survey.tests.conftest import enrol
 
 ids = st.integers(1, 2**63 - 1)

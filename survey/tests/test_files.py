@@ -8,7 +8,7 @@ import pytest
 from django.core.files.base import ContentFile
 from django.core.files.uploadedfile import TemporaryUploadedFile
 
-from survey.files import download, new_name, path_of, private_files
+from survey.work.files import download, new_name, path_of, private_files
 
 
 @pytest.fixture

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from accounts.models import User
-from survey import job_turns, jobs
-from survey.job_turns import TooManyJobs, next_job, refuse_many, run_next
 from survey.management.commands.work import run_waiting_jobs
 from survey.models import Job
 from survey.tasks import run_job
 from survey.tests.example_jobs import make, make_slowly
+from survey.work import job_turns, jobs
+from survey.work.job_turns import TooManyJobs, next_job, refuse_many, run_next
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -31,8 +31,7 @@ from django.utils import timezone
 
 from accounts.models import District
 from settings.tests.patience import patience
-from survey import jobs, tasks
-from survey.jobs import JOB_KINDS, request_cancel, runnable_jobs, start, wake_forgotten
+from survey import tasks
 from survey.management.commands.work import (
     DatabaseWrites,
     Schedule,
@@ -42,6 +41,14 @@ from survey.management.commands.work import (
 from survey.models import Job
 from survey.tests import example_jobs
 from survey.tests.example_jobs import careless, district_code, make, make_slowly, refuse
+from survey.work import jobs
+from survey.work.jobs import (
+    JOB_KINDS,
+    request_cancel,
+    runnable_jobs,
+    start,
+    wake_forgotten,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -625,7 +632,7 @@ settings.CELERY_BROKER_CONNECTION_TIMEOUT = 1
 settings.CELERY_TASK_PUBLISH_RETRY_POLICY = {{"max_retries": 1, "interval_max": 0.2}}
 django.setup()
 from settings.celery import app
-from survey.jobs import start
+from survey.work.jobs import start
 from survey.tests.example_jobs import make
 
 for port in {ports}:

@@ -9,8 +9,7 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import IntegrityError, transaction
 
 from accounts.models import AuditEntry
-from survey.models import DayOff
-from survey.school_calendar import (
+from survey.fieldwork.school_calendar import (
     MONDAY_TO_FRIDAY,
     WEEKEND,
     SchoolCalendars,
@@ -21,7 +20,8 @@ from survey.school_calendar import (
     set_weekend,
     weekend,
 )
-from survey.us_holidays import school_year, us_school_holidays
+from survey.fieldwork.us_holidays import school_year, us_school_holidays
+from survey.models import DayOff
 
 NOVEMBER = date(2026, 11, 1), date(2026, 11, 30)
 

@@ -12,7 +12,7 @@ from django.conf import settings as settings_
 from django.core.management import CommandError, call_command
 from django.template.loader import get_template
 
-from survey import translations
+from survey.instrument import translations
 from survey.taking import messages
 
 # Template tags (block `width` names a class), comments, and what is no text.

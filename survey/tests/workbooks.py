@@ -10,8 +10,8 @@ from typing import Any
 
 from openpyxl import Workbook
 
-from survey.xlsform import Reading, read_xlsform
-from survey.xlsform.draft import ItemDraft
+from survey.instrument.xlsform import Reading, read_xlsform
+from survey.instrument.xlsform.draft import ItemDraft
 
 Rows = list[list[Any]]
 

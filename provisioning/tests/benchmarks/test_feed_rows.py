@@ -9,7 +9,6 @@ from django.utils import timezone
 from accounts.models import District, User
 from provisioning.benchmarks import feed_jobs, feed_rows
 from provisioning.benchmarks.feed_servers import DistrictServers
-from survey.files import path_of
 from survey.models import (
     Administration,
     FeedScan,
@@ -22,6 +21,7 @@ from survey.models import (
 from survey.simulation.load_survey import NotARehearsal, find_or_open
 from survey.simulation.oneroster import SyntheticDistrict
 from survey.simulation.oneroster_server import serve
+from survey.work.files import path_of
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),

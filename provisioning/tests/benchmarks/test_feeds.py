@@ -21,7 +21,7 @@ from provisioning.benchmarks.feeds import (
     rows_per_s,
 )
 from provisioning.commands import missed
-from survey.rosters.oneroster.store import OneRosterInvalid, OneRosterStore
+from survey.people.rosters.oneroster.store import OneRosterInvalid, OneRosterStore
 from survey.simulation.oneroster import SyntheticDistrict
 
 DISTRICTS = 40

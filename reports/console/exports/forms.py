@@ -27,8 +27,8 @@ from reports.exports.selection import Selection
 from reports.exports.snapshot import Snapshot
 from reports.exports.xlsx_file import MOST_COLUMNS, MOST_ROWS
 from reports.models.exports import IDENTITIES, RESPONSES, Export, ValueType
-from survey.administrations import administrations_for
-from survey.definitions.schema import ANSWERABLE
+from survey.fieldwork.administrations import administrations_for
+from survey.instrument.definitions.schema import ANSWERABLE
 from survey.models import Administration, Role
 
 SHORTEST_REASON = 10

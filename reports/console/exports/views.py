@@ -31,8 +31,8 @@ from reports.console.exports.panel_form import PanelForm
 from reports.exports.requests import request_export
 from reports.models.exports import Export, exports_visible_to
 from reports.requested_files import QuotaExceeded, delete_file
-from survey.files import download, path_of
 from survey.models import Administration
+from survey.work.files import download, path_of
 
 CONTENT_TYPES = {
     ".csv": CSV,

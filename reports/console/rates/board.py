@@ -18,12 +18,12 @@ from accounts.console.listing import Listing
 from accounts.http import StaffRequest
 from accounts.models import District, School
 from accounts.permissions import Permissions
-from reports import time_series, visible_rates, visible_totals
-from reports.freshness import Freshness, freshness_of, groups_in_words
 from reports.models import Curve, GradeRate, SchoolRate
-from reports.rate_lines import RateLine, RateTotal, SchoolRateLine, is_open
+from reports.rates import time_series, visible_rates, visible_totals
+from reports.rates.freshness import Freshness, freshness_of, groups_in_words
+from reports.rates.rate_lines import RateLine, RateTotal, SchoolRateLine, is_open
+from survey.fieldwork.school_calendar import MONDAY_TO_FRIDAY, SchoolCalendar
 from survey.models import Administration, Denominator, Role
-from survey.school_calendar import MONDAY_TO_FRIDAY, SchoolCalendar
 
 DISTRICT_SORTS = {
     "name": ("name",),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from accounts.http import StaffRequest
-from reports import time_series
-from reports.rate_lines import RateTotal, SchoolRateLine, is_open
+from reports.rates import time_series
+from reports.rates.rate_lines import RateTotal, SchoolRateLine, is_open
+from reports.rates.time_series import percentage
 from reports.suppression.rates import SMALLEST_HOUR
-from reports.time_series import percentage
 from survey.models import Administration
 
 

@@ -10,8 +10,8 @@ from django.utils import timezone
 from accounts.http import Cell, csv_response
 from accounts.models import School
 from reports.console.rates.board import RolePanel
-from reports.freshness import freshness_of
-from reports.rate_lines import NO_COUNT, RateLine, RateTotal, SchoolRateLine
+from reports.rates.freshness import freshness_of
+from reports.rates.rate_lines import NO_COUNT, RateLine, RateTotal, SchoolRateLine
 from reports.suppression import HIDDEN
 from survey.models import Administration, Denominator
 

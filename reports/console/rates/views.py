@@ -15,7 +15,6 @@ from accounts.audit import record
 from accounts.http import StaffRequest
 from accounts.models import District, School
 from accounts.permissions import Capability
-from reports import time_series, visible_rates, visible_totals
 from reports.console.rates import csv_files
 from reports.console.rates.board import (
     EmptyColumns,
@@ -28,11 +27,12 @@ from reports.console.rates.board import (
     with_last_week,
 )
 from reports.console.rates.charts import curve_context, places_chart
-from reports.freshness import groups_in_words
 from reports.models import Curve
-from reports.progress_pace import calendars_for
+from reports.rates import time_series, visible_rates, visible_totals
+from reports.rates.freshness import groups_in_words
+from reports.rates.progress_pace import calendars_for
+from survey.fieldwork.open_codes.figures import crowded_periods, watched_codes
 from survey.models import Administration
-from survey.open_codes.figures import crowded_periods, watched_codes
 
 
 @needs(Capability.SEE_RATES)

@@ -36,8 +36,8 @@ from reports.results.visible import VisibleGroup
 from reports.school_report.parts import COMMA
 from reports.scores.words import CERTAIN
 from reports.suppression import HIDDEN
-from survey.definitions.scales import agreement_scales
-from survey.definitions.schema import (
+from survey.instrument.definitions.scales import agreement_scales
+from survey.instrument.definitions.schema import (
     ANSWERABLE,
     Measures,
     OptionDefinition,

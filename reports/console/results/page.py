@@ -22,6 +22,7 @@ from accounts.permissions import Capability, Permissions, Places
 from reports.console.results.charts import ChartPage, chart_pages
 from reports.console.results.provenance import Provenance
 from reports.models import GroupResults
+from reports.rates.thresholds import ThresholdProgress, ThresholdState
 from reports.results.access import (
     administration_or_404,
     capability_for,
@@ -37,9 +38,8 @@ from reports.results.small_schools import SmallSchools, small_schools
 from reports.results.visible import Place, VisibleGroup
 from reports.results.wholes import figures_for
 from reports.scores.visible import has_scores
-from reports.thresholds import ThresholdProgress, ThresholdState
-from survey.administrations import may_manage
-from survey.definitions.measures import measures_of
+from survey.fieldwork.administrations import may_manage
+from survey.instrument.definitions.measures import measures_of
 from survey.models import Administration
 from survey.taking.published import published_survey
 

@@ -26,8 +26,8 @@ from reports.results.job import request_results
 from reports.results.rollup import attributes_of
 from reports.suppression.explanation import hidden_figures
 from survey.console.administrations.edit_views import own_administration_or_404
+from survey.fieldwork.open_codes.figures import crowded_periods, watched_codes
 from survey.models import Administration
-from survey.open_codes.figures import crowded_periods, watched_codes
 
 
 @needs(Capability.SEE_RESULTS)

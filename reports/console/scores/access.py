@@ -14,12 +14,12 @@ from accounts.http import StaffRequest
 from accounts.models import District, School
 from accounts.permissions import Permissions, Places
 from reports.models import SchoolRate
-from reports.rate_lines import RateLine
+from reports.rates.rate_lines import RateLine
+from reports.rates.visible_rates import in_state, rates_for
 from reports.results.access import administration_or_404, capability_for
 from reports.results.comments import may_review
 from reports.results.reading import LEVELS
 from reports.results.visible import Place
-from reports.visible_rates import in_state, rates_for
 from survey.models import Administration
 
 MAX_KEY = 2**63

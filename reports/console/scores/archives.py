@@ -37,9 +37,9 @@ from reports.school_report.archives import (
     has_reports,
     request_archive,
 )
-from survey.files import download, path_of
 from survey.models import Administration
 from survey.taking.published import published_survey
+from survey.work.files import download, path_of
 
 MOST_SHOWN = 20
 

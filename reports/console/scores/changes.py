@@ -29,6 +29,7 @@ from reports.console.scores.table import (
     measures_in_survey,
     score_columns,
 )
+from reports.rates.visible_rates import in_state
 from reports.results.access import results_for
 from reports.scores.comparisons import likely_changes
 from reports.scores.scale import BANDS
@@ -39,7 +40,6 @@ from reports.scores.visible import (
     scores_of_waves,
 )
 from reports.scores.words import CERTAIN, band_words, signed
-from reports.visible_rates import in_state
 from survey.models import Administration
 
 # One in so many schools changes "more than chance" without a change.

@@ -27,8 +27,8 @@ from reports.scores.quality import (
     visible_calibrations,
 )
 from reports.suppression import HIDDEN
-from survey.administrations import may_manage
-from survey.definitions.schema import Measures
+from survey.fieldwork.administrations import may_manage
+from survey.instrument.definitions.schema import Measures
 from survey.models import Administration, Job, PublishedSurvey
 from survey.taking.published import published_survey
 from survey.taking.rendering import Localizer

@@ -25,7 +25,7 @@ from reports.console.scores.quality import (
 )
 from reports.scores.drift import DecisionRefused, anchor_item, release_item
 from reports.scores.job import request_scores
-from survey.administrations import DatabaseBusy
+from survey.fieldwork.administrations import DatabaseBusy
 
 
 @needs(Capability.SEE_RESPONSES)

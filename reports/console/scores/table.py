@@ -17,7 +17,8 @@ from accounts.language import language_to_read
 from accounts.models import District
 from reports.console.scores.access import ScoresScope
 from reports.models import SchoolRate, Scoring
-from reports.rate_lines import SchoolRateLine
+from reports.rates.rate_lines import SchoolRateLine
+from reports.rates.visible_rates import school_line
 from reports.results.access import is_shared
 from reports.results.reading import LEVELS
 from reports.results.visible import Place
@@ -30,9 +31,8 @@ from reports.scores.visible import (
 )
 from reports.scores.words import band_tone, band_words
 from reports.suppression import HIDDEN
-from reports.visible_rates import school_line
-from survey.definitions.measures import measures_of
-from survey.definitions.schema import MeasureDefinition, Measures, Texts
+from survey.instrument.definitions.measures import measures_of
+from survey.instrument.definitions.schema import MeasureDefinition, Measures, Texts
 from survey.models import Administration
 from survey.taking.published import published_survey
 from survey.taking.rendering import Localizer

@@ -11,13 +11,13 @@ from reports.publishing.publications import (
     administration_to_publish,
     request_publication,
 )
+from reports.rates.rollup import roll_up
 from reports.results.rollup import roll_up_results
-from reports.rollup import roll_up
 from reports.scores.scoring import score_administration
-from survey import jobs
-from survey.administrations import AdministrationNotFound, get_administration
-from survey.jobs import JobRefused
+from survey.fieldwork.administrations import AdministrationNotFound, get_administration
 from survey.models import Administration
+from survey.work import jobs
+from survey.work.jobs import JobRefused
 
 
 class Command(BaseCommand):

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from reports.rollup import roll_up
+from reports.rates.rollup import roll_up
 from survey.models import Administration
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from reports.results.rollup import roll_up_results
-from survey.administrations import AdministrationNotFound, get_administration
-from survey.jobs import JobRefused
+from survey.fieldwork.administrations import AdministrationNotFound, get_administration
+from survey.work.jobs import JobRefused
 
 
 class Command(BaseCommand):

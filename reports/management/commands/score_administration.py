@@ -10,8 +10,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from reports.models import Calibration, Scoring
 from reports.scores.problems import Problem
 from reports.scores.scoring import score_administration
-from survey.administrations import AdministrationNotFound, get_administration
-from survey.jobs import JobRefused
+from survey.fieldwork.administrations import AdministrationNotFound, get_administration
+from survey.work.jobs import JobRefused
 
 
 class Command(BaseCommand):

@@ -9,7 +9,7 @@ from django.utils import timezone
 from playwright.sync_api import expect
 
 from accounts.models import Membership
-from reports.rollup import roll_up
+from reports.rates.rollup import roll_up
 from reports.tests.browser.test_rates import SCREENS
 from reports.tests.conftest import invite
 from survey.models import Role

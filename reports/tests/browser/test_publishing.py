@@ -14,12 +14,12 @@ from reports.tests.console.scores.conftest import (  # noqa: F401
     scored,
 )
 from reports.tests.scores.conftest import closed
-from survey import jobs
 from survey.tests.browser.accessibility import (
     scrolls_sideways,
     violations,
     violations_on,
 )
+from survey.work import jobs
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PHONE = {"viewport": {"width": 390, "height": 844}}

@@ -10,7 +10,7 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from reports.models import RollUp
-from reports.rollup import roll_up
+from reports.rates.rollup import roll_up
 from reports.tests.conftest import invite
 from survey.models import Respondent, Role, Wave
 from survey.tests.browser.accessibility import violations_on

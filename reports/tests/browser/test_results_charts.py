@@ -12,10 +12,10 @@ from playwright.sync_api import expect
 from reports.results.hiding import hide_small_groups
 from reports.results.rollup import roll_up_results
 from reports.tests.exports.conftest import answer, enrol, opened  # noqa: F401
-from survey.definitions.publishing import publish_survey
+from survey.instrument.definitions.publishing import publish_survey
+from survey.instrument.xlsform import import_survey
 from survey.tests.browser.accessibility import violations, violations_on
 from survey.tests.workbooks import form, read
-from survey.xlsform import import_survey
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -21,7 +21,7 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from accounts.models import User
-from reports.rollup import roll_up
+from reports.rates.rollup import roll_up
 from reports.tests.browser.test_exports import downloaded
 from reports.tests.exports.conftest import (  # noqa: F401
     empty_caches,

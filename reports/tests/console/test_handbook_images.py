@@ -17,7 +17,7 @@ import pytest
 from django.utils import timezone
 
 from accounts.tests.logging_in import log_in
-from reports.rollup import roll_up
+from reports.rates.rollup import roll_up
 from reports.tests.conftest import invite
 from survey.console.handbook import IMAGES
 from survey.models import Identity

@@ -15,13 +15,13 @@ from django.utils import timezone
 from accounts.models import Membership, School
 from accounts.permissions import Permissions
 from accounts.tests.logging_in import log_in
-from reports import visible_rates
 from reports.console.home import have_people_in_own_schools
 from reports.models import ResultsRollUp
-from reports.rollup import roll_up
+from reports.rates import visible_rates
+from reports.rates.rollup import roll_up
 from reports.tests.conftest import invite
+from survey.fieldwork.school_calendar import SchoolCalendar
 from survey.models import Administration, Role
-from survey.school_calendar import SchoolCalendar
 
 pytestmark = pytest.mark.django_db
 

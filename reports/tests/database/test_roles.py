@@ -11,7 +11,6 @@ from django.db import DEFAULT_DB_ALIAS, connection
 from django.utils import timezone
 
 from accounts.permissions import Places
-from reports import rollup_query
 from reports.console.exports.forms import size_of
 from reports.exports.local_days import LocalDays
 from reports.exports.offered_versions import offered_versions
@@ -24,11 +23,12 @@ from reports.exports.release_mask import release_mask, released_keys
 from reports.exports.released_rows import released_rows
 from reports.exports.selection import Selection
 from reports.exports.snapshot import snapshot
+from reports.rates import rollup_query
 from reports.tests.exports.conftest import released
-from survey.administrations.removal import remove_administration
+from survey.fieldwork.administrations.removal import remove_administration
+from survey.fieldwork.open_codes.limits import students_of_school
+from survey.fieldwork.open_codes.lookup import COLUMNS
 from survey.models import Administration, Identity, OpenCode
-from survey.open_codes.limits import students_of_school
-from survey.open_codes.lookup import COLUMNS
 from survey.tests.database.test_partitions import (
     ADD,
     ROW,

@@ -14,9 +14,9 @@ from accounts.models import District, School
 from accounts.tests.conftest import staff  # noqa: F401
 from reports.models import Export, ResultsRollUp
 from reports.results.rollup import roll_up_results
-from survey import jobs
-from survey.administrations import open_administration
-from survey.definitions.publishing import publish_survey
+from survey.fieldwork.administrations import open_administration
+from survey.instrument.definitions.publishing import publish_survey
+from survey.instrument.xlsform import import_survey, read_xlsform
 from survey.models import (
     Administration,
     Identity,
@@ -32,7 +32,7 @@ from survey.models import (
 from survey.tests.conftest import empty_caches  # noqa: F401
 from survey.tests.database_flush import quick_flush  # noqa: F401
 from survey.tests.workbooks import form
-from survey.xlsform import import_survey, read_xlsform
+from survey.work import jobs
 
 _numbers = count(1)
 

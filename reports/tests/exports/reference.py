@@ -15,7 +15,7 @@ from django.utils import timezone
 from accounts.csv_injection import escape_formula
 from reports.models import Export
 from reports.results.frozen_people import released_people
-from survey.definitions.rules import RuleState, state_of
+from survey.instrument.definitions.rules import RuleState, state_of
 from survey.models import Administration, Respondent, Response
 
 KEY = b"k" * 32

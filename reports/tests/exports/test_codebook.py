@@ -8,8 +8,8 @@ from django.utils import translation
 from django.utils.formats import date_format
 
 from reports.tests.exports.conftest import FIRST, HIDE, SKIP, answer, draft, made
-from survey.definitions.corrections import publish_correction, use_correction
-from survey.files import path_of
+from survey.instrument.definitions.corrections import publish_correction, use_correction
+from survey.work.files import path_of
 
 pytestmark = pytest.mark.django_db
 

@@ -11,7 +11,7 @@ import pytest
 
 from reports.tests.exports.conftest import HIDE, SKIP, answer, identify, made
 from reports.tests.exports.test_formats import rows_of
-from survey.files import path_of
+from survey.work.files import path_of
 
 pytestmark = pytest.mark.django_db
 

@@ -29,8 +29,8 @@ from reports.tests.exports.conftest import (
 from reports.tests.exports.test_formats import content, rows_of
 from reports.tests.exports.test_job import people  # noqa: F401
 from settings.tests.patience import patience
-from survey import jobs
 from survey.models import Job, Response
+from survey.work import jobs
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -30,8 +30,8 @@ from reports.tests.exports.conftest import (
     made,
     released,
 )
-from survey.files import path_of
 from survey.models import Respondent, Response
+from survey.work.files import path_of
 
 pytestmark = pytest.mark.django_db
 

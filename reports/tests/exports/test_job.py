@@ -24,11 +24,11 @@ from reports.tests.exports.conftest import (
     respondent_of,
 )
 from reports.tests.exports.test_formats import content, rows_of
-from survey import jobs
-from survey.administrations import ChangeBlocked
-from survey.administrations.removal import remove_administration
-from survey.files import ORPHANED_AFTER, path_of
+from survey.fieldwork.administrations import ChangeBlocked
+from survey.fieldwork.administrations.removal import remove_administration
 from survey.models import Job, Respondent, Response
+from survey.work import jobs
+from survey.work.files import ORPHANED_AFTER, path_of
 
 
 @pytest.fixture

@@ -32,8 +32,8 @@ from reports.tests.exports.conftest import (
     respondent_of,
 )
 from reports.tests.exports.test_formats import rows_of
-from survey.files import path_of
 from survey.models import Administration, Respondent, Response
+from survey.work.files import path_of
 
 FIVE = 5
 # Everything in a wide file that is not an answer or a random ID.

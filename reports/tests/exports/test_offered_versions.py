@@ -13,7 +13,7 @@ from reports.exports import released_rows
 from reports.exports.offered_versions import ACTION, offered_versions
 from reports.tests.exports.conftest import FIRST, answer, draft, made
 from reports.tests.exports.test_formats import rows_of
-from survey.definitions.corrections import publish_correction, use_correction
+from survey.instrument.definitions.corrections import publish_correction, use_correction
 from survey.models import Administration, PublishedSurvey
 
 pytestmark = pytest.mark.django_db

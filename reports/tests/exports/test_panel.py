@@ -20,7 +20,6 @@ from reports.exports.selection import Selection
 from reports.models import Export, PanelProject
 from reports.tests.exports.conftest import identify, made, panel_of
 from reports.tests.exports.test_formats import content, rows_of
-from survey.files import path_of
 from survey.models import (
     Administration,
     Denominator,
@@ -28,6 +27,7 @@ from survey.models import (
     Respondent,
     Role,
 )
+from survey.work.files import path_of
 
 
 def ids_by_age(export: Export) -> dict[str, str]:

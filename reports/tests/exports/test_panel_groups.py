@@ -17,8 +17,8 @@ from reports.models import Export
 from reports.tests.exports.conftest import answer_all, panel_of, respondent_of
 from reports.tests.exports.test_formats import rows_of
 from reports.tests.exports.test_minimum_group import CELLS as ALL_CELLS
-from survey.files import path_of
 from survey.models import Administration, Identity, Respondent
+from survey.work.files import path_of
 
 CELLS = tuple(name for name in ALL_CELLS if name not in ("track", "sex"))
 FIVE = 5

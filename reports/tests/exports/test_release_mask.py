@@ -42,8 +42,8 @@ from reports.tests.exports.conftest import (
     respondent_of,
 )
 from reports.tests.exports.test_formats import rows_of
-from survey.files import path_of
 from survey.models import Administration, Respondent, Response
+from survey.work.files import path_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.utils import timezone
 
-from reports.counting_groups import let_changes_count
+from reports.rates.counting_groups import let_changes_count
 from reports.results import rollup
 from reports.tests.exports.conftest import (
     FIRST,

@@ -19,8 +19,8 @@ from reports.tests.console.scores.conftest import (  # noqa: F401
     shared_fall,
 )
 from reports.tests.scores.conftest import shared_staff, staff  # noqa: F401
-from survey import jobs
 from survey.tests.conftest import empty_caches  # noqa: F401
+from survey.work import jobs
 
 
 @pytest.fixture

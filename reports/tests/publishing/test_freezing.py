@@ -9,7 +9,6 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from reports import visible_rates
 from reports.models import GroupResults, PublishedPlace, SchoolRate
 from reports.publishing import freezing, publications
 from reports.publishing.freezing import recomputed_digest
@@ -18,13 +17,14 @@ from reports.publishing.publications import (
     freeze_results,
     withdraw,
 )
+from reports.rates import visible_rates
 from reports.results.hiding import hide_small_groups
 from reports.results.rollup import roll_up_results
 from reports.results.sums import SchoolSum
 from reports.results.visible import visible_groups
 from reports.tests.console.scores.conftest import answered, scored
 from reports.tests.scores.conftest import closed
-from survey import jobs
+from survey.work import jobs
 
 pytestmark = pytest.mark.django_db
 

@@ -14,10 +14,10 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.tests.logging_in import log_in
-from reports import visible_rates
 from reports.models import GroupResults, Publication, ResultsRollUp, SchoolRate
 from reports.publishing.freezing import MEANS_OF_MEASURES
 from reports.publishing.publications import withdraw
+from reports.rates import visible_rates
 from reports.tests.console.scores.conftest import answered, scored
 from reports.tests.scores.conftest import closed
 

@@ -21,7 +21,7 @@ from reports.tests.exports.conftest import (
 )
 from reports.tests.results.conftest import stored
 from reports.tests.results.slow_count import slowly_counted
-from survey.definitions.corrections import publish_correction, use_correction
+from survey.instrument.definitions.corrections import publish_correction, use_correction
 from survey.models import Administration, Respondent
 
 pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]

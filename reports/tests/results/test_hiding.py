@@ -8,12 +8,12 @@ import pytest
 from django.db.models import F
 
 from reports.models import GradeRate, GroupResults, ResultsRollUp
+from reports.rates.visible_rates import grade_lines
 from reports.results.hiding import categories_of, hide_small_groups
 from reports.results.reading import distributions, result_arrays
 from reports.results.rollup import roll_up_results
 from reports.results.visible import visible_groups
 from reports.tests.exports.conftest import answer, enrol_and_answer
-from reports.visible_rates import grade_lines
 
 pytestmark = pytest.mark.django_db
 

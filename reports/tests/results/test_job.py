@@ -13,8 +13,8 @@ from reports.results.reading import distributions
 from reports.results.rollup import due, is_outdated, roll_up_results
 from reports.tasks import start_due_results
 from reports.tests.exports.conftest import answer
-from survey import jobs
 from survey.models import Administration, CountedGroup, Job, OptOut, Respondent
+from survey.work import jobs
 
 pytestmark = pytest.mark.django_db
 

@@ -30,9 +30,9 @@ from reports.scores import scoring
 from reports.tasks import start_due_results
 from reports.tests.exports.conftest import answer, enrol_and_answer
 from reports.tests.results.conftest import stored
-from survey import jobs
-from survey.jobs import JobRefused
 from survey.models import Administration, CountedGroup, Job, Respondent, Response
+from survey.work import jobs
+from survey.work.jobs import JobRefused
 
 pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
 

@@ -15,7 +15,7 @@ from weasyprint.urls import FatalURLFetchingError
 
 from reports.school_report.pdf import NoPdf, pdf_files
 from reports.school_report.pdf_process import BASE, StaticFileFetcher
-from survey import translations
+from survey.instrument import translations
 
 PAGE = """<!doctype html><html lang="es"><head><title>Informe de Lincoln</title>
 <link rel="stylesheet" href="css/school_report_print.css">{head}</head>

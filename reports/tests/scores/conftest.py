@@ -15,8 +15,9 @@ from django.utils import timezone
 from accounts.models import District, School
 from accounts.tests.conftest import Staff, create_staff
 from reports.tests.rasch.simulated import simulate
-from survey.administrations import open_administration
-from survey.definitions.publishing import publish_survey
+from survey.fieldwork.administrations import open_administration
+from survey.instrument.definitions.publishing import publish_survey
+from survey.instrument.xlsform import import_survey, read_xlsform
 from survey.models import (
     Administration,
     PublishedSurvey,
@@ -28,7 +29,6 @@ from survey.models import (
 from survey.tests.conftest import empty_caches  # noqa: F401
 from survey.tests.database_flush import quick_flush  # noqa: F401
 from survey.tests.workbooks import workbook
-from survey.xlsform import import_survey, read_xlsform
 
 CHOICES = [
     ["list_name", "name", "label"],

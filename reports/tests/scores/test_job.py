@@ -15,8 +15,8 @@ from reports.scores.job import RETRY_AFTER, start_outdated
 from reports.scores.scoring import score_administration
 from reports.tasks import start_due_results
 from reports.tests.scores.conftest import closed, published, simulated, take_part
-from survey import jobs
 from survey.models import Job
+from survey.work import jobs
 
 pytestmark = pytest.mark.django_db
 

@@ -15,7 +15,7 @@ from django.utils import timezone, translation
 from accounts.models import AuditEntry
 from reports.models import Calibration, ScoreRow, Scoring
 from reports.rasch import MISSING, ResponseTable, calibrate, measure_people
-from reports.rollup import roll_up
+from reports.rates.rollup import roll_up
 from reports.scores import groups, scale
 from reports.scores.drift import release_item
 from reports.scores.job import calculate_scores, request_scores
@@ -29,9 +29,9 @@ from reports.tests.scores.conftest import (
     simulated,
     take_part,
 )
-from survey import jobs
-from survey.jobs import JobRefused
 from survey.models import CountedGroup, Respondent
+from survey.work import jobs
+from survey.work.jobs import JobRefused
 
 pytestmark = pytest.mark.django_db
 

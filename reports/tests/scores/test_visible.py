@@ -17,9 +17,9 @@ from reports.models import (
     Scoring,
 )
 from reports.models.scores import FORMAT
+from reports.rates.rollup import roll_up
 from reports.results.hiding import hide_small_groups
 from reports.results.rollup import roll_up_results
-from reports.rollup import roll_up
 from reports.scores.scoring import score_administration
 from reports.scores.visible import (
     earlier_waves,
@@ -29,7 +29,7 @@ from reports.scores.visible import (
     visible_scores,
 )
 from reports.tests.scores.conftest import closed, published, simulated, take_part
-from survey.definitions.measures import measures_of
+from survey.instrument.definitions.measures import measures_of
 from survey.models import Administration
 
 pytestmark = pytest.mark.django_db

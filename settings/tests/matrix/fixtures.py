@@ -40,13 +40,14 @@ from reports.models import (
     ScoreRow,
     Scoring,
 )
-from survey.access_codes import code_for, current_version, digest_for, format_code
-from survey.administrations import open_administration
-from survey.definitions.corrections import publish_correction
-from survey.definitions.publishing import publish_survey
-from survey.definitions.text_drafts import start_text_draft
-from survey.files import new_name, path_of
-from survey.message_platforms.platforms import create_key, create_platform
+from survey.fieldwork.administrations import open_administration
+from survey.fieldwork.emails.schedules import plan_emails, write_template
+from survey.fieldwork.message_platforms.platforms import create_key, create_platform
+from survey.fieldwork.open_codes.codes import code_of, create_open_code
+from survey.instrument.definitions.corrections import publish_correction
+from survey.instrument.definitions.publishing import publish_survey
+from survey.instrument.definitions.text_drafts import start_text_draft
+from survey.instrument.xlsform import import_survey, read_xlsform
 from survey.models import (
     Administration,
     CardSet,
@@ -73,11 +74,15 @@ from survey.models import (
     SurveyUpload,
     Wave,
 )
-from survey.open_codes.codes import code_of, create_open_code
-from survey.reminders.schedules import plan_emails, write_template
-from survey.rosters.feeds.credentials import seal
+from survey.people.access_codes import (
+    code_for,
+    current_version,
+    digest_for,
+    format_code,
+)
+from survey.people.rosters.feeds.credentials import seal
 from survey.tests.workbooks import form
-from survey.xlsform import import_survey, read_xlsform
+from survey.work.files import new_name, path_of
 
 if TYPE_CHECKING:
     from settings.tests.matrix.routes import Route

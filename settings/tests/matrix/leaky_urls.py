@@ -14,7 +14,7 @@ from accounts.access import anyone, needs, signed_in, staff
 from accounts.models import District, Letter, Membership, School
 from accounts.permissions import Capability as C
 from reports.models import Export
-from survey.files import path_of
+from survey.work.files import path_of
 
 
 def get_own_school(request: HttpRequest, school_id: int) -> School:

@@ -27,8 +27,8 @@ from accounts.models import User
 from accounts.staff_cookies import PREFIX
 from accounts.tests.logging_in import log_in
 from reports.models import ResultsRollUp, SchoolRate
+from reports.rates.rollup import roll_up
 from reports.results.rollup import roll_up_results
-from reports.rollup import roll_up
 from settings.tests.matrix import snapshot
 from settings.tests.matrix.fixtures import (
     PlaceObjects,
@@ -42,8 +42,8 @@ from settings.tests.matrix.fixtures import (
 )
 from settings.tests.matrix.roles import as_database_role
 from settings.tests.matrix.routes import Route
-from survey.files import path_of, private_files
 from survey.models import Administration
+from survey.work.files import path_of, private_files
 
 ANY_PARAMETER = "*"
 FORM = "application/x-www-form-urlencoded"

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_safe
 from accounts.access import needs
 from accounts.http import StaffRequest
 from accounts.permissions import Capability as C
-from survey.administrations import administrations_for
+from survey.fieldwork.administrations import administrations_for
 from survey.models import DeviceLogin
 
 # A family's computer, or one of a classroom, sees a few people.

@@ -15,21 +15,6 @@ from accounts.http import StaffRequest
 from accounts.models import District
 from accounts.permissions import Capability as C
 from accounts.permissions import Permissions
-from survey.administrations import (
-    change_administration,
-    close_administration,
-    count_progress,
-    format_moment,
-    may_manage,
-    open_administration,
-    reopen_administration,
-    surveys_to_offer,
-)
-from survey.administrations.removal import (
-    count_removed,
-    reason_not_to_remove,
-    remove_administration,
-)
 from survey.console.administrations.forms import (
     ChangeAdministrationForm,
     CloseAdministrationForm,
@@ -44,8 +29,23 @@ from survey.console.administrations.printed_dates import (
     warn_about_old_dates,
 )
 from survey.console.administrations.views import visible_administration_or_404
+from survey.fieldwork.administrations import (
+    change_administration,
+    close_administration,
+    count_progress,
+    format_moment,
+    may_manage,
+    open_administration,
+    reopen_administration,
+    surveys_to_offer,
+)
+from survey.fieldwork.administrations.removal import (
+    count_removed,
+    reason_not_to_remove,
+    remove_administration,
+)
+from survey.fieldwork.waves import get_or_create_wave
 from survey.models import Administration, Denominator
-from survey.waves import get_or_create_wave
 
 # A form that is sent with this finds places or suggests a name; nothing is
 # saved yet.

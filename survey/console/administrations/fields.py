@@ -12,7 +12,7 @@ from django.db.models import Model, Q, QuerySet
 from django.utils.translation import gettext as _
 
 from accounts.models import District, School
-from survey.administrations import format_subgroups, parse_subgroups
+from survey.fieldwork.administrations import format_subgroups, parse_subgroups
 from survey.models import PublishedSurvey, Wave
 
 if TYPE_CHECKING:

@@ -20,7 +20,17 @@ from django.utils.translation import gettext_lazy as _
 from accounts import forms
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions
-from survey.administrations import (
+from survey.console.administrations.fields import (
+    MAX_FOUND,
+    MAX_PLACES,
+    LocalDateTimeField,
+    PlacesField,
+    SubgroupsField,
+    SurveyField,
+    WaveField,
+    place_choices,
+)
+from survey.fieldwork.administrations import (
     MAX_NAME_LENGTH,
     AdministrationPlan,
     default_subgroups,
@@ -32,17 +42,9 @@ from survey.administrations import (
     suggest_name,
     surveys_to_offer,
 )
-from survey.administrations.checks import check_window
-from survey.console.administrations.fields import (
-    MAX_FOUND,
-    MAX_PLACES,
-    LocalDateTimeField,
-    PlacesField,
-    SubgroupsField,
-    SurveyField,
-    WaveField,
-    place_choices,
-)
+from survey.fieldwork.administrations.checks import check_window
+from survey.fieldwork.waves import MAX_NAME_LENGTH as MAX_WAVE_NAME_LENGTH
+from survey.fieldwork.waves import waves_for
 from survey.models import (
     Administration,
     Denominator,
@@ -51,8 +53,6 @@ from survey.models import (
     Wave,
 )
 from survey.models.administration import MAX_MINIMUM_GROUP, MINIMUM_GROUP
-from survey.waves import MAX_NAME_LENGTH as MAX_WAVE_NAME_LENGTH
-from survey.waves import waves_for
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -391,7 +391,7 @@ class OpenAdministrationForm(AdministrationForm):
 
     def clean(self) -> dict[str, object]:
         cleaned = super().clean() or {}
-        # The other rules are in `survey.administrations.checks`.
+        # The other rules are in `survey.fieldwork.administrations.checks`.
         closes_at = cleaned.get("closes_at")
         if closes_at is not None and closes_at <= timezone.now():
             self.add_error("closes_at", _("This time has passed. Choose a later one."))
@@ -502,7 +502,7 @@ class ChangeAdministrationForm(AdministrationForm):
             .defer("definition", "survey__source")
             .filter(pk=plan.published.pk)
         )
-        # Fields that `survey.administrations.checks` would refuse to change.
+        # Fields that `survey.fieldwork.administrations.checks` would refuse to change.
         if administration.state == Administration.State.CLOSED:
             reason = _("It is closed. To accept answers again, reopen it.")
             self._disable("closes_at", reason)

@@ -13,8 +13,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from accounts.http import StaffRequest
-from survey.administrations import count_progress
-from survey.login_cards.card_text import window_in_words
+from survey.fieldwork.administrations import count_progress
+from survey.fieldwork.login_cards.card_text import window_in_words
 from survey.models import Administration, CardSet
 
 

@@ -20,16 +20,16 @@ from accounts.console.listing import Listing
 from accounts.http import StaffRequest
 from accounts.permissions import Capability as C
 from accounts.permissions import Permissions
-from survey.administrations import (
+from survey.console.administrations.fields import survey_in_words
+from survey.fieldwork.administrations import (
     administrations_for,
     has_people,
     may_manage,
     subgroup_label,
 )
-from survey.console.administrations.fields import survey_in_words
+from survey.fieldwork.emails.figures import Figures, read_figures
 from survey.models import Administration, Denominator, EmailSchedule
 from survey.models.administration import CLOSES_SOON
-from survey.reminders.figures import Figures, read_figures
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise

@@ -19,10 +19,9 @@ from accounts.console.listing import Listing
 from accounts.http import StaffRequest
 from accounts.permissions import Capability as C
 from accounts.permissions import Permissions
-from survey.administrations import administrations_for
 from survey.console.administrations.forms import owners_for
-from survey.models import Wave
-from survey.waves import (
+from survey.fieldwork.administrations import administrations_for
+from survey.fieldwork.waves import (
     MAX_NAME_LENGTH,
     create_wave,
     delete_wave,
@@ -30,6 +29,7 @@ from survey.waves import (
     rename_wave,
     waves_for,
 )
+from survey.models import Wave
 
 
 class WaveForm(forms.Form):

@@ -25,8 +25,7 @@ from accounts.http import StaffRequest
 from accounts.models import District
 from accounts.permissions import Capability as C
 from survey.console.administrations.forms import owners_for, show_errors
-from survey.models import DayOff
-from survey.school_calendar import (
+from survey.fieldwork.school_calendar import (
     MAX_NAME_LENGTH,
     MOST_HOLIDAYS,
     WEEKDAYS,
@@ -38,7 +37,8 @@ from survey.school_calendar import (
     set_weekend,
     weekend,
 )
-from survey.us_holidays import school_year
+from survey.fieldwork.us_holidays import school_year
+from survey.models import DayOff
 
 MANAGE = C.MANAGE_SURVEYS
 # The position of the owner in the list of possible owners.

@@ -10,9 +10,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from accounts import forms
+from survey.fieldwork.emails.schedules import MAX_DAYS, MAX_REMINDERS
+from survey.fieldwork.emails.templates import LONGEST_BODY, LONGEST_SUBJECT
 from survey.models.email_schedule import MAX_RATE
-from survey.reminders.schedules import MAX_DAYS, MAX_REMINDERS
-from survey.reminders.templates import LONGEST_BODY, LONGEST_SUBJECT
 
 LANGUAGES = {
     "en": gettext_lazy("English"),
@@ -80,7 +80,7 @@ class PlanForm(forms.Form):
 class TextForm(forms.Form):
     """The subject and text of one e-mail in one language.
 
-    `survey.reminders.templates` checks them.
+    `survey.fieldwork.emails.templates` checks them.
     """
 
     subject = forms.CharField(

@@ -26,18 +26,18 @@ from survey.console.emails.forms import LANGUAGES, TextForm
 from survey.console.emails.views import schedule_or_404
 from survey.console.people.scope import respondent_or_404
 from survey.console.people.search import find_people
-from survey.definitions.schema import load_definition
-from survey.job_turns import TooManyJobs
-from survey.models import Administration, EmailStep
-from survey.reminders import schedules
-from survey.reminders.samples import (
+from survey.fieldwork.emails import schedules
+from survey.fieldwork.emails.samples import (
     latest_test_email,
     order_test_email,
     person_of,
     sample_person,
     write_sample,
 )
-from survey.reminders.templates import SECRET, VARIABLES
+from survey.fieldwork.emails.templates import SECRET, VARIABLES
+from survey.instrument.definitions.schema import load_definition
+from survey.models import Administration, EmailStep
+from survey.work.job_turns import TooManyJobs
 
 MAX_PEOPLE_SHOWN = 20
 

@@ -24,10 +24,10 @@ from accounts.permissions import Capability as C
 from survey.console.administrations.edit_views import own_administration_or_404
 from survey.console.administrations.forms import show_errors
 from survey.console.emails.forms import LANGUAGES, ConfirmForm, PlanForm
+from survey.fieldwork.emails import schedules
+from survey.fieldwork.emails.figures import Figures, no_figures, read_figures
+from survey.fieldwork.emails.sending import pause_reason
 from survey.models import Administration, EmailSchedule, EmailStep
-from survey.reminders import schedules
-from survey.reminders.figures import Figures, no_figures, read_figures
-from survey.reminders.sending import pause_reason
 
 DEFAULT_DAYS, DEFAULT_RATE = [3, 7], 600
 

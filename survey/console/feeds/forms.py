@@ -23,8 +23,8 @@ from survey.console.feeds.credentials_form import (
 from survey.console.feeds.scope import MANAGE
 from survey.console.rosters.views import LONGEST_KEY
 from survey.models import Administration, RosterFeed
-from survey.rosters.feeds.download_types import DownloadFailed
-from survey.rosters.feeds.outgoing import ascii_host, look_up
+from survey.people.rosters.feeds.download_types import DownloadFailed
+from survey.people.rosters.feeds.outgoing import ascii_host, look_up
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise

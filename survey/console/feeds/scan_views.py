@@ -14,8 +14,8 @@ from survey.console.feeds.scope import MANAGE, feed_or_404
 from survey.console.feeds.stage_rows import stage_row
 from survey.console.rosters.views import TOTAL_LABELS
 from survey.models import FeedScan, RosterFeed
-from survey.rosters.feeds import scans
-from survey.rosters.uploads import WrongNumberTyped
+from survey.people.rosters.feeds import scans
+from survey.people.rosters.uploads import WrongNumberTyped
 
 Reason = FeedScan.Reason
 

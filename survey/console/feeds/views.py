@@ -20,7 +20,6 @@ from accounts.console.listing import Listing
 from accounts.http import StaffRequest
 from accounts.models import District
 from accounts.permissions import Places
-from survey.administrations import administrations_in
 from survey.console.administrations.forms import show_errors
 from survey.console.feeds.forms import (
     KIND_LABELS,
@@ -39,8 +38,9 @@ from survey.console.feeds.scope import (
     with_status,
 )
 from survey.console.feeds.stage_rows import scan_rows
+from survey.fieldwork.administrations import administrations_in
 from survey.models import Administration, Denominator, FeedScan, RosterFeed
-from survey.rosters.feeds import feeds
+from survey.people.rosters.feeds import feeds
 
 State = FeedScan.State
 # Scans of a feed's history on one page.

@@ -28,8 +28,8 @@ from survey.console.feeds.window_chart import (
     slowest_stage,
     time_stages,
 )
-from survey.jobs import DOWNLOADS, SCANS
 from survey.models import FeedScan, FeedStage
+from survey.work.jobs import DOWNLOADS, SCANS
 
 State = FeedScan.State
 # Queues, whose workers each do some of the stages.

@@ -35,18 +35,18 @@ from survey.console.people.scope import (
     schools_listing,
     selected_school,
 )
-from survey.files import download, path_of
-from survey.job_turns import TooManyJobs
-from survey.login_cards.card_sets import (
+from survey.fieldwork.login_cards.card_sets import (
     WITHHELD,
     card_sets_for,
     order_cards,
     people_in,
     start_making,
 )
-from survey.login_cards.card_text import card_languages
-from survey.login_cards.code_emails import with_email
+from survey.fieldwork.login_cards.card_text import card_languages
+from survey.fieldwork.login_cards.code_emails import with_email
 from survey.models import Administration, CardSet, Respondent
+from survey.work.files import download, path_of
+from survey.work.job_turns import TooManyJobs
 
 CONTENT_TYPES = {"pdf": "application/pdf", "csv": CSV}
 MAX_LISTS_SHOWN = 10

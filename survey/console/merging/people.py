@@ -17,9 +17,9 @@ from accounts.access import needs
 from accounts.console.listing import PER_PAGE, Listing
 from accounts.http import StaffRequest
 from survey.console.merging.views import LONGEST_KEY, MANAGE, merge_or_404
-from survey.merging import merges
-from survey.merging.choices import choices_of, other_records, people_to_decide
 from survey.models import PlaceMerge, Respondent
+from survey.people.merging import merges
+from survey.people.merging.choices import choices_of, other_records, people_to_decide
 
 BY_NAME = ("identity__family_name", "identity__given_name")
 # Before a respondent's key, in the names of the fields.

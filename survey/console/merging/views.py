@@ -21,8 +21,8 @@ from accounts.http import StaffRequest
 from accounts.models import District, School
 from accounts.permissions import Capability
 from survey.console.merging.forms import ConfirmMergeForm, MergeForm
-from survey.merging import merges
 from survey.models import Administration, CardSet, PlaceMerge
+from survey.people.merging import merges
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise

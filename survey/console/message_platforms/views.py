@@ -27,14 +27,14 @@ from accounts.console.listing import Listing
 from accounts.http import CSV, StaffRequest
 from accounts.permissions import Capability as C
 from accounts.permissions import Permissions
-from survey.administrations import administrations_for
 from survey.console.administrations.forms import owners_for
-from survey.message_platforms import platforms
-from survey.message_platforms.directory import current_administrations
-from survey.message_platforms.examples import examples_for
-from survey.message_platforms.person_key_file import write_person_keys
-from survey.message_platforms.statistics import Calls, read_calls
-from survey.message_platforms.store import message_store
+from survey.fieldwork.administrations import administrations_for
+from survey.fieldwork.message_platforms import platforms
+from survey.fieldwork.message_platforms.directory import current_administrations
+from survey.fieldwork.message_platforms.examples import examples_for
+from survey.fieldwork.message_platforms.person_key_file import write_person_keys
+from survey.fieldwork.message_platforms.statistics import Calls, read_calls
+from survey.fieldwork.message_platforms.store import message_store
 from survey.models import Administration, MessagePlatform, MessagePlatformKey
 
 PERIODS = (

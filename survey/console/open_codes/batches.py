@@ -18,13 +18,13 @@ from accounts.permissions import Capability as C
 from survey.console.administrations.forms import show_errors
 from survey.console.open_codes.forms import OpenCodeForm
 from survey.console.open_codes.scope import administration_or_404, schools_for
-from survey.job_turns import TooManyJobs
-from survey.models import Administration, OpenCodeBatch
-from survey.open_codes.batches import (
+from survey.fieldwork.open_codes.batches import (
     order_codes,
     schools_without_code,
     start_creating,
 )
+from survey.models import Administration, OpenCodeBatch
+from survey.work.job_turns import TooManyJobs
 
 MOST_SHOWN = 5
 

@@ -28,11 +28,11 @@ from survey.console.open_codes.scope import (
     parse_key,
 )
 from survey.console.rosters.forms import UploadPlace, upload_places
-from survey.files import download, path_of
-from survey.job_turns import TooManyJobs
-from survey.login_cards.card_text import card_languages
+from survey.fieldwork.login_cards.card_text import card_languages
+from survey.fieldwork.open_codes.code_files import files_for, order_file, start_making
 from survey.models import Administration, OpenCode, OpenCodeFile
-from survey.open_codes.code_files import files_for, order_file, start_making
+from survey.work.files import download, path_of
+from survey.work.job_turns import TooManyJobs
 
 Format = OpenCodeFile.Format
 

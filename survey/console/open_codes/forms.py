@@ -16,9 +16,9 @@ from survey.console.administrations.fields import LocalDateTimeField
 from survey.console.login_cards.forms import EXCEL, LANGUAGE_NAMES
 from survey.console.people.scope import set_choices
 from survey.console.rosters.forms import UploadPlace, place_name
+from survey.fieldwork.open_codes.codes import CodeOptions
 from survey.models import Administration, OpenCodeFile
 from survey.models.open_code import MAX_PER_HOUR, MAX_SEATS, validate_label
-from survey.open_codes.codes import CodeOptions
 from survey.taking.published import published_survey
 
 LIMIT = format_lazy(

@@ -9,9 +9,9 @@ from django.shortcuts import get_object_or_404
 from accounts.http import StaffRequest
 from accounts.models import School
 from accounts.permissions import Capability as C
-from survey.administrations import administrations_for
+from survey.fieldwork.administrations import administrations_for
+from survey.fieldwork.open_codes.codes import schools_of
 from survey.models import Administration, OpenCode
-from survey.open_codes.codes import schools_of
 
 
 def administration_or_404(request: StaffRequest, pk: int) -> Administration:

@@ -24,7 +24,6 @@ from accounts.access import needs
 from accounts.console.listing import Listing
 from accounts.http import StaffRequest
 from accounts.permissions import Capability as C
-from survey.access_codes import format_code
 from survey.console.administrations.forms import show_errors
 from survey.console.open_codes.forms import OpenCodeForm, languages_of
 from survey.console.open_codes.scope import (
@@ -35,8 +34,7 @@ from survey.console.open_codes.scope import (
     selected_school,
 )
 from survey.console.people.scope import set_choices
-from survey.models import Administration, Denominator, OpenCode
-from survey.open_codes.codes import (
+from survey.fieldwork.open_codes.codes import (
     code_of,
     create_open_code,
     link_of,
@@ -45,7 +43,7 @@ from survey.open_codes.codes import (
     replace_open_code,
     revoke_open_code,
 )
-from survey.open_codes.figures import (
+from survey.fieldwork.open_codes.figures import (
     BURST,
     BURST_WITHIN,
     SMALLEST_GROUP,
@@ -53,7 +51,9 @@ from survey.open_codes.figures import (
     figures_of,
     watched_codes,
 )
-from survey.open_codes.lookup import read_hourly_limit
+from survey.fieldwork.open_codes.lookup import read_hourly_limit
+from survey.models import Administration, Denominator, OpenCode
+from survey.people.access_codes import format_code
 
 # In the session: the code that the next page shows once, by its key and issue.
 SHOW_CODE_ONCE = "open_code_to_show"

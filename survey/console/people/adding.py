@@ -24,7 +24,6 @@ from accounts.console.widgets import LanguageSelect
 from accounts.http import StaffRequest
 from accounts.models import School
 from accounts.permissions import Capability as C
-from survey.administrations import subgroup_label
 from survey.console.people.roster_fields import RosterFieldsForm
 from survey.console.people.scope import (
     administration_or_404,
@@ -32,13 +31,18 @@ from survey.console.people.scope import (
     selected_school,
 )
 from survey.console.rosters.column_form import ID_LABELS
-from survey.definitions.schema import LanguageDefinition
+from survey.fieldwork.administrations import subgroup_label
+from survey.instrument.definitions.schema import LanguageDefinition
 from survey.models import Administration, Role
-from survey.person_changes.additions import NewPerson, PersonExists, add_person
-from survey.person_changes.records import PersonConflict
-from survey.rosters.date_parsers import parse_birth_date
-from survey.rosters.field_parsers import LONGEST_ID, InvalidCell, parse_external_id
-from survey.rosters.scope import (
+from survey.people.person_changes.additions import NewPerson, PersonExists, add_person
+from survey.people.person_changes.records import PersonConflict
+from survey.people.rosters.date_parsers import parse_birth_date
+from survey.people.rosters.field_parsers import (
+    LONGEST_ID,
+    InvalidCell,
+    parse_external_id,
+)
+from survey.people.rosters.scope import (
     NOT_OFFERED,
     RosterRefused,
     check_takes_roster,

@@ -14,13 +14,16 @@ from accounts import audit
 from accounts.access import needs
 from accounts.http import StaffRequest
 from accounts.permissions import Capability as C
-from survey import access_codes
 from survey.console.people.scope import administration_or_404, respondent_or_404
-from survey.job_turns import TooManyJobs
-from survey.login_cards.card_sets import mark_sets_of_person_outdated, order_cards
-from survey.message_platforms.hooks import people_changed
+from survey.fieldwork.emails.suppression import is_suppressed
+from survey.fieldwork.login_cards.card_sets import (
+    mark_sets_of_person_outdated,
+    order_cards,
+)
+from survey.fieldwork.message_platforms.hooks import people_changed
 from survey.models import CardSet, Respondent
-from survey.reminders.suppression import is_suppressed
+from survey.people import access_codes
+from survey.work.job_turns import TooManyJobs
 
 # In the session: the person whose code the next page shows once, never the
 # code itself.

@@ -26,8 +26,8 @@ from survey.console.people.opt_out_lists import (
 from survey.console.people.opt_outs import RequestForm, changeable_person_or_404
 from survey.console.people.scope import administration_or_404
 from survey.models import Administration, Consent, ListedId
-from survey.opt_outs.consents import give_consent
-from survey.opt_outs.records import OptOutConflict
+from survey.people.opt_outs.consents import give_consent
+from survey.people.opt_outs.records import OptOutConflict
 
 
 class ConsentForm(RequestForm):

@@ -23,14 +23,14 @@ from survey.console.people.opt_outs import changeable_person_or_404
 from survey.console.people.roster_fields import RosterFieldsForm
 from survey.console.people.scope import administration_or_404, schools_for
 from survey.models import Administration, Respondent, Role
-from survey.person_changes.records import (
+from survey.people.person_changes.records import (
     PersonConflict,
     bring_back_person,
     correct_person,
     reopen_survey,
     withdraw_person,
 )
-from survey.rosters.scope import offered_schools
+from survey.people.rosters.scope import offered_schools
 
 
 class CorrectionForm(RosterFieldsForm):

@@ -26,8 +26,8 @@ from survey.console.people.scope import (
 )
 from survey.console.people.search import MAX_FOUND, find_people
 from survey.console.people.views import BY_NAME, record_view
-from survey.merging.joins import NEEDED, reason_not_to_join, request_join
 from survey.models import Respondent
+from survey.people.merging.joins import NEEDED, reason_not_to_join, request_join
 
 # Digits of a primary key in an address.
 LONGEST_KEY = 18

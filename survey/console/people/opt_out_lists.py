@@ -34,19 +34,19 @@ from accounts.permissions import Capability as C
 from survey.console.people.opt_outs import RequestForm
 from survey.console.people.scope import administration_or_404
 from survey.console.table_files import check_table_file
+from survey.instrument.spreadsheets.workbook_guard import MIB, ROSTER, unpacked_size
 from survey.models import Administration, ListedId, Respondent
 from survey.models.listed_id import ListedIdQuerySet
-from survey.opt_outs.list_file import (
+from survey.people.opt_outs.list_file import (
     MOST_ROWS,
     REQUIRED,
     ListReport,
     check_list,
     list_header,
 )
-from survey.opt_outs.listed_ids import EarlyId, remove_id, save_list
-from survey.opt_outs.records import OptOutConflict, Request
-from survey.rosters.file_reader import RosterUnreadable, open_any_table
-from survey.spreadsheets.workbook_guard import MIB, ROSTER, unpacked_size
+from survey.people.opt_outs.listed_ids import EarlyId, remove_id, save_list
+from survey.people.opt_outs.records import OptOutConflict, Request
+from survey.people.rosters.file_reader import RosterUnreadable, open_any_table
 
 SALT = "survey.opt_outs.checked"
 # A checked list can be confirmed for an hour.

@@ -17,7 +17,7 @@ from accounts.http import StaffRequest
 from accounts.permissions import Capability as C
 from survey.console.people.scope import administration_or_404, respondent_or_404
 from survey.models import Administration, OptOut, Respondent, Role
-from survey.opt_outs.records import OptOutConflict, Request, opt_out, take_back
+from survey.people.opt_outs.records import OptOutConflict, Request, opt_out, take_back
 
 By = OptOut.RequestedBy
 # In the hidden field `seen`.

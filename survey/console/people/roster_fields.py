@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from accounts import forms
-from survey.rosters.field_parsers import (
+from survey.people.rosters.field_parsers import (
     InvalidCell,
     parse_classroom,
     parse_email,

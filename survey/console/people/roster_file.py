@@ -18,12 +18,12 @@ from accounts import audit
 from accounts.access import needs
 from accounts.http import Cell, StaffRequest, csv_response
 from accounts.permissions import Capability as C
-from survey.administrations.queries import invited_people
 from survey.console.people.scope import (
     administration_or_404,
     schools_for,
     selected_school,
 )
+from survey.fieldwork.administrations.queries import invited_people
 from survey.models import Administration, Respondent, Role
 
 # The file is made while the browser waits.

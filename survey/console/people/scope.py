@@ -16,7 +16,7 @@ from accounts.console.listing import Listing
 from accounts.http import StaffRequest
 from accounts.models import School
 from accounts.permissions import Capability as C
-from survey.administrations import administrations_for
+from survey.fieldwork.administrations import administrations_for
 from survey.models import Administration, Respondent
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from django.db.models import OuterRef, Q, QuerySet, Subquery
 
 from accounts.models import District
 from accounts.permissions import Capability, Permissions
-from survey import access_codes
 from survey.models import Administration, Identity, RecordJoin, Respondent
+from survey.people import access_codes
 
 # With more matches, the user is asked to type more.
 MAX_FOUND = 200

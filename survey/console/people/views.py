@@ -20,8 +20,6 @@ from accounts.console.listing import LONGEST_SEARCH, Listing
 from accounts.http import StaffRequest
 from accounts.models import School
 from accounts.permissions import Capability as C
-from survey import access_codes
-from survey.administrations import administrations_for
 from survey.console.people.codes import SHOW_CODE_ONCE, may_reissue
 from survey.console.people.scope import (
     administration_or_404,
@@ -40,10 +38,12 @@ from survey.console.people.search import (
     find_by_code,
     find_people,
 )
-from survey.merging.joins import joins_of
+from survey.fieldwork.administrations import administrations_for
+from survey.fieldwork.emails.suppression import is_suppressed
 from survey.models import Administration, Denominator, OptOut, Respondent
-from survey.opt_outs.consents import latest_consent
-from survey.reminders.suppression import is_suppressed
+from survey.people import access_codes
+from survey.people.merging.joins import joins_of
+from survey.people.opt_outs.consents import latest_consent
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise

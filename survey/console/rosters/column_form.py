@@ -17,7 +17,6 @@ from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from accounts import forms
 from accounts.models import District, School
-from survey.administrations import subgroup_label
 from survey.console.rosters.value_questions import (
     BLANK,
     ValueQuestion,
@@ -25,19 +24,20 @@ from survey.console.rosters.value_questions import (
     meanings,
     values_to_ask,
 )
-from survey.definitions.schema import load_definition
+from survey.fieldwork.administrations import subgroup_label
+from survey.instrument.definitions.schema import load_definition
 from survey.models import Role, RosterUpload
-from survey.rosters.column_choices import ColumnSamples, find_earlier_id
-from survey.rosters.columns import (
+from survey.people.rosters.column_choices import ColumnSamples, find_earlier_id
+from survey.people.rosters.columns import (
     FIELD_OF_HEADER,
     REQUIRED,
     SUBGROUP,
     field_key,
     squeeze,
 )
-from survey.rosters.field_parsers import value_key
-from survey.rosters.layouts import KnownPlace, RosterLayout, missing_fields
-from survey.rosters.presets import preset_headers
+from survey.people.rosters.field_parsers import value_key
+from survey.people.rosters.layouts import KnownPlace, RosterLayout, missing_fields
+from survey.people.rosters.presets import preset_headers
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise

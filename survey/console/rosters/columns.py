@@ -14,9 +14,9 @@ from accounts.http import StaffRequest
 from accounts.permissions import Capability
 from survey.console.rosters.column_form import ColumnsForm
 from survey.console.rosters.views import _uploads
-from survey.job_turns import TooManyJobs, refuse_many
-from survey.rosters import uploads
-from survey.rosters.upload_state import UploadConflict, record_action
+from survey.people.rosters import uploads
+from survey.people.rosters.upload_state import UploadConflict, record_action
+from survey.work.job_turns import TooManyJobs, refuse_many
 
 
 @needs(Capability.MANAGE_ROSTERS)

@@ -15,13 +15,13 @@ from accounts import forms
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions
 from survey.console.table_files import check_table_file
+from survey.instrument.spreadsheets.file_kinds import EXPORT
+from survey.instrument.spreadsheets.old_excel import is_old_excel
+from survey.instrument.spreadsheets.workbook_guard import MIB, ROSTER, unpacked_size
 from survey.models import Administration, RosterUpload
-from survey.rosters.column_choices import ColumnReading, read_columns
-from survey.rosters.file_reader import RosterUnreadable
-from survey.rosters.roster_sheets import ALL_SHEETS, SheetsUnclear
-from survey.spreadsheets.file_kinds import EXPORT
-from survey.spreadsheets.old_excel import is_old_excel
-from survey.spreadsheets.workbook_guard import MIB, ROSTER, unpacked_size
+from survey.people.rosters.column_choices import ColumnReading, read_columns
+from survey.people.rosters.file_reader import RosterUnreadable
+from survey.people.rosters.roster_sheets import ALL_SHEETS, SheetsUnclear
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from survey.rosters.file_summary import ROLE_WORDS
+from survey.people.rosters.file_summary import ROLE_WORDS
 
 # A file of a state names thousands of schools.
 MOST_SCHOOLS_LISTED = 50

@@ -14,13 +14,13 @@ from accounts.http import StaffRequest
 from accounts.permissions import Capability
 from survey.console.rosters.views import _uploads
 from survey.models import RosterChange
-from survey.rosters.undo import (
+from survey.people.rosters.undo import (
     CAN_BE_UNDONE,
     count_changes,
     reason_not_to_undo,
     start_undo,
 )
-from survey.rosters.upload_state import UploadConflict
+from survey.people.rosters.upload_state import UploadConflict
 
 NOT_APPLIED = gettext_noop(
     "Only an applied roster can be undone. Status of this roster: {state}."

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from django.utils.translation import gettext as _
 
 from survey.models import Role
-from survey.rosters.column_choices import ColumnSamples
-from survey.rosters.field_parsers import language_names, value_key
-from survey.rosters.layouts import RosterLayout, is_unknown_value, status_flags
-from survey.rosters.presets import all_presets
+from survey.people.rosters.column_choices import ColumnSamples
+from survey.people.rosters.field_parsers import language_names, value_key
+from survey.people.rosters.layouts import RosterLayout, is_unknown_value, status_flags
+from survey.people.rosters.presets import all_presets
 
 # Stands for an empty meaning, since an empty choice is none.
 BLANK = "blank"

@@ -24,23 +24,23 @@ from accounts.audit import record
 from accounts.console.listing import Listing
 from accounts.http import StaffRequest, attachment, csv_response
 from accounts.permissions import Capability
-from survey.administrations import administrations_for, subgroup_label
 from survey.console.rosters.forms import (
     COMPLETE_FOR_LABELS,
     RosterForm,
     place_name,
 )
 from survey.console.rosters.report_groups import report_groups
-from survey.files import download
-from survey.job_turns import TooManyJobs
+from survey.fieldwork.administrations import administrations_for, subgroup_label
 from survey.models import Administration, Denominator, RosterUpload
-from survey.rosters import uploads
-from survey.rosters.file_summary import field_label
-from survey.rosters.presets import all_presets
-from survey.rosters.scope import NO_ROSTER, RosterRefused
-from survey.rosters.template import XLSX, template_rows, xlsx_template
-from survey.rosters.upload_state import UploadConflict
-from survey.rosters.uploads import WrongNumberTyped
+from survey.people.rosters import uploads
+from survey.people.rosters.file_summary import field_label
+from survey.people.rosters.presets import all_presets
+from survey.people.rosters.scope import NO_ROSTER, RosterRefused
+from survey.people.rosters.template import XLSX, template_rows, xlsx_template
+from survey.people.rosters.upload_state import UploadConflict
+from survey.people.rosters.uploads import WrongNumberTyped
+from survey.work.files import download
+from survey.work.job_turns import TooManyJobs
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise

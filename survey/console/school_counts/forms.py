@@ -8,9 +8,9 @@ from django.utils.translation import gettext, gettext_lazy, gettext_noop
 
 from accounts import forms
 from survey.console.table_files import check_table_file
+from survey.instrument.spreadsheets.workbook_guard import MIB, ROSTER, unpacked_size
 from survey.models import SchoolCount
 from survey.models.school_count import LARGEST_COUNT
-from survey.spreadsheets.workbook_guard import MIB, ROSTER, unpacked_size
 
 ENDINGS = (".csv", ".txt", ".tsv", ".xlsx")
 # The rows are read while the browser waits.

@@ -23,24 +23,24 @@ from accounts.access import needs
 from accounts.console.listing import Listing
 from accounts.http import StaffRequest, csv_response
 from accounts.permissions import Capability
-from survey.administrations import administrations_for
 from survey.console.school_counts.forms import CountFileForm, CountForm
-from survey.models import Administration, Denominator, SchoolCount
-from survey.rosters.file_reader import RosterUnreadable, open_any_table
-from survey.school_counts.changes import (
+from survey.fieldwork.administrations import administrations_for
+from survey.fieldwork.school_counts.changes import (
     NewCount,
     current_counts,
     import_counts,
     schools_to_count,
     supply_count,
 )
-from survey.school_counts.count_file import (
+from survey.fieldwork.school_counts.count_file import (
     REQUIRED,
     CountReport,
     check_counts,
     count_header,
     template_rows,
 )
+from survey.models import Administration, Denominator, SchoolCount
+from survey.people.rosters.file_reader import RosterUnreadable, open_any_table
 
 MANAGE = Capability.MANAGE_ROSTERS
 SALT = "survey.school_counts.checked"

@@ -25,9 +25,9 @@ from accounts.http import StaffRequest, csv_response
 from accounts.permissions import Capability
 from survey.console.rosters.forms import ENDINGS
 from survey.console.table_files import check_table_file
-from survey.job_turns import TooManyJobs
 from survey.models import SchoolImport
-from survey.schools import uploads
+from survey.people.schools import uploads
+from survey.work.job_turns import TooManyJobs
 
 MANAGE = Capability.MANAGE_ROSTERS
 # A list of 100,000 schools has 12 MB.

@@ -9,11 +9,11 @@ from django.db.models import Prefetch
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext_lazy
 
-from survey.definitions.measures import measures_of
-from survey.definitions.schema import ANSWERABLE, Expr, ItemRules, Texts
+from survey.instrument.definitions.measures import measures_of
+from survey.instrument.definitions.schema import ANSWERABLE, Expr, ItemRules, Texts
+from survey.instrument.xlsform.measures import POSITIVE
+from survey.instrument.xlsform.writing import as_text
 from survey.models import Block, Item, Survey
-from survey.xlsform.measures import POSITIVE
-from survey.xlsform.writing import as_text
 
 KIND_WORDS = {
     "text": pgettext_lazy("question type", "text"),

@@ -17,8 +17,8 @@ from accounts.http import StaffRequest
 from accounts.permissions import Capability
 from survey.console.surveys.upload import WorkbookForm
 from survey.console.surveys.views import own_survey_or_404
-from survey.definitions.comparison import Comparison, compare
-from survey.definitions.corrections import (
+from survey.instrument.definitions.comparison import Comparison, compare
+from survey.instrument.definitions.corrections import (
     NotACorrection,
     WrongSurvey,
     administrations_to_correct,
@@ -26,10 +26,10 @@ from survey.definitions.corrections import (
     publish_correction,
     use_correction,
 )
-from survey.definitions.measures import measures_of
-from survey.definitions.publishing import NotPublishable
-from survey.definitions.schema import load_definition
-from survey.definitions.uploads import receive_upload
+from survey.instrument.definitions.measures import measures_of
+from survey.instrument.definitions.publishing import NotPublishable
+from survey.instrument.definitions.schema import load_definition
+from survey.instrument.definitions.uploads import receive_upload
 from survey.models import Administration, PublishedSurvey, Survey
 
 

@@ -22,7 +22,7 @@ from accounts.http import StaffRequest, attachment
 from accounts.permissions import Capability
 from survey.console.surveys.contents import contents_of
 from survey.console.surveys.views import XLSX, own_survey_or_404, survey_or_404
-from survey.definitions.measure_editing import (
+from survey.instrument.definitions.measure_editing import (
     MeasuresChanged,
     digest_of,
     editable_measures,
@@ -31,17 +31,17 @@ from survey.definitions.measure_editing import (
     save_measure,
     sheet_cells,
 )
-from survey.definitions.ownership import may_change
-from survey.definitions.schema import (
+from survey.instrument.definitions.ownership import may_change
+from survey.instrument.definitions.schema import (
     EssentialDefinition,
     LanguageDefinition,
     MeasureDefinition,
     Measures,
     Texts,
 )
+from survey.instrument.xlsform.measures import NEGATIVE, POSITIVE
+from survey.instrument.xlsform.names import LONGEST_NAME, normalised
 from survey.models import Item, Survey
-from survey.xlsform.measures import NEGATIVE, POSITIVE
-from survey.xlsform.names import LONGEST_NAME, normalised
 
 LONGEST_LABEL, LONGEST_DESCRIPTION = 255, 2000
 DIRECTIONS = (

@@ -37,7 +37,7 @@ from accounts.language import language_to_read
 from accounts.permissions import Capability
 from survey.console.surveys.contents import contents_of
 from survey.console.surveys.views import survey_or_404
-from survey.definitions.publishing import (
+from survey.instrument.definitions.publishing import (
     NotPublishable,
     canonical_json,
     compile_definition,

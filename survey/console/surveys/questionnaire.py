@@ -16,7 +16,7 @@ from accounts.permissions import Capability
 from survey.console.administrations.views import visible_administration_or_404
 from survey.console.surveys.contents import KIND_WORDS
 from survey.console.surveys.rule_words import RuleWords
-from survey.definitions.schema import (
+from survey.instrument.definitions.schema import (
     ANSWERABLE,
     VISIBLE,
     BlockDefinition,

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from survey.definitions.expressions import to_text
-from survey.definitions.schema import Expr, ItemDefinition, SurveyDefinition
+from survey.instrument.definitions.expressions import to_text
+from survey.instrument.definitions.schema import Expr, ItemDefinition, SurveyDefinition
+from survey.instrument.xlsform.writing import as_text
 from survey.taking.rendering import Localizer
-from survey.xlsform.writing import as_text
 
 _COMPARISONS = {
     "=": gettext_lazy("{} is {}"),

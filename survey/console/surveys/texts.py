@@ -17,8 +17,8 @@ from accounts.access import needs
 from accounts.http import StaffRequest
 from accounts.permissions import Capability
 from survey.console.surveys.views import own_survey_or_404
-from survey.definitions.schema import LanguageDefinition, Texts
-from survey.definitions.text_drafts import (
+from survey.instrument.definitions.schema import LanguageDefinition, Texts
+from survey.instrument.definitions.text_drafts import (
     LONGEST_TEXT,
     SurveyText,
     TextsChanged,

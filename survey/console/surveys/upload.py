@@ -22,10 +22,10 @@ from accounts.http import StaffRequest, csv_response
 from accounts.models import District
 from accounts.permissions import Capability, Permissions
 from survey.console.surveys.views import STATE, owners_of
-from survey.definitions.ownership import replaced_draft_date
-from survey.definitions.uploads import job_of, receive_upload
+from survey.instrument.definitions.ownership import replaced_draft_date
+from survey.instrument.definitions.uploads import job_of, receive_upload
+from survey.instrument.spreadsheets.workbook_guard import MIB, SURVEY
 from survey.models import Survey, SurveyUpload
-from survey.spreadsheets.workbook_guard import MIB, SURVEY
 
 TOO_LARGE = format_lazy(
     gettext_lazy(

@@ -34,9 +34,9 @@ from accounts.access import needs
 from accounts.console.listing import Listing
 from accounts.http import StaffRequest
 from accounts.permissions import Capability, Permissions
-from survey.administrations import administrations_for
 from survey.console.surveys.contents import contents_of
-from survey.definitions.ownership import (
+from survey.fieldwork.administrations import administrations_for
+from survey.instrument.definitions.ownership import (
     SurveyInUse,
     delete_draft,
     may_change,
@@ -45,14 +45,14 @@ from survey.definitions.ownership import (
     retire_survey,
     surveys_for,
 )
-from survey.definitions.publishing import (
+from survey.instrument.definitions.publishing import (
     NotPublishable,
     compile_definition,
     publish_survey,
 )
-from survey.definitions.schema import ANSWERABLE
+from survey.instrument.definitions.schema import ANSWERABLE
+from survey.instrument.spreadsheets.old_excel import is_old_excel
 from survey.models import Item, Page, Retirement, Survey
-from survey.spreadsheets.old_excel import is_old_excel
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrPromise

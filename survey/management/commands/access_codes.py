@@ -10,16 +10,16 @@ from django.db.models import Q, QuerySet
 
 from accounts.audit import record
 from accounts.models import School
-from survey.access_codes import CodeKeyMissing
-from survey.administrations import (
+from survey.fieldwork.administrations import (
     AdministrationNotFound,
     get_administration,
     invited_people,
 )
-from survey.login_cards.card_sets import mark_sets_of_people_outdated
-from survey.login_cards.code_list import write_access_codes
+from survey.fieldwork.login_cards.card_sets import mark_sets_of_people_outdated
+from survey.fieldwork.login_cards.code_list import write_access_codes
 from survey.models import Administration, Respondent
-from survey.rosters.private_files import private_file
+from survey.people.access_codes import CodeKeyMissing
+from survey.people.rosters.private_files import private_file
 
 # The command's name in the audit log.
 BY = "access_codes"

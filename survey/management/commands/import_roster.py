@@ -14,32 +14,32 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from accounts.audit import record
 from accounts.models import District, School
-from survey.access_codes import CodeKeyMissing
-from survey.administrations import AdministrationNotFound, get_administration
+from survey.fieldwork.administrations import AdministrationNotFound, get_administration
 from survey.models import Administration, RosterUpload
-from survey.rosters.apply import import_roster
-from survey.rosters.columns import ALIASES, SUBGROUP
-from survey.rosters.file_reader import (
+from survey.people.access_codes import CodeKeyMissing
+from survey.people.rosters.apply import import_roster
+from survey.people.rosters.columns import ALIASES, SUBGROUP
+from survey.people.rosters.file_reader import (
     ColumnsUnclear,
     RosterTable,
     RosterUnreadable,
     open_table,
     suggest_for_file,
 )
-from survey.rosters.file_summary import summarise_file
-from survey.rosters.layouts import (
+from survey.people.rosters.file_summary import summarise_file
+from survey.people.rosters.layouts import (
     KnownPlace,
     RosterLayout,
     Suggestion,
     missing_fields,
     questions_text,
 )
-from survey.rosters.missing_people import many_withdrawn, withdraws_many
-from survey.rosters.presets import all_presets
-from survey.rosters.private_files import private_file
-from survey.rosters.report import RosterReport
-from survey.rosters.roster_sheets import SheetsUnclear
-from survey.rosters.scope import RosterRefused
+from survey.people.rosters.missing_people import many_withdrawn, withdraws_many
+from survey.people.rosters.presets import all_presets
+from survey.people.rosters.private_files import private_file
+from survey.people.rosters.report import RosterReport
+from survey.people.rosters.roster_sheets import SheetsUnclear
+from survey.people.rosters.scope import RosterRefused
 
 # Rejections and new schools that are printed.
 MOST_SHOWN = 20

@@ -8,10 +8,10 @@ from typing import TypedDict, Unpack
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from accounts.audit import record
-from survey.rosters.file_reader import RosterUnreadable, open_any_table
-from survey.rosters.private_files import private_file
-from survey.schools.columns import REQUIRED, school_header
-from survey.schools.importing import SchoolReport, import_schools
+from survey.people.rosters.file_reader import RosterUnreadable, open_any_table
+from survey.people.rosters.private_files import private_file
+from survey.people.schools.columns import REQUIRED, school_header
+from survey.people.schools.importing import SchoolReport, import_schools
 
 # Rejections that are printed.
 MOST_SHOWN = 20

@@ -8,16 +8,16 @@ from typing import TypedDict
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from accounts.models import District
-from survey.definitions.ownership import owner_with_code
-from survey.models import Survey
-from survey.xlsform import (
+from survey.instrument.definitions.ownership import owner_with_code
+from survey.instrument.xlsform import (
     Problem,
     Reading,
     SurveyIsPublished,
     import_survey,
     read_xlsform,
 )
-from survey.xlsform.draft import Draft
+from survey.instrument.xlsform.draft import Draft
+from survey.models import Survey
 
 
 class Command(BaseCommand):

@@ -14,15 +14,15 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db.models import F
 from django.utils import timezone
 
-from survey.access_codes import CodeKeyMissing, code_of, format_code
-from survey.administrations import (
+from survey.fieldwork.administrations import (
     AdministrationNotFound,
     get_administration,
     invited_people,
 )
+from survey.fieldwork.open_codes.codes import code_of as code_of_open_code
 from survey.models import Administration, Denominator
-from survey.open_codes.codes import code_of as code_of_open_code
-from survey.rosters.private_files import private_file
+from survey.people.access_codes import CodeKeyMissing, code_of, format_code
+from survey.people.rosters.private_files import private_file
 from survey.simulation.answers import NoAnswerFound, SimulatedPage, simulate_take
 from survey.simulation.load_survey import is_rehearsal
 from survey.taking import rendering

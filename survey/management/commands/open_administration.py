@@ -10,9 +10,9 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from accounts.models import District, School
-from survey.administrations import open_administration, parse_subgroups
+from survey.fieldwork.administrations import open_administration, parse_subgroups
+from survey.fieldwork.waves import get_or_create_wave
 from survey.models import PublishedSurvey, Role, Wave
-from survey.waves import get_or_create_wave
 
 # The command's name in the audit log.
 BY = "open_administration"

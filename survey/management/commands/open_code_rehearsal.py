@@ -6,8 +6,8 @@ from pathlib import Path
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from survey.access_codes import CodeKeyMissing
 from survey.management.commands.open_rehearsal import describe
+from survey.people.access_codes import CodeKeyMissing
 from survey.simulation.load_survey import NotARehearsal, write_privately
 from survey.simulation.open_codes import replace_open_codes
 

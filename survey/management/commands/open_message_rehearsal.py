@@ -9,12 +9,16 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from survey.administrations import AdministrationNotFound, get_administration
-from survey.message_platforms.hashes import BATCH
-from survey.message_platforms.person_keys import person_key
-from survey.message_platforms.platforms import create_key, create_platform, revoke_key
-from survey.message_platforms.rebuild import rebuild
-from survey.message_platforms.store import message_store
+from survey.fieldwork.administrations import AdministrationNotFound, get_administration
+from survey.fieldwork.message_platforms.hashes import BATCH
+from survey.fieldwork.message_platforms.person_keys import person_key
+from survey.fieldwork.message_platforms.platforms import (
+    create_key,
+    create_platform,
+    revoke_key,
+)
+from survey.fieldwork.message_platforms.rebuild import rebuild
+from survey.fieldwork.message_platforms.store import message_store
 from survey.models import MessagePlatform
 from survey.simulation.load_survey import is_rehearsal
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from survey.access_codes import CodeKeyMissing
 from survey.models import Administration
+from survey.people.access_codes import CodeKeyMissing
 from survey.simulation.load_survey import (
     MOST_ITEMS,
     MOST_PAGES,

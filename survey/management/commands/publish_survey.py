@@ -5,8 +5,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from accounts.models import District
-from survey.definitions.ownership import owner_with_code
-from survey.definitions.publishing import NotPublishable, publish_survey
+from survey.instrument.definitions.ownership import owner_with_code
+from survey.instrument.definitions.publishing import NotPublishable, publish_survey
 from survey.models import Survey
 
 

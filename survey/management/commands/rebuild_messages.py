@@ -10,8 +10,13 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from survey.message_platforms.rebuild import DOWN, NO_REDIS, check_all, rebuild
-from survey.message_platforms.store import message_store
+from survey.fieldwork.message_platforms.rebuild import (
+    DOWN,
+    NO_REDIS,
+    check_all,
+    rebuild,
+)
+from survey.fieldwork.message_platforms.store import message_store
 
 
 class Command(BaseCommand):

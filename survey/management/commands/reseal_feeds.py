@@ -6,7 +6,7 @@ from django.core.management.base import BaseCommand
 from django.db import transaction
 
 from survey.models import RosterFeed
-from survey.rosters.feeds.credentials import FeedKeyMissing, reseal
+from survey.people.rosters.feeds.credentials import FeedKeyMissing, reseal
 
 
 class Command(BaseCommand):

@@ -1,4 +1,4 @@
-"""Bring the catalogs of translations up to date; see `survey.translations`."""
+"""Update the catalogs of translations; see `survey.instrument.translations`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from babel.core import Locale, UnknownLocaleError
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from survey import translations
+from survey.instrument import translations
 from survey.taking import messages
 
 

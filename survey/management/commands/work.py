@@ -16,8 +16,8 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.db import OperationalError, close_old_connections, connections
 
-from survey import jobs
-from survey.job_turns import next_job
+from survey.work import jobs
+from survey.work.job_turns import next_job
 
 log = logging.getLogger(__name__)
 

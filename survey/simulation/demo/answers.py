@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 
-from survey.definitions.schema import Measures, SurveyDefinition
+from survey.instrument.definitions.schema import Measures, SurveyDefinition
 from survey.models import Role
 
 Wire = str | list[str] | None

@@ -6,8 +6,8 @@ from django.conf import settings
 from django.db import transaction
 
 from accounts.models import User
+from survey.fieldwork.emails.schedules import confirm, plan_emails
 from survey.models import Administration, EmailSchedule
-from survey.reminders.schedules import confirm, plan_emails
 
 TEACHERS = "demo-teachers"
 STATE = "state@groundswell.example"

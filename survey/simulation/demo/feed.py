@@ -16,7 +16,7 @@ from django.conf import settings
 
 from accounts.models import District, School, User
 from survey.models import Administration, Identity, RosterFeed
-from survey.rosters.feeds.feeds import create_feed
+from survey.people.rosters.feeds.feeds import create_feed
 from survey.simulation.demo.staff import DISTRICT
 
 NAME = "Demonstration system"

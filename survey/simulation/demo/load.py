@@ -18,11 +18,11 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.formats import date_format
 
-from survey.access_codes import code_of, format_code
-from survey.administrations import open_administration, parse_subgroups
-from survey.definitions.measures import measures_of
-from survey.definitions.publishing import publish_survey
-from survey.message_platforms.platforms import create_platform
+from survey.fieldwork.administrations import open_administration, parse_subgroups
+from survey.fieldwork.message_platforms.platforms import create_platform
+from survey.instrument.definitions.measures import measures_of
+from survey.instrument.definitions.publishing import publish_survey
+from survey.instrument.xlsform import SurveyIsPublished, import_survey, read_xlsform
 from survey.models import (
     Administration,
     Identity,
@@ -32,8 +32,9 @@ from survey.models import (
     Survey,
     Wave,
 )
-from survey.rosters.apply import import_roster
-from survey.rosters.file_reader import open_table
+from survey.people.access_codes import code_of, format_code
+from survey.people.rosters.apply import import_roster
+from survey.people.rosters.file_reader import open_table
 from survey.simulation.demo.answers import (
     MINIMUM_GROUP,
     DemoPerson,
@@ -52,7 +53,6 @@ from survey.simulation.demo.parents import (
 from survey.simulation.demo.responses import answer_survey
 from survey.simulation.demo.staff import ENGINEER, StaffLogin, staff_logins
 from survey.taking.login import log_in_respondent
-from survey.xlsform import SurveyIsPublished, import_survey, read_xlsform
 
 FOLDER = Path(__file__).parent
 # Role -> name of its survey, of its roster, and of its administrations.

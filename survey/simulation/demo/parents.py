@@ -7,9 +7,17 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from accounts.models import School
-from survey.access_codes import format_code
-from survey.administrations import open_administration
-from survey.definitions.measures import measures_of
+from survey.fieldwork.administrations import open_administration
+from survey.fieldwork.open_codes.codes import (
+    code_of,
+    create_open_code,
+    publish_open_code,
+)
+from survey.fieldwork.open_codes.lookup import find_open_code
+from survey.fieldwork.open_codes.start_forms import key_of
+from survey.fieldwork.open_codes.starts import begin
+from survey.fieldwork.school_counts.changes import supply_count
+from survey.instrument.definitions.measures import measures_of
 from survey.models import (
     Denominator,
     OpenCode,
@@ -19,11 +27,7 @@ from survey.models import (
     SchoolCount,
     Wave,
 )
-from survey.open_codes.codes import code_of, create_open_code, publish_open_code
-from survey.open_codes.lookup import find_open_code
-from survey.open_codes.start_forms import key_of
-from survey.open_codes.starts import begin
-from survey.school_counts.changes import supply_count
+from survey.people.access_codes import format_code
 from survey.simulation.demo.answers import (
     MINIMUM_GROUP,
     DemoPerson,

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from django.utils import timezone
 
-from survey.definitions.rules import state_of
+from survey.instrument.definitions.rules import state_of
 from survey.models import Respondent, Response
 from survey.simulation.demo.answers import (
     DemoPerson,

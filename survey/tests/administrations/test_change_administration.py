@@ -14,7 +14,8 @@ from django.utils import timezone, translation
 
 from accounts.models import AuditEntry
 from settings.tests.patience import patience
-from survey.administrations import (
+from survey.database import advisory_locks
+from survey.fieldwork.administrations import (
     ChangeBlocked,
     ConfirmationRequired,
     DatabaseBusy,
@@ -27,8 +28,8 @@ from survey.administrations import (
     plan_of,
     reopen_administration,
 )
-from survey.administrations.plans import format_moment
-from survey.database import advisory_locks
+from survey.fieldwork.administrations.plans import format_moment
+from survey.fieldwork.waves import create_wave, delete_wave, rename_wave
 from survey.models import (
     Administration,
     CountedGroup,
@@ -40,7 +41,6 @@ from survey.models import (
 from survey.taking import resume_cookie
 from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, code_of, enrol
 from survey.tests.taking.test_storage_races import elsewhere
-from survey.waves import create_wave, delete_wave, rename_wave
 
 pytestmark = pytest.mark.django_db
 COMMAND = "a test"

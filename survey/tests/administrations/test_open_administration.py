@@ -9,7 +9,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from accounts.models import AuditEntry
-from survey.administrations import default_subgroups, open_administration
+from survey.fieldwork.administrations import default_subgroups, open_administration
 from survey.models import Administration, Wave
 
 pytestmark = pytest.mark.django_db

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from accounts.models import AuditEntry, School, User
 from settings.tests.patience import patience
-from survey.administrations import (
+from survey.fieldwork.administrations import (
     ChangeBlocked,
     ConfirmationRequired,
     DatabaseBusy,
@@ -25,14 +25,14 @@ from survey.administrations import (
     open_administration,
     removal,
 )
-from survey.administrations.removal import remove_administration
-from survey.files import new_name, path_of
-from survey.merging.references import foreign_keys_to
-from survey.message_platforms.store import (
+from survey.fieldwork.administrations.removal import remove_administration
+from survey.fieldwork.message_platforms.store import (
     key_of_administration,
     key_of_person,
     message_store,
 )
+from survey.fieldwork.open_codes.codes import code_of as open_code_text
+from survey.fieldwork.open_codes.lookup import forget_open_codes
 from survey.models import (
     Administration,
     CardSet,
@@ -64,13 +64,13 @@ from survey.models import (
     RosterUpload,
     SchoolCount,
 )
-from survey.open_codes.codes import code_of as open_code_text
-from survey.open_codes.lookup import forget_open_codes
+from survey.people.merging.references import foreign_keys_to
 from survey.taking.login import LoginRefused, log_in_respondent
 from survey.taking.storage import Outcome
 from survey.tests.conftest import Browser, code_of, enrol
 from survey.tests.open_codes.cast import begin, form_of, open_code, open_to_parents
 from survey.tests.taking.test_storage_races import elsewhere, save
+from survey.work.files import new_name, path_of
 
 pytestmark = pytest.mark.django_db
 needs_postgresql = pytest.mark.skipif(

@@ -9,7 +9,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from survey.definitions.publishing import publish_survey
+from survey.instrument.definitions.publishing import publish_survey
+from survey.instrument.xlsform import import_survey
 from survey.models import PublishedSurvey, Respondent
 from survey.tests.browser.accessibility import (
     check,
@@ -22,7 +23,6 @@ from survey.tests.browser.conftest import LAPTOP, PHONE, TABLET
 from survey.tests.browser.person import Person
 from survey.tests.conftest import code_of, enrol, open_now
 from survey.tests.workbooks import form, read
-from survey.xlsform import import_survey
 
 # The look of a page does not depend on the database.
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -15,7 +15,7 @@ from playwright.sync_api import BrowserContext, Page, Route, expect
 from accounts.models import User
 from accounts.staff_cookies import PREFIX
 from accounts.tests.logging_in import log_in
-from survey.administrations import open_administration
+from survey.fieldwork.administrations import open_administration
 from survey.models import Administration, Respondent, Response, Role, Wave
 from survey.tests.browser.accessibility import (
     scrolls_sideways,

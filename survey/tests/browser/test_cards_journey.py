@@ -15,8 +15,8 @@ from playwright.sync_api import BrowserContext, Locator, Page, expect
 from accounts.models import User
 from accounts.staff_cookies import PREFIX
 from accounts.tests.logging_in import log_in
-from survey.access_codes import code_of, format_code
 from survey.models import Respondent
+from survey.people.access_codes import code_of, format_code
 from survey.tests.browser.accessibility import DESK, PHONE, check_both
 from survey.tests.browser.conftest import LAPTOP
 from survey.tests.browser.menus import choose_action

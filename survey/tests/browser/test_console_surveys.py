@@ -14,8 +14,8 @@ from playwright.sync_api import FrameLocator, Page, expect
 from accounts.models import User
 from accounts.staff_cookies import PREFIX
 from accounts.tests.logging_in import log_in
-from survey.definitions.corrections import publish_correction, use_correction
-from survey.definitions.publishing import publish_survey
+from survey.instrument.definitions.corrections import publish_correction, use_correction
+from survey.instrument.definitions.publishing import publish_survey
 from survey.models import Respondent, Response, Survey, SurveyMeasures
 from survey.tests.browser.accessibility import violations_on
 from survey.tests.browser.conftest import LAPTOP

@@ -16,14 +16,14 @@ from playwright.sync_api import BrowserContext, Page, expect
 from accounts.models import User
 from accounts.staff_cookies import PREFIX
 from accounts.tests.logging_in import log_in
-from survey import jobs
+from survey.fieldwork.emails import schedules, sending
 from survey.models import EmailDelivery, EmailSchedule, Job
-from survey.reminders import schedules, sending
 from survey.tests.browser.accessibility import violations_on
 from survey.tests.browser.conftest import LAPTOP
 from survey.tests.browser.live_server import Server
 from survey.tests.browser.person import Person
 from survey.tests.people import invite
+from survey.work import jobs
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SMALL = {"width": 390, "height": 844}

@@ -15,7 +15,7 @@ from accounts.models import User
 from accounts.staff_cookies import PREFIX
 from accounts.tests.logging_in import log_in
 from survey.models import Identity, RosterFeed
-from survey.rosters.feeds.scans import start_scan
+from survey.people.rosters.feeds.scans import start_scan
 from survey.simulation.oneroster_server import District, OneRosterServer, serve
 from survey.tests.browser.accessibility import check_both
 from survey.tests.browser.conftest import LAPTOP

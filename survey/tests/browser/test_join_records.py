@@ -9,8 +9,8 @@ from django.utils import timezone
 from playwright.sync_api import expect
 
 from accounts.models import School
-from survey.merging.dry_run import MergeReport
 from survey.models import PlaceMerge, RecordJoin, Respondent
+from survey.people.merging.dry_run import MergeReport
 from survey.tests.browser.accessibility import DESK, PHONE, check_both
 from survey.tests.browser.menus import choose_action
 from survey.tests.browser.test_cards_journey import open_console

@@ -11,12 +11,12 @@ from playwright.sync_api import Route, expect
 
 import survey.simulation.demo
 from settings.tests.patience import eventually
-from survey.definitions.publishing import publish_survey
+from survey.instrument.definitions.publishing import publish_survey
+from survey.instrument.xlsform import import_survey, read_xlsform
 from survey.models import PublishedSurvey, Respondent, Response
 from survey.tests.browser.conftest import LAPTOP
 from survey.tests.browser.person import Person, stored
 from survey.tests.conftest import enrol, open_now
-from survey.xlsform import import_survey, read_xlsform
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
+from survey.fieldwork.open_codes.codes import code_of
 from survey.models import OpenDecline, Respondent, Response
-from survey.open_codes.codes import code_of
 from survey.tests.browser.accessibility import scrolls_sideways, violations
 from survey.tests.browser.conftest import PHONE
 from survey.tests.browser.person import Person

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
+from survey.fieldwork.open_codes.codes import code_of, link_of
 from survey.models import OpenCode, OpenCodeSeat, Respondent
-from survey.open_codes.codes import code_of, link_of
 from survey.tests.browser.accessibility import PHONE, check_both
 from survey.tests.browser.conftest import LAPTOP
 from survey.tests.browser.test_cards_journey import open_console

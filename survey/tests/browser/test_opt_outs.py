@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import expect
 
-from survey.access_codes import code_of
 from survey.models import Respondent
+from survey.people.access_codes import code_of
 from survey.tests.browser.accessibility import DESK, PHONE, check, check_both
 from survey.tests.browser.menus import choose_action
 from survey.tests.browser.test_cards_journey import log_in_with, open_console

@@ -8,11 +8,11 @@ import pytest
 from playwright.sync_api import BrowserContext, Locator, Page, Route, expect
 
 import survey.simulation.demo
-from survey.definitions.publishing import publish_survey
+from survey.instrument.definitions.publishing import publish_survey
+from survey.instrument.xlsform import import_survey, read_xlsform
 from survey.models import Item, PublishedSurvey, Respondent, Response
 from survey.tests.browser.person import Person
 from survey.tests.conftest import code_of, enrol, open_now
-from survey.xlsform import import_survey, read_xlsform
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-from survey.definitions.publishing import publish_survey
+from survey.instrument.definitions.publishing import publish_survey
+from survey.instrument.xlsform import import_survey, read_xlsform
 from survey.models import PublishedSurvey, Respondent
 from survey.tests.browser.accessibility import violations
 from survey.tests.browser.person import Person, stored
 from survey.tests.conftest import code_of, enrol, open_now
 from survey.tests.workbooks import form
-from survey.xlsform import import_survey, read_xlsform
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

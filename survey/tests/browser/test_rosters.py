@@ -17,7 +17,7 @@ from accounts.models import District, School, User
 from accounts.staff_cookies import PREFIX
 from accounts.tests.logging_in import log_in
 from survey.models import Administration, Respondent, RosterUpload
-from survey.rosters import uploads
+from survey.people.rosters import uploads
 from survey.tests.browser.accessibility import violations_on
 from survey.tests.browser.conftest import LAPTOP, PHONE
 from survey.tests.browser.live_server import Server

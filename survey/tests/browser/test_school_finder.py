@@ -7,9 +7,9 @@ from playwright.sync_api import Page, expect
 
 from accounts.models import SchoolListing
 from accounts.school_directory import refresh_words
-from survey.access_codes import format_code
+from survey.fieldwork.open_codes.codes import code_of, publish_open_code
 from survey.models import Respondent, Response
-from survey.open_codes.codes import code_of, publish_open_code
+from survey.people.access_codes import format_code
 from survey.taking.messages import messages_in
 from survey.tests.browser.accessibility import scrolls_sideways, violations
 from survey.tests.browser.conftest import PHONE

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from survey.definitions.publishing import publish_survey
+from survey.instrument.definitions.publishing import publish_survey
 from survey.tests.browser.accessibility import violations_on
 from survey.tests.browser.conftest import LAPTOP
 from survey.tests.browser.test_administrations import SMALL, desk  # noqa: F401

@@ -21,8 +21,8 @@ from accounts.models import (
 )
 from accounts.tests.conftest import member
 from accounts.tests.logging_in import log_in
-from survey.administrations import open_administration
-from survey.login_cards.card_text import window_in_words
+from survey.fieldwork.administrations import open_administration
+from survey.fieldwork.login_cards.card_text import window_in_words
 from survey.models import Administration, CardSet, PublishedSurvey, Role, Wave
 from survey.tests.conftest import enrol
 

@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
+from survey.fieldwork.us_holidays import school_year
 from survey.models import DayOff
-from survey.us_holidays import school_year
 
 pytestmark = pytest.mark.django_db
 CALENDAR = "/console/settings/calendar/"

@@ -11,10 +11,10 @@ from django.utils import timezone
 
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
-from survey.access_codes import code_of
 from survey.models import Consent, ListedId, Respondent
-from survey.opt_outs.consents import await_consent
-from survey.opt_outs.records import Request, opt_out
+from survey.people.access_codes import code_of
+from survey.people.opt_outs.consents import await_consent
+from survey.people.opt_outs.records import Request, opt_out
 from survey.tests.people import invite
 
 pytestmark = pytest.mark.django_db

@@ -15,9 +15,9 @@ from accounts.tests.logging_in import log_in
 from survey.console.feeds.credentials_form import OPENSSH
 from survey.console.feeds.scope import next_window
 from survey.models import FeedScan, RosterFeed
-from survey.rosters.feeds.credentials import seal, unseal
-from survey.rosters.feeds.download_types import FeedSource
-from survey.rosters.feeds.sftp import _client_key
+from survey.people.rosters.feeds.credentials import seal, unseal
+from survey.people.rosters.feeds.download_types import FeedSource
+from survey.people.rosters.feeds.sftp import _client_key
 from survey.tests.console.feed_cast import SECRET, create_feed, create_scan
 
 pytestmark = pytest.mark.django_db

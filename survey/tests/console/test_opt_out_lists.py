@@ -12,7 +12,7 @@ from django.utils import timezone
 from accounts.models import AuditEntry, Membership
 from accounts.tests.logging_in import log_in
 from survey.models import ListedId, OptOut, RecordJoin, Respondent
-from survey.opt_outs import list_file
+from survey.people.opt_outs import list_file
 from survey.tests.people import invite
 
 pytestmark = pytest.mark.django_db

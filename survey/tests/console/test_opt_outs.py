@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
-from survey.access_codes import code_of
 from survey.models import OptOut, Respondent
+from survey.people.access_codes import code_of
 from survey.tests.people import invite
 
 pytestmark = pytest.mark.django_db

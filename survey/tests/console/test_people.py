@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
-from survey.access_codes import code_of, format_code
 from survey.models import Administration, CardSet, Identity, Respondent
+from survey.people.access_codes import code_of, format_code
 from survey.taking.login import LoginRefused, log_in_respondent
 from survey.tests.conftest import FIRST_PAGE, Browser
 from survey.tests.people import invite

@@ -9,9 +9,9 @@ from accounts.models import AuditEntry, School, SchoolListing
 from accounts.place_changes import close_place, rename_place, reopen_place
 from accounts.school_directory import find_schools, nearest_schools, refresh_words
 from accounts.tests.logging_in import log_in
-from survey.administrations import schools_offered
-from survey.rosters.schools import schools_of_districts
-from survey.schools.lists import _read
+from survey.fieldwork.administrations import schools_offered
+from survey.people.rosters.schools import schools_of_districts
+from survey.people.schools.lists import _read
 from survey.tests.conftest import enrol
 
 pytestmark = pytest.mark.django_db

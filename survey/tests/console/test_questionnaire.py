@@ -8,7 +8,7 @@ import pytest
 
 from accounts.tests.logging_in import log_in
 from survey.console.surveys.questionnaire import pages_of
-from survey.definitions.schema import load_definition
+from survey.instrument.definitions.schema import load_definition
 from survey.tests.conftest import open_now
 
 pytestmark = pytest.mark.django_db

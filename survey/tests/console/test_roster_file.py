@@ -14,7 +14,7 @@ from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
 from survey.console.people import roster_file
 from survey.models import Identity, Respondent
-from survey.rosters import row_parser
+from survey.people.rosters import row_parser
 from survey.tests.people import invite
 from survey.tests.rosters.roster_imports import run_import
 

@@ -16,8 +16,8 @@ from openpyxl import Workbook
 from accounts.models import AuditEntry, Membership, School
 from accounts.tests.logging_in import log_in
 from survey.console.table_files import UPLOAD_TABLE
+from survey.fieldwork.school_counts.changes import NewCount, import_counts, supply_count
 from survey.models import SchoolCount
-from survey.school_counts.changes import NewCount, import_counts, supply_count
 from survey.tests.conftest import open_now, publish_items
 from survey.tests.open_codes.cast import open_to_parents
 

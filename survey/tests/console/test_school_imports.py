@@ -12,11 +12,11 @@ from django.urls import reverse
 
 from accounts.models import AuditEntry, School, SchoolListing
 from accounts.tests.logging_in import log_in
-from survey import jobs
 from survey.models import Job, SchoolImport
-from survey.schools import uploads
+from survey.people.schools import uploads
 from survey.tests.spreadsheets.hostile_files import LAUGHS, with_entities
 from survey.tests.workbooks import workbook
+from survey.work import jobs
 
 pytestmark = pytest.mark.django_db
 UPLOAD = "/console/schools/import/"

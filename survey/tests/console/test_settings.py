@@ -23,7 +23,7 @@ from accounts.logo_upload import LARGEST_UPLOAD, draw_logo
 from accounts.models import AuditEntry, Logo, PlaceSettings, SchoolListing
 from accounts.place_settings import Thresholds, coding_threshold
 from accounts.tests.logging_in import log_in
-from survey.administrations.checks import least_minimum_group
+from survey.fieldwork.administrations.checks import least_minimum_group
 
 pytestmark = pytest.mark.django_db
 SETTINGS = "/console/settings/"

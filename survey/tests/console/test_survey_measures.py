@@ -10,15 +10,15 @@ from openpyxl import load_workbook
 
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
-from survey.definitions.measure_editing import sheet_cells
-from survey.definitions.measures import measures_of
-from survey.definitions.publishing import publish_survey
-from survey.definitions.text_drafts import start_text_draft
+from survey.instrument.definitions.measure_editing import sheet_cells
+from survey.instrument.definitions.measures import measures_of
+from survey.instrument.definitions.publishing import publish_survey
+from survey.instrument.definitions.text_drafts import start_text_draft
+from survey.instrument.xlsform import import_survey, read_xlsform
 from survey.models import Survey
 from survey.tests.workbooks import workbook
 from survey.tests.xlsform.test_measures import CHOICES, SAFE, SETTINGS, SURVEY, TRUST
 from survey.tests.xlsform.test_measures import HEADER as MEASURES_HEADER
-from survey.xlsform import import_survey, read_xlsform
 
 pytestmark = pytest.mark.django_db
 

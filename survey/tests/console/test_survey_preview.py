@@ -10,7 +10,7 @@ from django.urls import resolve, reverse
 from django.urls.exceptions import Resolver404
 
 from accounts.tests.logging_in import log_in
-from survey.definitions.publishing import publish_survey
+from survey.instrument.definitions.publishing import publish_survey
 from survey.models import Respondent, Response, Survey
 from survey.taking.rendering import RENDERER
 from survey.tests.conftest import enrol

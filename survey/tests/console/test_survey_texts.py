@@ -7,10 +7,10 @@ from django.test import Client
 
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
-from survey.definitions.corrections import publish_correction
-from survey.definitions.measures import measures_of
-from survey.definitions.publishing import publish_survey
-from survey.definitions.text_drafts import sections_of, start_text_draft
+from survey.instrument.definitions.corrections import publish_correction
+from survey.instrument.definitions.measures import measures_of
+from survey.instrument.definitions.publishing import publish_survey
+from survey.instrument.definitions.text_drafts import sections_of, start_text_draft
 from survey.models import Survey
 from survey.tests.console.test_surveys import ROWS, draft_of, offered
 from survey.tests.definitions.test_corrections import with_measures

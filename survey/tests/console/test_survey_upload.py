@@ -16,10 +16,10 @@ from django.utils.formats import date_format
 from accounts.models import AuditEntry, Membership
 from accounts.tests.conftest import member
 from accounts.tests.logging_in import log_in
-from survey.definitions import uploads
-from survey.definitions.publishing import publish_survey
+from survey.instrument.definitions import uploads
+from survey.instrument.definitions.publishing import publish_survey
+from survey.instrument.spreadsheets.workbook_guard import SURVEY, UPLOAD_WORKBOOK
 from survey.models import Job, Survey, SurveyUpload
-from survey.spreadsheets.workbook_guard import SURVEY, UPLOAD_WORKBOOK
 from survey.tests.console.test_surveys import CHOICES, book
 from survey.tests.spreadsheets.hostile_files import (
     EXTERNAL,

@@ -16,13 +16,13 @@ from django.utils import timezone
 from accounts.models import AuditEntry
 from accounts.permissions import Permissions
 from accounts.tests.logging_in import log_in
-from survey.administrations import (
+from survey.fieldwork.administrations import (
     change_administration,
     open_administration,
     plan_of,
     surveys_to_offer,
 )
-from survey.definitions.ownership import (
+from survey.instrument.definitions.ownership import (
     SurveyInUse,
     is_offerable,
     offerable_for,
@@ -30,7 +30,8 @@ from survey.definitions.ownership import (
     retire_survey,
     surveys_for,
 )
-from survey.definitions.publishing import publish_survey
+from survey.instrument.definitions.publishing import publish_survey
+from survey.instrument.xlsform import import_survey, read_xlsform
 from survey.models import (
     Administration,
     Retirement,
@@ -39,7 +40,6 @@ from survey.models import (
     SurveyMeasures,
 )
 from survey.tests.workbooks import form
-from survey.xlsform import import_survey, read_xlsform
 
 pytestmark = pytest.mark.django_db
 

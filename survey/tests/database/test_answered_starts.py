@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from django.db import connection
 
+from survey.fieldwork.open_codes.limits import LEAST_UNUSUAL
 from survey.models import Respondent
-from survey.open_codes.limits import LEAST_UNUSUAL
 from survey.tests.conftest import FIRST_PAGE, Browser
 from survey.tests.database.test_partitions import (  # noqa: F401 - a fixture
     granted,

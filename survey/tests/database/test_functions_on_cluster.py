@@ -20,6 +20,7 @@ from django.utils import timezone
 from settings.tests.matrix.snapshot import rolled_back, table_digests
 from survey.database.distribution import DISTRIBUTED
 from survey.database.sql_files import read_sql
+from survey.fieldwork.emails.suppression import digest_of, suppress
 from survey.models import (
     Administration,
     OpenCode,
@@ -27,7 +28,6 @@ from survey.models import (
     Respondent,
     SuppressedAddress,
 )
-from survey.reminders.suppression import digest_of, suppress
 from survey.tests.conftest import FIRST_PAGE, Browser, enrol
 from survey.tests.message_platforms.cast import identify
 from survey.tests.open_codes.cast import (

@@ -17,7 +17,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from settings.tests.patience import patience
-from survey.administrations import DatabaseBusy, open_administration
+from survey.fieldwork.administrations import DatabaseBusy, open_administration
 from survey.models import Administration, Response, Role
 from survey.taking.storage import Outcome
 from survey.tests.taking.test_storage_races import elsewhere, save

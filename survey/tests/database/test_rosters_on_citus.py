@@ -6,8 +6,8 @@ import io
 
 import pytest
 
-from survey.rosters.diff import compare_roster
-from survey.rosters.file_reader import open_table
+from survey.people.rosters.diff import compare_roster
+from survey.people.rosters.file_reader import open_table
 from survey.tests.rosters import test_leavers as contract
 from survey.tests.rosters.roster_imports import ALI, HEADER, MAYA, NOOR, run_import
 from survey.tests.rosters.test_leavers import apply  # noqa: F401

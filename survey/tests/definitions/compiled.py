@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from survey.definitions.expressions import compile_expression
-from survey.definitions.piping import piped_in_labels
-from survey.definitions.rule_dependencies import evaluation_order, local_rules
-from survey.definitions.schema import RULES
+from survey.instrument.definitions.expressions import compile_expression
+from survey.instrument.definitions.piping import piped_in_labels
+from survey.instrument.definitions.rule_dependencies import (
+    evaluation_order,
+    local_rules,
+)
+from survey.instrument.definitions.schema import RULES
 
 VECTORS = json.loads(
     Path(__file__).with_name("rules_vectors.json").read_text(encoding="utf-8")

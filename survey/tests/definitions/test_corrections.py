@@ -13,8 +13,8 @@ from django.utils import translation
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
 from survey.console.surveys import corrections
-from survey.definitions.comparison import compare, moved_names
-from survey.definitions.corrections import (
+from survey.instrument.definitions.comparison import compare, moved_names
+from survey.instrument.definitions.corrections import (
     NotACorrection,
     WrongSurvey,
     administrations_to_correct,
@@ -23,9 +23,9 @@ from survey.definitions.corrections import (
     root_of,
     use_correction,
 )
-from survey.definitions.measures import measures_of
-from survey.definitions.publishing import publish_survey
-from survey.definitions.text_drafts import start_text_draft
+from survey.instrument.definitions.measures import measures_of
+from survey.instrument.definitions.publishing import publish_survey
+from survey.instrument.definitions.text_drafts import start_text_draft
 from survey.models import (
     Administration,
     PublishedSurvey,

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from settings.tests.patience import patience
-from survey.definitions.expressions import (
+from survey.instrument.definitions.expressions import (
     Context,
     ExpressionError,
     compile_expression,
@@ -24,9 +24,9 @@ from survey.definitions.expressions import (
     to_boolean,
     to_text,
 )
-from survey.definitions.expressions.evaluation import EAGER, OPERATIONS
-from survey.definitions.expressions.parser import ARGUMENTS, PRECEDENCE
-from survey.definitions.portable_regex import PatternError, matches, portable
+from survey.instrument.definitions.expressions.evaluation import EAGER, OPERATIONS
+from survey.instrument.definitions.expressions.parser import ARGUMENTS, PRECEDENCE
+from survey.instrument.definitions.portable_regex import PatternError, matches, portable
 
 VECTORS = json.loads(
     Path(__file__).with_name("expression_vectors.json").read_text(encoding="utf-8")

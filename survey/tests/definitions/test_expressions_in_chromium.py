@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from playwright.sync_api import Browser, Page
 
-from survey.definitions.expressions import Context, evaluate, to_text
-from survey.definitions.portable_regex import PatternError, matches, portable
-from survey.definitions.rules import state_of
+from survey.instrument.definitions.expressions import Context, evaluate, to_text
+from survey.instrument.definitions.portable_regex import PatternError, matches, portable
+from survey.instrument.definitions.rules import state_of
 from survey.tests.definitions.compiled import DEFINITION, clock_of, expected
 from survey.tests.definitions.compiled import VECTORS as RULES_VECTORS
 from survey.tests.definitions.test_expressions import (

@@ -12,17 +12,17 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection, connections, transaction
 
-from survey.definitions.publishing import (
+from survey.instrument.definitions.publishing import (
     NotPublishable,
     canonical_json,
     compile_definition,
     publish_survey,
 )
-from survey.definitions.rule_costs import MAX_PAGE_COST
+from survey.instrument.definitions.rule_costs import MAX_PAGE_COST
+from survey.instrument.xlsform import import_survey, read_xlsform
 from survey.models import Item, Option, PublishedSurvey, Survey
 from survey.tests.workbooks import read
 from survey.tests.xlsform.test_import_survey import climate
-from survey.xlsform import import_survey, read_xlsform
 
 ROWS: list[list[Any]] = [
     ["type", "name", "label", "relevant", "constraint"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from survey.definitions.rule_costs import MAX_PAGE_COST, RuleCosts
+from survey.instrument.definitions.rule_costs import MAX_PAGE_COST, RuleCosts
 from survey.tests.definitions.compiled import compiled_items
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from survey.definitions.rule_dependencies import (
+from survey.instrument.definitions.rule_dependencies import (
     CycleError,
     evaluation_order,
     local_rules,

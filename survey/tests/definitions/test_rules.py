@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from survey.definitions.rules import page_state, state_of
+from survey.instrument.definitions.rules import page_state, state_of
 from survey.tests.definitions.compiled import (
     DEFINITION,
     VECTORS,

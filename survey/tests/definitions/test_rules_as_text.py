@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from survey.definitions.expressions import compile_expression
-from survey.xlsform.writing import as_text
+from survey.instrument.definitions.expressions import compile_expression
+from survey.instrument.xlsform.writing import as_text
 
 VECTORS = json.loads(Path(__file__).with_name("expression_vectors.json").read_text())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from survey.definitions.scales import agreement_scales
+from survey.instrument.definitions.scales import agreement_scales
 
 
 def survey(values, *, appearance=(), grid=False, **rules):

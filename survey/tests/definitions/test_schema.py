@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from survey.definitions.schema import (
+from survey.instrument.definitions.schema import (
     ANSWERABLE,
     ITEM_TEXTS,
     RULES,

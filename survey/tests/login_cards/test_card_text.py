@@ -9,10 +9,14 @@ import pypdfium2
 import pytest
 from django.conf import settings
 
-from survey.login_cards import drawing
-from survey.login_cards.card_text import CARD_WORDS, card_language, window_in_words
-from survey.login_cards.layout import class_by_class
-from survey.login_cards.pdf import CardSheet, LoginCard, draw_cards
+from survey.fieldwork.login_cards import drawing
+from survey.fieldwork.login_cards.card_text import (
+    CARD_WORDS,
+    card_language,
+    window_in_words,
+)
+from survey.fieldwork.login_cards.layout import class_by_class
+from survey.fieldwork.login_cards.pdf import CardSheet, LoginCard, draw_cards
 from survey.tests.card_readers import read_pages
 from survey.tests.conftest import enrol
 

@@ -23,16 +23,17 @@ from django.utils.text import slugify
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
 from settings.tests.patience import patience
-from survey import access_codes, files, job_turns, jobs
-from survey.access_codes import code_of, format_code
-from survey.files import path_of
-from survey.login_cards import card_sets
-from survey.login_cards.card_text import CARD_WORDS
+from survey.fieldwork.login_cards import card_sets
+from survey.fieldwork.login_cards.card_text import CARD_WORDS
 from survey.models import CardSet, Identity, Job, PublishedSurvey, Respondent
+from survey.people import access_codes
+from survey.people.access_codes import code_of, format_code
 from survey.taking.login import LoginRefused, log_in_respondent
 from survey.tasks import delete_old_cards
 from survey.tests.card_readers import read_pages
 from survey.tests.people import invite
+from survey.work import files, job_turns, jobs
+from survey.work.files import path_of
 
 pytestmark = pytest.mark.django_db
 

@@ -11,11 +11,11 @@ from django.utils import timezone
 from accounts import email_outbox
 from accounts.models import AuditEntry, Letter
 from accounts.tests.logging_in import log_in
-from survey.access_codes import code_of, format_code
-from survey.login_cards import card_sets, layout
-from survey.login_cards.code_emails import send_codes
+from survey.fieldwork.emails.suppression import digest_of, suppress
+from survey.fieldwork.login_cards import card_sets, layout
+from survey.fieldwork.login_cards.code_emails import send_codes
 from survey.models import Administration, CardSet, Respondent, SuppressedAddress
-from survey.reminders.suppression import digest_of, suppress
+from survey.people.access_codes import code_of, format_code
 from survey.taking.login import log_in_respondent
 from survey.tests.card_readers import read_pages
 from survey.tests.people import invite

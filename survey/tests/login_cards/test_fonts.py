@@ -9,9 +9,9 @@ import pytest
 from fontTools.fontBuilder import FontBuilder
 from fontTools.pens.ttGlyphPen import TTGlyphPen
 
-from survey.login_cards import fonts
-from survey.login_cards.fonts import printable
-from survey.login_cards.pdf import LoginCard
+from survey.fieldwork.login_cards import fonts
+from survey.fieldwork.login_cards.fonts import printable
+from survey.fieldwork.login_cards.pdf import LoginCard
 from survey.tests.card_readers import read_pages
 from survey.tests.login_cards.test_card_text import draw
 from survey.tests.login_cards.test_cards import (

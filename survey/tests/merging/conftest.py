@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from accounts.models import District, School
-from survey import jobs
-from survey.merging import places
-from survey.merging.merges import confirm_merge, latest_job, request_merge
+from survey.people.merging import places
+from survey.people.merging.merges import confirm_merge, latest_job, request_merge
+from survey.work import jobs
 
 
 @pytest.fixture(autouse=True)

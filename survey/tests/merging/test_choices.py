@@ -8,8 +8,8 @@ from django.test import Client
 from accounts.console.listing import Listing
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
-from survey.merging.merges import MergeConflict, choose_records, confirm_merge
 from survey.models import Identity, PairChoice, Respondent
+from survey.people.merging.merges import MergeConflict, choose_records, confirm_merge
 from survey.tests.merging.test_merges import answer, answers, person
 from survey.tests.people import invite
 

@@ -13,10 +13,10 @@ from accounts import permissions
 from accounts.models import AuditEntry
 from accounts.permissions import Capability
 from accounts.tests.logging_in import log_in
-from survey import jobs
-from survey.merging.joins import NOT_PERMITTED, request_join
 from survey.models import Identity, Job, RecordJoin, Respondent
+from survey.people.merging.joins import NOT_PERMITTED, request_join
 from survey.tests.people import invite
+from survey.work import jobs
 
 pytestmark = pytest.mark.django_db
 

@@ -12,18 +12,18 @@ from django.utils import timezone
 from accounts.models import AuditEntry
 from accounts.permissions import Places
 from settings.tests.patience import patience
-from survey import jobs
-from survey.access_codes import code_of
-from survey.merging import joins
-from survey.merging.joins import request_join
 from survey.models import Identity, Job, RecordJoin, Respondent, Response
-from survey.rosters.joined_ids import REPEATED
-from survey.rosters.scope import OTHER_SCHOOL, RosterScope
+from survey.people.access_codes import code_of
+from survey.people.merging import joins
+from survey.people.merging.joins import request_join
+from survey.people.rosters.joined_ids import REPEATED
+from survey.people.rosters.scope import OTHER_SCHOOL, RosterScope
 from survey.taking.login import LoginRefused, log_in_respondent
 from survey.taking.storage import AnswerRow, Outcome, save_page
 from survey.tests.people import invite
 from survey.tests.rosters.roster_console import ConsoleClient
 from survey.tests.rosters.roster_imports import run_import
+from survey.work import jobs
 
 pytestmark = pytest.mark.django_db
 

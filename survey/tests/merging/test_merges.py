@@ -13,15 +13,7 @@ from accounts.models import (
     School,
     SchoolAlias,
 )
-from survey import jobs
-from survey.access_codes import code_of
-from survey.merging import dry_run, people, places
-from survey.merging.merges import (
-    MergeConflict,
-    confirm_merge,
-    latest_job,
-    request_merge,
-)
+from survey.fieldwork.open_codes.codes import create_open_code
 from survey.models import (
     CardSet,
     CountedGroup,
@@ -33,10 +25,18 @@ from survey.models import (
     SchoolCount,
     Wave,
 )
-from survey.open_codes.codes import create_open_code
+from survey.people.access_codes import code_of
+from survey.people.merging import dry_run, people, places
+from survey.people.merging.merges import (
+    MergeConflict,
+    confirm_merge,
+    latest_job,
+    request_merge,
+)
 from survey.taking.login import LoginRefused, log_in_respondent
 from survey.taking.storage import AnswerRow, Outcome, save_page
 from survey.tests.rosters.roster_imports import run_import
+from survey.work import jobs
 
 pytestmark = pytest.mark.django_db
 

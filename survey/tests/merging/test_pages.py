@@ -7,10 +7,10 @@ from django.test import Client
 
 from accounts.models import District, School
 from accounts.tests.logging_in import log_in
-from survey import jobs
-from survey.merging.merges import latest_job
 from survey.models import PlaceMerge
+from survey.people.merging.merges import latest_job
 from survey.tests.people import invite
+from survey.work import jobs
 
 pytestmark = pytest.mark.django_db
 

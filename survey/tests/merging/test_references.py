@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from accounts.models import District, School
-from survey.merging.references import (
+from survey.models import Respondent
+from survey.people.merging.references import (
     DISTRICT_REFERENCES,
     RESPONDENT_REFERENCES,
     SCHOOL_REFERENCES,
     foreign_keys_to,
 )
-from survey.models import Respondent
 
 LISTS = [
     (School, SCHOOL_REFERENCES),
@@ -23,8 +23,8 @@ LISTS = [
 @pytest.mark.parametrize(("model", "known"), LISTS)
 def test_every_foreign_key_is_known(model, known):
     assert foreign_keys_to(model) == set(known), (
-        "add the new foreign key to survey/merging/references.py, and decide what a"
-        " merge does with it"
+        "add the new foreign key to survey/people/merging/references.py, and decide"
+        " what a merge does with it"
     )
 
 

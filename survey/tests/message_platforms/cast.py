@@ -10,11 +10,11 @@ import pytest
 from django.conf import settings
 
 from accounts.models import District, User
-from survey.message_platforms.directory import forget_directory
-from survey.message_platforms.hashes import write_people
-from survey.message_platforms.person_keys import person_key
-from survey.message_platforms.platforms import create_key, create_platform
-from survey.message_platforms.store import message_store
+from survey.fieldwork.message_platforms.directory import forget_directory
+from survey.fieldwork.message_platforms.hashes import write_people
+from survey.fieldwork.message_platforms.person_keys import person_key
+from survey.fieldwork.message_platforms.platforms import create_key, create_platform
+from survey.fieldwork.message_platforms.store import message_store
 from survey.models import Identity, MessagePlatform, Respondent
 from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, Browser
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import pytest
 
 from accounts.models import District, Membership, School, User
-from survey.message_platforms import statistics
-from survey.message_platforms.directory import forget_directory
-from survey.message_platforms.hooks import _unsent
-from survey.message_platforms.store import message_store
+from survey.fieldwork.message_platforms import statistics
+from survey.fieldwork.message_platforms.directory import forget_directory
+from survey.fieldwork.message_platforms.hooks import _unsent
+from survey.fieldwork.message_platforms.store import message_store
 from survey.models import Administration, Respondent
 from survey.tests.conftest import enrol
 from survey.tests.message_platforms.cast import PlatformClient, identify, platform_of

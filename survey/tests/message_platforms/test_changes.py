@@ -13,20 +13,20 @@ from django.utils import timezone
 
 from accounts.models import Membership
 from accounts.tests.conftest import member
-from survey.administrations import close_administration
-from survey.message_platforms import hashes, hooks
-from survey.message_platforms.directory import forget_directory, write_windows
-from survey.message_platforms.hashes import write_people
-from survey.message_platforms.hooks import (
+from survey.fieldwork.administrations import close_administration
+from survey.fieldwork.emails.suppression import digest_of, suppress
+from survey.fieldwork.message_platforms import hashes, hooks
+from survey.fieldwork.message_platforms.directory import forget_directory, write_windows
+from survey.fieldwork.message_platforms.hashes import write_people
+from survey.fieldwork.message_platforms.hooks import (
     address_suppressed,
     person_finished,
     send_finished,
 )
-from survey.message_platforms.store import message_store, read_hash
+from survey.fieldwork.message_platforms.store import message_store, read_hash
 from survey.models import Respondent, SuppressedAddress
-from survey.opt_outs.records import Request, opt_out, take_back
-from survey.person_changes.records import reopen_survey
-from survey.reminders.suppression import digest_of, suppress
+from survey.people.opt_outs.records import Request, opt_out, take_back
+from survey.people.person_changes.records import reopen_survey
 from survey.tests.conftest import Browser, enrol
 from survey.tests.message_platforms.cast import (
     answer_and_finish,

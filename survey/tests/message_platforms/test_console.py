@@ -12,9 +12,13 @@ from django.db import IntegrityError, transaction
 
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
-from survey.message_platforms.directory import forget_directory
-from survey.message_platforms.person_keys import respondent_of
-from survey.message_platforms.platforms import create_key, create_platform, revoke_key
+from survey.fieldwork.message_platforms.directory import forget_directory
+from survey.fieldwork.message_platforms.person_keys import respondent_of
+from survey.fieldwork.message_platforms.platforms import (
+    create_key,
+    create_platform,
+    revoke_key,
+)
 from survey.models import MessagePlatform, MessagePlatformKey
 from survey.tests.conftest import enrol
 from survey.tests.message_platforms.cast import identify

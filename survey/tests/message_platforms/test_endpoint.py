@@ -8,11 +8,11 @@ import pytest
 from django.conf import settings
 from django.utils import timezone
 
-from survey.message_platforms.directory import forget_directory, write_windows
-from survey.message_platforms.person_keys import person_key, respondent_of
-from survey.message_platforms.store import ALIAS, message_store
+from survey.fieldwork.emails.suppression import digest_of, suppress
+from survey.fieldwork.message_platforms.directory import forget_directory, write_windows
+from survey.fieldwork.message_platforms.person_keys import person_key, respondent_of
+from survey.fieldwork.message_platforms.store import ALIAS, message_store
 from survey.models import Administration, SuppressedAddress
-from survey.reminders.suppression import digest_of, suppress
 from survey.tests.message_platforms.cast import (
     counting_commands,
     needs_servers,

@@ -6,7 +6,7 @@ import pytest
 from django.core.handlers.wsgi import WSGIHandler
 from django.test import RequestFactory
 
-from survey.message_platforms import fast_path
+from survey.fieldwork.message_platforms import fast_path
 from survey.taking.fast_path import FastPath
 from survey.tests.taking.test_respondent_pool import reply_of
 

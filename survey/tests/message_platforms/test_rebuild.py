@@ -8,16 +8,16 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
-from survey.message_platforms import rebuild as rebuilding
-from survey.message_platforms.directory import forget_directory
-from survey.message_platforms.rebuild import (
+from survey.fieldwork.message_platforms import rebuild as rebuilding
+from survey.fieldwork.message_platforms.directory import forget_directory
+from survey.fieldwork.message_platforms.rebuild import (
     check_all,
     check_job,
     keep_up,
     rebuild,
     rebuild_job,
 )
-from survey.message_platforms.store import message_store, read_hash
+from survey.fieldwork.message_platforms.store import message_store, read_hash
 from survey.models import Administration, Identity, Job, Respondent
 from survey.tests.conftest import code_of, enrol
 from survey.tests.message_platforms.cast import (

@@ -14,10 +14,10 @@ from settings.infrastructure import cache_backends
 from settings.infrastructure.circuit_breaker import CircuitBreaker
 from settings.tests.helpers import TROUBLES, Helper, running
 from settings.tests.patience import patience
-from survey.message_platforms import fallback
-from survey.message_platforms.directory import forget_directory, write_windows
-from survey.message_platforms.hooks import send_finished
-from survey.message_platforms.store import message_store
+from survey.fieldwork.message_platforms import fallback
+from survey.fieldwork.message_platforms.directory import forget_directory, write_windows
+from survey.fieldwork.message_platforms.hooks import send_finished
+from survey.fieldwork.message_platforms.store import message_store
 from survey.tests.conftest import FIRST_PAGE, Browser
 from survey.tests.message_platforms.cast import (
     answer_and_finish,

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from survey.database.replica import health
 from survey.database.routers import forced_reads
-from survey.definitions.publishing import publish_survey
+from survey.instrument.definitions.publishing import publish_survey
 from survey.models import Block, Item, Option, OptionSet, Page, PublishedSurvey, Survey
 from survey.models.cached import FrozenManager, FrozenQuerySet, pack
 from survey.taking import published

@@ -10,7 +10,8 @@ from typing import Any
 from django.utils import timezone
 
 from accounts.models import School
-from survey.administrations import open_administration
+from survey.fieldwork.administrations import open_administration
+from survey.fieldwork.open_codes.codes import code_of, create_open_code
 from survey.models import (
     Administration,
     Denominator,
@@ -19,7 +20,6 @@ from survey.models import (
     Response,
     Role,
 )
-from survey.open_codes.codes import code_of, create_open_code
 from survey.tests.conftest import Browser, publish_items
 
 

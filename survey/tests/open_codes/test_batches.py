@@ -9,7 +9,8 @@ from django.utils import timezone
 
 from accounts.models import AuditEntry, Membership
 from accounts.tests.logging_in import log_in
-from survey import jobs
+from survey.fieldwork.open_codes import batches
+from survey.fieldwork.open_codes.codes import revoke_open_code
 from survey.models import (
     Administration,
     Job,
@@ -17,10 +18,9 @@ from survey.models import (
     OpenCodeBatch,
     OpenCodeSeat,
 )
-from survey.open_codes import batches
-from survey.open_codes.codes import revoke_open_code
 from survey.tests.open_codes.cast import open_code, open_to_parents
 from survey.tests.open_codes.test_console import errors_of, text_of, url
+from survey.work import jobs
 
 pytestmark = pytest.mark.django_db
 

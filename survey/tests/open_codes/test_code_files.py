@@ -11,23 +11,23 @@ from django.utils import timezone
 
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
-from survey import job_turns
-from survey.access_codes import format_code
-from survey.files import path_of
-from survey.login_cards.card_sets import KEPT
-from survey.models import Administration, Job, OpenCode, OpenCodeFile
-from survey.open_codes import code_files
-from survey.open_codes.codes import (
+from survey.fieldwork.login_cards.card_sets import KEPT
+from survey.fieldwork.open_codes import code_files
+from survey.fieldwork.open_codes.codes import (
     code_of,
     link_of,
     replace_open_code,
     revoke_open_code,
 )
-from survey.open_codes.paper import CodePage, draw_pages
+from survey.fieldwork.open_codes.paper import CodePage, draw_pages
+from survey.models import Administration, Job, OpenCode, OpenCodeFile
+from survey.people.access_codes import format_code
 from survey.tasks import delete_old_cards
 from survey.tests.card_readers import read_pages
 from survey.tests.open_codes.cast import open_code, open_to_parents
 from survey.tests.open_codes.test_console import errors_of, text_of, url
+from survey.work import job_turns
+from survey.work.files import path_of
 
 pytestmark = pytest.mark.django_db
 

@@ -9,9 +9,7 @@ from django.utils import timezone
 
 from accounts.models import AuditEntry, Membership, User
 from accounts.permissions import Permissions
-from survey.access_codes import code_for, digest_for
-from survey.models import OpenCode, OpenCodeSeat
-from survey.open_codes.codes import (
+from survey.fieldwork.open_codes.codes import (
     CodeRevoked,
     code_of,
     create_open_code,
@@ -19,6 +17,8 @@ from survey.open_codes.codes import (
     replace_open_code,
     revoke_open_code,
 )
+from survey.models import OpenCode, OpenCodeSeat
+from survey.people.access_codes import code_for, digest_for
 from survey.tests.open_codes.cast import open_code, open_to_parents
 
 pytestmark = pytest.mark.django_db

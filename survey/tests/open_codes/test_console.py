@@ -12,7 +12,10 @@ from django.utils import timezone
 
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
-from survey.access_codes import format_code
+from survey.fieldwork.open_codes import codes as open_codes
+from survey.fieldwork.open_codes.codes import code_of, revoke_open_code
+from survey.fieldwork.open_codes.figures import SMALLEST_GROUP, crowded_periods
+from survey.fieldwork.open_codes.lookup import forget_open_codes
 from survey.models import (
     Administration,
     DeviceLogin,
@@ -21,10 +24,7 @@ from survey.models import (
     Respondent,
     SchoolCount,
 )
-from survey.open_codes import codes as open_codes
-from survey.open_codes.codes import code_of, revoke_open_code
-from survey.open_codes.figures import SMALLEST_GROUP, crowded_periods
-from survey.open_codes.lookup import forget_open_codes
+from survey.people.access_codes import format_code
 from survey.tests.conftest import FIRST_PAGE, Browser
 from survey.tests.open_codes.cast import (
     begin,

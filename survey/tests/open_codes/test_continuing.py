@@ -7,9 +7,9 @@ import re
 import pytest
 from django.utils import timezone
 
-from survey.access_codes import format_code
+from survey.fieldwork.open_codes.codes import code_of
 from survey.models import Respondent
-from survey.open_codes.codes import code_of
+from survey.people.access_codes import format_code
 from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, Browser, enrol
 from survey.tests.open_codes.cast import (
     begin,

@@ -15,7 +15,13 @@ from django.utils import timezone
 from accounts.models import AuditEntry
 from accounts.permissions import Permissions
 from settings.tests.patience import patience
-from survey.administrations import reopen_administration
+from survey.fieldwork.administrations import reopen_administration
+from survey.fieldwork.open_codes import empty_starts
+from survey.fieldwork.open_codes.empty_starts import (
+    KEPT_AFTER_CLOSING,
+    delete_empty_starts,
+)
+from survey.fieldwork.open_codes.figures import figures_of
 from survey.models import (
     Administration,
     DeviceLogin,
@@ -24,9 +30,6 @@ from survey.models import (
     Respondent,
     Response,
 )
-from survey.open_codes import empty_starts
-from survey.open_codes.empty_starts import KEPT_AFTER_CLOSING, delete_empty_starts
-from survey.open_codes.figures import figures_of
 from survey.taking.storage import AnswerRow, Outcome, save_page
 from survey.tests.conftest import FIRST_PAGE, Browser, enrol
 from survey.tests.open_codes.cast import begin, open_code

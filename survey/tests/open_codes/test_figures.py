@@ -9,13 +9,17 @@ from django.db import DEFAULT_DB_ALIAS
 
 from accounts.permissions import Places
 from reports.exports.selection import Selection
-from reports.rollup_query import count
-from survey.administrations import change_administration, invited_people, plan_of
-from survey.administrations.checks import ChangeBlocked
-from survey.administrations.queries import count_progress, has_people
+from reports.rates.rollup_query import count
 from survey.console.people.scope import groups_of
+from survey.fieldwork.administrations import (
+    change_administration,
+    invited_people,
+    plan_of,
+)
+from survey.fieldwork.administrations.checks import ChangeBlocked
+from survey.fieldwork.administrations.queries import count_progress, has_people
+from survey.fieldwork.open_codes.codes import revoke_open_code
 from survey.models import Denominator, Respondent
-from survey.open_codes.codes import revoke_open_code
 from survey.tests.conftest import FIRST_PAGE, Browser, enrol
 from survey.tests.open_codes.cast import begin
 

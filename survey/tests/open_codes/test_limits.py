@@ -10,10 +10,10 @@ from django.conf import settings
 from django.core.cache import caches
 from django.utils import timezone
 
+from survey.fieldwork.open_codes import limits, lookup, starts
+from survey.fieldwork.open_codes.codes import code_of
+from survey.fieldwork.open_codes.lookup import find_open_code
 from survey.models import Respondent, Role, SchoolCount
-from survey.open_codes import limits, lookup, starts
-from survey.open_codes.codes import code_of
-from survey.open_codes.lookup import find_open_code
 from survey.taking.devices import digest_of, new_device_id
 from survey.taking.login import LoginRefused
 from survey.tests.conftest import Browser

@@ -9,8 +9,8 @@ import pytest
 from django.db import connection
 
 from settings.tests.patience import patience
+from survey.fieldwork.open_codes import start_forms
 from survey.models import OpenCodeSeat, Respondent
-from survey.open_codes import start_forms
 from survey.tests.conftest import Browser
 from survey.tests.open_codes.cast import begin, form_of, open_code
 

@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from survey.fieldwork.open_codes.seats import USED_WITHIN, return_unused_seats
 from survey.models import OpenCodeSeat, Respondent
-from survey.open_codes.seats import USED_WITHIN, return_unused_seats
 from survey.tests.conftest import FIRST_PAGE, Browser
 from survey.tests.open_codes.cast import begin, open_code
 

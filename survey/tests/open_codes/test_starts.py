@@ -10,7 +10,12 @@ from django.db import OperationalError, connection
 from django.test import Client
 from django.utils import timezone
 
-from survey.access_codes import LENGTH, format_code
+from survey.fieldwork.open_codes import lookup, starts
+from survey.fieldwork.open_codes.codes import (
+    code_of,
+    replace_open_code,
+    revoke_open_code,
+)
 from survey.models import (
     Administration,
     DeviceLogin,
@@ -20,8 +25,7 @@ from survey.models import (
     Respondent,
     Response,
 )
-from survey.open_codes import lookup, starts
-from survey.open_codes.codes import code_of, replace_open_code, revoke_open_code
+from survey.people.access_codes import LENGTH, format_code
 from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, Browser, enrol
 from survey.tests.open_codes.cast import (
     begin,

@@ -5,7 +5,7 @@ from datetime import date
 import pytest
 
 from survey.models import Respondent
-from survey.opt_outs.records import Request
+from survey.people.opt_outs.records import Request
 from survey.tests.people import invite
 from survey.tests.rosters.roster_imports import run_import
 

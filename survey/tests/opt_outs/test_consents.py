@@ -10,12 +10,8 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 
 from accounts.models import AuditEntry, District
-from survey import jobs
-from survey.administrations import change_administration, plan_of
-from survey.administrations.queries import invited_people
-from survey.merging import joins
-from survey.merging.joins import request_join
-from survey.merging.references import ADAPTERS
+from survey.fieldwork.administrations import change_administration, plan_of
+from survey.fieldwork.administrations.queries import invited_people
 from survey.models import (
     Administration,
     Consent,
@@ -26,17 +22,21 @@ from survey.models import (
     Respondent,
 )
 from survey.models.listed_id import ListedId as Listed
-from survey.opt_outs import listed_ids
-from survey.opt_outs.consents import give_consent, give_consents
-from survey.opt_outs.listed_ids import EarlyId, keep_ids, remove_id
-from survey.opt_outs.records import OptOutConflict, Request, opt_out, take_back
-from survey.person_changes.additions import NewPerson, add_person
-from survey.person_changes.records import PersonConflict, bring_back_person
-from survey.rosters.opted_out import AWAITS, LISTED
+from survey.people.merging import joins
+from survey.people.merging.joins import request_join
+from survey.people.merging.references import ADAPTERS
+from survey.people.opt_outs import listed_ids
+from survey.people.opt_outs.consents import give_consent, give_consents
+from survey.people.opt_outs.listed_ids import EarlyId, keep_ids, remove_id
+from survey.people.opt_outs.records import OptOutConflict, Request, opt_out, take_back
+from survey.people.person_changes.additions import NewPerson, add_person
+from survey.people.person_changes.records import PersonConflict, bring_back_person
+from survey.people.rosters.opted_out import AWAITS, LISTED
 from survey.taking.login import LoginRefused, log_in_respondent
 from survey.tests.conftest import FIRST_PAGE, Browser, code_of
 from survey.tests.opt_outs.conftest import ALI, HEADER, MAYA, NO_FORM
 from survey.tests.rosters.roster_console import ConsoleClient, person
+from survey.work import jobs
 
 pytestmark = pytest.mark.django_db
 

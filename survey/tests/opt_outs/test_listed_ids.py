@@ -12,12 +12,12 @@ from django.utils import timezone
 from accounts.models import AuditEntry
 from survey.database import advisory_locks
 from survey.models import CountedGroup, ListedId, OptOut, RosterUpload
-from survey.opt_outs.listed_ids import EarlyId, apply_listed_ids, keep_ids
-from survey.opt_outs.records import OptOutConflict, take_back
-from survey.person_changes.additions import NewPerson, add_person
-from survey.person_changes.records import correct_person
-from survey.rosters import apply
-from survey.rosters.opted_out import LISTED
+from survey.people.opt_outs.listed_ids import EarlyId, apply_listed_ids, keep_ids
+from survey.people.opt_outs.records import OptOutConflict, take_back
+from survey.people.person_changes.additions import NewPerson, add_person
+from survey.people.person_changes.records import correct_person
+from survey.people.rosters import apply
+from survey.people.rosters.opted_out import LISTED
 from survey.taking.login import LoginRefused, log_in_respondent
 from survey.tests.conftest import code_of
 from survey.tests.opt_outs.conftest import ALI, HEADER, MAYA, NO_FORM

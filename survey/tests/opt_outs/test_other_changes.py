@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from survey import jobs
-from survey.merging import joins
-from survey.merging.joins import request_join
 from survey.models import Job, OptOut, Respondent
-from survey.opt_outs.records import opt_out, take_back
+from survey.people.merging import joins
+from survey.people.merging.joins import request_join
+from survey.people.opt_outs.records import opt_out, take_back
 from survey.taking.login import LoginRefused, log_in_respondent
 from survey.tests.conftest import code_of
 from survey.tests.opt_outs.conftest import ALI, HEADER, MAYA, NO_FORM
 from survey.tests.rosters.roster_console import ConsoleClient, person
 from survey.tests.rosters.roster_imports import run_import
+from survey.work import jobs
 
 pytestmark = pytest.mark.django_db
 

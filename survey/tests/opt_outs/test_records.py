@@ -8,9 +8,9 @@ from django.utils import timezone
 
 from accounts.models import AuditEntry
 from survey.models import CardSet, CountedGroup, Identity, OptOut, Respondent, Response
-from survey.opt_outs.records import OptOutConflict, opt_out, take_back
-from survey.rosters import apply
-from survey.rosters.opted_out import OPTED_OUT
+from survey.people.opt_outs.records import OptOutConflict, opt_out, take_back
+from survey.people.rosters import apply
+from survey.people.rosters.opted_out import OPTED_OUT
 from survey.taking.login import LoginRefused, log_in_respondent
 from survey.tests.conftest import FIRST_PAGE, Browser, code_of
 from survey.tests.opt_outs.conftest import ALI, MAYA, NO_FORM

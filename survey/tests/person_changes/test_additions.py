@@ -10,7 +10,6 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from accounts.models import AuditEntry
-from survey.access_codes import code_of
 from survey.database import advisory_locks
 from survey.models import (
     CountedGroup,
@@ -19,8 +18,9 @@ from survey.models import (
     Respondent,
     RosterUpload,
 )
-from survey.person_changes.additions import NewPerson, PersonExists, add_person
-from survey.person_changes.records import PersonConflict
+from survey.people.access_codes import code_of
+from survey.people.person_changes.additions import NewPerson, PersonExists, add_person
+from survey.people.person_changes.records import PersonConflict
 from survey.taking.login import log_in_respondent
 from survey.tests.opt_outs.conftest import ALI, HEADER, MAYA
 from survey.tests.people import invite

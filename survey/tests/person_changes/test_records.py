@@ -7,8 +7,8 @@ from django.utils import timezone
 
 from accounts.models import AuditEntry
 from survey.models import CountedGroup, Identity, Respondent
-from survey.opt_outs.records import opt_out
-from survey.person_changes.records import (
+from survey.people.opt_outs.records import opt_out
+from survey.people.person_changes.records import (
     PersonConflict,
     bring_back_person,
     correct_person,

@@ -8,12 +8,12 @@ from functools import partial
 import pytest
 
 from settings.tests.patience import patience
-from survey import jobs
+from survey.fieldwork.emails import schedules, sending
 from survey.models import Job, PublishedSurvey, Respondent
-from survey.reminders import schedules, sending
 from survey.tests.conftest import THREE_LANGUAGES, publish_items
 from survey.tests.people import invite
 from survey.tests.reminders.smtp_server import SmtpServer
+from survey.work import jobs
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from django.utils import timezone
 
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
-from survey import jobs
-from survey.access_codes import code_of, format_code
+from survey.fieldwork.emails import schedules, suppression
+from survey.fieldwork.emails.figures import in_tens
 from survey.models import (
     Administration,
     EmailDelivery,
@@ -24,9 +24,9 @@ from survey.models import (
     Respondent,
     SuppressedAddress,
 )
-from survey.reminders import schedules, suppression
-from survey.reminders.figures import in_tens
+from survey.people.access_codes import code_of, format_code
 from survey.tests.people import invite
+from survey.work import jobs
 
 pytestmark = pytest.mark.django_db
 

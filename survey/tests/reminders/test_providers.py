@@ -16,8 +16,8 @@ from environ import Env
 
 from settings.email_providers import read_provider
 from settings.tests.patience import patience
+from survey.fieldwork.emails import provider_events
 from survey.models import EmailDelivery, Respondent, SuppressedAddress
-from survey.reminders import provider_events
 
 pytestmark = pytest.mark.django_db
 

@@ -8,13 +8,13 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from accounts.models import AuditEntry
+from survey.fieldwork.emails import schedules, suppression
 from survey.models import (
     EmailDelivery,
     EmailSchedule,
     EmailTemplate,
     SuppressedAddress,
 )
-from survey.reminders import schedules, suppression
 from survey.tests.conftest import open_now, publish_items
 from survey.tests.people import invite
 

@@ -11,8 +11,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from survey import jobs
-from survey.access_codes import code_of, format_code
+from survey.fieldwork.emails import claims, schedules, sending, suppression
+from survey.fieldwork.emails.delivery import Mailer
 from survey.models import (
     Administration,
     EmailDelivery,
@@ -22,9 +22,9 @@ from survey.models import (
     Respondent,
     SuppressedAddress,
 )
-from survey.reminders import claims, schedules, sending, suppression
-from survey.reminders.delivery import Mailer
+from survey.people.access_codes import code_of, format_code
 from survey.tests.people import invite
+from survey.work import jobs
 
 pytestmark = pytest.mark.django_db
 
@@ -366,7 +366,8 @@ def test_a_subject_with_a_line_break_is_never_sent(
     confirmed, people, send, monkeypatch
 ):
     monkeypatch.setattr(
-        "survey.reminders.messages.fill_in_subject", lambda *_: "Now\nBcc: x@y.org"
+        "survey.fieldwork.emails.messages.fill_in_subject",
+        lambda *_: "Now\nBcc: x@y.org",
     )
     send(confirmed)
     assert recipients() == []

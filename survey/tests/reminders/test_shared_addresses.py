@@ -8,11 +8,11 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from survey.access_codes import code_of, format_code
+from survey.fieldwork.emails import messages, samples
+from survey.fieldwork.emails.claims import candidates
+from survey.fieldwork.emails.templates import split_before_code
 from survey.models import EmailTemplate, Respondent
-from survey.reminders import messages, samples
-from survey.reminders.claims import candidates
-from survey.reminders.templates import split_before_code
+from survey.people.access_codes import code_of, format_code
 from survey.tests.people import invite
 
 pytestmark = pytest.mark.django_db

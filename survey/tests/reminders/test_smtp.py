@@ -18,12 +18,12 @@ from django.utils import timezone
 from provisioning.commands import ROOT
 from settings.monitoring.logs import JsonFormatter
 from settings.tests.patience import patience
-from survey import jobs
-from survey.access_codes import code_of, format_code
+from survey.fieldwork.emails import schedules, sending
 from survey.models import EmailDelivery, EmailSchedule, Identity, Job, Respondent
-from survey.reminders import schedules, sending
+from survey.people.access_codes import code_of, format_code
 from survey.tests.people import invite
 from survey.tests.reminders.smtp_server import CLOSE, HANG, every, only
+from survey.work import jobs
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 from django.core.exceptions import ValidationError
 
-from survey.models import EmailTemplate
-from survey.reminders import schedules
-from survey.reminders.default_texts import DEFAULT_TEXTS, EMAIL_WORDS
-from survey.reminders.templates import (
+from survey.fieldwork.emails import schedules
+from survey.fieldwork.emails.default_texts import DEFAULT_TEXTS, EMAIL_WORDS
+from survey.fieldwork.emails.templates import (
     VARIABLES,
     check_template,
     choose_language,
     fill_in,
     fill_in_subject,
 )
+from survey.models import EmailTemplate
 
 VALUES = {name: f"<{name}>" for name in VARIABLES}
 

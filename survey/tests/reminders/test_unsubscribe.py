@@ -6,8 +6,8 @@ import pytest
 from django.core import mail
 from django.test import Client
 
+from survey.fieldwork.emails.suppression import is_suppressed
 from survey.models import SuppressedAddress
-from survey.reminders.suppression import is_suppressed
 
 pytestmark = pytest.mark.django_db
 

@@ -6,8 +6,8 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from accounts.tests.logging_in import log_in
-from survey.files import path_of
 from survey.models import Identity, Respondent, RosterUpload
+from survey.work.files import path_of
 
 HEADER = "district,school,student ID,given name,family name,grade,class"
 MAYA = "riverside,lincoln,00123,Maya,Lopez,7,7B"

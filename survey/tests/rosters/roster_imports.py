@@ -6,8 +6,8 @@ import io
 
 from accounts.models import District, School
 from survey.models import Identity, Respondent
-from survey.rosters.apply import import_roster
-from survey.rosters.file_reader import open_table
+from survey.people.rosters.apply import import_roster
+from survey.people.rosters.file_reader import open_table
 
 HEADER = (
     "district,school,role,grade,student ID,given name,family name,e-mail,birth date,"

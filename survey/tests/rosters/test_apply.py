@@ -18,11 +18,11 @@ from django.db import OperationalError, connection
 from django.utils import timezone
 
 from settings.tests.patience import patience
-from survey import jobs
 from survey.models import Identity, Job, Respondent, Response, RosterUpload
-from survey.rosters import apply, apply_job, uploads
+from survey.people.rosters import apply, apply_job, uploads
 from survey.taking.storage import AnswerRow, Outcome, save_page
 from survey.tests.browser.live_server import ROOT
+from survey.work import jobs
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 needs_postgresql = pytest.mark.skipif(
@@ -97,7 +97,7 @@ import sys, time
 import django
 django.setup()
 from survey import jobs, tasks
-from survey.rosters import apply
+from survey.people.rosters import apply
 apply.ADD_AT_ONCE = apply.CHANGE_AT_ONCE = 20
 write_batch = apply.write_batch
 def slowly(write):

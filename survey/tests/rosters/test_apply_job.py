@@ -11,12 +11,10 @@ from django.utils import timezone
 from accounts.models import Letter
 from accounts.permissions import Permissions
 from accounts.staff import dismiss
-from survey import jobs
-from survey.administrations import change_administration, plan_of
-from survey.files import path_of
+from survey.fieldwork.administrations import change_administration, plan_of
 from survey.models import Respondent
-from survey.rosters import apply_job, dry_run, uploads
-from survey.rosters.scope import (
+from survey.people.rosters import apply_job, dry_run, uploads
+from survey.people.rosters.scope import (
     NOT_OFFERED,
     OTHER_SCHOOL,
     scope_of_upload,
@@ -31,6 +29,8 @@ from survey.tests.rosters.roster_console import (
     person,
     reasons,
 )
+from survey.work import jobs
+from survey.work.files import path_of
 
 pytestmark = pytest.mark.django_db
 

@@ -12,8 +12,8 @@ from django.utils import timezone
 from accounts.models import AuditEntry
 from survey.console.rosters import forms
 from survey.models import Identity, Job, Respondent, RosterLayoutChoice, RosterUpload
-from survey.rosters import retention
-from survey.rosters.column_choices import header_key
+from survey.people.rosters import retention
+from survey.people.rosters.column_choices import header_key
 from survey.tests.rosters.roster_console import (
     HEADER,
     MAYA,
@@ -172,7 +172,7 @@ def test_a_roster_that_was_applied_meanwhile_keeps_its_columns(
     """As if the page was sent while another person confirmed the roster."""
     dana = console_of(staff.dana)
     monkeypatch.setattr(
-        "survey.rosters.uploads.columns_can_change",
+        "survey.people.rosters.uploads.columns_can_change",
         lambda upload: RosterUpload.objects.update(state="cancelled"),
     )
     dana.post(columns_page(asked), **COLUMNS)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from survey.administrations import subgroup_label
+from survey.fieldwork.administrations import subgroup_label
 from survey.models import Identity, RosterUpload
-from survey.rosters.column_choices import ColumnSamples
+from survey.people.rosters.column_choices import ColumnSamples
 from survey.tests.rosters.oneroster.archives import (
     CLASS_FILES,
     DEMOGRAPHICS,

@@ -6,16 +6,16 @@ import unicodedata
 
 import pytest
 
-from survey.administrations import default_subgroups
-from survey.opt_outs.list_file import list_header
-from survey.rosters import columns as roster_columns
-from survey.rosters.columns import (
+from survey.fieldwork.administrations import default_subgroups
+from survey.people.opt_outs.list_file import list_header
+from survey.people.rosters import columns as roster_columns
+from survey.people.rosters.columns import (
     MOST_READ_OF_A_HEADER,
     NOT_DECLARED,
     best_header,
     columns_of,
 )
-from survey.schools.columns import school_header
+from survey.people.schools.columns import school_header
 
 
 @pytest.fixture

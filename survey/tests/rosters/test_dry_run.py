@@ -8,10 +8,8 @@ import io
 import pytest
 
 from accounts.models import AuditEntry
-from survey import jobs
-from survey.files import path_of
 from survey.models import Identity, Respondent
-from survey.rosters import dry_run, uploads
+from survey.people.rosters import dry_run, uploads
 from survey.tests.rosters.roster_console import (
     ALI,
     BAD,
@@ -21,6 +19,8 @@ from survey.tests.rosters.roster_console import (
     person,
     roster_folder,
 )
+from survey.work import jobs
+from survey.work.files import path_of
 
 pytestmark = pytest.mark.django_db
 

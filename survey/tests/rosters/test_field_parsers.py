@@ -10,8 +10,8 @@ from django.core.validators import validate_email
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from survey.rosters import date_parsers, field_parsers
-from survey.rosters.field_parsers import InvalidCell
+from survey.people.rosters import date_parsers, field_parsers
+from survey.people.rosters.field_parsers import InvalidCell
 
 TODAY = date(2026, 11, 21)
 

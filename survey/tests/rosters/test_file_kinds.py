@@ -8,13 +8,13 @@ import zipfile
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
+from survey.instrument.spreadsheets import file_kinds
+from survey.instrument.spreadsheets.file_kinds import EXPORT, reason_not_a_table
+from survey.instrument.spreadsheets.old_excel import ENCRYPTED_PACKAGE
+from survey.instrument.spreadsheets.workbook_guard import OLE_SIGNATURE
 from survey.models import RosterUpload
-from survey.rosters.file_reader import NotATable, open_table
-from survey.rosters.unreadable import RosterUnreadable
-from survey.spreadsheets import file_kinds
-from survey.spreadsheets.file_kinds import EXPORT, reason_not_a_table
-from survey.spreadsheets.old_excel import ENCRYPTED_PACKAGE
-from survey.spreadsheets.workbook_guard import OLE_SIGNATURE
+from survey.people.rosters.file_reader import NotATable, open_table
+from survey.people.rosters.unreadable import RosterUnreadable
 from survey.tests.rosters.roster_console import HEADER, MAYA, errors_of
 from survey.tests.workbooks import workbook
 

@@ -13,9 +13,18 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from survey.rosters.file_reader import MissingColumns, NoHeader, NotATable, open_table
-from survey.rosters.text_reader import NulCharacters, UnclosedQuote, UnknownEncoding
-from survey.rosters.unreadable import RosterUnreadable, TooLarge
+from survey.people.rosters.file_reader import (
+    MissingColumns,
+    NoHeader,
+    NotATable,
+    open_table,
+)
+from survey.people.rosters.text_reader import (
+    NulCharacters,
+    UnclosedQuote,
+    UnknownEncoding,
+)
+from survey.people.rosters.unreadable import RosterUnreadable, TooLarge
 
 HEADER = "district,school,student ID,given name"
 

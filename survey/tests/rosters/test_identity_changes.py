@@ -9,14 +9,14 @@ from django.utils import timezone
 
 from accounts.models import User
 from survey.models import Identity, RosterUpload
-from survey.rosters import diff
-from survey.rosters.identity_changes import (
+from survey.people.rosters import diff
+from survey.people.rosters.identity_changes import (
     OTHER_NAME,
     OTHER_PERSON,
     TWO_ROWS,
     IdentifierChanged,
 )
-from survey.rosters.layouts import KnownPlace
+from survey.people.rosters.layouts import KnownPlace
 from survey.tests.rosters.roster_imports import counts, run_import
 
 HEADER = "student id,given name,family name,birth date"

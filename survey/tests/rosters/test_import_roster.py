@@ -7,11 +7,11 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from accounts.models import District, School
-from survey import access_codes
-from survey.access_codes import CodeKeyMissing, code_of, digest_for
 from survey.models import Administration, Identity, Respondent, Response
-from survey.rosters import apply, diff
-from survey.rosters.file_reader import RosterUnreadable
+from survey.people import access_codes
+from survey.people.access_codes import CodeKeyMissing, code_of, digest_for
+from survey.people.rosters import apply, diff
+from survey.people.rosters.file_reader import RosterUnreadable
 from survey.tests.conftest import enrol
 from survey.tests.rosters.roster_imports import (
     ALI,

@@ -11,14 +11,14 @@ import pytest
 
 from accounts.permissions import Places
 from survey.models import Identity
-from survey.rosters import columns, layouts
-from survey.rosters.apply import import_roster
-from survey.rosters.date_parsers import parse_exit_date
-from survey.rosters.field_parsers import InvalidCell, parse_status
-from survey.rosters.file_reader import ColumnsUnclear, WrongRole, open_table
-from survey.rosters.layouts import KnownPlace, RosterLayout, suggest_layout
-from survey.rosters.presets import all_presets
-from survey.rosters.scope import RosterScope
+from survey.people.rosters import columns, layouts
+from survey.people.rosters.apply import import_roster
+from survey.people.rosters.date_parsers import parse_exit_date
+from survey.people.rosters.field_parsers import InvalidCell, parse_status
+from survey.people.rosters.file_reader import ColumnsUnclear, WrongRole, open_table
+from survey.people.rosters.layouts import KnownPlace, RosterLayout, suggest_layout
+from survey.people.rosters.presets import all_presets
+from survey.people.rosters.scope import RosterScope
 from survey.tests.rosters.roster_imports import counts, run_import
 
 FOLDER = Path(__file__).parent / "sample_files" / "systems"
@@ -355,7 +355,7 @@ def test_exit_dates_that_are_certain_decide_for_the_others(
 ):
     """The other one is in January or in December."""
     today = SimpleNamespace(localdate=lambda: date(2026, 11, 28))
-    monkeypatch.setattr("survey.rosters.diff.timezone", today)
+    monkeypatch.setattr("survey.people.rosters.diff.timezone", today)
     report = run_import(
         administration,
         "student id,exit date",

@@ -7,9 +7,9 @@ import pytest
 from accounts.models import School
 from accounts.permissions import Places
 from survey.models import Identity, Respondent
-from survey.rosters import row_parser
-from survey.rosters.layouts import KnownPlace
-from survey.rosters.scope import RosterScope
+from survey.people.rosters import row_parser
+from survey.people.rosters.layouts import KnownPlace
+from survey.people.rosters.scope import RosterScope
 from survey.tests.rosters.roster_imports import run_import
 
 HEADER = "school,student id,given name,status"

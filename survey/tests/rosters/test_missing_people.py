@@ -13,8 +13,8 @@ from accounts.models import AuditEntry, School
 from accounts.permissions import Permissions
 from survey.console.rosters import missing_people as pages
 from survey.models import Respondent, RosterMissing, RosterUpload
-from survey.rosters import missing_people, retention
-from survey.rosters.apply_job import MORE_WITHDRAWN
+from survey.people.rosters import missing_people, retention
+from survey.people.rosters.apply_job import MORE_WITHDRAWN
 from survey.tests.rosters.roster_console import ALI, HEADER, MAYA, NOOR, ZOE, person
 from survey.tests.rosters.roster_imports import run_import
 

@@ -6,9 +6,9 @@ import pytest
 
 from accounts.models import District, School
 from accounts.permissions import Places
-from survey.rosters import diff, schools
-from survey.rosters.place_names import is_near_name
-from survey.rosters.scope import NOT_YOURS, RosterScope
+from survey.people.rosters import diff, schools
+from survey.people.rosters.place_names import is_near_name
+from survey.people.rosters.scope import NOT_YOURS, RosterScope
 from survey.tests.rosters.roster_imports import run_import
 
 HEADER = "district code,district name,school code,school name,student ID,given name"

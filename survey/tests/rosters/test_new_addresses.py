@@ -8,8 +8,8 @@ from django.utils import timezone
 
 from accounts import email_outbox
 from survey.models import Administration, Respondent
-from survey.rosters import row_checks
-from survey.rosters.scope import OTHER_ADDRESS
+from survey.people.rosters import row_checks
+from survey.people.rosters.scope import OTHER_ADDRESS
 from survey.tests.rosters import roster_console
 from survey.tests.rosters.roster_console import counts, person, reasons
 from survey.tests.rosters.roster_imports import run_import

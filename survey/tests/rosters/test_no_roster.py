@@ -47,7 +47,9 @@ def test_the_jobs_check_it_again(staff, administration, console_of):
 
 
 def test_the_dry_run_checks_it_too(staff, administration, console_of, monkeypatch):
-    monkeypatch.setattr("survey.rosters.uploads.check_takes_roster", lambda each: None)
+    monkeypatch.setattr(
+        "survey.people.rosters.uploads.check_takes_roster", lambda each: None
+    )
     Administration.objects.update(denominator="count")
     upload = console_of(staff.dana).upload(administration, HEADER, MAYA)
     assert upload.state == "failed" and "anyone can take part" in upload.message

@@ -9,9 +9,9 @@ from django.db.models import Value
 from django.db.models.functions import Concat
 
 from survey.models import FeedScan, Identity, RosterFeed
-from survey.rosters import column_choices, diff
-from survey.rosters.dry_run import open_roster
-from survey.rosters.identity_changes import IdentifierChanged
+from survey.people.rosters import column_choices, diff
+from survey.people.rosters.dry_run import open_roster
+from survey.people.rosters.identity_changes import IdentifierChanged
 from survey.tests.rosters.roster_console import ALI, HEADER, MAYA, counts
 
 pytestmark = pytest.mark.django_db

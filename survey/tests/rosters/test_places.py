@@ -12,16 +12,16 @@ from django.utils import timezone
 
 from accounts.models import District, School
 from survey.models import Identity, Respondent
-from survey.rosters import place_names, schools
-from survey.rosters.place_resolution import TWO_CODES, UNCLEAR
-from survey.rosters.schools import (
+from survey.people.rosters import place_names, schools
+from survey.people.rosters.place_resolution import TWO_CODES, UNCLEAR
+from survey.people.rosters.schools import (
     CLOSED,
     PlacesChanged,
     SchoolMatches,
     code_for_name,
     create_new_schools,
 )
-from survey.rosters.scope import NOT_YOURS
+from survey.people.rosters.scope import NOT_YOURS
 from survey.tests.rosters.roster_console import reasons
 from survey.tests.rosters.roster_imports import run_import
 

@@ -6,10 +6,10 @@ import pytest
 
 from accounts.models import School
 from survey.models import Identity, Respondent
-from survey.rosters import diff, row_checks, row_parser
-from survey.rosters.column_samples import RepeatableHeader
-from survey.rosters.file_reader import RosterUnreadable
-from survey.rosters.layouts import KnownPlace
+from survey.people.rosters import diff, row_checks, row_parser
+from survey.people.rosters.column_samples import RepeatableHeader
+from survey.people.rosters.file_reader import RosterUnreadable
+from survey.people.rosters.layouts import KnownPlace
 from survey.tests.rosters.roster_imports import (
     ALI,
     HEADER,

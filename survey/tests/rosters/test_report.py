@@ -8,9 +8,9 @@ import io
 import pytest
 
 from accounts.csv_injection import escape_formula, unescape_formula
-from survey.rosters import row_parser
-from survey.rosters.columns import columns_of
-from survey.rosters.report import MOST_REJECTIONS_KEPT, write_rejected_rows
+from survey.people.rosters import row_parser
+from survey.people.rosters.columns import columns_of
+from survey.people.rosters.report import MOST_REJECTIONS_KEPT, write_rejected_rows
 from survey.tests.rosters.roster_imports import HEADER, MAYA, many_rows, run_import
 
 
@@ -68,7 +68,7 @@ def cells_by_semicolon(cell):
 def test_rejected_rows_hold_no_formulas_when_split_at_semicolons(monkeypatch):
     assert "'=1+1" in cells_by_semicolon("Ann;=1+1")
     # Without the escaping it would.
-    monkeypatch.setattr("survey.rosters.report.escape_formula", str)
+    monkeypatch.setattr("survey.people.rosters.report.escape_formula", str)
     assert "=1+1" in cells_by_semicolon("Ann;=1+1")
 
 

@@ -10,11 +10,11 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from survey import files
-from survey.files import path_of, private_files
 from survey.models import RosterUpload
-from survey.rosters import dry_run, retention
+from survey.people.rosters import dry_run, retention
 from survey.tests.rosters.roster_console import BAD, HEADER, MAYA, roster_folder
+from survey.work import files
+from survey.work.files import path_of, private_files
 
 pytestmark = pytest.mark.django_db
 

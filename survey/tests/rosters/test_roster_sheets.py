@@ -13,11 +13,11 @@ from django.core.management import CommandError
 
 from survey.console.rosters import forms
 from survey.models import Identity, RosterUpload
-from survey.rosters import roster_sheets, text_reader
-from survey.rosters.file_reader import ColumnsUnclear, NoHeader, open_table
-from survey.rosters.layouts import KnownPlace
-from survey.rosters.roster_sheets import SheetsUnclear
-from survey.rosters.unreadable import RosterUnreadable, TooLarge
+from survey.people.rosters import roster_sheets, text_reader
+from survey.people.rosters.file_reader import ColumnsUnclear, NoHeader, open_table
+from survey.people.rosters.layouts import KnownPlace
+from survey.people.rosters.roster_sheets import SheetsUnclear
+from survey.people.rosters.unreadable import RosterUnreadable, TooLarge
 from survey.tests.rosters.roster_console import errors_of
 from survey.tests.rosters.test_import_roster_command import command
 from survey.tests.spreadsheets.hostile_files import SHEET, with_part

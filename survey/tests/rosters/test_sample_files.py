@@ -19,8 +19,8 @@ from django.test import Client
 
 from accounts.tests.logging_in import log_in
 from survey.console.rosters import forms
+from survey.instrument.spreadsheets.workbook_guard import HIGHEST_RATIO
 from survey.models import Identity, Respondent, RosterUpload
-from survey.spreadsheets.workbook_guard import HIGHEST_RATIO
 
 FOLDER = Path(__file__).parent / "sample_files"
 SPREADSHEETS = Path(__file__).parents[1] / "spreadsheets" / "sample_files"

@@ -7,7 +7,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 
 from accounts.models import District, Membership, School
 from survey.models import RosterUpload
-from survey.rosters.scope import (
+from survey.people.rosters.scope import (
     NOT_OFFERED,
     NOT_YOURS,
     OTHER_SCHOOL,

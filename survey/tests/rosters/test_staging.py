@@ -8,8 +8,8 @@ import pytest
 from django.db import OperationalError, connection, transaction
 
 from settings.tests.patience import patience
-from survey.rosters import apply
-from survey.rosters.staging import TABLES, Staging
+from survey.people.rosters import apply
+from survey.people.rosters.staging import TABLES, Staging
 from survey.tests.rosters.roster_imports import (
     ALI,
     HEADER,
@@ -79,7 +79,7 @@ def test_concurrent_imports_create_no_duplicates(administration):
 @pytest.mark.django_db(transaction=True)
 def test_concurrent_imports_would_fail_without_the_lock(administration, monkeypatch):
     monkeypatch.setattr(
-        "survey.rosters.staging.PostgreSQLStaging.lock", lambda *_: None
+        "survey.people.rosters.staging.PostgreSQLStaging.lock", lambda *_: None
     )
     # If a school had to be created, the second would wait for that instead.
     run_import(administration, HEADER, MAYA)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from survey.models import Respondent
-from survey.rosters import row_parser
-from survey.rosters.columns import NOT_DECLARED
-from survey.rosters.file_reader import RosterUnreadable
+from survey.people.rosters import row_parser
+from survey.people.rosters.columns import NOT_DECLARED
+from survey.people.rosters.file_reader import RosterUnreadable
 from survey.tests.rosters.roster_imports import run_import
 
 pytestmark = pytest.mark.django_db

@@ -11,11 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from survey.models import Respondent
-from survey.rosters import text_reader
-from survey.rosters.file_reader import open_table
-from survey.rosters.layouts import KnownPlace
-from survey.rosters.text_reader import NulCharacters, UnclosedQuote, UnknownEncoding
-from survey.rosters.unreadable import TooLarge
+from survey.people.rosters import text_reader
+from survey.people.rosters.file_reader import open_table
+from survey.people.rosters.layouts import KnownPlace
+from survey.people.rosters.text_reader import (
+    NulCharacters,
+    UnclosedQuote,
+    UnknownEncoding,
+)
+from survey.people.rosters.unreadable import TooLarge
 from survey.tests.rosters.test_import_roster_command import command
 
 LINCOLN = KnownPlace("riverside", "Riverside", "lincoln", "Lincoln")

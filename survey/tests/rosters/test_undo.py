@@ -12,8 +12,6 @@ from django.utils.formats import date_format
 
 from accounts.models import AuditEntry, District, School
 from settings.tests.patience import patience
-from survey import jobs
-from survey.access_codes import code_of
 from survey.models import (
     CardSet,
     CountedGroup,
@@ -26,9 +24,10 @@ from survey.models import (
     RosterChange,
     RosterUndo,
 )
-from survey.rosters import retention, undo, uploads
-from survey.rosters.change_record import BEING_UNDONE
-from survey.rosters.undo import LATER_ROSTER, NOT_RECORDED, STARTED, TOO_FEW
+from survey.people.access_codes import code_of
+from survey.people.rosters import retention, undo, uploads
+from survey.people.rosters.change_record import BEING_UNDONE
+from survey.people.rosters.undo import LATER_ROSTER, NOT_RECORDED, STARTED, TOO_FEW
 from survey.taking.login import LoginRefused, log_in_respondent
 from survey.taking.storage import AnswerRow, Outcome, save_page
 from survey.tests.rosters.roster_console import (
@@ -40,6 +39,7 @@ from survey.tests.rosters.roster_console import (
     person,
 )
 from survey.tests.rosters.roster_imports import run_import
+from survey.work import jobs
 
 pytestmark = pytest.mark.django_db
 

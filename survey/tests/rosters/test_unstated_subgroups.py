@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from survey.models import Respondent
-from survey.rosters import diff
+from survey.people.rosters import diff
 from survey.tests.rosters.roster_console import all_people
 from survey.tests.rosters.roster_imports import counts, run_import
 

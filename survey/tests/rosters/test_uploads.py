@@ -9,10 +9,9 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from accounts.models import AuditEntry
-from survey import access_codes, job_turns
-from survey.files import private_files
 from survey.models import Identity, Respondent, Response
-from survey.rosters import apply, dry_run, uploads
+from survey.people import access_codes
+from survey.people.rosters import apply, dry_run, uploads
 from survey.tests.conftest import FIRST_PAGE
 from survey.tests.rosters.roster_console import (
     ALI,
@@ -26,6 +25,8 @@ from survey.tests.rosters.roster_console import (
     person,
 )
 from survey.tests.rosters.roster_imports import run_import
+from survey.work import job_turns
+from survey.work.files import private_files
 
 pytestmark = pytest.mark.django_db
 

@@ -12,10 +12,10 @@ from django.utils import timezone
 
 from accounts.models import School, SchoolListing
 from accounts.school_directory import refresh_words
-from survey.access_codes import format_code
-from survey.administrations import open_administration
+from survey.fieldwork.administrations import open_administration
+from survey.fieldwork.open_codes.codes import code_of, publish_open_code
 from survey.models import Administration, OpenCode, Role
-from survey.open_codes.codes import code_of, publish_open_code
+from survey.people.access_codes import format_code
 from survey.taking.messages import MESSAGES
 from survey.tests.open_codes.cast import open_code, open_to_parents
 

@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from accounts.models import District, School, SchoolListing
 from accounts.school_directory import refresh_words
-from survey.schools import lists
-from survey.schools.lists import district_at, refresh_expired, schools_of
+from survey.people.schools import lists
+from survey.people.schools.lists import district_at, refresh_expired, schools_of
 from survey.tasks import refresh_lists
 
 pytestmark = pytest.mark.django_db

@@ -25,8 +25,9 @@ from openpyxl import load_workbook
 
 from accounts.models import AuditEntry, District, School, User
 from accounts.tests.logging_in import log_in
-from survey.definitions.measures import measures_of
-from survey.definitions.rules import state_of
+from survey.fieldwork.emails.schedules import count_recipients
+from survey.instrument.definitions.measures import measures_of
+from survey.instrument.definitions.rules import state_of
 from survey.models import (
     Administration,
     EmailSchedule,
@@ -39,7 +40,6 @@ from survey.models import (
     Survey,
     Wave,
 )
-from survey.reminders.schedules import count_recipients
 from survey.simulation.demo import load
 from survey.simulation.demo.answers import COMMENTS, deviation
 from survey.simulation.demo.load import (

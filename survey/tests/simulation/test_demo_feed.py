@@ -6,7 +6,7 @@ import pytest
 from django.test import override_settings
 
 from survey.models import Identity, RosterFeed
-from survey.rosters.oneroster.store import OneRosterStore
+from survey.people.rosters.oneroster.store import OneRosterStore
 from survey.simulation.demo.feed import WHOLE, WITHOUT_A_SCHOOL
 from survey.simulation.demo.load import RUNNING, load_demo
 

@@ -12,10 +12,10 @@ from django.core.management.base import CommandError
 from django.test import Client
 from django.utils import timezone
 
-from survey.access_codes import format_code
+from survey.fieldwork.open_codes.codes import code_of as code_of_open
+from survey.fieldwork.open_codes.codes import revoke_open_code
 from survey.models import Denominator, Respondent, Response, Wave
-from survey.open_codes.codes import code_of as code_of_open
-from survey.open_codes.codes import revoke_open_code
+from survey.people.access_codes import format_code
 from survey.simulation.answers import NoAnswerFound, simulate_take
 from survey.simulation.demo.load import FOLDER, publish_workbook
 from survey.simulation.load_survey import WAVE

@@ -6,7 +6,8 @@ import stat
 import pytest
 from django.core.management import CommandError, call_command
 
-from survey.definitions.publishing import publish_survey
+from survey.instrument.definitions.publishing import publish_survey
+from survey.instrument.xlsform import import_survey, read_xlsform
 from survey.models import Respondent, Response
 from survey.simulation.load_survey import (
     WAVE,
@@ -15,7 +16,6 @@ from survey.simulation.load_survey import (
     workbook,
 )
 from survey.tests.conftest import open_now
-from survey.xlsform import import_survey, read_xlsform
 
 pytestmark = pytest.mark.django_db
 

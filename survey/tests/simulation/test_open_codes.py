@@ -5,6 +5,7 @@ import json
 import pytest
 from django.core.management import CommandError, call_command
 
+from survey.fieldwork.open_codes.lookup import find_open_code
 from survey.models import (
     DeviceLogin,
     OpenCode,
@@ -13,7 +14,6 @@ from survey.models import (
     Respondent,
     Response,
 )
-from survey.open_codes.lookup import find_open_code
 from survey.tests.open_codes.cast import form_of
 
 pytestmark = pytest.mark.django_db

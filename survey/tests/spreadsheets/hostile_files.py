@@ -7,7 +7,7 @@ import struct
 import zipfile
 from collections.abc import Callable
 
-from survey.spreadsheets.workbook_guard import MIB, MOST_PARTS
+from survey.instrument.spreadsheets.workbook_guard import MIB, MOST_PARTS
 from survey.tests.workbooks import rezipped
 
 SHEET = "xl/worksheets/sheet1.xml"

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from survey.rosters.file_reader import open_table
-from survey.rosters.layouts import KnownPlace
-from survey.spreadsheets.number_formats import number_format
+from survey.instrument.spreadsheets.number_formats import number_format
+from survey.people.rosters.file_reader import open_table
+from survey.people.rosters.layouts import KnownPlace
 
 LINCOLN = KnownPlace("riverside", "Riverside", "lincoln", "Lincoln")
 

@@ -9,12 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from survey.rosters.file_reader import NotATable, RosterUnreadable, open_table
-from survey.spreadsheets import old_excel, xls_to_xlsx
-from survey.spreadsheets.old_excel import ENCRYPTED_PACKAGE, converted_to_xlsx
-from survey.spreadsheets.workbook_guard import UnsafeWorkbook
+from survey.instrument.spreadsheets import old_excel, xls_to_xlsx
+from survey.instrument.spreadsheets.old_excel import (
+    ENCRYPTED_PACKAGE,
+    converted_to_xlsx,
+)
+from survey.instrument.spreadsheets.workbook_guard import UnsafeWorkbook
+from survey.instrument.xlsform import read_xlsform
+from survey.people.rosters.file_reader import NotATable, RosterUnreadable, open_table
 from survey.tests.workbooks import draft_items
-from survey.xlsform import read_xlsform
 
 FOLDER = Path(__file__).parent / "sample_files"
 SURVEY_FILE = (FOLDER / "climate.xls").read_bytes()

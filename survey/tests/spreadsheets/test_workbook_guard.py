@@ -14,9 +14,8 @@ import zipfile
 
 import pytest
 
-from survey.rosters.file_reader import RosterUnreadable, open_table
-from survey.spreadsheets import workbook_guard, xlsx_rows
-from survey.spreadsheets.workbook_guard import (
+from survey.instrument.spreadsheets import workbook_guard, xlsx_rows
+from survey.instrument.spreadsheets.workbook_guard import (
     LONGEST_FORMAT,
     MIB,
     ROSTER,
@@ -27,6 +26,8 @@ from survey.spreadsheets.workbook_guard import (
     unpack_survey,
     unpacked_size,
 )
+from survey.instrument.xlsform import read_xlsform
+from survey.people.rosters.file_reader import RosterUnreadable, open_table
 from survey.tests.spreadsheets.hostile_files import (
     HOSTILE,
     LAUGHS,
@@ -40,7 +41,6 @@ from survey.tests.spreadsheets.hostile_files import (
     with_number_format,
 )
 from survey.tests.workbooks import form, workbook
-from survey.xlsform import read_xlsform
 
 SURVEY_FILE = form([["type", "name", "label"], ["select_one pets", "a", "A?"]])
 ROSTER_FILE = workbook(

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from survey.rosters.file_reader import NotATable, RosterUnreadable, open_table
-from survey.spreadsheets import xlsx_rows
-from survey.spreadsheets.workbook_guard import ROSTER
+from survey.instrument.spreadsheets import xlsx_rows
+from survey.instrument.spreadsheets.workbook_guard import ROSTER
+from survey.people.rosters.file_reader import NotATable, RosterUnreadable, open_table
 from survey.tests.spreadsheets.hostile_files import SHEET, with_part
 from survey.tests.workbooks import workbook
 

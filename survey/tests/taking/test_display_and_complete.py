@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from survey.access_codes import digest_for
 from survey.models import Administration, Respondent
+from survey.people.access_codes import digest_for
 from survey.taking.refusals import refusal
 from survey.tests.conftest import (
     FIRST_PAGE,

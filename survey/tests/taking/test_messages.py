@@ -10,7 +10,7 @@ import pytest
 from django.template import Context, Template
 from django.utils import timezone
 
-from survey.login_cards.card_text import CARD_WORDS
+from survey.fieldwork.login_cards.card_text import CARD_WORDS
 from survey.models import Role
 from survey.taking import messages
 from survey.taking.rendering import PAGE_TEMPLATES

@@ -12,8 +12,8 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from settings.tests.patience import patience
-from survey.access_codes import reissue
 from survey.models import Respondent, Response
+from survey.people.access_codes import reissue
 from survey.taking import storage
 from survey.taking.storage import AnswerRow, Outcome, Receipt, save_page
 

@@ -17,8 +17,8 @@ from psutil import pid_exists
 
 from settings.tests.patience import eventually, patience
 from survey.models import Respondent
-from survey.rosters.batch_writes import write_batch
-from survey.rosters.staging import PostgreSQLStaging
+from survey.people.rosters.batch_writes import write_batch
+from survey.people.rosters.staging import PostgreSQLStaging
 from survey.taking.storage import AnswerRow, Outcome, Receipt, save_page
 from survey.taking.unavailable import ServiceUnavailable, run_with_retry
 

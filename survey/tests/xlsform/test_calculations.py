@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from survey.instrument.xlsform import Reading
 from survey.tests.workbooks import AGREE, Rows, draft_items, places, read
-from survey.xlsform import Reading
 
 HEAD = ["type", "name", "label", "calculation", "read_only", "default", "trigger"]
 TWICE = ["*", ["$", "a"], 2]

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from survey.instrument.xlsform.problems import Problem
 from survey.tests.workbooks import draft_items, places, read
-from survey.xlsform.problems import Problem
 
 HEAD = ["type", "name", "label", "relevant", "calculation"]
 # Two groups have an age; `pet` is in neither.

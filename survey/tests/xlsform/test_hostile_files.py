@@ -11,8 +11,9 @@ import time
 import pytest
 from openpyxl import Workbook
 
-from survey.spreadsheets import workbook_guard
-from survey.spreadsheets.workbook_guard import MIB, SURVEY
+from survey.instrument.spreadsheets import workbook_guard
+from survey.instrument.spreadsheets.workbook_guard import MIB, SURVEY
+from survey.instrument.xlsform import read_xlsform, workbook
 from survey.tests.spreadsheets.hostile_files import (
     EXTERNAL,
     LAUGHS,
@@ -30,7 +31,6 @@ from survey.tests.workbooks import (
     rezipped,
     saved,
 )
-from survey.xlsform import read_xlsform, workbook
 
 ROWS = [["type", "name", "label"], ["select_one pets", "a", "A?"]]
 

@@ -11,11 +11,11 @@ import pytest
 from django.core.management import CommandError, call_command
 from openpyxl import Workbook
 
-from survey.definitions.publishing import compile_definition
+from survey.instrument.definitions.publishing import compile_definition
+from survey.instrument.xlsform import SurveyIsPublished, import_survey, read_xlsform
 from survey.models import Item, Option, OptionSet, Page, Survey
 from survey.simulation import demo
 from survey.tests.workbooks import AGREE, draft_items, form, places, read, saved
-from survey.xlsform import SurveyIsPublished, import_survey, read_xlsform
 
 DEMO = Path(demo.__file__).parent
 

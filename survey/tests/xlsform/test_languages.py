@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from survey.instrument.xlsform import languages
+from survey.instrument.xlsform.languages import language_of
 from survey.tests.workbooks import draft_items, places, read
-from survey.xlsform import languages
-from survey.xlsform.languages import language_of
 
 
 @pytest.mark.parametrize(

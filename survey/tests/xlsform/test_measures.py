@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from survey.instrument.xlsform import read_xlsform
 from survey.tests.workbooks import SETTINGS, places, workbook
-from survey.xlsform import read_xlsform
 
 SURVEY = [
     ["type", "name", "label::English (en)", "label::Español (es)"],

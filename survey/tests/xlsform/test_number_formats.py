@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from openpyxl import Workbook
 
+from survey.instrument.xlsform import Reading, read_xlsform
+from survey.instrument.xlsform.number_formats import shown_number
 from survey.tests.workbooks import saved
-from survey.xlsform import Reading, read_xlsform
-from survey.xlsform.number_formats import shown_number
 
 
 @pytest.mark.parametrize(

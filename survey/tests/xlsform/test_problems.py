@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from survey.definitions.rule_costs import MAX_PAGE_COST, RuleCosts
+from survey.instrument.definitions.rule_costs import MAX_PAGE_COST, RuleCosts
+from survey.instrument.xlsform import read_xlsform
+from survey.instrument.xlsform.problems import MOST_REPORTED
 from survey.simulation import demo
 from survey.tests.workbooks import (
     AGREE,
@@ -18,8 +20,6 @@ from survey.tests.workbooks import (
     read,
     workbook,
 )
-from survey.xlsform import read_xlsform
-from survey.xlsform.problems import MOST_REPORTED
 
 DEMO = Path(demo.__file__).parent
 HEAD = ["type", "name", "label"]
@@ -422,7 +422,7 @@ def test_columns_for_answers_are_ignored_on_rows_without_answers():
 def test_problem_that_only_pyxform_finds_is_reported(monkeypatch):
     from pyxform.errors import PyXFormError
 
-    from survey.xlsform import pyxform_check
+    from survey.instrument.xlsform import pyxform_check
 
     def refuse(*args: object, **kwargs: object) -> None:
         raise PyXFormError("[row : 2] It looks odd.")

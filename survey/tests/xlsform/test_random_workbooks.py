@@ -11,7 +11,11 @@ from openpyxl import Workbook
 from pyxform.xls2json import workbook_to_json
 from pyxform.xls2json_backends import DefinitionData, xlsx_to_dict
 
-from survey.definitions.rule_dependencies import evaluation_order, local_rules
+from survey.instrument.definitions.rule_dependencies import (
+    evaluation_order,
+    local_rules,
+)
+from survey.instrument.xlsform import Reading, read_xlsform
 from survey.tests.workbooks import as_excel_writes_it, draft_items, saved
 from survey.tests.xlsform.test_import_survey import (
     CHOICES,
@@ -20,7 +24,6 @@ from survey.tests.xlsform.test_import_survey import (
     SURVEY,
     climate,
 )
-from survey.xlsform import Reading, read_xlsform
 
 WHOLE = {
     "survey": [

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pyxform.question_type_dictionary import QUESTION_TYPE_DICT
 
+from survey.instrument.xlsform.types import KINDS, parse_type
 from survey.tests.workbooks import draft_items, read
-from survey.xlsform.types import KINDS, parse_type
 
 
 def test_no_type_of_pyxform_is_unknown():

@@ -9,7 +9,7 @@ from collections.abc import Callable
 def digest_keys(access_code_keys: str) -> str:
     """Return the same list with derived keys, for ACCESS_CODE_DIGEST_KEYS.
 
-    As survey.access_codes derives them, which a test compares: that module
+    As survey.people.access_codes derives them, which a test compares: that module
     needs Django, and this one runs where Ansible does.
     """
     derived = []

@@ -25,11 +25,11 @@ from reports.tests.exports.conftest import (
     respondent_of,
     with_release,
 )
-from survey.definitions.publishing import publish_survey
-from survey.files import path_of
+from survey.instrument.definitions.publishing import publish_survey
+from survey.instrument.xlsform import import_survey
 from survey.models import Respondent, Role
 from survey.tests.workbooks import form, read
-from survey.xlsform import import_survey
+from survey.work.files import path_of
 
 pytestmark = pytest.mark.django_db
 

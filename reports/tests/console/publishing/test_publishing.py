@@ -13,7 +13,7 @@ from django.utils.timezone import localtime
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
 from reports.models import Publication, SchoolRate
-from survey import jobs
+from survey.work import jobs
 
 pytestmark = pytest.mark.django_db
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 from accounts.models import AuditEntry, District, Membership, School
 from accounts.tests.logging_in import log_in
 from reports.models import RollUp
-from reports.rollup import roll_up
+from reports.rates.rollup import roll_up
 from reports.tests.conftest import invite
 from survey.models import DayOff, Role, Wave
 

@@ -6,9 +6,9 @@ from copy import deepcopy
 
 import pytest
 
+from reports.rates.rollup import roll_up
 from reports.results.hiding import hide_small_groups
 from reports.results.rollup import roll_up_results
-from reports.rollup import roll_up
 from reports.scores.scoring import score_administration
 from reports.tests.scores.conftest import (  # noqa: F401
     closed,
@@ -17,11 +17,11 @@ from reports.tests.scores.conftest import (  # noqa: F401
     staff,
     take_part,
 )
-from survey.definitions.publishing import publish_survey
+from survey.instrument.definitions.publishing import publish_survey
+from survey.instrument.xlsform import import_survey, read_xlsform
 from survey.models import Respondent
 from survey.tests.conftest import empty_caches  # noqa: F401
 from survey.tests.workbooks import workbook
-from survey.xlsform import import_survey, read_xlsform
 
 ENGLISH, SPANISH = "label::English (en)", "label::Spanish (es)"
 ARABIC = "label::Arabic (ar)"

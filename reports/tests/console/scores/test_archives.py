@@ -31,9 +31,9 @@ from reports.school_report import archives, pdf
 from reports.school_report.report import SchoolReports
 from reports.tests.console.scores.conftest import answered, scored
 from reports.tests.scores.conftest import closed
-from survey import jobs
-from survey.files import ORPHANED_AFTER, path_of
 from survey.models import Administration, Job
+from survey.work import jobs
+from survey.work.files import ORPHANED_AFTER, path_of
 
 pytestmark = pytest.mark.django_db
 

@@ -28,8 +28,8 @@ from reports.scores.scoring import score_administration
 from reports.tests.console.scores.conftest import answered, scored
 from reports.tests.publishing.conftest import publish  # noqa: F401
 from reports.tests.scores.conftest import closed, simulated, take_part
-from survey import jobs
 from survey.models import Administration, Job
+from survey.work import jobs
 
 pytestmark = pytest.mark.django_db
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from survey.rosters.feeds.feeds import create_feed
-from survey.rosters.feeds.outgoing import tls_context
+from survey.people.rosters.feeds.feeds import create_feed
+from survey.people.rosters.feeds.outgoing import tls_context
 from survey.tests.rosters.feeds.feed_scans import (
     invited,
     offer,

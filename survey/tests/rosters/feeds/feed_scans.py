@@ -11,11 +11,11 @@ from django.utils import timezone
 
 from accounts.models import AuditEntry
 from settings.tests.patience import patience
-from survey import jobs
-from survey.job_turns import next_job
 from survey.models import FeedScan, Identity, Job
-from survey.rosters.feeds import scans
+from survey.people.rosters.feeds import scans
 from survey.tests.rosters.oneroster.archives import archive
+from survey.work import jobs
+from survey.work.job_turns import next_job
 
 ORGS = """\
 sourcedId,status,dateLastModified,name,type,identifier,parentSourcedId

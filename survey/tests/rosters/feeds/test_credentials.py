@@ -5,14 +5,14 @@ import traceback
 
 import pytest
 
-from survey.rosters.feeds.credentials import (
+from survey.people.rosters.feeds.credentials import (
     FeedKeyMissing,
     check_feed_keys,
     reseal,
     seal,
     unseal,
 )
-from survey.rosters.feeds.downloads import FeedSource
+from survey.people.rosters.feeds.downloads import FeedSource
 
 OLD = "the-old-key-" + "o" * 32
 NEW = "the-new-key-" + "n" * 32

@@ -8,11 +8,10 @@ import pytest
 from django.core.exceptions import ValidationError
 
 from accounts.models import AuditEntry
-from survey.files import path_of
 from survey.models import RosterFeed
-from survey.rosters.feeds import scans
-from survey.rosters.feeds.credentials import unseal
-from survey.rosters.feeds.feeds import (
+from survey.people.rosters.feeds import scans
+from survey.people.rosters.feeds.credentials import unseal
+from survey.people.rosters.feeds.feeds import (
     CredentialsNeeded,
     change_feed,
     create_feed,
@@ -21,6 +20,7 @@ from survey.rosters.feeds.feeds import (
     remove_feed,
 )
 from survey.tests.rosters.feeds.feed_scans import offer, scan, students, zip_of
+from survey.work.files import path_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

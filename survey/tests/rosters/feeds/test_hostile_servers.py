@@ -12,10 +12,10 @@ import pytest
 from accounts.models import AuditEntry, Letter
 from accounts.tests.logging_in import log_in
 from survey.models import FeedScan, FeedStage, Job, RosterFeed
-from survey.rosters.feeds.downloads import DownloadFailed
-from survey.rosters.feeds.feeds import change_feed
-from survey.rosters.feeds.http_client import HttpClient
-from survey.rosters.feeds.outgoing import Limits
+from survey.people.rosters.feeds.downloads import DownloadFailed
+from survey.people.rosters.feeds.feeds import change_feed
+from survey.people.rosters.feeds.http_client import HttpClient
+from survey.people.rosters.feeds.outgoing import Limits
 from survey.tests.rosters.feeds.feed_scans import (
     invited,
     offer,

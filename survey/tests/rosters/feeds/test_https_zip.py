@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from survey.rosters.feeds.downloads import (
+from survey.people.rosters.feeds.downloads import (
     Download,
     DownloadFailed,
     FeedSource,

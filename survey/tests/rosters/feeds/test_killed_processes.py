@@ -11,7 +11,7 @@ import pytest
 from django.conf import settings as project
 
 from settings.tests.patience import patience
-from survey.rosters.feeds import scans
+from survey.people.rosters.feeds import scans
 from survey.tests.rosters.feeds.feed_scans import (
     forget_heartbeats,
     invited,
@@ -36,8 +36,8 @@ django.setup()
 from django.conf import settings
 from django.db import connections
 settings.JOBS_BY_MESSAGE = False
-from survey.rosters.feeds import parse_stage, roster_stages
-from survey.rosters import apply
+from survey.people.rosters.feeds import parse_stage, roster_stages
+from survey.people.rosters import apply
 module, name = {"parse": (parse_stage, "_replace_store"),
     "compare": (roster_stages, "reason_to_hold"),
     "apply": (apply, "withdraw_people")}[sys.argv[1]]
@@ -46,7 +46,7 @@ def stop(*args, **kwargs):
     time.sleep(60)
 setattr(module, name, stop)
 from survey import jobs
-from survey.job_turns import next_job
+from survey.work.job_turns import next_job
 while (pk := next_job(jobs.SCANS)) is not None:
     jobs.run(pk)
 """

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from survey import jobs
 from survey.models import FeedStage, Job
-from survey.rosters import apply
-from survey.rosters.feeds import (
+from survey.people.rosters import apply
+from survey.people.rosters.feeds import (
     download_stage,
     parse_stage,
     roster_stages,
@@ -27,6 +26,7 @@ from survey.tests.rosters.feeds.feed_scans import (
     world,
     zip_of,
 )
+from survey.work import jobs
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -8,10 +8,15 @@ from itertools import islice
 import httpcore
 import pytest
 
-from survey.rosters.feeds import outgoing
-from survey.rosters.feeds.downloads import DownloadFailed
-from survey.rosters.feeds.http_client import CHUNK, HttpClient, _decoded, check_status
-from survey.rosters.feeds.outgoing import Deadline, Limits
+from survey.people.rosters.feeds import outgoing
+from survey.people.rosters.feeds.downloads import DownloadFailed
+from survey.people.rosters.feeds.http_client import (
+    CHUNK,
+    HttpClient,
+    _decoded,
+    check_status,
+)
+from survey.people.rosters.feeds.outgoing import Deadline, Limits
 from survey.tests.rosters.feeds.servers import (
     certificate,
     drip,

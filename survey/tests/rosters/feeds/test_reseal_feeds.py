@@ -5,7 +5,7 @@ from io import StringIO
 import pytest
 from django.core.management import call_command
 
-from survey.rosters.feeds.credentials import FeedKeyMissing, seal, unseal
+from survey.people.rosters.feeds.credentials import FeedKeyMissing, seal, unseal
 
 pytestmark = pytest.mark.django_db
 

@@ -14,18 +14,18 @@ from types import SimpleNamespace
 
 import pytest
 
-from survey.rosters.feeds import rest, rest_auth
-from survey.rosters.feeds.downloads import (
+from survey.people.rosters.feeds import rest, rest_auth
+from survey.people.rosters.feeds.downloads import (
     Download,
     DownloadFailed,
     FeedSource,
     download,
     load_into,
 )
-from survey.rosters.feeds.http_client import HttpClient
-from survey.rosters.feeds.rest_ignored import MOST_NAMES
-from survey.rosters.feeds.rest_pages import MOST_ROLES, as_row, role_rows
-from survey.rosters.oneroster.store import OneRosterInvalid, OneRosterStore
+from survey.people.rosters.feeds.http_client import HttpClient
+from survey.people.rosters.feeds.rest_ignored import MOST_NAMES
+from survey.people.rosters.feeds.rest_pages import MOST_ROLES, as_row, role_rows
+from survey.people.rosters.oneroster.store import OneRosterInvalid, OneRosterStore
 from survey.simulation.oneroster_objects import read_archive
 from survey.simulation.oneroster_server import District, serve
 from survey.tests.rosters.feeds.servers import raw_server
@@ -738,7 +738,7 @@ def test_a_user_with_too_many_roles_is_named():
 LARGE_PAGE = """
 import resource, sys, django
 django.setup()
-from survey.rosters.feeds import rest
+from survey.people.rosters.feeds import rest
 if sys.argv[2] == "unlimited":
     rest.MOST_SIGNS = rest.PAGE_BYTES
 record = sys.argv[1].encode()

@@ -7,8 +7,8 @@ import io
 import pytest
 
 from survey.models import Identity, RosterUpload
-from survey.rosters.feeds.feeds import create_feed, remove_feed
-from survey.rosters.feeds.roster_stages import CHANGES
+from survey.people.rosters.feeds.feeds import create_feed, remove_feed
+from survey.people.rosters.feeds.roster_stages import CHANGES
 from survey.simulation.oneroster_objects import read_archive
 from survey.simulation.oneroster_server import District, serve
 from survey.tests.rosters.feeds.feed_scans import USER_COLUMNS, scan

@@ -6,10 +6,9 @@ import pytest
 from django.utils import timezone
 
 from accounts.tests.logging_in import log_in
-from survey.files import path_of
 from survey.models import FeedScan, RosterUpload
-from survey.rosters import apply, apply_job
-from survey.rosters.change_record import BEING_UNDONE
+from survey.people.rosters import apply, apply_job
+from survey.people.rosters.change_record import BEING_UNDONE
 from survey.tests.rosters.feeds.feed_scans import (
     invited,
     offer,
@@ -19,6 +18,7 @@ from survey.tests.rosters.feeds.feed_scans import (
     students,
     zip_of,
 )
+from survey.work.files import path_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

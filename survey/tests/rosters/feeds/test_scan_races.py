@@ -10,10 +10,15 @@ from django.db import connection, transaction
 
 from accounts.models import AuditEntry, Letter
 from survey.models import FeedScan, Job, RosterFeed
-from survey.rosters.apply_job import MORE_WITHDRAWN
-from survey.rosters.feeds import download_stage, parse_stage, roster_stages
-from survey.rosters.feeds.feeds import change_feed, create_feed, remove_feed
-from survey.rosters.feeds.scans import BUSY, ScanConflict, cancel_scan, start_scan
+from survey.people.rosters.apply_job import MORE_WITHDRAWN
+from survey.people.rosters.feeds import download_stage, parse_stage, roster_stages
+from survey.people.rosters.feeds.feeds import change_feed, create_feed, remove_feed
+from survey.people.rosters.feeds.scans import (
+    BUSY,
+    ScanConflict,
+    cancel_scan,
+    start_scan,
+)
 from survey.tests.rosters.feeds.feed_scans import (
     confirm,
     in_a_thread,

@@ -10,18 +10,15 @@ from accounts.models import AuditEntry, District, Letter
 from accounts.staff import dismiss
 from accounts.tests.conftest import member
 from accounts.tests.logging_in import log_in
-from survey import jobs
-from survey.files import path_of
-from survey.job_turns import next_job
 from survey.models import FeedScan, FeedStage, Job, Respondent, RosterUpload
-from survey.rosters import uploads
-from survey.rosters.feeds import parse_stage, roster_stages, scans
-from survey.rosters.feeds.feeds import change_feed
-from survey.rosters.feeds.hold import reason_to_hold
-from survey.rosters.feeds.scans import ScanConflict, cancel_scan, start_scan
-from survey.rosters.feeds.stages import end_stage
-from survey.rosters.upload_state import UploadConflict
-from survey.rosters.uploads import WrongNumberTyped
+from survey.people.rosters import uploads
+from survey.people.rosters.feeds import parse_stage, roster_stages, scans
+from survey.people.rosters.feeds.feeds import change_feed
+from survey.people.rosters.feeds.hold import reason_to_hold
+from survey.people.rosters.feeds.scans import ScanConflict, cancel_scan, start_scan
+from survey.people.rosters.feeds.stages import end_stage
+from survey.people.rosters.upload_state import UploadConflict
+from survey.people.rosters.uploads import WrongNumberTyped
 from survey.tests.example_jobs import make_slowly
 from survey.tests.rosters.feeds.feed_scans import (
     ORGS,
@@ -37,6 +34,9 @@ from survey.tests.rosters.feeds.feed_scans import (
 )
 from survey.tests.rosters.oneroster.archives import archive
 from survey.tests.rosters.roster_console import person
+from survey.work import jobs
+from survey.work.files import path_of
+from survey.work.job_turns import next_job
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

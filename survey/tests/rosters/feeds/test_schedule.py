@@ -10,9 +10,9 @@ from django.db import connection
 from django.utils import timezone
 
 from survey.models import FeedScan, Job, RosterFeed
-from survey.rosters.feeds import schedule
-from survey.rosters.feeds.download_stage import source_of
-from survey.rosters.feeds.windows import window_at
+from survey.people.rosters.feeds import schedule
+from survey.people.rosters.feeds.download_stage import source_of
+from survey.people.rosters.feeds.windows import window_at
 from survey.tests.rosters.feeds.feed_scans import (
     invited,
     offer,
@@ -251,7 +251,7 @@ def test_deltas_begin_a_day_before_the_last_download_with_a_weekly_full_scan(
 def test_files_that_no_scan_names_are_deleted_after_a_day(feed, sis, clock, tmp_path):
     import os
 
-    from survey.files import path_of
+    from survey.work.files import path_of
 
     offer(sis, zip_of(*students()))
     scan(feed)

@@ -11,14 +11,14 @@ import asyncssh
 import pytest
 
 from settings.tests.patience import patience
-from survey.rosters.feeds import sftp
-from survey.rosters.feeds.downloads import (
+from survey.people.rosters.feeds import sftp
+from survey.people.rosters.feeds.downloads import (
     Download,
     DownloadFailed,
     FeedSource,
     download,
 )
-from survey.rosters.feeds.outgoing import Limits
+from survey.people.rosters.feeds.outgoing import Limits
 from survey.tests.rosters.feeds.servers import drip, raw_server
 from survey.tests.rosters.feeds.sftp_server import sftp_server
 from survey.tests.rosters.feeds.test_https_zip import zip_of

@@ -6,7 +6,7 @@ import io
 import zipfile
 from datetime import date
 
-from survey.rosters.oneroster.store import RowOptions
+from survey.people.rosters.oneroster.store import RowOptions
 
 TODAY = date(2026, 11, 2)
 ROLES = ("student", "teacher", "parent")

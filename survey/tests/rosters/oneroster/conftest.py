@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from survey.rosters.oneroster.store import OneRosterStore
+from survey.people.rosters.oneroster.store import OneRosterStore
 
 
 @pytest.fixture

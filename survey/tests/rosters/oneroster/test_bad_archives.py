@@ -7,7 +7,7 @@ import zlib
 
 import pytest
 
-from survey.rosters.oneroster.store import OneRosterInvalid, OneRosterStore
+from survey.people.rosters.oneroster.store import OneRosterInvalid, OneRosterStore
 from survey.tests.rosters.oneroster.archives import (
     DEMOGRAPHICS,
     ORGS,
@@ -148,7 +148,7 @@ def test_columns_may_have_any_order(store):
 
 
 def test_dates_that_are_not_certain_are_left_blank(store):
-    from survey.rosters.oneroster.loading import iso_date
+    from survey.people.rosters.oneroster.loading import iso_date
 
     assert iso_date("2026-08-31T00:00:00.000Z") == "2026-08-31"
     assert iso_date("8/31/2026") == "2026-08-31"

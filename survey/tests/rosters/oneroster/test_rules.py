@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from survey.rosters.oneroster.people import user_ids_by_kind
-from survey.rosters.oneroster.store import OneRosterInvalid
+from survey.people.rosters.oneroster.people import user_ids_by_kind
+from survey.people.rosters.oneroster.store import OneRosterInvalid
 from survey.tests.rosters.oneroster.archives import (
     CLASS_FILES,
     CLASSES,

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from accounts.models import District, School
+from survey.instrument.spreadsheets.workbook_guard import ROSTER, unpacked_size
 from survey.models import Identity, Respondent, Role
-from survey.rosters.apply import import_roster
-from survey.rosters.file_reader import RosterUnreadable, open_table
-from survey.rosters.layouts import KnownPlace, RosterLayout
-from survey.spreadsheets.workbook_guard import ROSTER, unpacked_size
+from survey.people.rosters.apply import import_roster
+from survey.people.rosters.file_reader import RosterUnreadable, open_table
+from survey.people.rosters.layouts import KnownPlace, RosterLayout
 from survey.tests.rosters.oneroster.archives import (
     CLASS_FILES,
     DEMOGRAPHICS,

@@ -1,0 +1,118 @@
+"""The changeable properties of an administration, and their audit entries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.utils import timezone, translation
+from django.utils.formats import date_format
+
+from accounts import audit
+from accounts.models import District, School, User
+from survey.fieldwork.administrations.subgroups import Subgroups, format_subgroups
+from survey.models import Administration, PublishedSurvey, Wave
+
+
+@dataclass(frozen=True, slots=True)
+class AdministrationPlan:
+    """All properties of an administration that can be changed."""
+
+    published: PublishedSurvey
+    role: str
+    wave: Wave | None
+    # Sets, so that plans are equal whatever the order of their places.
+    districts: frozenset[District]
+    schools: frozenset[School]
+    opens_at: datetime
+    closes_at: datetime
+    coordinators_see_finished: bool
+    subgroups: Subgroups
+    minimum_group: int
+    joins_waves: bool
+    replays_answers: bool
+    denominator: str
+    messages_have_names: bool
+    messages_have_codes: bool
+    requires_consent: bool
+
+
+def plan_of(administration: Administration) -> AdministrationPlan:
+    """Return the current plan. 2 statements, for its districts and schools."""
+    return AdministrationPlan(
+        published=administration.published,
+        role=administration.role,
+        wave=administration.wave,
+        districts=frozenset(administration.districts.all()),
+        schools=frozenset(administration.schools.select_related("district")),
+        opens_at=administration.opens_at,
+        closes_at=administration.closes_at,
+        coordinators_see_finished=administration.coordinators_see_finished,
+        subgroups=administration.subgroups,
+        minimum_group=administration.minimum_group,
+        joins_waves=administration.joins_waves,
+        replays_answers=administration.replays_answers,
+        denominator=administration.denominator,
+        messages_have_names=administration.messages_have_names,
+        messages_have_codes=administration.messages_have_codes,
+        requires_consent=administration.requires_consent,
+    )
+
+
+def format_moment(moment: datetime) -> str:
+    """Return local time: "March 1, 2027, 8:00 AM"."""
+    return date_format(timezone.localtime(moment), "DATETIME_FORMAT")
+
+
+def record_change(
+    action: str,
+    administration: Administration,
+    by: User | str,
+    request: HttpRequest | None,
+    *,
+    before: AdministrationPlan | None,
+) -> None:
+    """Write an audit entry with the properties that differ from `before`."""
+    old = _audit_values(before) if before else {}
+    new = _audit_values(plan_of(administration))
+    changed = [name for name in new if old.get(name) != new[name]]
+    audit.record(
+        action,
+        by=by,
+        request=request,
+        subject=administration,
+        district=administration.district,
+        before={name: old[name] for name in changed if name in old},
+        after={name: new[name] for name in changed},
+    )
+
+
+def _audit_values(plan: AdministrationPlan) -> Mapping[str, object]:
+    places = [
+        *sorted(district.code for district in plan.districts),
+        *sorted(f"{school.district.code}/{school.code}" for school in plan.schools),
+    ]
+    # Stored in the audit log: a renamed key would appear as a change.
+    # In English, whatever language the user reads.
+    with translation.override(settings.LANGUAGE_CODE):
+        opens, closes = map(format_moment, (plan.opens_at, plan.closes_at))
+    return {
+        "survey": str(plan.published.survey),
+        "role": str(plan.role),
+        "wave": str(plan.wave) if plan.wave else "none",
+        "offered in": places or "all of its owner's schools",
+        "opens": opens,
+        "closes": closes,
+        "coordinators see who has finished": plan.coordinators_see_finished,
+        "codes show earlier answers on new devices": plan.replays_answers,
+        "response rates by": str(plan.denominator),
+        "message platforms get names": plan.messages_have_names,
+        "message platforms get access codes": plan.messages_have_codes,
+        "subgroups": format_subgroups(plan.subgroups) or "none",
+        "minimum group in exports": plan.minimum_group,
+        "answers can be joined with other waves": plan.joins_waves,
+        "consent is required": plan.requires_consent,
+    }

@@ -1,0 +1,185 @@
+"""Queries for administrations, their schools and their people."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Count, Q, QuerySet
+from django.utils.text import slugify
+
+from accounts.models import District, School
+from accounts.permissions import Capability, Permissions, Places
+from survey.instrument.definitions.ownership import offerable_for
+from survey.models import Administration, PublishedSurvey, Respondent
+
+# Names listed in one message.
+MAX_NAMES = 10
+MAX_NAME_LENGTH = 64
+
+
+class AdministrationNotFound(LookupError):
+    """No administration has this name; the message lists those that exist."""
+
+
+def get_administration(name: str) -> Administration:
+    """Return an administration by its short name, with its published survey."""
+    administrations = Administration.objects.order_by("-opens_at")
+    administration = (
+        administrations.select_related("published").filter(name=name).first()
+    )
+    if administration is None:
+        names = ", ".join(administrations.values_list("name", flat=True)[:MAX_NAMES])
+        advice = f"Choose one of these: {names}" if names else "Open one first"
+        raise AdministrationNotFound(f"No administration is named {name}. {advice}.")
+    return administration
+
+
+def administrations_for(
+    permissions: Permissions, capability: Capability
+) -> QuerySet[Administration]:
+    """Return administrations offered where the user has the capability."""
+    return administrations_in(permissions.places(capability))
+
+
+def administrations_in(places: Places) -> QuerySet[Administration]:
+    """Return administrations offered in one of these places."""
+    administrations = Administration.objects.all()
+    if places.state:
+        return administrations
+    if not places:
+        return administrations.none()
+    own_schools = Q(schools__district__in=places.districts)
+    own_districts: Collection[int] | QuerySet[District] = places.districts
+    if places.schools:
+        own_schools |= Q(schools__in=places.schools)
+        # The districts of single schools too: an administration may be offered
+        # in all schools of a district.
+        own_districts = District.objects.filter(
+            Q(pk__in=places.districts) | Q(schools__in=places.schools)
+        )
+    everywhere = Q(districts=None, schools=None)
+    return administrations.filter(
+        pk__in=administrations.filter(
+            everywhere & (Q(district=None) | Q(district__in=own_districts))
+            | Q(districts__in=own_districts)
+            | own_schools
+        ).values("pk")
+    )
+
+
+def may_manage(permissions: Permissions, administration: Administration) -> bool:
+    """Return whether the user may change, close and reopen it."""
+    return permissions.may_own(administration.district_id)
+
+
+def surveys_to_offer(permissions: Permissions) -> QuerySet[PublishedSurvey]:
+    """Return the surveys that a new administration may use, newest first."""
+    # Definitions and workbooks are large, and lists do not show them.
+    return (
+        offerable_for(permissions)
+        .select_related("survey")
+        .defer("definition", "survey__source")
+        .order_by("survey__name", "-published_at")
+    )
+
+
+def schools_offered(
+    owner: District | None,
+    districts: Iterable[District],
+    schools: Iterable[School],
+    *,
+    with_closed: bool = False,
+) -> QuerySet[School]:
+    """Return the chosen schools; if none are chosen, all schools of the owner.
+
+    Closed schools take nobody any more, and are left out.
+    """
+    candidates = (
+        School.objects.all() if with_closed else School.objects.filter(closed_at=None)
+    )
+    district_ids = [district.pk for district in districts]
+    school_ids = [school.pk for school in schools]
+    if district_ids or school_ids:
+        return candidates.filter(Q(district__in=district_ids) | Q(pk__in=school_ids))
+    if owner is not None:
+        return candidates.filter(district=owner)
+    return candidates
+
+
+def schools_listed(administration: Administration, now: datetime) -> QuerySet[School]:
+    """Return the schools from which an administration expects people. 2 statements.
+
+    A school that a roster of another administration has added since the opening is
+    none of them, unless it was chosen. Nothing changes after the end: neither that,
+    nor that a school has closed.
+    """
+    chosen = list(administration.schools.all())
+    schools = schools_offered(
+        administration.district,
+        administration.districts.all(),
+        chosen,
+        with_closed=True,
+    )
+    return schools.filter(
+        Q(closed_at=None) | Q(closed_at__gt=min(now, administration.closes_at)),
+        Q(added_at=None)
+        | Q(added_at__lte=administration.opens_at)
+        | Q(pk__in=[school.pk for school in chosen]),
+    )
+
+
+def invited_people(administration: Administration) -> QuerySet[Respondent]:
+    """Return all people on the roster who were not withdrawn."""
+    return administration.respondents.on_roster().filter(withdrawn_at=None)
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressCounts:
+    """Numbers of people by progress; withdrawn people are in none."""
+
+    not_started: int
+    in_progress: int
+    finished: int
+
+
+def count_progress(administration: Administration) -> ProgressCounts:
+    """Count all people in the figures. 1 statement, over all of them.
+
+    Where completion is confidential, a single change of the roster must not show
+    in these numbers: see `CountedGroup`.
+    """
+    people = invited_people(administration)
+    if administration.is_completion_confidential:
+        people = administration.respondents.on_roster().filter(
+            Q(counted=None, withdrawn_at=None) | Q(counted__school__isnull=False)
+        )
+    counts = people.aggregate(
+        invited=Count("pk"), started=Count("started_at"), finished=Count("completed_at")
+    )
+    return ProgressCounts(
+        not_started=counts["invited"] - counts["started"],
+        in_progress=counts["started"] - counts["finished"],
+        finished=counts["finished"],
+    )
+
+
+def has_people(administration: Administration) -> bool:
+    """Return whether anyone was invited, or began with an open code."""
+    return administration.respondents.exists()
+
+
+def has_started(administration: Administration) -> bool:
+    return administration.respondents.exclude(started_at=None).exists()
+
+
+def suggest_name(*, role: str, wave: str = "", district: District | None = None) -> str:
+    """Build a free short name from the owner, the wave and the role."""
+    parts = (district.code if district else "", wave, f"{role}s" if role else "")
+    # Four characters remain for a number.
+    base = slugify(" ".join(parts))[: MAX_NAME_LENGTH - 4].strip("-_") or "survey"
+    similar = Administration.objects.filter(name__startswith=base)
+    taken = set(similar.values_list("name", flat=True))
+    names = (f"{base}-{n}" if n > 1 else base for n in range(1, len(taken) + 2))
+    return next(name for name in names if name not in taken)

@@ -1,0 +1,302 @@
+"""Sets of login cards: ordered by staff, made by a job, deleted after a week."""
+
+from __future__ import annotations
+
+import io
+from datetime import timedelta
+from typing import BinaryIO
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop, ngettext
+
+from accounts import audit
+from accounts.models import District, School, User
+from accounts.permissions import Capability, Permissions
+from survey.fieldwork.administrations import invited_people
+from survey.fieldwork.login_cards.code_emails import send_codes
+from survey.fieldwork.login_cards.code_list import write_access_codes
+from survey.fieldwork.message_platforms.hooks import people_changed
+from survey.models import Administration, CardSet, Job, Respondent
+from survey.people import access_codes
+from survey.work.files import (
+    delete_orphans,
+    delete_with_drafts,
+    new_name,
+    writing_whole,
+)
+from survey.work.job_turns import refuse_many
+from survey.work.jobs import JobRefused, Progress, job, start
+
+FOLDER = "cards"
+KEPT = timedelta(days=7)
+# All pages of a file are in memory until it is written.
+MAX_CARDS = 5_000
+TOO_MANY = gettext_noop(
+    "There are more than %(most)s cards, which is too many for one file. Print them"
+    " class by class, or grade by grade."
+)
+NO_PEOPLE = gettext_noop("No one is invited here, so there is nothing to print.")
+NO_PERSON = gettext_noop(
+    "This person is no longer invited at this school, so there is no card to print."
+    " See the person's page."
+)
+ALL_FINISHED = gettext_noop(
+    "Everyone who is invited here has finished, or no one is invited."
+)
+WITHHELD = gettext_noop(
+    "Who has finished is confidential in this administration, so codes can't"
+    " be listed next to names. Send them by e-mail, or print cards to draw"
+    " from."
+)
+MISSING_FONTS = gettext_noop(
+    "Ask the person who runs the server to install the packages fonts-noto-core and"
+    " fonts-noto-cjk, and make the cards again."
+)
+TOO_FEW = gettext_noop(
+    "Cards to draw from need at least %(fewest)s people. Print them for all classes."
+)
+
+
+def people_in(card_set: CardSet) -> QuerySet[Respondent]:
+    """Return the invited people whose codes the set holds."""
+    people = invited_people(card_set.administration)
+    if card_set.respondent_id:
+        return people.filter(pk=card_set.respondent_id, school=card_set.school_id)
+    if card_set.school_id:
+        people = people.filter(school=card_set.school_id)
+    elif card_set.district_id:
+        people = people.filter(school__district=card_set.district_id)
+    if card_set.grade:
+        people = people.filter(grade=card_set.grade)
+    if card_set.classroom:
+        people = people.filter(classroom=card_set.classroom)
+    if card_set.unfinished:
+        people = people.filter(completed_at=None)
+    return people
+
+
+def card_sets_for(
+    permissions: Permissions, administration: Administration
+) -> QuerySet[CardSet]:
+    """Return the sets in which this user may see every person."""
+    places = permissions.places(Capability.SEE_IDENTITIES)
+    card_sets = CardSet.objects.filter(administration=administration)
+    if places.state:
+        return card_sets
+    # A set of several schools holds people whom a coordinator may not see.
+    of_schools = Q(school__in=places.schools) | Q(school__district__in=places.districts)
+    return card_sets.filter(of_schools | Q(school=None, district__in=places.districts))
+
+
+# Making cards ---------------------------------------------------------------
+
+
+@transaction.atomic
+def order_cards(
+    *,
+    administration: Administration,
+    by: User,
+    school: School | None = None,
+    district: District | None = None,
+    grade: str = "",
+    classroom: str = "",
+    respondent: Respondent | None = None,
+    format: str = CardSet.Format.PDF,
+    language: str = "",
+    with_ids: bool = False,
+    unfinished: bool = False,
+    marked: bool = False,
+    reissue: bool = False,
+) -> CardSet:
+    """Create a set of cards and start the job that makes it.
+
+    Raises TooManyJobs of `survey.work.job_turns`.
+    """
+    refuse_many(by)
+    is_drawn = administration.is_completion_confidential
+    # The file is named before it is written: a file without a row counts as
+    # orphaned.
+    card_set = CardSet.objects.create(
+        administration=administration,
+        school=school,
+        district=district,
+        grade=grade,
+        classroom=classroom,
+        respondent=respondent,
+        format=format,
+        language=language,
+        anonymous=is_drawn and format == CardSet.Format.PDF,
+        with_ids=with_ids,
+        unfinished=unfinished,
+        marked=marked,
+        reissue=reissue,
+        file=new_name(FOLDER, f".{format}"),
+        by=by,
+    )
+    start_making(card_set, by=by)
+    return card_set
+
+
+@transaction.atomic
+def start_making(card_set: CardSet, *, by: User) -> None:
+    """Start the job of a set, for the first time or again after a failure."""
+    card_set.job = start(make_cards, subject_id=card_set.pk, by=by)
+    card_set.save(update_fields=["job"])
+
+
+@job("cards.make", long=True)
+def make_cards(job: Job, progress: Progress) -> None:
+    """Reissue codes if that was ordered, then write the file or send the e-mails.
+
+    Codes are replaced in one transaction with the mark that says so, and so
+    only once, even if the worker dies. The rest can be repeated.
+    """
+    card_set = CardSet.objects.select_related(
+        "administration__published", "school", "district", "by"
+    ).get(pk=job.subject_id or 0)
+    is_pdf = card_set.format == CardSet.Format.PDF
+    people = people_in(card_set)
+    count = people.count()
+    if not count:
+        nobody = NO_PERSON if card_set.respondent_id else NO_PEOPLE
+        raise JobRefused(_(ALL_FINISHED if card_set.unfinished else nobody))
+    if card_set.is_withheld:
+        raise JobRefused(_(WITHHELD))
+    if card_set.anonymous and count < CardSet.MIN_DRAWN:
+        raise JobRefused(_(TOO_FEW) % {"fewest": CardSet.MIN_DRAWN})
+    if is_pdf and count > MAX_CARDS:
+        raise JobRefused(_(TOO_MANY) % {"most": f"{MAX_CARDS:,}"})
+    if card_set.reissue and card_set.reissued_at is None:
+        progress.begin_step(_("Issuing new codes"))
+        reissue_once(card_set)
+    if card_set.format == CardSet.Format.EMAIL:
+        progress.begin_step(_("Preparing the e-mails"))
+        progress.message = send_codes(card_set, people)
+        return
+    progress.begin_step(_("Preparing the file"), total=count)
+    write = write_pdf if is_pdf else write_csv
+    with writing_whole(card_set.file, attempt=f"{job.pk}.{job.attempts}") as file:
+        write(card_set, people, file, progress)
+    CardSet.objects.filter(pk=card_set.pk).update(made_at=timezone.now(), people=count)
+
+
+def write_pdf(
+    card_set: CardSet,
+    people: QuerySet[Respondent],
+    file: BinaryIO,
+    progress: Progress,
+) -> None:
+    # Only workers draw: the other processes save the memory of these libraries.
+    from survey.fieldwork.login_cards.layout import cards_of, sheet_of
+    from survey.fieldwork.login_cards.pdf import draw_cards
+
+    sheet = sheet_of(card_set)
+    cards = cards_of(card_set, people, sheet)
+    file.write(draw_cards(cards, sheet, progress.advance))
+    named_by_id = sum(card.is_named_by_id for card in cards)
+    if named_by_id:
+        progress.message = ngettext(
+            "%(count)s card shows the ID in place of a name, because this server has no"
+            " font with the letters of that name. %(fonts)s",
+            "%(count)s cards show the ID in place of a name, because this server has no"
+            " font with the letters of those names. %(fonts)s",
+            named_by_id,
+        ) % {"count": f"{named_by_id:,}", "fonts": _(MISSING_FONTS)}
+
+
+def write_csv(
+    card_set: CardSet,
+    people: QuerySet[Respondent],
+    file: BinaryIO,
+    progress: Progress,
+) -> None:
+    # Excel shows accents correctly only after a byte order mark.
+    encoding = "utf-8-sig" if card_set.marked else "utf-8"
+    with io.TextIOWrapper(file, encoding=encoding, newline="") as text:
+        write_access_codes(
+            people=people,
+            file=text,
+            base_url=settings.PUBLIC_ADDRESS,
+            advance=progress.advance,
+        )
+
+
+# New codes ------------------------------------------------------------------
+
+
+@transaction.atomic
+def reissue_once(card_set: CardSet) -> int:
+    """Give each person of a set a new code, unless it was done before."""
+    unissued = CardSet.objects.filter(pk=card_set.pk, reissued_at=None)
+    if not unissued.update(reissued_at=timezone.now()):
+        return 0
+    # Rolled back together with the mark if the worker dies.
+    count = access_codes.reissue_all(people_in(card_set))
+    people_changed(list(people_in(card_set).values_list("pk", flat=True)))
+    administration_id, school = card_set.administration_id, card_set.school
+    outdated = _sets_with_codes_of(administration_id, school).exclude(pk=card_set.pk)
+    outdated.update(outdated_at=timezone.now())
+    audit.record(
+        "reissue access codes",
+        by=card_set.by,
+        subject=card_set,
+        school=school,
+        after={"administration": str(card_set.administration), "people": count},
+    )
+    return count
+
+
+def mark_sets_of_person_outdated(respondent: Respondent) -> None:
+    """Mark the card sets that hold a person's replaced code."""
+    _sets_with_codes_of(respondent.administration_id, respondent.school).filter(
+        Q(respondent=None) | Q(respondent=respondent),
+        grade__in=("", respondent.grade),
+        classroom__in=("", respondent.classroom),
+    ).update(outdated_at=timezone.now())
+
+
+def mark_sets_of_people_outdated(people: QuerySet[Respondent]) -> None:
+    """Mark all card sets of these people's schools. 1 statement per school."""
+    groups = people.order_by().values_list("administration", "school").distinct()
+    schools = School.objects.in_bulk({school for _, school in groups})
+    for administration, school in groups:
+        _sets_with_codes_of(administration, schools[school]).update(
+            outdated_at=timezone.now()
+        )
+
+
+def _sets_with_codes_of(
+    administration_id: int, school: School | None
+) -> QuerySet[CardSet]:
+    """Return current sets of the school, of its district and of all schools."""
+    district = school.district_id if school else None
+    of_many = Q(school=None) & (Q(district=None) | Q(district=district))
+    return CardSet.objects.filter(
+        Q(school=school) | of_many,
+        administration=administration_id,
+        outdated_at=None,
+        deleted_at=None,
+    )
+
+
+# Deletion -------------------------------------------------------------------
+
+
+def delete_old_cards() -> None:
+    """Delete files with codes after a week. Run by the schedule."""
+    old = timezone.now() - KEPT
+    for card_set in CardSet.objects.filter(created_at__lt=old, deleted_at=None):
+        delete_file(card_set)
+    current = CardSet.objects.filter(deleted_at=None)
+    delete_orphans(FOLDER, lambda: set(current.values_list("file", flat=True)))
+
+
+def delete_file(card_set: CardSet) -> None:
+    delete_with_drafts(card_set.file)
+    CardSet.objects.filter(pk=card_set.pk, deleted_at=None).update(
+        deleted_at=timezone.now()
+    )

@@ -1,0 +1,207 @@
+"""Files with open codes: ordered by staff, made by a job, deleted after a week.
+
+As with login cards: see `survey.fieldwork.login_cards.card_sets`.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from accounts.csv_injection import escape_formula
+from accounts.models import District, School, User
+from accounts.permissions import Capability, Permissions
+from survey.fieldwork.login_cards.card_sets import KEPT
+from survey.fieldwork.login_cards.card_text import card_language, card_languages
+from survey.fieldwork.open_codes.codes import code_of, link_of
+from survey.models import Administration, Job, OpenCode, OpenCodeFile
+from survey.people.access_codes import format_code
+from survey.taking.published import published_survey
+from survey.work.files import (
+    delete_orphans,
+    delete_with_drafts,
+    new_name,
+    writing_whole,
+)
+from survey.work.job_turns import refuse_many
+from survey.work.jobs import JobRefused, Progress, job, start
+
+FOLDER = "open-codes"
+# All pages of a file are in memory until it is written.
+MOST_PAGES = 1_000
+TOO_MANY = gettext_lazy(
+    "There are more than %(most)s codes, which is too many pages"
+    " for one file. Make a file for each district."
+)
+NO_CODES = gettext_lazy(
+    "There is no code here that could be used, so there is nothing to print."
+)
+HEADER = ("school", "label", "language", "link", "code", "opens", "closes")
+Format = OpenCodeFile.Format
+
+
+def files_for(
+    permissions: Permissions, administration: Administration
+) -> QuerySet[OpenCodeFile]:
+    """Return the files whose codes this user may all see."""
+    places = permissions.places(Capability.MANAGE_ROSTERS)
+    files = OpenCodeFile.objects.filter(administration=administration)
+    if places.state:
+        return files
+    of_schools = Q(school__in=places.schools) | Q(school__district__in=places.districts)
+    return files.filter(of_schools | Q(school=None, district__in=places.districts))
+
+
+def codes_in(file: OpenCodeFile) -> QuerySet[OpenCode]:
+    """Return the codes that the file holds, school by school."""
+    codes = OpenCode.objects.filter(administration=file.administration, revoked_at=None)
+    if file.open_code_id:
+        codes = codes.filter(pk=file.open_code_id)
+    elif file.school_id:
+        codes = codes.filter(school=file.school_id)
+    elif file.district_id:
+        codes = codes.filter(school__district=file.district_id)
+    return codes.select_related("school__district", "administration").order_by(
+        "school__district__name", "school__name", "school", "pk"
+    )
+
+
+@transaction.atomic
+def order_file(
+    *,
+    administration: Administration,
+    by: User,
+    format: str,
+    open_code: OpenCode | None = None,
+    school: School | None = None,
+    district: District | None = None,
+    language: str = "",
+    marked: bool = False,
+) -> OpenCodeFile:
+    """Start the job that makes a file. Raises `job_turns.TooManyJobs`."""
+    refuse_many(by)
+    # The file is named before it is written: a file without a row counts as
+    # orphaned.
+    file = OpenCodeFile.objects.create(
+        administration=administration,
+        open_code=open_code,
+        school=open_code.school if open_code else school,
+        district=district,
+        format=format,
+        language=language,
+        marked=marked,
+        file=new_name(FOLDER, ".csv" if format == Format.CSV else ".pdf"),
+        by=by,
+    )
+    start_making(file, by=by)
+    return file
+
+
+@transaction.atomic
+def start_making(file: OpenCodeFile, *, by: User) -> None:
+    """Start the job of a file, for the first time or again after a failure."""
+    file.job = start(make_file, subject_id=file.pk, by=by)
+    file.save(update_fields=["job"])
+
+
+@job("open_codes.file", long=True)
+def make_file(job: Job, progress: Progress) -> None:
+    file = OpenCodeFile.objects.select_related(
+        "administration__published", "administration__district", "open_code"
+    ).get(pk=job.subject_id or 0)
+    codes = codes_in(file)
+    count = codes.count()
+    if not count:
+        raise JobRefused(str(NO_CODES))
+    if file.format != Format.CSV and count > MOST_PAGES:
+        raise JobRefused(TOO_MANY % {"most": f"{MOST_PAGES:,}"})
+    progress.begin_step(_("Preparing the file"), total=count)
+    write = write_csv if file.format == Format.CSV else write_pdf
+    with writing_whole(file.file, attempt=f"{job.pk}.{job.attempts}") as target:
+        write(file, codes, target, progress)
+    OpenCodeFile.objects.filter(pk=file.pk).update(made_at=timezone.now(), codes=count)
+
+
+def write_pdf(
+    file: OpenCodeFile,
+    codes: QuerySet[OpenCode],
+    target: BinaryIO,
+    progress: Progress,
+) -> None:
+    # Only workers draw: the other processes save the memory of these libraries.
+    from survey.fieldwork.open_codes.paper import CodePage, draw_pages
+
+    administration = file.administration
+    published = published_survey(administration.published_id)
+    address = settings.PUBLIC_ADDRESS.partition("://")[2]
+    offered = card_languages(administration)
+    first = offered[0]
+
+    def pages() -> Iterator[CodePage]:
+        for code in codes:
+            # A school may have chosen another first language.
+            language = card_language(code.language) or first
+            second = file.language if file.language in offered else language
+            languages = dict.fromkeys((language, second))
+            opens_at, closes_at = code.window
+            yield CodePage(
+                school=code.school.name,
+                owner=administration.district.name if administration.district else "",
+                role=administration.role,
+                titles={tag: published.title_in(tag) for tag in languages},
+                code=format_code(code_of(code)),
+                link=link_of(code),
+                address=f"{address}/open/",
+                opens_at=opens_at,
+                closes_at=closes_at,
+                limit=code.limit,
+            )
+
+    drawn = draw_pages(
+        pages(),
+        title=str(file),
+        languages=[first],
+        is_poster=file.format == Format.POSTER,
+        advance=progress.advance,
+    )
+    target.write(drawn)
+
+
+def write_csv(
+    file: OpenCodeFile,
+    codes: QuerySet[OpenCode],
+    target: BinaryIO,
+    progress: Progress,
+) -> None:
+    # Excel shows accents correctly only after a byte order mark.
+    encoding = "utf-8-sig" if file.marked else "utf-8"
+    with io.TextIOWrapper(target, encoding=encoding, newline="") as text:
+        writer = csv.writer(text)
+        writer.writerow(HEADER)
+        for code in codes.iterator(chunk_size=1000):
+            window = [f"{timezone.localtime(at):%Y-%m-%d %H:%M}" for at in code.window]
+            cells = (code.school.name, code.label, code.language)
+            letters = format_code(code_of(code))
+            writer.writerow(
+                [*map(escape_formula, cells), link_of(code), letters, *window]
+            )
+            progress.advance()
+
+
+def delete_old_files() -> None:
+    """Delete files with codes after a week. Run by the schedule."""
+    old = timezone.now() - KEPT
+    for file in OpenCodeFile.objects.filter(created_at__lt=old, deleted_at=None):
+        delete_with_drafts(file.file)
+        OpenCodeFile.objects.filter(pk=file.pk).update(deleted_at=timezone.now())
+    current = OpenCodeFile.objects.filter(deleted_at=None)
+    delete_orphans(FOLDER, lambda: set(current.values_list("file", flat=True)))

@@ -1,0 +1,276 @@
+"""Read a list of the people who opt out or consent, and compare it with the roster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+from typing import NamedTuple
+
+from django.db.models import QuerySet
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
+from accounts.csv_injection import unescape_formula
+from accounts.models import District, School
+from accounts.permissions import Places
+from survey.models import Administration, Identity, ListedId, RecordJoin, Respondent
+from survey.people.opt_outs.listed_ids import EarlyId
+from survey.people.rosters.columns import (
+    ALIASES,
+    RosterColumns,
+    clean_header,
+    field_key,
+)
+from survey.people.rosters.field_parsers import InvalidCell, parse_external_id
+from survey.people.rosters.file_reader import RosterTable, TooLarge
+
+# Field -> headers that mean it, as in rosters.
+HEADERS = {
+    name: frozenset(ALIASES[name]) for name in ("external_id", "district", "school")
+}
+REQUIRED = ("student or staff ID",)
+# The request waits for the file, and all people are changed at once.
+MOST_ROWS = 5_000
+LOOKED_UP_AT_ONCE = 500
+LONGEST_SHOWN = 100
+
+NO_DISTRICT = gettext_noop(
+    "is not on the roster yet: add a column with the code of a district of"
+    " yours, so that it can be kept"
+)
+NO_SCHOOL = gettext_noop(
+    "is not on the roster of your schools yet: add a column with the code of"
+    " your school, so that it can be kept"
+)
+NO_ID = gettext_noop("has no ID")
+SEVERAL = gettext_noop(
+    "is an ID in several districts: add a column with the district code"
+)
+TOO_MANY = gettext_noop(
+    "The file has more than 5,000 rows. Upload one school at a time, and only people"
+    " who opt out."
+)
+
+
+TOO_MANY_CONSENTS = gettext_noop(
+    "The file has more than 5,000 rows. Upload one school at a time."
+)
+REFUSED = gettext_noop(
+    "has opted out: take the opt-out back on the page of the person, and then record"
+    " the consent there"
+)
+
+
+@dataclass(frozen=True)
+class ListColumns(RosterColumns):
+    @property
+    def missing(self) -> list[str]:
+        return [] if "external_id" in self.fields else list(REQUIRED)
+
+
+@dataclass(frozen=True, slots=True)
+class ListProblem:
+    """A row that changes nobody."""
+
+    row: int
+    text: str
+    reason: str
+
+
+@dataclass
+class ListReport:
+    """What a list would do; nothing has changed yet."""
+
+    description: str
+    kind: str = ListedId.Kind.OPT_OUT
+    rows: int = 0
+    # Once each, in the order of the file.
+    people: list[Respondent] = field(default_factory=list)
+    # Not on the roster of these schools: kept for a later roster.
+    early: list[EarlyId] = field(default_factory=list)
+    already: int = 0
+    repeated: int = 0
+    problems: list[ListProblem] = field(default_factory=list)
+
+    @property
+    def started(self) -> list[Respondent]:
+        return [person for person in self.people if person.started_at]
+
+
+def list_header(rows: Iterable[tuple[int, Sequence[str]]]) -> ListColumns | None:
+    """Return the first row with a column of IDs, or None."""
+    for number, cells in rows:
+        columns = ListColumns([clean_header(cell) for cell in cells], number)
+        for index, text in enumerate(columns.header):
+            for name, headers in HEADERS.items():
+                if field_key(text) in headers:
+                    columns.fields.setdefault(name, index)
+        if "external_id" in columns.fields:
+            return columns
+    return None
+
+
+class ListRow(NamedTuple):
+    number: int
+    external_id: str
+    # Codes, in lower case, or blank.
+    district: str
+    school: str
+
+
+def check_list(
+    table: RosterTable,
+    administration: Administration,
+    schools: QuerySet[School],
+    places: Places,
+    kind: str = ListedId.Kind.OPT_OUT,
+) -> ListReport:
+    """Find the people of a list in these schools, which are all of `places`.
+
+    3 statements for each 500 rows. Raises RosterUnreadable.
+    """
+    report = ListReport(table.description, kind)
+    seen: set[int | EarlyId] = set()
+    rows = _rows_with_id(table, report)
+    finder = _Finder(administration, schools)
+    early = _EarlyIds(schools, places, finder.districts)
+    while some := list(islice(rows, LOOKED_UP_AT_ONCE)):
+        people = finder.find({row.external_id for row in some})
+        for row in some:
+            matches = [
+                person
+                for code, person in people.get(row.external_id, ())
+                if row.district in ("", code.casefold())
+            ]
+            try:
+                if len(matches) > 1:
+                    raise InvalidCell(_(SEVERAL))
+                _note_row(report, seen, matches[0] if matches else early.of_row(row))
+            except InvalidCell as invalid:
+                text = row.external_id[:LONGEST_SHOWN]
+                report.problems.append(ListProblem(row.number, text, str(invalid)))
+    report.problems.sort(key=lambda problem: problem.row)
+    return report
+
+
+def _note_row(
+    report: ListReport, seen: set[int | EarlyId], entry: Respondent | EarlyId
+) -> None:
+    key = entry.pk if isinstance(entry, Respondent) else entry
+    if key in seen:
+        report.repeated += 1
+    elif isinstance(entry, EarlyId):
+        report.early.append(entry)
+    elif report.kind == ListedId.Kind.CONSENT and entry.has_opted_out:
+        raise InvalidCell(_(REFUSED))
+    elif _is_done(report.kind, entry):
+        report.already += 1
+    else:
+        report.people.append(entry)
+    seen.add(key)
+
+
+def _is_done(kind: str, person: Respondent) -> bool:
+    if kind == ListedId.Kind.CONSENT:
+        return not person.awaits_consent
+    return person.has_opted_out
+
+
+def _rows_with_id(table: RosterTable, report: ListReport) -> Iterator[ListRow]:
+
+    def cell(cells: Sequence[str], name: str) -> str:
+        index = table.columns.fields.get(name)
+        text = "" if index is None else unescape_formula(cells[index])
+        return " ".join(text.split())
+
+    for number, cells in table.rows:
+        report.rows += 1
+        if report.rows > MOST_ROWS:
+            is_consent = report.kind == ListedId.Kind.CONSENT
+            raise TooLarge(_(TOO_MANY_CONSENTS if is_consent else TOO_MANY))
+        if external_id := cell(cells, "external_id"):
+            codes = (cell(cells, name).casefold() for name in ("district", "school"))
+            yield ListRow(number, external_id, *codes)
+        else:
+            report.problems.append(ListProblem(number, "", _(NO_ID)))
+
+
+class _EarlyIds:
+    """Say for which place an ID is kept that is not on the roster.
+
+    Each district has IDs of its own. The list of a school is for its people only:
+    else it could opt out those of other schools, whom its staff may not see.
+    """
+
+    def __init__(
+        self, schools: QuerySet[School], places: Places, districts: dict[int, str]
+    ) -> None:
+        self.places = places
+        self.districts = {code.casefold(): pk for pk, code in districts.items()}
+        self._single_schools = schools.filter(pk__in=places.schools)
+
+    @cached_property
+    def schools(self) -> dict[tuple[int, str], int]:
+        """The schools of users without the whole district, by code and name."""
+        return {
+            (school.district_id, text.casefold()): school.pk
+            for school in self._single_schools
+            for text in (school.name, school.code)
+        }
+
+    def of_row(self, row: ListRow) -> EarlyId:
+        """Raises InvalidCell."""
+        external_id = parse_external_id(row.external_id)
+        district = self.districts.get(row.district)
+        if not row.district and len(self.districts) == 1:
+            [district] = self.districts.values()
+        if district is None:
+            raise InvalidCell(_(NO_DISTRICT))
+        if self.places.has_district(district):
+            return EarlyId(external_id, district, None)
+        schools_there = {pk for (its, _), pk in self.schools.items() if its == district}
+        school = self.schools.get((district, row.school))
+        if not row.school and len(schools_there) == 1:
+            [school] = schools_there
+        if school is None:
+            raise InvalidCell(_(NO_SCHOOL))
+        return EarlyId(external_id, district, school)
+
+
+class _Finder:
+    """Find people by ID, also by one of a record that was joined with theirs."""
+
+    def __init__(
+        self, administration: Administration, schools: QuerySet[School]
+    ) -> None:
+        self.schools = schools
+        self.administration = administration
+        # The indexes of IDs begin with administration and district.
+        of_schools = District.objects.filter(schools__in=schools).distinct()
+        self.districts = dict(of_schools.values_list("pk", "code"))
+
+    def find(self, ids: set[str]) -> dict[str, list[tuple[str, Respondent]]]:
+        """Return the code of the district and the person, by ID."""
+        place = {
+            "administration": self.administration,
+            "district__in": list(self.districts),
+        }
+        identities = Identity.objects.filter(**place, external_id__in=ids)
+        joins = RecordJoin.objects.filter(
+            **place, external_id__in=ids, state=RecordJoin.State.JOINED
+        )
+        pairs: list[tuple[int, int, str]] = []
+        pairs += identities.values_list("pk", "district", "external_id")
+        pairs += joins.values_list("kept", "district", "external_id")
+        people = Respondent.objects.on_roster().filter(
+            pk__in={pk for pk, _, _ in pairs}, school__in=self.schools
+        )
+        rows = {row.pk: row for row in people.select_related("identity", "school")}
+        by_id: dict[str, list[tuple[str, Respondent]]] = {}
+        for pk, district, external_id in pairs:
+            if pk in rows:
+                entry = (self.districts[district], rows[pk])
+                by_id.setdefault(external_id, []).append(entry)
+        return by_id

@@ -1,0 +1,325 @@
+"""Keep opt-outs and consents of IDs until a roster lists them.
+
+A list usually arrives before the roster. Rosters opt these people out in the
+transaction that adds them, so that nobody of them can start before.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from django.db import connection, transaction
+from django.db.models import Q, QuerySet, Value
+from django.db.models.functions import Coalesce
+from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
+from accounts import audit
+from accounts.models import District, School, User
+from accounts.permissions import Capability, Permissions
+from survey.fieldwork.login_cards.card_sets import mark_sets_of_people_outdated
+from survey.models import Administration, Identity, ListedId, OptOut, Respondent
+from survey.people.opt_outs.consents import (
+    add_listed_consents,
+    await_consent,
+    consent_facts,
+    give_consents,
+)
+from survey.people.opt_outs.records import (
+    BATCH,
+    NOT_YOURS,
+    OptOutConflict,
+    Request,
+    admit,
+    opt_out_list,
+)
+from survey.people.rosters.counted_groups import Writer, keep_groups_of_withdrawn
+from survey.people.rosters.roster_lock import RosterIsRunning, hold_off_rosters
+
+ARRIVED = gettext_noop(
+    "Nothing was changed: somebody of this list is on the roster since the"
+    " file was checked. Upload the file again."
+)
+
+Kind = ListedId.Kind
+# In the audit log.
+KEPT = {
+    Kind.OPT_OUT: "keep opt-outs for later rosters",
+    Kind.CONSENT: "keep consents for later rosters",
+}
+REMOVED = {
+    Kind.OPT_OUT: "remove a kept opt-out",
+    Kind.CONSENT: "remove a kept consent",
+}
+
+# People whose ID is listed for their district, or for their school, and what counts
+# for them: an opt-out of everybody who has not opted out, a consent of those who
+# await it.
+_LISTED_PEOPLE = """
+    SELECT l.id, r.id, l.kind FROM survey_listedid AS l
+    JOIN survey_identity AS i
+      ON i.administration_id = l.administration_id AND i.district_id = l.district_id
+     AND i.external_id = l.external_id
+    JOIN survey_respondent AS r ON r.id = i.respondent_id
+    WHERE l.administration_id = %s
+      AND (r.awaits_consent OR r.opted_out_at IS NULL AND l.kind = 'opt out')
+      AND (l.school_id IS NULL OR l.school_id = r.school_id)
+      AND {which}
+    ORDER BY l.id
+    """
+
+
+class EarlyId(NamedTuple):
+    """An ID that is not on the roster, and the place that its list is for."""
+
+    external_id: str
+    district: int
+    # None: every school of the district.
+    school: int | None
+
+
+@transaction.atomic
+def save_list(
+    people: Mapping[int, bool | None],
+    early: Collection[EarlyId],
+    asked: Request,
+    *,
+    administration: Administration,
+    schools: QuerySet[School],
+    by: User,
+    kind: str = Kind.OPT_OUT,
+    request: HttpRequest | None = None,
+) -> int:
+    """Opt out people of a list that was shown, and keep its other IDs, all or none.
+
+    Or record their consents. Return how many people changed; see `opt_out_list` and
+    `give_consents`. Raises OptOutConflict.
+    """
+    keep_ids(
+        early, asked, administration=administration, by=by, kind=kind, request=request
+    )
+    if kind == Kind.CONSENT:
+        return give_consents(
+            people,
+            asked,
+            administration=administration,
+            schools=schools,
+            by=by,
+            request=request,
+        )
+    return opt_out_list(
+        people,
+        asked,
+        administration=administration,
+        schools=schools,
+        by=by,
+        request=request,
+    )
+
+
+@transaction.atomic
+def keep_ids(
+    ids: Collection[EarlyId],
+    asked: Request,
+    *,
+    administration: Administration,
+    by: User,
+    kind: str = Kind.OPT_OUT,
+    request: HttpRequest | None = None,
+) -> None:
+    """Keep the IDs for later rosters.
+
+    Raises OptOutConflict, also if the user may not change people there.
+    """
+    if not ids:
+        return
+    _check_places(ids, by)
+    try:
+        # Otherwise a roster could add the people meanwhile, without seeing this.
+        hold_off_rosters(administration)
+    except RosterIsRunning as running:
+        raise OptOutConflict(str(running)) from running
+    ListedId.objects.bulk_create(
+        [
+            ListedId(
+                administration=administration,
+                kind=kind,
+                district_id=early_id.district,
+                school_id=early_id.school,
+                external_id=early_id.external_id,
+                requested_on=asked.requested_on,
+                requested_by=asked.requested_by,
+                reason=asked.reason,
+                by=by,
+            )
+            for early_id in ids
+        ],
+        batch_size=BATCH,
+        ignore_conflicts=True,
+    )
+    if _people_of_ids(administration, ids, kind):
+        raise OptOutConflict(_(ARRIVED))
+    for (district, school), number in Counter(early_id[1:] for early_id in ids).items():
+        audit.record(
+            KEPT[Kind(kind)],
+            by=by,
+            request=request,
+            subject=administration,
+            district=District.objects.get(pk=district),
+            school=School.objects.get(pk=school) if school else None,
+            after={
+                "IDs": number,
+                "requested on": asked.requested_on.isoformat(),
+                "requested by": asked.requested_by,
+            }
+            if kind == Kind.OPT_OUT
+            else {"IDs": number, **consent_facts(asked)},
+        )
+
+
+def _check_places(ids: Collection[EarlyId], by: User) -> None:
+    places = Permissions(by).places(
+        Capability.SEE_IDENTITIES, Capability.MANAGE_ROSTERS
+    )
+    for district, school in {early_id[1:] for early_id in ids}:
+        if not places.has_district(district) and school not in places.schools:
+            raise OptOutConflict(_(NOT_YOURS))
+
+
+def _people_of_ids(
+    administration: Administration, ids: Collection[EarlyId], kind: str
+) -> bool:
+    """Return whether a list would change somebody. 1 statement for each place."""
+    changed = Q(respondent__awaits_consent=True)
+    if kind == Kind.OPT_OUT:
+        changed |= Q(respondent__opted_out_at=None)
+    for district, school in {row[1:] for row in ids}:
+        people = Identity.objects.filter(
+            changed,
+            administration=administration,
+            district=district,
+            external_id__in=[row[0] for row in ids if row[1:] == (district, school)],
+        )
+        if school is not None:
+            people = people.filter(respondent__school=school)
+        if people.exists():
+            return True
+    return False
+
+
+def apply_listed_ids(
+    writer: Writer,
+    administration: Administration,
+    people: Sequence[int],
+    *,
+    are_new: bool = False,
+) -> None:
+    """Opt out those of these people whose IDs are listed, or record their consent.
+
+    New people await consent, if it is required and was not listed. Call it in the
+    transaction that adds or changes the people, whose message platforms are told
+    afterwards. 1 statement where no IDs are listed and no consent is required.
+    """
+    if not people:
+        return
+    if are_new and administration.requires_consent:
+        await_consent(people)
+    rows = ListedId.objects.filter(administration=administration)
+    if not rows.exists():
+        return
+    keys = ", ".join(str(int(pk)) for pk in people)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _LISTED_PEOPLE.format(which=f"r.id IN ({keys})"), [administration.pk]
+        )
+        # Of two lists of a kind, the earlier one counts.
+        matches = list(reversed(cursor.fetchall()))
+    listed = rows.select_related("by", "district", "school").in_bulk(
+        {key for key, _, _ in matches}
+    )
+    by_kind = {
+        kind: {person: listed[key] for key, person, its in matches if its == kind}
+        for kind in Kind
+    }
+    opt_outs = by_kind[Kind.OPT_OUT]
+    # Whoever is on both lists has refused.
+    consents = {
+        pk: row for pk, row in by_kind[Kind.CONSENT].items() if pk not in opt_outs
+    }
+    if opt_outs:
+        _opt_out(writer, administration, opt_outs, are_new=are_new)
+    if consents:
+        admit(writer, sorted(consents), are_new=are_new)
+        add_listed_consents(consents)
+        _record("record consents of a list", administration, consents)
+
+
+def _opt_out(
+    writer: Writer,
+    administration: Administration,
+    listed: Mapping[int, ListedId],
+    *,
+    are_new: bool,
+) -> None:
+    # New people have never counted.
+    if not are_new:
+        keep_groups_of_withdrawn(writer, sorted(listed))
+    chosen = Respondent.objects.filter(pk__in=listed)
+    withdrawn = dict(chosen.values_list("pk", "withdrawn_at"))
+    now = timezone.now()
+    chosen.update(
+        opted_out_at=now,
+        awaits_consent=False,
+        withdrawn_at=Coalesce("withdrawn_at", Value(now)),
+    )
+    OptOut.objects.bulk_create(
+        [
+            OptOut(
+                respondent_id=pk,
+                requested_on=listed_id.requested_on,
+                requested_by=listed_id.requested_by,
+                reason=listed_id.reason,
+                by=listed_id.by,
+                was_withdrawn_at=withdrawn[pk],
+            )
+            for pk, listed_id in listed.items()
+        ],
+        batch_size=BATCH,
+    )
+    if not are_new:
+        mark_sets_of_people_outdated(chosen)
+    _record("opt out people of a list", administration, listed)
+
+
+def _record(
+    action: str, administration: Administration, listed: Mapping[int, ListedId]
+) -> None:
+    places = Counter((row.by, row.district, row.school) for row in listed.values())
+    for (by, district, school), people in places.items():
+        audit.record(
+            action,
+            by=by,
+            subject=administration,
+            district=district,
+            school=school,
+            after={"people": people, "by a later roster": True},
+        )
+
+
+@transaction.atomic
+def remove_id(
+    listed: ListedId, *, by: User, request: HttpRequest | None = None
+) -> None:
+    audit.record(
+        REMOVED[Kind(listed.kind)],
+        by=by,
+        request=request,
+        subject=listed.administration,
+        district=listed.district,
+        school=listed.school,
+    )
+    listed.delete()

@@ -1,0 +1,88 @@
+"""Write a roster's changes in short transactions, so that page saves go on."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TypeVar
+
+from django.db import OperationalError, connection
+from django.db.transaction import atomic
+
+from survey.people.rosters.staging import (
+    BATCH_TABLES,
+    PostgreSQLStaging,
+    SQLiteStaging,
+    Staging,
+)
+
+T = TypeVar("T")
+
+# A page save waits for one batch at most, and its own lock_timeout is a second.
+# A batch that meets a lock itself releases its rows and tries again.
+BATCH_LOCK_TIMEOUT = "300ms"
+MOST_TRIES = 40
+# Lock not available, deadlock, statement timeout, serialization failure.
+_RETRIED = frozenset(("55P03", "40P01", "57014", "40001"))
+# On two cores: one inserts a batch while another prepares the next.
+WRITERS = 2
+
+
+def write_batch(write: Callable[[Staging], T]) -> T:
+    """Run `write` in a short transaction; retry while rows are locked."""
+    for tries in range(1, MOST_TRIES + 1):
+        try:
+            with atomic(), connection.cursor() as cursor:
+                writer: Staging
+                if connection.vendor == "sqlite":
+                    writer = SQLiteStaging(cursor)
+                else:
+                    writer = PostgreSQLStaging(cursor)
+                    writer.execute(f"SET LOCAL lock_timeout = '{BATCH_LOCK_TIMEOUT}'")
+                for table, columns in BATCH_TABLES.items():
+                    writer.execute(f"DROP TABLE IF EXISTS {table}")
+                    writer.create_table(table, columns)
+                return write(writer)
+        except OperationalError as error:
+            if connection.vendor == "sqlite":
+                can_retry = "locked" in str(error)
+            else:
+                can_retry = getattr(error.__cause__, "pgcode", None) in _RETRIED
+            if tries == MOST_TRIES or not can_retry:
+                raise
+            time.sleep(min(0.05 * tries, 1))
+    raise AssertionError("unreachable")
+
+
+@contextmanager
+def parallel_writes() -> Iterator[Callable[[Callable[[], None]], None]]:
+    """Yield a function that runs writes on several connections at once.
+
+    It blocks while too many are waiting, and raises what one of them raised.
+    With a single connection (SQLite, or a caller's transaction) each write
+    runs at once.
+    """
+    if connection.vendor == "sqlite" or connection.in_atomic_block:
+        yield lambda write: write()
+        return
+    pending: deque[Future[None]] = deque()
+
+    def write_and_close(write: Callable[[], None]) -> None:
+        try:
+            write()
+        finally:
+            # Nothing else would close the connection of this thread.
+            connection.close()
+
+    def submit(write: Callable[[], None]) -> None:
+        while len(pending) > WRITERS:
+            pending.popleft().result()
+        pending.append(pool.submit(write_and_close, write))
+
+    with ThreadPoolExecutor(WRITERS, thread_name_prefix="roster") as pool:
+        yield submit
+        while pending:
+            pending.popleft().result()

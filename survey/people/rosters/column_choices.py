@@ -1,0 +1,217 @@
+"""Find out how an uploaded file is read, and remember the columns people chose.
+
+A remembered choice comes before the recognised headers: somebody has looked at it.
+It is shown with every upload that it was used for, and can be changed there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from hashlib import sha256
+from itertools import islice
+from typing import BinaryIO
+
+from django.db.models import Q
+
+from accounts.models import District, School
+from survey.models import (
+    Administration,
+    Identity,
+    RosterLayoutChoice,
+    RosterUpload,
+)
+from survey.people.rosters.columns import holds_secrets, squeeze
+from survey.people.rosters.field_parsers import InvalidCell, parse_external_id
+from survey.people.rosters.file_reader import SAMPLE_ROWS, ColumnsUnclear, open_table
+from survey.people.rosters.identity_changes import ID_COLUMNS, name_of_id
+from survey.people.rosters.layouts import (
+    KnownPlace,
+    RosterLayout,
+    different_values,
+    few_values,
+    first_values,
+    missing_fields,
+)
+
+ID = "external_id"
+
+
+@dataclass(frozen=True)
+class ColumnSamples:
+    """What is shown to the person who chooses the columns of a file."""
+
+    header: Sequence[str] = ()
+    # Header -> its first different values; without columns of passwords.
+    values: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    # Fields to decide, and what there is to choose from; see `layouts.Suggestion`.
+    questions: Sequence[str] = ()
+    # Also the values of columns with few different ones, by `values_key`.
+    options: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    # What identifies people in earlier rosters, where this file has other IDs.
+    earlier_id: str = ""
+
+    @classmethod
+    def of(cls, upload: RosterUpload) -> ColumnSamples:
+        return cls(**(upload.samples or {}))
+
+    def values_of(self, header: str) -> Sequence[str] | None:
+        """Return all values of a column, or None if it has many."""
+        return self.options.get(values_key(header))
+
+    def as_dict(self) -> dict[str, object]:
+        return asdict(self)
+
+
+def values_key(header: str) -> str:
+    return f"cells:{header}"
+
+
+@dataclass(frozen=True)
+class ColumnReading:
+    """How a file would be read, and what a person has to decide first."""
+
+    layout: RosterLayout
+    samples: ColumnSamples
+    choice: RosterLayoutChoice | None = None
+
+    @property
+    def is_unclear(self) -> bool:
+        return bool(self.samples.questions)
+
+
+def read_columns(
+    file: BinaryIO,
+    *,
+    administration: Administration,
+    district: District | None,
+    school: School | None,
+    sheet: str = "",
+) -> ColumnReading:
+    """Find out how a file can be read.
+
+    Raises RosterUnreadable. 4 statements at most.
+    """
+    known = KnownPlace.of(district, school)
+    try:
+        with open_table(
+            file, None, known, role=administration.role, sheet=sheet
+        ) as table:
+            layout, header = table.layout, table.columns.header
+            rows = [cells for _, cells in islice(table.rows, SAMPLE_ROWS)]
+        different = different_values(header, rows)
+        few: Mapping[str, Sequence[str]] = few_values(different)
+        samples = ColumnSamples(
+            list(dict.fromkeys(filter(None, header))), first_values(different)
+        )
+    except ColumnsUnclear as unclear:
+        guess = unclear.suggestion
+        layout, few = guess.layout, guess.few_values
+        samples = ColumnSamples(
+            list(guess.samples), guess.samples, guess.questions, guess.options
+        )
+    shown = {
+        text: values
+        for text, values in samples.values.items()
+        if not holds_secrets(text)
+    }
+    few = {values_key(text): few[text] for text in few if text in shown}
+    samples = replace(samples, values=shown, options={**samples.options, **few})
+    choice = remembered_choice(samples.header, district=district, school=school)
+    if choice is not None:
+        layout = RosterLayout.from_dict(choice.layout)
+        questions = missing_fields(layout.fields, known)
+        samples = replace(samples, questions=questions, options=few)
+    earlier_id = find_earlier_id(
+        layout.fields.get(ID, ""),
+        samples,
+        administration=administration,
+        district=district,
+        school=school,
+    )
+    if earlier_id:
+        samples = replace(
+            samples,
+            earlier_id=earlier_id,
+            questions=list(dict.fromkeys([*samples.questions, ID])),
+        )
+    return ColumnReading(layout, samples, choice)
+
+
+def header_key(header: Iterable[str]) -> str:
+    """Return the same key for the same headers in any order and spelling."""
+    squeezed = sorted({squeeze(text) for text in header} - {""})
+    return sha256("\n".join(squeezed).encode()).hexdigest()
+
+
+def remembered_choice(
+    header: Iterable[str], *, district: District | None, school: School | None
+) -> RosterLayoutChoice | None:
+    """Return the newest choice for these headers that counts in a place.
+
+    A school uses its own before its district's. Nobody else's choice decides how
+    a file of the district or the state is read.
+    """
+    choices = RosterLayoutChoice.objects.filter(header_key=header_key(header))
+    if school is not None:
+        choice = choices.filter(school=school).order_by("-pk").first()
+        if choice is not None:
+            return choice
+        district = school.district
+    return choices.filter(district=district, school=None).order_by("-pk").first()
+
+
+def find_earlier_id(
+    chosen: str,
+    samples: ColumnSamples,
+    *,
+    administration: Administration,
+    district: District | None,
+    school: School | None,
+) -> str:
+    """Name what identifies people in earlier rosters if this file has other IDs.
+
+    Everybody would be invited a second time under an ID of another kind. A column
+    with another header that holds the IDs of people on the roster is the same.
+    """
+    applied = RosterUpload.objects.filter(
+        state=RosterUpload.State.APPLIED,
+        administration__role=administration.role,
+        report__columns__has_key=ID,
+    )
+    people = Identity.objects.all()
+    if school is not None:
+        applied = applied.filter(
+            Q(school=school) | Q(district=school.district_id) | _of_state()
+        )
+        people = people.filter(
+            district=school.district_id, respondent__school=school.pk
+        )
+    elif district is not None:
+        applied = applied.filter(
+            Q(district=district) | Q(school__district=district) | _of_state()
+        )
+        people = people.filter(district=district)
+    rows = applied.order_by("-ended_at", "-pk")
+    latest = rows.values_list("administration", *ID_COLUMNS).first()
+    if not chosen or latest is None:
+        return ""
+    earlier, header, identity, previous_identity = latest
+    people = people.filter(administration__in={administration.pk, earlier})
+    # The files of a feed have a header of ours.
+    source = previous_identity or identity or header
+    if squeeze(chosen) == squeeze(source) or not people.exists():
+        return ""
+    ids = set()
+    for cell in samples.values.get(chosen, ()):
+        with suppress(InvalidCell):
+            ids.add(parse_external_id(cell))
+    same = people.filter(external_id__in=ids).values("external_id").distinct().count()
+    if ids and 2 * same >= len(ids):
+        return ""
+    return name_of_id(header, identity, previous_identity)
+
+
+def _of_state() -> Q:
+    return Q(district=None, school=None)

@@ -1,0 +1,404 @@
+"""Compare a roster file with the people already invited.
+
+Nothing is written to the survey's own tables. The file is loaded into temporary
+tables, checked, and matched with respondents by SQL. A dry run ends with the
+figures; `rosters.apply` goes on from the same tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from accounts.models import School
+from survey.instrument.definitions.schema import load_definition
+from survey.models import Administration, RosterUpload
+from survey.people.rosters import leavers, row_checks
+from survey.people.rosters.file_reader import RosterTable
+from survey.people.rosters.identity_changes import (
+    refuse_other_identifiers,
+    reject_identity_conflicts,
+)
+from survey.people.rosters.joined_ids import replace_joined_ids
+from survey.people.rosters.opted_out import note_opted_out
+from survey.people.rosters.report import RejectionLog, RosterReport
+from survey.people.rosters.row_parser import (
+    CellRejection,
+    LeftPerson,
+    OtherRole,
+    RepeatedHeader,
+    RosterPerson,
+    RowParser,
+    UninvitedPerson,
+)
+from survey.people.rosters.school_counts import count_by_school
+from survey.people.rosters.schools import SchoolMatches, match_schools
+from survey.people.rosters.scope import RosterScope
+from survey.people.rosters.staging import (
+    ADDED,
+    BACK,
+    CHANGED,
+    MOVED,
+    UNCHANGED,
+    Staging,
+    loading_rows,
+    open_staging,
+)
+from survey.people.rosters.unstated_subgroups import (
+    store_unstated_subgroups,
+    with_unstated_subgroups,
+)
+
+CompleteFor = RosterUpload.CompleteFor
+BATCH = 5000
+# New schools of which the page shows similar known names.
+MOST_COMPARED = 50
+# Called with the name of a step and the number of rows done in it.
+ProgressCallback = Callable[[str, int], None]
+
+# Field of the roster -> column. A column that the file lacks is not changed.
+RESPONDENT_COLUMNS = {
+    "grade": "grade",
+    "classroom": "classroom",
+    "language": "language",
+    "attributes": "attributes",
+}
+IDENTITY_COLUMNS = ("given_name", "family_name", "email", "birth_date")
+
+
+@dataclass
+class RosterDiff:
+    """The result of a comparison; valid while its temporary tables exist."""
+
+    administration: Administration
+    staging: Staging
+    report: RosterReport
+    schools: SchoolMatches
+
+    def rejections(self) -> Iterator[CellRejection]:
+        """Yield all rejections in the order of their rows."""
+        after = (-1, -1)
+        while batch := self.staging.fetch_all(
+            "SELECT row, sequence, column_name, reason, cell FROM roster_rejection"
+            " WHERE (row, sequence) > (%s, %s) ORDER BY row, sequence LIMIT 5000",
+            after,
+        ):
+            for row, _sequence, *texts in batch:
+                yield CellRejection(row, *texts)
+            after = batch[-1][:2]
+
+
+def ignore_progress(step: str, rows: int) -> None:
+    pass
+
+
+@contextmanager
+def compare_roster(
+    *,
+    administration: Administration,
+    table: RosterTable,
+    get_scope: Callable[[], RosterScope] = RosterScope,
+    complete_for: str = CompleteFor.CHANGES,
+    on_progress: ProgressCallback = ignore_progress,
+    lock: bool = False,
+) -> Iterator[RosterDiff]:
+    """Read the whole file and compare it with the people already invited.
+
+    With `lock`, first wait until no other roster of the administration is being
+    applied; until the end no other one starts, and the administration's schools
+    cannot change. `get_scope` is called after that, and may raise.
+
+    Raises RosterUnreadable if the file turns out to be damaged in the middle, or
+    if one of its subgroups would identify people.
+    """
+    with open_staging() as staging:
+        if lock:
+            on_progress(_("Waiting for another roster of this administration"), 0)
+            staging.lock(administration.pk)
+        scope = get_scope()
+        columns = table.columns.with_subgroups(administration.subgroups)
+        report = RosterReport(columns, table.description)
+        definition = load_definition(administration.published.definition)
+        parser = RowParser(
+            columns,
+            role=administration.role,
+            languages={
+                language["code"]: language["name"]
+                for language in definition["languages"]
+            },
+            subgroups=administration.subgroups,
+            today=timezone.localdate(),
+            known=table.known,
+            layout=table.layout,
+        )
+        log = RejectionLog(lambda batch: staging.copy_rows("roster_rejection", batch))
+        with loading_rows(staging):
+            load_rows(staging, parser, table, log, report, on_progress)
+        parser.refuse_nearly_unique_subgroups()
+
+        on_progress(_("Comparing with the people already there"), report.rows)
+        row_checks.reject_repeated_people(staging, columns, log)
+        notes = row_checks.settle_date_order(
+            staging, columns, log, day_first=table.layout.day_first
+        )
+        leavers.remove_repeated_leavers(staging, report)
+        schools = match_schools(staging, parser, columns, scope, log)
+        leavers.match_places_of_leavers(staging, parser, scope)
+        if table.is_partial:
+            complete_for = CompleteFor.CHANGES
+        staging.copy_people(
+            administration.pk, everybody=complete_for == CompleteFor.STATE
+        )
+        notes |= replace_joined_ids(staging, administration, columns, scope, log)
+        # Once more, now that a district's code and its name are known to be one.
+        row_checks.reject_repeated_people(
+            staging, columns, log, by_matched_district=True
+        )
+        match_people(staging, administration, report)
+        notes |= note_opted_out(staging, administration)
+        reject_identity_conflicts(staging, administration, columns, log)
+        row_checks.reject_lost_zeros(staging, administration, columns, scope, log)
+        refuse_other_identifiers(staging, administration, report, table.id_name)
+        row_checks.reject_people_of_other_schools(staging, columns, scope, log)
+        row_checks.reject_new_addresses(staging, administration, columns, scope, log)
+        find_missing(staging, administration, report, scope, complete_for)
+        if report.left:
+            leavers.add_leavers_to_missing(staging, administration, scope)
+            leavers.count_leavers(staging, parser, report)
+        log.flush()
+        # Keeps `RosterDiff.rejections` fast for a file whose rows are all bad.
+        staging.execute(
+            "CREATE INDEX roster_rejection_row ON roster_rejection (row, sequence)"
+        )
+        report.rejected, report.rejections = log.rows, log.first
+        report.remarks = list(table.remarks)
+        report.notes = {**parser.notes, **notes, **dict.fromkeys(table.notes, 1)}
+        report.schools = count_by_school(staging, administration, schools)
+        report_places(report, schools)
+        yield RosterDiff(administration, staging, report, schools)
+
+
+def report_places(report: RosterReport, schools: SchoolMatches) -> None:
+    """Add what the file says about districts and schools, with those to create."""
+    report.districts_created = [new.code for new in schools.new_districts.values()]
+    report.schools_created = [new.code for new in schools.new_schools.values()]
+    for school in report.schools:
+        new = schools.new_schools.get(school.school_id)
+        if new is None:
+            continue
+        entry: dict[str, object] = {
+            "district": school.district_name,
+            "code": new.code,
+            "name": new.name,
+        }
+        # Each name is compared with all known ones of its district.
+        if len(report.unknown_schools) < MOST_COMPARED:
+            entry["near"] = schools.near_names(school.school_id)
+        report.unknown_schools.append(entry)
+    report.places = schools.notes
+
+
+def load_rows(
+    staging: Staging,
+    parser: RowParser,
+    table: RosterTable,
+    log: RejectionLog,
+    report: RosterReport,
+    on_progress: ProgressCallback,
+) -> None:
+    """Copy valid rows into `roster_row`, and log the others."""
+    # People whose row was rejected, or who come later; they are not withdrawn.
+    exempt: list[tuple[str, str]] = []
+    left: list[LeftPerson] = []
+
+    def store_others(size: int = 0) -> None:
+        if len(exempt) > size:
+            staging.copy_rows("roster_exempt", exempt)
+            exempt.clear()
+        if len(left) > size:
+            staging.copy_rows("roster_left", left)
+            left.clear()
+
+    def valid_rows() -> Iterator[RosterPerson]:
+        for number, cells in table.rows:
+            person = parser.parse(number, cells)
+            if isinstance(person, RepeatedHeader):
+                continue
+            report.rows += 1
+            if isinstance(person, RosterPerson):
+                yield person
+                continue
+            if isinstance(person, OtherRole):
+                report.other_roles[person.role] += 1
+                continue
+            if isinstance(person, LeftPerson):
+                report.left += 1
+                left.append(person)
+            elif isinstance(person, UninvitedPerson):
+                report.later += 1
+                exempt.append(person)
+            else:
+                log.add_row(person.rejections)
+                if person.district and person.external_id:
+                    exempt.append((person.district, person.external_id))
+                else:
+                    # It may be any missing person's row, so nobody is withdrawn.
+                    report.rows_without_id += 1
+                if person.district and person.previous_id:
+                    exempt.append((person.district, person.previous_id))
+            store_others(BATCH)
+
+    rows = valid_rows()
+    while batch := list(islice(rows, BATCH)):
+        staging.copy_rows("roster_row", batch)
+        on_progress(_("Reading the file"), report.rows)
+    store_others()
+
+
+def columns_in_file(report: RosterReport) -> tuple[list[str], list[str]]:
+    """Return the columns of respondents and of identities that the file has."""
+    present = {*report.columns.fields}
+    if report.columns.attributes:
+        present.add("attributes")
+    if "name" in present:
+        present |= {"given_name", "family_name"}
+    return (
+        [column for field, column in RESPONDENT_COLUMNS.items() if field in present],
+        [
+            *(["external_id"] if "previous_id" in present else []),
+            *(column for column in IDENTITY_COLUMNS if column in present),
+        ],
+    )
+
+
+def any_column_differs(old: str, columns: list[str], staging: Staging) -> str:
+    """Return an SQL condition that compares a table's alias with `new`."""
+    parts = [f"{old}.{column} {staging.differs} new.{column}" for column in columns]
+    return " OR ".join(parts) or "1 = 0"
+
+
+def match_people(
+    staging: Staging, administration: Administration, report: RosterReport
+) -> None:
+    """Find people by district and ID, and decide what changes for each row.
+
+    People who are not on the roster under their ID are found by the previous one.
+    """
+    of_respondent, of_identity = columns_in_file(report)
+    subgroups = with_unstated_subgroups(staging, administration, report.columns)
+    differs = any_column_differs("r", of_respondent, staging)
+    differs = differs.replace("new.attributes", subgroups)
+    by_id, known_as = "", "new.external_id"
+    if "previous_id" in report.columns.fields:
+        by_id = f"""
+        LEFT JOIN survey_identity AS same
+               ON same.administration_id = {int(administration.pk)}
+              AND same.district_id = p.district_id
+              AND same.external_id = new.external_id
+        """
+        known_as = "coalesce(same.external_id, nullif(new.previous_id, ''))"
+    # Only the column names at the top of this file get into this text.
+    staging.execute(
+        f"""
+        CREATE TEMPORARY TABLE roster_match AS
+        SELECT new.row, r.id AS respondent_id, r.school_id AS old_school_id,
+               CASE WHEN r.id IS NULL THEN '{ADDED}'
+                    WHEN r.withdrawn_at IS NOT NULL AND r.opted_out_at IS NULL
+                    THEN '{BACK}'
+                    WHEN r.school_id <> p.school_id AND r.opted_out_at IS NULL
+                    THEN '{MOVED}'
+                    WHEN r.school_id <> p.school_id OR {differs}
+                      OR {any_column_differs("i", of_identity, staging)}
+                    THEN '{CHANGED}'
+                    ELSE '{UNCHANGED}' END AS change
+        FROM roster_row AS new
+        JOIN roster_place AS p ON p.place = new.place
+        {by_id}
+        LEFT JOIN survey_identity AS i
+               ON i.administration_id = %s AND i.district_id = p.district_id
+              AND i.external_id = {known_as} AND {staging.identities_in_file}
+        LEFT JOIN {staging.people} AS r ON r.id = i.respondent_id
+        """,  # noqa: S608
+        [administration.pk],
+    )
+    staging.execute(
+        "CREATE UNIQUE INDEX roster_match_row ON roster_match (change, row)"
+    )
+    staging.execute(
+        "CREATE INDEX roster_match_respondent ON roster_match (respondent_id)"
+    )
+    staging.analyze("roster_match")
+    store_unstated_subgroups(staging, subgroups)
+
+
+def find_missing(
+    staging: Staging,
+    administration: Administration,
+    report: RosterReport,
+    scope: RosterScope,
+    complete_for: str,
+) -> None:
+    """List the people to withdraw: missing from places the file is complete for.
+
+    People whose row was rejected are not missing. Nobody is if a rejected row
+    lacks its ID, or if the file is a correction of rejected rows.
+    """
+    # The column is called `row` for `Staging.fetch_in_batches`.
+    staging.execute(
+        "CREATE TEMPORARY TABLE roster_missing"
+        " (row bigint PRIMARY KEY, school_id bigint, has_left boolean)"
+    )
+    if (
+        complete_for == CompleteFor.CHANGES
+        or report.rows_without_id
+        or report.columns.is_correction
+    ):
+        return
+    schools = complete_schools(staging, scope, complete_for)
+    for start in range(0, len(schools), 500):
+        some = ", ".join(str(int(pk)) for pk in schools[start : start + 500])
+        staging.execute(
+            f"""
+            INSERT INTO roster_missing
+            SELECT r.id, r.school_id, FALSE
+            FROM {staging.people} AS r
+            JOIN survey_identity AS i ON i.respondent_id = r.id
+            WHERE r.administration_id = %s AND r.withdrawn_at IS NULL
+              AND r.school_id IN ({some})
+              AND NOT EXISTS (
+                  SELECT 1 FROM roster_match WHERE roster_match.respondent_id = r.id)
+              AND NOT EXISTS (
+                  SELECT 1 FROM roster_exempt AS e
+                  JOIN roster_district AS d ON d.district = e.district
+                  WHERE d.district_id = i.district_id
+                    AND e.external_id = i.external_id)
+            """,  # noqa: S608
+            [administration.pk],
+        )
+    staging.analyze("roster_missing")
+
+
+def complete_schools(
+    staging: Staging, scope: RosterScope, complete_for: str
+) -> list[int]:
+    """Return the schools whose people are withdrawn if the file lacks them."""
+    column = "school_id" if complete_for == CompleteFor.SCHOOLS else "district_id"
+    rows = staging.fetch_all(
+        f"""
+        SELECT DISTINCT p.{column} FROM roster_match AS m
+        JOIN roster_row AS new ON new.row = m.row
+        JOIN roster_place AS p ON p.place = new.place
+        """  # noqa: S608
+    )
+    in_file = {pk for (pk,) in rows if pk > 0}
+    if complete_for == CompleteFor.SCHOOLS:
+        return sorted(in_file)
+    schools = School.objects.values_list("district_id", "pk")
+    if complete_for == CompleteFor.DISTRICTS:
+        schools = schools.filter(district__in=in_file)
+    return sorted(pk for district, pk in schools if scope.includes(district, pk))

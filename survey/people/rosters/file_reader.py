@@ -1,0 +1,449 @@
+"""Read a roster file as rows of text: CSV in any encoding, .xlsx and .xls.
+
+Everything is streamed and bounded: a file of any size or malice gives rows or
+a RosterUnreadable with the reason, never another exception.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+from typing import BinaryIO
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
+from survey.instrument.spreadsheets.file_kinds import reason_not_a_table
+from survey.instrument.spreadsheets.old_excel import converted_to_xlsx, is_old_excel
+from survey.instrument.spreadsheets.workbook_guard import UnsafeWorkbook
+from survey.instrument.spreadsheets.xlsx_rows import SheetRow, XlsxWorkbook
+from survey.people.rosters.columns import (
+    REQUIRED,
+    RosterColumns,
+    best_header,
+    clean_headers,
+    columns_of,
+    likely_header,
+)
+from survey.people.rosters.layouts import (
+    KnownPlace,
+    RosterLayout,
+    Suggestion,
+    missing_fields,
+    questions_text,
+    suggest_layout,
+)
+from survey.people.rosters.presets import all_presets, preset_headers
+from survey.people.rosters.roster_sheets import (
+    HEADER_WITHIN,
+    MOST_COLUMNS,
+    HeaderFinder,
+    check_same_columns,
+    choose_sheets,
+    describe_sheets,
+    rows_of_sheets,
+)
+from survey.people.rosters.text_reader import (
+    DELIMITERS,
+    ENCODING_NAMES,
+    SPLIT_FILE,
+    encoding_of,
+    text_rows,
+)
+from survey.people.rosters.unreadable import RosterUnreadable, TooLarge
+
+LARGEST_FILE = 2 * 2**30
+PEOPLE = {
+    "student": gettext_noop("students"),
+    "teacher": gettext_noop("teachers"),
+    "parent": gettext_noop("parents"),
+}
+# Rows from which the meaning of columns is suggested.
+SAMPLE_ROWS = 500
+
+
+class NotATable(RosterUnreadable):
+    pass
+
+
+class NoHeader(RosterUnreadable):
+    pass
+
+
+class NearlyUniqueSubgroup(RosterUnreadable):
+    pass
+
+
+class MissingColumns(RosterUnreadable):
+    pass
+
+
+class ColumnsUnclear(MissingColumns):
+    """A person has to decide what some columns mean, before the file can be read."""
+
+    def __init__(self, message: str, suggestion: Suggestion) -> None:
+        super().__init__(message)
+        self.suggestion = suggestion
+
+
+class WrongRole(RosterUnreadable):
+    pass
+
+
+@dataclass
+class RosterTable:
+    columns: RosterColumns
+    # Starts at the first row again each time.
+    read: Callable[[], Iterator[SheetRow]]
+    # Such as "UTF-8, separated by semicolons"; for the report.
+    description: str
+    # How the file is read, and what the place that it was uploaded for answers.
+    layout: RosterLayout = field(default_factory=RosterLayout)
+    known: KnownPlace = field(default_factory=KnownPlace)
+    # The file lists changes only: nobody is missing from it.
+    is_partial: bool = False
+    # What was ignored or read differently; without names of people.
+    notes: Sequence[str] = ()
+    # What to know of the rows of a workbook, once they were read.
+    remarks: Sequence[str] = ()
+    # What its IDs are, where their header is not that of the source.
+    id_name: str = ""
+
+    @property
+    def rows(self) -> Iterator[SheetRow]:
+        """Read the rows after the header, one reading at a time.
+
+        The number is the one that a spreadsheet shows next to the row. Blank
+        rows are left out; cells are as many as the file has, at least the
+        header's.
+        """
+        return self.read()
+
+
+HEADER_FINDERS: Sequence[HeaderFinder] = (
+    partial(best_header, also_known=preset_headers()),
+    likely_header,
+)
+
+
+@contextmanager
+def open_table(
+    file: BinaryIO,
+    layout: RosterLayout | None = None,
+    known: KnownPlace | None = None,
+    *,
+    role: str = "",
+    preset: str = "",
+    sheet: str = "",
+) -> Iterator[RosterTable]:
+    """Find out what kind of file this is, where its header is and what it means.
+
+    Without a `layout` a preset or the headers decide. `sheet` is the one that a person
+    chose of a workbook. Raises ColumnsUnclear, with a suggestion, if a person has to
+    decide; see `open_any_table` for other errors.
+    """
+    known = known or KnownPlace()
+    if layout is not None and not layout.fields:
+        preset, layout = layout.preset or preset, None
+    finders = HEADER_FINDERS
+    if layout is not None:
+        finders = [partial(find_layout_header, layout)]
+    with _open_file(file, finders, layout, known, sheet) as table:
+        if layout is None:
+            suggestion = _suggest(table, known, role, preset)
+            if suggestion.questions:
+                raise ColumnsUnclear(questions_text(suggestion), suggestion)
+            layout = suggestion.layout
+        columns = columns_of(table.columns.header, table.columns.row, layout.fields)
+        fields = {name: columns.header[i] for name, i in columns.fields.items()}
+        if missing := missing_fields(fields, known):
+            raise MissingColumns(_nothing_for(missing, columns))
+        yield replace(table, columns=columns, layout=layout, known=known)
+
+
+def _open_file(
+    file: BinaryIO,
+    finders: Sequence[HeaderFinder],
+    layout: RosterLayout | None,
+    known: KnownPlace,
+    sheet: str,
+) -> AbstractContextManager[RosterTable]:
+    # Imported here, since OneRoster's readers import this module.
+    from survey.people.rosters.oneroster.table import is_archive, open_archive
+
+    if is_archive(file):
+        return open_archive(file, layout, known)
+    return _open_with_header(file, finders, sheet)
+
+
+@contextmanager
+def _open_with_header(
+    file: BinaryIO, finders: Sequence[HeaderFinder], sheet: str
+) -> Iterator[RosterTable]:
+    """Open a table with the first finder that finds a header."""
+    with ExitStack() as stack:
+        for number, find_header in enumerate(finders, 1):
+            try:
+                table = stack.enter_context(
+                    open_any_table(file, find_header, sheet=sheet)
+                )
+                break
+            except NoHeader:
+                if number == len(finders):
+                    raise
+        yield table
+
+
+def find_layout_header(
+    layout: RosterLayout, rows: Iterable[tuple[int, Sequence[str]]]
+) -> RosterColumns | None:
+    """Return the row that has all headers of a layout."""
+    wanted = set(layout.fields.values()) - {""}
+    for number, cells in rows:
+        header = clean_headers(cells)
+        if wanted <= set(header):
+            return RosterColumns(header, number, dict.fromkeys(wanted, 0))
+    return None
+
+
+def suggest_for_file(
+    file: BinaryIO,
+    known: KnownPlace,
+    *,
+    role: str = "",
+    preset: str = "",
+    sheet: str = "",
+) -> Suggestion:
+    """Suggest a layout for a file, with the questions that a person has to decide."""
+    with _open_file(file, HEADER_FINDERS, None, known, sheet) as table:
+        return _suggest(table, known, role, preset)
+
+
+def _suggest(
+    table: RosterTable, known: KnownPlace, role: str, preset: str
+) -> Suggestion:
+    samples = [cells for _, cells in islice(table.rows, SAMPLE_ROWS)]
+    suggestion = suggest_layout(
+        table.columns.header, samples, known=known, role=role, preset=preset
+    )
+    used = all_presets().get(suggestion.layout.preset)
+    if used and used.role and role and used.role != role:
+        raise WrongRole(
+            _(
+                "This is a file of %(people)s (%(title)s), but the administration is"
+                " for %(audience)s."
+            )
+            % {
+                "people": _(PEOPLE[used.role]),
+                "title": used.title,
+                "audience": _(PEOPLE[role]),
+            }
+        )
+    return suggestion
+
+
+def _nothing_for(fields: Iterable[str], columns: RosterColumns) -> str:
+    shown = ", ".join(text for text in columns.header if text)
+    wanted = ", ".join(_(REQUIRED.get(name, name)) for name in fields)
+    return _("No column for: %(wanted)s. Row %(row)s contains: %(shown)s.") % {
+        "wanted": wanted,
+        "row": columns.row,
+        "shown": shown[:500],
+    }
+
+
+@contextmanager
+def open_any_table(
+    file: BinaryIO,
+    find_header: HeaderFinder,
+    required: Iterable[str] = tuple(REQUIRED.values()),
+    *,
+    sheet: str | None = None,
+) -> Iterator[RosterTable]:
+    """Open a table with the columns that `find_header` finds.
+
+    Rosters and lists of schools differ in the header: `required` are the columns
+    that are named where none is found. `sheet`: see `choose_sheets`.
+
+    The file must be seekable; it is not closed. Its name is ignored: exports
+    called .csv are workbooks, and the other way round.
+    """
+    if file.seek(0, io.SEEK_END) > LARGEST_FILE:
+        too_large = _("The file is larger than 2 GB.")
+        raise TooLarge(f"{too_large} {_(SPLIT_FILE)}")
+    if reason := reason_not_a_table(file):
+        raise NotATable(reason)
+    file.seek(0)
+    start = file.read(8)
+    if start.startswith(b"PK\x03\x04"):
+        yield _open_workbook(file, find_header, required, sheet)
+    elif is_old_excel(start):
+        try:
+            with converted_to_xlsx(file) as workbook:
+                yield _open_workbook(workbook, find_header, required, sheet)
+        except UnsafeWorkbook as error:
+            raise NotATable(str(error)) from error
+    else:
+        with _open_text(file, find_header, required) as table:
+            yield table
+
+
+# Text -----------------------------------------------------------------------
+
+
+@contextmanager
+def _open_text(
+    file: BinaryIO, find_header: HeaderFinder, required: Iterable[str]
+) -> Iterator[RosterTable]:
+    encoding = encoding_of(file)
+    file.seek(0)
+    text = io.TextIOWrapper(file, encoding, newline="")
+    try:
+        sample = text.read(65536)
+        # The delimiter under which the first rows name the most columns.
+        headers: dict[str, RosterColumns] = {}
+        for delimiter in DELIMITERS:
+            lines = io.StringIO(sample, newline="")
+            rows = text_rows(lines, delimiter)
+            columns = find_header(islice(enumerate(rows, 1), HEADER_WITHIN))
+            if columns:
+                headers[delimiter] = columns
+        if not headers:
+            raise _no_header(sample.splitlines()[:1], required)
+        delimiter = max(headers, key=lambda delimiter: len(headers[delimiter].fields))
+        columns = headers[delimiter]
+        _check_columns(columns)
+
+        def read() -> Iterator[SheetRow]:
+            text.seek(0)
+            numbered = enumerate(text_rows(text, delimiter, columns.header), 1)
+            return _people_rows(islice(numbered, columns.row, None), columns)
+
+        yield RosterTable(
+            columns,
+            read,
+            _("%(encoding)s, separated by %(delimiter)s (headers in row %(row)s)")
+            % {
+                "row": columns.row,
+                "encoding": ENCODING_NAMES[encoding],
+                "delimiter": _(DELIMITERS[delimiter]),
+            },
+        )
+    finally:
+        text.detach()
+
+
+# Workbooks --------------------------------------------------------------------
+
+
+def _open_workbook(
+    file: BinaryIO,
+    find_header: HeaderFinder,
+    required: Iterable[str],
+    sheet: str | None,
+) -> RosterTable:
+    """Open the sheet with people, or those that were chosen."""
+    try:
+        workbook = XlsxWorkbook(file)
+        tables = choose_sheets(workbook, find_header, sheet)
+        if not tables:
+            rows = (workbook.rows(name, MOST_COLUMNS) for name in workbook.sheets)
+            first = next((cells for start in rows for _row, cells in start), [])
+            advice = _advice_on_sheets(workbook, first)
+            raise NoHeader(f"{_no_header(first, required)} {advice}".strip())
+    except UnsafeWorkbook as error:
+        raise NotATable(str(error)) from error
+    for columns in tables.values():
+        _check_columns(columns)
+    check_same_columns(tables)
+    columns = next(iter(tables.values()))
+    remarks: list[str] = []
+
+    def read() -> Iterator[SheetRow]:
+        try:
+            yield from _people_rows(rows_of_sheets(workbook, tables, remarks), columns)
+        except UnsafeWorkbook as error:
+            raise NotATable(str(error)) from error
+
+    return RosterTable(
+        columns, read, describe_sheets(workbook, tables), remarks=remarks
+    )
+
+
+# Both ---------------------------------------------------------------------------
+
+
+def _people_rows(
+    rows: Iterable[SheetRow], columns: RosterColumns
+) -> Iterator[SheetRow]:
+    """Skip blank rows, and fill the others up to the header's width."""
+    width = len(columns.header)
+    for number, cells in rows:
+        if not any(map(str.strip, cells)):
+            continue
+        if len(cells) < width:
+            cells.extend([""] * (width - len(cells)))
+        yield number, cells
+
+
+def _check_columns(columns: RosterColumns) -> None:
+    if len(columns.header) > MOST_COLUMNS:
+        raise TooLarge(
+            _(
+                "The file has more than %(most_columns)s columns. Delete those that"
+                " are not needed, and upload it again."
+            )
+            % {"most_columns": MOST_COLUMNS}
+        )
+    if columns.missing:
+        headers = ", ".join(text for text in columns.header if text)
+        raise MissingColumns(
+            _("No column for: %(missing)s. Row %(row)s contains: %(found)s.")
+            % {
+                "missing": ", ".join(columns.missing),
+                "row": columns.row,
+                "found": headers[:500],
+            }
+        )
+
+
+def _advice_on_sheets(workbook: XlsxWorkbook, first: Sequence[str]) -> str:
+    """Say why a workbook may have no row of column headers, or ""."""
+    unread = [name for name in workbook.sheets if name.startswith("_")]
+    if sheets := [*workbook.hidden, *unread]:
+        return _(
+            "Hidden sheets, and those whose names begin with _, are not read"
+            " (%(sheets)s). Show or rename the sheet with the people, and save the"
+            " workbook."
+        ) % {"sheets": ", ".join(sheets)[:200]}
+    if len(first) == 1 and any(first[0].count(sign) > 1 for sign in DELIMITERS):
+        return _(
+            "Each row stands in one cell. Split the column in Excel (Data, Text to"
+            " Columns), or upload the CSV file that the workbook was made from."
+        )
+    return ""
+
+
+def _no_header(first: Sequence[str], required: Iterable[str]) -> NoHeader:
+    shown = ", ".join(" ".join(cell[:200].split())[:40] for cell in first[:40])
+    if not shown:
+        return NoHeader(
+            _("The file has no rows. Export it again, or choose another file.")
+        )
+    wanted = ", ".join(map(_, required))
+    return NoHeader(
+        _(
+            "None of the first %(header_within)s rows names the columns"
+            " (%(wanted)s, …). The file begins: %(shown)s. Write the name of each"
+            " column above it."
+        )
+        % {
+            "header_within": HEADER_WITHIN,
+            "wanted": wanted,
+            "shown": shown[:200],
+        }
+    )

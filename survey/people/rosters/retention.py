@@ -1,0 +1,82 @@
+"""Delete uploaded files, rejected cells and records of changes after 30 days.
+
+They hold names.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import timedelta
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q
+from django.utils import timezone
+
+from survey.models import RosterMissing, RosterRejection, RosterUpload
+from survey.people.rosters.change_record import forget_changes
+from survey.people.rosters.missing_people import forget_missing_people
+from survey.work.files import delete_orphans, private_files
+
+FOLDER = "rosters"
+# Long enough to look something up in an uploaded file.
+KEPT = timedelta(days=30)
+# At a time; the next run deletes more.
+MOST_AT_ONCE = 1000
+
+
+def delete_old_files() -> int:
+    """Delete files of old uploads, and files that no upload names.
+
+    Returns the number of uploads. Uploads that are being applied or
+    undone are kept.
+    """
+    delete_orphans(FOLDER, _names_in_use)
+    old = RosterUpload.objects.filter(uploaded_at__lt=timezone.now() - KEPT)
+    State = RosterUpload.State
+    old = old.exclude(state__in=(State.APPLYING, State.UNDOING))
+    forget_changes(old.filter(undo__isnull=False, undo__ended_at=None))
+    uploads = list(old.exclude(file="", rejected_file="")[:MOST_AT_ONCE])
+    delete_upload_files(uploads)
+    return len(uploads)
+
+
+def forget_decided_lists() -> int:
+    """Delete the lists of people to withdraw that nobody can confirm any more.
+
+    Returns the number of uploads. This is not done while a user waits: a list of
+    two million people takes seconds.
+    """
+    State = RosterUpload.State
+    decided = RosterUpload.objects.filter(
+        ~Q(state__in=(State.CHECKING, State.CHECKED, State.APPLYING, State.FAILED))
+        | Q(uploaded_at__lt=timezone.now() - KEPT) & ~Q(state=State.APPLYING),
+        Exists(RosterMissing.objects.filter(upload=OuterRef("pk"))),
+    )
+    uploads = list(decided[:MOST_AT_ONCE])
+    for upload in uploads:
+        forget_missing_people(upload)
+    return len(uploads)
+
+
+def _names_in_use() -> set[str]:
+    uploads = RosterUpload.objects.exclude(file="", rejected_file="")
+    names = uploads.values_list("file", "rejected_file")
+    return {name for pair in names for name in pair}
+
+
+def delete_upload_files(uploads: list[RosterUpload]) -> None:
+    """Delete the files, samples and rejected cells of these uploads."""
+    pks = [upload.pk for upload in uploads]
+    names = [name for upload in uploads for name in (upload.file, upload.rejected_file)]
+    with transaction.atomic():
+        RosterUpload.objects.filter(pk__in=pks).update(
+            file="", rejected_file="", samples=None
+        )
+        RosterRejection.objects.filter(upload__in=pks).delete()
+        transaction.on_commit(lambda: delete_files(*names))
+
+
+def delete_files(*names: str) -> None:
+    for name in filter(None, names):
+        with suppress(OSError):
+            private_files().delete(name)
