@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from reports.models import Calibration
+from django.db import DEFAULT_DB_ALIAS
+
+from reports.models import Calibration, ReleasedItem
 from reports.rasch import ResponseTable
 from reports.scores.calibration import Anchor
 from reports.scores.problems import Kind, Problem
@@ -90,3 +92,14 @@ def benchmark_of(
             problems = [Problem(Kind.NOT_ANCHORED, item=name) for name in unanchored]
             return Benchmark(calibration, anchors, problems)
     return Benchmark(problems=[Problem(Kind.ALL_CHANGED)] if candidates else [])
+
+
+def released_items(administration: Administration) -> dict[str, set[str]]:
+    """Return the released items of each measure. 1 statement, on the primary."""
+    released: dict[str, set[str]] = {}
+    rows = ReleasedItem.objects.using(DEFAULT_DB_ALIAS)
+    for measure, item in rows.filter(administration=administration).values_list(
+        "measure", "item"
+    ):
+        released.setdefault(measure, set()).add(item)
+    return released

@@ -6,13 +6,14 @@ calculated again. Earlier waves and published results stay as they are.
 
 from __future__ import annotations
 
-from django.db import DEFAULT_DB_ALIAS, transaction
+from django.db import transaction
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
 from accounts import audit
 from accounts.models import User
 from reports.models import Calibration, ReleasedItem
+from reports.scores.benchmark import released_items
 from reports.scores.job import request_scores
 from survey.fieldwork.administrations.changes import lock_administration
 from survey.fieldwork.administrations.checks import refuse_lock_timeouts
@@ -111,17 +112,6 @@ def anchor_item(
             after={"measure": measure, "item": item, "reason": because},
         )
         return request_scores(current, by=by, again=True)
-
-
-def released_items(administration: Administration) -> dict[str, set[str]]:
-    """Return the released items of each measure. 1 statement, on the primary."""
-    released: dict[str, set[str]] = {}
-    rows = ReleasedItem.objects.using(DEFAULT_DB_ALIAS)
-    for measure, item in rows.filter(administration=administration).values_list(
-        "measure", "item"
-    ):
-        released.setdefault(measure, set()).add(item)
-    return released
 
 
 def _lock(administration: Administration, by: User) -> Administration:

@@ -39,9 +39,8 @@ from reports.results.answers import VALUE, ItemCodes
 from reports.results.changes import Recount, read_changes
 from reports.results.layout import counted_items
 from reports.results.rollup import attributes_of, keeps_earlier_answers
-from reports.scores.benchmark import benchmark_of
+from reports.scores.benchmark import benchmark_of, released_items
 from reports.scores.calibration import MeasureResult, calibrate_measure, table_of
-from reports.scores.drift import released_items
 from reports.scores.groups import Grouping, GroupSums, ScoredMeasure, score_rows
 from reports.scores.problems import Kind, Problem
 from reports.scores.scale import PEOPLE, Scale, Sums, benchmark_scale

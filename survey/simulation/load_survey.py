@@ -37,7 +37,7 @@ from survey.models import (
 from survey.people.access_codes import code_for, format_code
 from survey.people.rosters.apply import import_roster
 from survey.people.rosters.columns import columns_of
-from survey.people.rosters.file_reader import RosterTable
+from survey.people.rosters.table import RosterTable
 
 WAVE = "Rehearsals"
 FORM = "rehearsal"

@@ -15,8 +15,9 @@ from accounts.models import School
 from survey.models import SchoolCount
 from survey.models.school_count import LARGEST_COUNT
 from survey.people.rosters.columns import RosterColumns, clean_header, squeeze
-from survey.people.rosters.file_reader import RosterTable, TooLarge
+from survey.people.rosters.file_reader import TooLarge
 from survey.people.rosters.row_parser import CellRejection
+from survey.people.rosters.table import RosterTable
 
 Unit = SchoolCount.Unit
 # Headers of a column of numbers that also say what they count.

@@ -21,7 +21,6 @@ from survey.people.rosters.apply import import_roster
 from survey.people.rosters.columns import ALIASES, SUBGROUP
 from survey.people.rosters.file_reader import (
     ColumnsUnclear,
-    RosterTable,
     RosterUnreadable,
     open_table,
     suggest_for_file,
@@ -40,6 +39,7 @@ from survey.people.rosters.private_files import private_file
 from survey.people.rosters.report import RosterReport
 from survey.people.rosters.roster_sheets import SheetsUnclear
 from survey.people.rosters.scope import RosterRefused
+from survey.people.rosters.table import RosterTable
 
 # Rejections and new schools that are printed.
 MOST_SHOWN = 20

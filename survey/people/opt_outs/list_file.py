@@ -24,7 +24,8 @@ from survey.people.rosters.columns import (
     field_key,
 )
 from survey.people.rosters.field_parsers import InvalidCell, parse_external_id
-from survey.people.rosters.file_reader import RosterTable, TooLarge
+from survey.people.rosters.file_reader import TooLarge
+from survey.people.rosters.table import RosterTable
 
 # Field -> headers that mean it, as in rosters.
 HEADERS = {

@@ -39,7 +39,6 @@ from survey.people.rosters.diff import (
     compare_roster,
     ignore_progress,
 )
-from survey.people.rosters.file_reader import RosterTable
 from survey.people.rosters.report import RosterReport, write_rejected_rows
 from survey.people.rosters.row_parser import RosterPerson
 from survey.people.rosters.schools import create_new_schools
@@ -52,6 +51,7 @@ from survey.people.rosters.staging import (
     ExportedRows,
     Staging,
 )
+from survey.people.rosters.table import RosterTable
 
 # Nobody waits for new people, so this is simply the fastest size.
 ADD_AT_ONCE = 5000

@@ -19,7 +19,6 @@ from accounts.models import School
 from survey.instrument.definitions.schema import load_definition
 from survey.models import Administration, RosterUpload
 from survey.people.rosters import leavers, row_checks
-from survey.people.rosters.file_reader import RosterTable
 from survey.people.rosters.identity_changes import (
     refuse_other_identifiers,
     reject_identity_conflicts,
@@ -49,6 +48,7 @@ from survey.people.rosters.staging import (
     loading_rows,
     open_staging,
 )
+from survey.people.rosters.table import RosterTable
 from survey.people.rosters.unstated_subgroups import (
     store_unstated_subgroups,
     with_unstated_subgroups,

@@ -23,7 +23,7 @@ from accounts.permissions import Permissions
 from survey.models import Job, RosterRejection, RosterSchool, RosterUpload
 from survey.people.rosters.column_choices import ColumnReading, read_columns
 from survey.people.rosters.diff import RosterDiff, compare_roster
-from survey.people.rosters.file_reader import RosterTable, RosterUnreadable, open_table
+from survey.people.rosters.file_reader import RosterUnreadable, open_table
 from survey.people.rosters.identity_changes import name_of_id
 from survey.people.rosters.layouts import KnownPlace, RosterLayout
 from survey.people.rosters.missing_people import store_missing_people, withdraws_many
@@ -36,6 +36,7 @@ from survey.people.rosters.scope import (
     check_takes_roster,
     scope_of_upload,
 )
+from survey.people.rosters.table import RosterTable
 from survey.people.rosters.upload_state import UploadConflict, change_state
 from survey.work.files import new_name, path_of, share
 from survey.work.jobs import (

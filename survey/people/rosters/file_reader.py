@@ -7,9 +7,9 @@ a RosterUnreadable with the reason, never another exception.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import BinaryIO
@@ -37,6 +37,8 @@ from survey.people.rosters.layouts import (
     questions_text,
     suggest_layout,
 )
+from survey.people.rosters.oneroster.archive import is_archive
+from survey.people.rosters.oneroster.table import open_archive
 from survey.people.rosters.presets import all_presets, preset_headers
 from survey.people.rosters.roster_sheets import (
     HEADER_WITHIN,
@@ -47,6 +49,7 @@ from survey.people.rosters.roster_sheets import (
     describe_sheets,
     rows_of_sheets,
 )
+from survey.people.rosters.table import RosterTable
 from survey.people.rosters.text_reader import (
     DELIMITERS,
     ENCODING_NAMES,
@@ -92,36 +95,6 @@ class ColumnsUnclear(MissingColumns):
 
 class WrongRole(RosterUnreadable):
     pass
-
-
-@dataclass
-class RosterTable:
-    columns: RosterColumns
-    # Starts at the first row again each time.
-    read: Callable[[], Iterator[SheetRow]]
-    # Such as "UTF-8, separated by semicolons"; for the report.
-    description: str
-    # How the file is read, and what the place that it was uploaded for answers.
-    layout: RosterLayout = field(default_factory=RosterLayout)
-    known: KnownPlace = field(default_factory=KnownPlace)
-    # The file lists changes only: nobody is missing from it.
-    is_partial: bool = False
-    # What was ignored or read differently; without names of people.
-    notes: Sequence[str] = ()
-    # What to know of the rows of a workbook, once they were read.
-    remarks: Sequence[str] = ()
-    # What its IDs are, where their header is not that of the source.
-    id_name: str = ""
-
-    @property
-    def rows(self) -> Iterator[SheetRow]:
-        """Read the rows after the header, one reading at a time.
-
-        The number is the one that a spreadsheet shows next to the row. Blank
-        rows are left out; cells are as many as the file has, at least the
-        header's.
-        """
-        return self.read()
 
 
 HEADER_FINDERS: Sequence[HeaderFinder] = (
@@ -172,9 +145,6 @@ def _open_file(
     known: KnownPlace,
     sheet: str,
 ) -> AbstractContextManager[RosterTable]:
-    # Imported here, since OneRoster's readers import this module.
-    from survey.people.rosters.oneroster.table import is_archive, open_archive
-
     if is_archive(file):
         return open_archive(file, layout, known)
     return _open_with_header(file, finders, sheet)

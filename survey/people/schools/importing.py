@@ -18,9 +18,9 @@ from accounts.models import District, School, SchoolListing
 from accounts.school_directory import refresh_words, search_text
 from survey.database import advisory_locks
 from survey.people.rosters.columns import RosterColumns
-from survey.people.rosters.file_reader import RosterTable
 from survey.people.rosters.report import write_rejected_rows
 from survey.people.rosters.row_parser import CellRejection
+from survey.people.rosters.table import RosterTable
 
 BATCH = 500
 TEXTS = ("street", "city", "state", "postal_code")

@@ -11,8 +11,8 @@ from django.db import connection
 from accounts.models import District, School, SchoolListing
 from settings.tests.patience import patience
 from survey.people.rosters.columns import RosterColumns
-from survey.people.rosters.file_reader import RosterTable
 from survey.people.rosters.schools import SchoolMatches, create_new_schools
+from survey.people.rosters.table import RosterTable
 from survey.people.schools import importing
 from survey.people.schools.importing import import_schools
 

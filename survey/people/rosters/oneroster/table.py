@@ -16,11 +16,11 @@ from accounts.models import School
 from survey.instrument.spreadsheets.xlsx_rows import SheetRow
 from survey.models import Role
 from survey.people.rosters.columns import columns_of
-from survey.people.rosters.file_reader import RosterTable
 from survey.people.rosters.layouts import KnownPlace, RosterLayout
 from survey.people.rosters.oneroster.archive import is_archive
 from survey.people.rosters.oneroster.other_districts import refuse_other_district
 from survey.people.rosters.oneroster.store import OneRosterStore, RowOptions
+from survey.people.rosters.table import RosterTable
 
 __all__ = ["is_archive", "open_archive"]
 
