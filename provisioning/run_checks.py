@@ -31,6 +31,7 @@ def static_checks() -> dict[str, list[str | Path]]:
         "ruff format": [programs / "ruff", "format", "--check"],
         "djade": [programs / "djade", "--check", "--target-version", "5.2", *templates],
         "mypy": [PYTHON, "-m", "mypy", "."],
+        "imports": [programs / "lint-imports"],
         "names": [PYTHON, "-m", "provisioning.variable_names"],
         "migrations": [
             *manage,
