@@ -33,7 +33,8 @@ import django
 django.setup()
 from django.core.files import File
 from accounts.models import Membership, User
-from survey import jobs, tasks
+from survey import tasks
+from survey.work import jobs
 from survey.models import Administration
 from survey.people.rosters import uploads
 jobs.wake = lambda *_: None

@@ -401,7 +401,7 @@ def test_the_outcome_is_written_after_a_database_failure(by_hand, monkeypatch):
 WORK = """
 import django
 django.setup()
-from survey import jobs
+from survey.work import jobs
 from survey.tests import example_jobs
 
 jobs.HEARTBEAT = 0.05

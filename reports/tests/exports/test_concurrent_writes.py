@@ -47,7 +47,7 @@ import sys, time, django
 django.setup()
 import reports.tasks
 from reports.exports import anonymise
-from survey import jobs
+from survey.work import jobs
 anonymise.MEMORY = 100
 add = anonymise.Shuffle.add
 def slow(self, respondent, line):

@@ -191,7 +191,8 @@ django.setup()
 from django.conf import settings
 settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
 settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", int(sys.argv[2])
-from survey import jobs, tasks
+from survey import tasks
+from survey.work import jobs
 jobs.run(int(sys.argv[1]))
 """
 

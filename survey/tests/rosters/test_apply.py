@@ -96,7 +96,8 @@ WORKER = """
 import sys, time
 import django
 django.setup()
-from survey import jobs, tasks
+from survey import tasks
+from survey.work import jobs
 from survey.people.rosters import apply
 apply.ADD_AT_ONCE = apply.CHANGE_AT_ONCE = 20
 write_batch = apply.write_batch

@@ -45,7 +45,7 @@ def stop(*args, **kwargs):
     open(sys.argv[2], "w").close()
     time.sleep(60)
 setattr(module, name, stop)
-from survey import jobs
+from survey.work import jobs
 from survey.work.job_turns import next_job
 while (pk := next_job(jobs.SCANS)) is not None:
     jobs.run(pk)
