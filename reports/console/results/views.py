@@ -25,7 +25,7 @@ from reports.results.access import (
 from reports.results.job import request_results
 from reports.results.rollup import attributes_of
 from reports.suppression.explanation import hidden_figures
-from survey.console.administrations.edit_views import own_administration_or_404
+from survey.fieldwork.administrations.queries import own_administration_or_404
 from survey.fieldwork.open_codes.figures import crowded_periods, watched_codes
 from survey.models import Administration
 

@@ -14,7 +14,6 @@ from accounts.access import needs
 from accounts.http import StaffRequest
 from accounts.models import District
 from accounts.permissions import Capability as C
-from accounts.permissions import Permissions
 from survey.console.administrations.forms import (
     ChangeAdministrationForm,
     CloseAdministrationForm,
@@ -28,17 +27,16 @@ from survey.console.administrations.printed_dates import (
     printed_window,
     warn_about_old_dates,
 )
-from survey.console.administrations.views import visible_administration_or_404
 from survey.fieldwork.administrations import (
     change_administration,
     close_administration,
     count_progress,
     format_moment,
-    may_manage,
     open_administration,
     reopen_administration,
     surveys_to_offer,
 )
+from survey.fieldwork.administrations.queries import own_administration_or_404
 from survey.fieldwork.administrations.removal import (
     count_removed,
     reason_not_to_remove,
@@ -287,10 +285,3 @@ def administration_remove(request: StaffRequest, pk: int) -> HttpResponse:
         "removed": None if reason else count_removed(administration),
     }
     return render(request, "survey/console/administration_remove.html", context)
-
-
-def own_administration_or_404(permissions: Permissions, pk: int) -> Administration:
-    administration = visible_administration_or_404(permissions, pk)
-    if not may_manage(permissions, administration):
-        raise Http404
-    return administration

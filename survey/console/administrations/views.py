@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from django.db.models import Count, Model, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.http import HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -27,6 +27,7 @@ from survey.fieldwork.administrations import (
     may_manage,
     subgroup_label,
 )
+from survey.fieldwork.administrations.queries import administration_or_404, with_titles
 from survey.fieldwork.emails.figures import Figures, read_figures
 from survey.models import Administration, Denominator, EmailSchedule
 from survey.models.administration import CLOSES_SOON
@@ -54,7 +55,7 @@ class FilterForm(forms.Form):
 @require_safe
 def administration_list(request: StaffRequest) -> HttpResponse:
     permissions = request.permissions
-    administrations = _with_titles(administrations_for(permissions, C.SEE_RATES))
+    administrations = with_titles(administrations_for(permissions, C.SEE_RATES))
     listing = Listing(
         request,
         _filter_by_state(administrations, request.GET.get("state", "")).annotate(
@@ -120,7 +121,7 @@ def _filter_by_state(
 @require_safe
 def administration_detail(request: StaffRequest, pk: int) -> HttpResponse:
     permissions = request.permissions
-    administration = visible_administration_or_404(permissions, pk)
+    administration = administration_or_404(permissions, pk, C.SEE_RATES)
     districts = list(
         administration.districts.filter(
             pk__in=permissions.districts(C.SEE_RATES).values("pk")
@@ -342,19 +343,3 @@ def _next_step(administration: Administration) -> tuple[str, str] | None:
     if administration.state == State.PLANNED:
         return reverse("cards_list", args=[pk]), _("Print login cards")
     return None
-
-
-def visible_administration_or_404(permissions: Permissions, pk: int) -> Administration:
-    """Return an administration that is offered in one of the user's places."""
-    return get_object_or_404(
-        _with_titles(administrations_for(permissions, C.SEE_RATES)), pk=pk
-    )
-
-
-def _with_titles(
-    administrations: QuerySet[Administration],
-) -> QuerySet[Administration]:
-    # `Administration.title` needs the survey, but not its large columns.
-    return administrations.select_related(
-        "published__survey", "wave", "district"
-    ).defer("published__definition", "published__survey__source")

@@ -20,12 +20,12 @@ from accounts.access import needs
 from accounts.console.listing import LONGEST_SEARCH
 from accounts.http import StaffRequest
 from accounts.permissions import Capability as C
-from survey.console.administrations.edit_views import own_administration_or_404
 from survey.console.administrations.forms import show_errors
 from survey.console.emails.forms import LANGUAGES, TextForm
 from survey.console.emails.views import schedule_or_404
 from survey.console.people.scope import respondent_or_404
 from survey.console.people.search import find_people
+from survey.fieldwork.administrations.queries import own_administration_or_404
 from survey.fieldwork.emails import schedules
 from survey.fieldwork.emails.samples import (
     latest_test_email,

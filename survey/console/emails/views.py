@@ -21,9 +21,9 @@ from django.views.decorators.http import (
 from accounts.access import needs
 from accounts.http import StaffRequest
 from accounts.permissions import Capability as C
-from survey.console.administrations.edit_views import own_administration_or_404
 from survey.console.administrations.forms import show_errors
 from survey.console.emails.forms import LANGUAGES, ConfirmForm, PlanForm
+from survey.fieldwork.administrations.queries import own_administration_or_404
 from survey.fieldwork.emails import schedules
 from survey.fieldwork.emails.figures import Figures, no_figures, read_figures
 from survey.fieldwork.emails.sending import pause_reason

@@ -28,13 +28,13 @@ from accounts.permissions import Capability as C
 from survey.console.login_cards.forms import EXCEL, CardsForm, ListForm, ReissueForm
 from survey.console.people.codes import refuses_code, refuses_email
 from survey.console.people.scope import (
-    administration_or_404,
     groups_of,
     may_choose_school,
     respondent_or_404,
     schools_listing,
     selected_school,
 )
+from survey.fieldwork.administrations.queries import administration_or_404
 from survey.fieldwork.login_cards.card_sets import (
     WITHHELD,
     card_sets_for,
@@ -76,7 +76,7 @@ class CardOptions(FormatOptions, total=False):
 @require_http_methods(["GET", "HEAD", "POST"])
 def cards_list(request: StaffRequest, pk: int) -> HttpResponse:
     """Order cards of a school and list its sets; without a school, choose one."""
-    administration = administration_or_404(request, pk)
+    administration = administration_or_404(request.permissions, pk, C.SEE_IDENTITIES)
     school = selected_school(request)
     if school is None:
         return _choose_school(request, administration)
@@ -208,7 +208,7 @@ def cards_of_one(request: StaffRequest, pk: int, respondent: int) -> HttpRespons
     Where completion is confidential, always by e-mail. Printing the card of a
     person who has started issues a new code: staff could use the old one.
     """
-    administration = administration_or_404(request, pk)
+    administration = administration_or_404(request.permissions, pk, C.SEE_IDENTITIES)
     person = respondent_or_404(request, administration, respondent)
     if refuses_code(request, person):
         return redirect("people_detail", pk, person.pk)
@@ -231,7 +231,7 @@ def cards_of_one(request: StaffRequest, pk: int, respondent: int) -> HttpRespons
 @never_cache
 @require_safe
 def cards_detail(request: StaffRequest, pk: int, card_set: int) -> HttpResponse:
-    administration = administration_or_404(request, pk)
+    administration = administration_or_404(request.permissions, pk, C.SEE_IDENTITIES)
     cards = _card_set_or_404(request, administration, card_set)
     person = _person_of(cards)
     if person:
@@ -261,7 +261,7 @@ def cards_detail(request: StaffRequest, pk: int, card_set: int) -> HttpResponse:
 @require_POST
 def cards_again(request: StaffRequest, pk: int, card_set: int) -> HttpResponse:
     """Start the job again after it was cancelled or failed."""
-    administration = administration_or_404(request, pk)
+    administration = administration_or_404(request.permissions, pk, C.SEE_IDENTITIES)
     cards = _card_set_or_404(request, administration, card_set)
     # The job may still have to replace the codes.
     if cards.reissue and not _may_reissue(request, cards.school):
@@ -277,7 +277,7 @@ def cards_again(request: StaffRequest, pk: int, card_set: int) -> HttpResponse:
 @needs(C.SEE_IDENTITIES)
 @require_safe
 def cards_download(request: StaffRequest, pk: int, card_set: int) -> HttpResponseBase:
-    administration = administration_or_404(request, pk)
+    administration = administration_or_404(request.permissions, pk, C.SEE_IDENTITIES)
     cards = _card_set_or_404(request, administration, card_set)
     if cards.is_withheld:
         messages.error(request, _(WITHHELD))
@@ -313,7 +313,7 @@ def _file_stem(card_set: CardSet) -> str:
 @require_http_methods(["GET", "HEAD", "POST"])
 def cards_reissue(request: StaffRequest, pk: int) -> HttpResponse:
     """Issue new codes and cards to a school, a grade or a class."""
-    administration = administration_or_404(request, pk)
+    administration = administration_or_404(request.permissions, pk, C.SEE_IDENTITIES)
     school = selected_school(request)
     if school is None or not _may_reissue(request, school):
         raise Http404

@@ -17,7 +17,8 @@ from accounts.http import StaffRequest
 from accounts.permissions import Capability as C
 from survey.console.administrations.forms import show_errors
 from survey.console.open_codes.forms import OpenCodeForm
-from survey.console.open_codes.scope import administration_or_404, schools_for
+from survey.console.open_codes.scope import schools_for
+from survey.fieldwork.administrations.queries import administration_or_404
 from survey.fieldwork.open_codes.batches import (
     order_codes,
     schools_without_code,
@@ -34,7 +35,7 @@ MOST_SHOWN = 5
 @require_http_methods(["GET", "HEAD", "POST"])
 def open_codes_all(request: StaffRequest, pk: int) -> HttpResponse:
     """Order a code for each school that has none."""
-    administration = administration_or_404(request, pk)
+    administration = administration_or_404(request.permissions, pk, C.MANAGE_ROSTERS)
     places = request.permissions.places(C.MANAGE_ROSTERS)
     if not places.state and not places.districts:
         raise Http404
@@ -73,7 +74,7 @@ def open_codes_all(request: StaffRequest, pk: int) -> HttpResponse:
 @never_cache
 @require_safe
 def open_codes_batch(request: StaffRequest, pk: int, batch: int) -> HttpResponse:
-    administration = administration_or_404(request, pk)
+    administration = administration_or_404(request.permissions, pk, C.MANAGE_ROSTERS)
     code_batch = _batch_or_404(request, administration, batch)
     return render(
         request,
@@ -87,7 +88,7 @@ def open_codes_batch(request: StaffRequest, pk: int, batch: int) -> HttpResponse
 @require_POST
 def open_codes_batch_again(request: StaffRequest, pk: int, batch: int) -> HttpResponse:
     """Create the codes that are missing after a failure."""
-    administration = administration_or_404(request, pk)
+    administration = administration_or_404(request.permissions, pk, C.MANAGE_ROSTERS)
     code_batch = _batch_or_404(request, administration, batch)
     # A second click finds the job running, and starts no other.
     if code_batch.job is None or code_batch.job.is_over:

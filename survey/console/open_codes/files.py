@@ -22,12 +22,9 @@ from accounts.http import CSV, StaffRequest
 from accounts.permissions import Capability as C
 from survey.console.login_cards.forms import EXCEL
 from survey.console.open_codes.forms import CodeFileForm
-from survey.console.open_codes.scope import (
-    administration_or_404,
-    open_code_or_404,
-    parse_key,
-)
+from survey.console.open_codes.scope import open_code_or_404, parse_key
 from survey.console.rosters.forms import UploadPlace, upload_places
+from survey.fieldwork.administrations.queries import administration_or_404
 from survey.fieldwork.login_cards.card_text import card_languages
 from survey.fieldwork.open_codes.code_files import files_for, order_file, start_making
 from survey.models import Administration, OpenCode, OpenCodeFile
@@ -42,7 +39,7 @@ Format = OpenCodeFile.Format
 @require_http_methods(["GET", "HEAD", "POST"])
 def open_code_files(request: StaffRequest, pk: int) -> HttpResponse:
     """Order posters, letters and lists, and list those made so far."""
-    administration = administration_or_404(request, pk)
+    administration = administration_or_404(request.permissions, pk, C.MANAGE_ROSTERS)
     code = None
     if key := request.GET.get("open_code"):
         code = open_code_or_404(request, administration, parse_key(key))
@@ -130,7 +127,7 @@ def _record(action: str, request: StaffRequest, file: OpenCodeFile) -> None:
 @never_cache
 @require_safe
 def open_code_file(request: StaffRequest, pk: int, code_file: int) -> HttpResponse:
-    administration = administration_or_404(request, pk)
+    administration = administration_or_404(request.permissions, pk, C.MANAGE_ROSTERS)
     file = _file_or_404(request, administration, code_file)
     return render(
         request,
@@ -151,7 +148,7 @@ def open_code_file_again(
     request: StaffRequest, pk: int, code_file: int
 ) -> HttpResponse:
     """Start the job again after it was cancelled or failed."""
-    administration = administration_or_404(request, pk)
+    administration = administration_or_404(request.permissions, pk, C.MANAGE_ROSTERS)
     file = _file_or_404(request, administration, code_file)
     # A second click finds the job running, and starts no other.
     if file.deleted_at is None and (file.job is None or file.job.is_over):
@@ -166,7 +163,7 @@ def open_code_file_again(
 def open_code_file_download(
     request: StaffRequest, pk: int, code_file: int
 ) -> HttpResponseBase:
-    administration = administration_or_404(request, pk)
+    administration = administration_or_404(request.permissions, pk, C.MANAGE_ROSTERS)
     file = _file_or_404(request, administration, code_file)
     # The schedule may have deleted it since the page was loaded.
     if not file.is_ready or not path_of(file.file).exists():

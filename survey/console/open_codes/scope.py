@@ -9,19 +9,8 @@ from django.shortcuts import get_object_or_404
 from accounts.http import StaffRequest
 from accounts.models import School
 from accounts.permissions import Capability as C
-from survey.fieldwork.administrations import administrations_for
 from survey.fieldwork.open_codes.codes import schools_of
 from survey.models import Administration, OpenCode
-
-
-def administration_or_404(request: StaffRequest, pk: int) -> Administration:
-    administrations = administrations_for(request.permissions, C.MANAGE_ROSTERS)
-    return get_object_or_404(
-        administrations.select_related("published__survey", "district").defer(
-            "published__definition", "published__survey__source"
-        ),
-        pk=pk,
-    )
 
 
 def codes_for(

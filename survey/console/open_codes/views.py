@@ -27,13 +27,13 @@ from accounts.permissions import Capability as C
 from survey.console.administrations.forms import show_errors
 from survey.console.open_codes.forms import OpenCodeForm, languages_of
 from survey.console.open_codes.scope import (
-    administration_or_404,
     codes_for,
     open_code_or_404,
     schools_for,
     selected_school,
 )
 from survey.console.people.scope import set_choices
+from survey.fieldwork.administrations.queries import administration_or_404
 from survey.fieldwork.open_codes.codes import (
     code_of,
     create_open_code,
@@ -85,7 +85,7 @@ class StateFilter(forms.Form):
 @require_safe
 def open_codes_list(request: StaffRequest, pk: int) -> HttpResponse:
     """List the codes of the user's schools with their figures."""
-    administration = administration_or_404(request, pk)
+    administration = administration_or_404(request.permissions, pk, C.MANAGE_ROSTERS)
     state = request.GET.get("state", "")
     codes = codes_for(request, administration).filter(STATES.get(state, Q()))
     if state == UNUSUAL:
@@ -135,7 +135,7 @@ def explanation() -> dict[str, object]:
 @require_http_methods(["GET", "HEAD", "POST"])
 def open_codes_new(request: StaffRequest, pk: int) -> HttpResponse:
     """Create a code for a school; without one, choose it."""
-    administration = administration_or_404(request, pk)
+    administration = administration_or_404(request.permissions, pk, C.MANAGE_ROSTERS)
     school = selected_school(request, administration)
     if school is None:
         return _choose_school(request, administration)
@@ -185,7 +185,7 @@ def _choose_school(
 @require_safe
 def open_code_detail(request: StaffRequest, pk: int, open_code: int) -> HttpResponse:
     """Show how a code fills; htmx requests the figures again."""
-    administration = administration_or_404(request, pk)
+    administration = administration_or_404(request.permissions, pk, C.MANAGE_ROSTERS)
     code = open_code_or_404(request, administration, open_code)
     figures = figures_of([code], request.permissions)[code.pk]
     context = {
@@ -217,7 +217,7 @@ def open_code_detail(request: StaffRequest, pk: int, open_code: int) -> HttpResp
 @require_POST
 def open_code_show(request: StaffRequest, pk: int, open_code: int) -> HttpResponse:
     """Show the code and its link once, on the next page."""
-    administration = administration_or_404(request, pk)
+    administration = administration_or_404(request.permissions, pk, C.MANAGE_ROSTERS)
     code = open_code_or_404(request, administration, open_code)
     if code.revoked_at is not None:
         messages.error(
@@ -233,7 +233,7 @@ def open_code_show(request: StaffRequest, pk: int, open_code: int) -> HttpRespon
 @require_POST
 def open_code_publish(request: StaffRequest, pk: int, open_code: int) -> HttpResponse:
     """Show a code's link on the school's public page, or show it no more."""
-    administration = administration_or_404(request, pk)
+    administration = administration_or_404(request.permissions, pk, C.MANAGE_ROSTERS)
     code = open_code_or_404(request, administration, open_code)
     published = request.POST.get("published") == "yes"
     try:
@@ -262,7 +262,7 @@ def _redirect_and_show(request: StaffRequest, code: OpenCode) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def open_code_revoke(request: StaffRequest, pk: int, open_code: int) -> HttpResponse:
     """End a code, after a page that says what happens."""
-    administration = administration_or_404(request, pk)
+    administration = administration_or_404(request.permissions, pk, C.MANAGE_ROSTERS)
     code = open_code_or_404(request, administration, open_code)
     if request.method == "POST":
         revoke_open_code(code=code, by=request.user, request=request)
@@ -278,7 +278,7 @@ def open_code_revoke(request: StaffRequest, pk: int, open_code: int) -> HttpResp
 @require_http_methods(["GET", "HEAD", "POST"])
 def open_code_replace(request: StaffRequest, pk: int, open_code: int) -> HttpResponse:
     """Give a code new letters, after a page that says what happens."""
-    administration = administration_or_404(request, pk)
+    administration = administration_or_404(request.permissions, pk, C.MANAGE_ROSTERS)
     code = open_code_or_404(request, administration, open_code)
     if request.method != "POST":
         return _confirm(request, "replace", administration, code)

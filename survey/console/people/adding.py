@@ -25,13 +25,10 @@ from accounts.http import StaffRequest
 from accounts.models import School
 from accounts.permissions import Capability as C
 from survey.console.people.roster_fields import RosterFieldsForm
-from survey.console.people.scope import (
-    administration_or_404,
-    schools_for,
-    selected_school,
-)
+from survey.console.people.scope import schools_for, selected_school
 from survey.console.rosters.column_form import ID_LABELS
 from survey.fieldwork.administrations import subgroup_label
+from survey.fieldwork.administrations.queries import administration_or_404
 from survey.instrument.definitions.schema import LanguageDefinition
 from survey.models import Administration, Role
 from survey.people.person_changes.additions import NewPerson, PersonExists, add_person
@@ -154,7 +151,7 @@ class NewPersonForm(RosterFieldsForm):
 @require_http_methods(["GET", "HEAD", "POST"])
 def people_add(request: StaffRequest, pk: int) -> HttpResponse:
     """Show the fields of a roster's row, and invite the person."""
-    administration = administration_or_404(request, pk)
+    administration = administration_or_404(request.permissions, pk, C.SEE_IDENTITIES)
     try:
         check_takes_roster(administration)
     except RosterRefused as refused:

@@ -14,7 +14,8 @@ from accounts import audit
 from accounts.access import needs
 from accounts.http import StaffRequest
 from accounts.permissions import Capability as C
-from survey.console.people.scope import administration_or_404, respondent_or_404
+from survey.console.people.scope import respondent_or_404
+from survey.fieldwork.administrations.queries import administration_or_404
 from survey.fieldwork.emails.suppression import is_suppressed
 from survey.fieldwork.login_cards.card_sets import (
     mark_sets_of_person_outdated,
@@ -172,7 +173,7 @@ def refuses_code(request: StaffRequest, person: Respondent) -> bool:
 
 
 def _person_or_404(request: StaffRequest, pk: int, respondent: int) -> Respondent:
-    administration = administration_or_404(request, pk)
+    administration = administration_or_404(request.permissions, pk, C.SEE_IDENTITIES)
     person = respondent_or_404(request, administration, respondent)
     # With its title.
     person.administration = administration

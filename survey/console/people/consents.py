@@ -24,7 +24,7 @@ from survey.console.people.opt_out_lists import (
     upload_list,
 )
 from survey.console.people.opt_outs import RequestForm, changeable_person_or_404
-from survey.console.people.scope import administration_or_404
+from survey.fieldwork.administrations.queries import administration_or_404
 from survey.models import Administration, Consent, ListedId
 from survey.people.opt_outs.consents import give_consent
 from survey.people.opt_outs.records import OptOutConflict
@@ -143,7 +143,7 @@ def people_consents_save(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 def _administration_or_404(request: StaffRequest, pk: int) -> Administration:
-    administration = administration_or_404(request, pk)
+    administration = administration_or_404(request.permissions, pk, C.SEE_IDENTITIES)
     if not administration.requires_consent:
         raise Http404
     return administration

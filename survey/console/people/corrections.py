@@ -21,7 +21,8 @@ from accounts.models import School
 from accounts.permissions import Capability as C
 from survey.console.people.opt_outs import changeable_person_or_404
 from survey.console.people.roster_fields import RosterFieldsForm
-from survey.console.people.scope import administration_or_404, schools_for
+from survey.console.people.scope import schools_for
+from survey.fieldwork.administrations.queries import administration_or_404
 from survey.models import Administration, Respondent, Role
 from survey.people.person_changes.records import (
     PersonConflict,
@@ -70,7 +71,7 @@ class CorrectionForm(RosterFieldsForm):
 @require_http_methods(["GET", "HEAD", "POST"])
 def people_correct(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
     """Correct a person's name, grade, class and e-mail, or move them."""
-    administration = administration_or_404(request, pk)
+    administration = administration_or_404(request.permissions, pk, C.SEE_IDENTITIES)
     person = changeable_person_or_404(request, administration, respondent)
     identity = getattr(person, "identity", None)
     if identity is None:
@@ -153,7 +154,7 @@ def _may_change_email(
 @require_http_methods(["GET", "HEAD", "POST"])
 def people_withdraw(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
     """Say what withdrawing means, and do it once confirmed."""
-    administration = administration_or_404(request, pk)
+    administration = administration_or_404(request.permissions, pk, C.SEE_IDENTITIES)
     person = changeable_person_or_404(request, administration, respondent)
     if request.method == "POST":
         try:
@@ -180,7 +181,7 @@ def people_withdraw(request: StaffRequest, pk: int, respondent: int) -> HttpResp
 @never_cache
 @require_POST
 def people_bring_back(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
-    administration = administration_or_404(request, pk)
+    administration = administration_or_404(request.permissions, pk, C.SEE_IDENTITIES)
     person = changeable_person_or_404(request, administration, respondent)
     try:
         bring_back_person(person, by=request.user, request=request)
@@ -198,7 +199,7 @@ def people_bring_back(request: StaffRequest, pk: int, respondent: int) -> HttpRe
 @require_http_methods(["GET", "HEAD", "POST"])
 def people_reopen(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
     """Say what reopening a finished survey means, and do it once confirmed."""
-    administration = administration_or_404(request, pk)
+    administration = administration_or_404(request.permissions, pk, C.SEE_IDENTITIES)
     person = changeable_person_or_404(request, administration, respondent)
     if request.method == "POST":
         try:

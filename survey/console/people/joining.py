@@ -19,13 +19,10 @@ from accounts.access import needs
 from accounts.console.listing import LONGEST_SEARCH, Listing
 from accounts.http import StaffRequest
 from accounts.permissions import Capability
-from survey.console.people.scope import (
-    administration_or_404,
-    respondent_or_404,
-    set_choices,
-)
+from survey.console.people.scope import respondent_or_404, set_choices
 from survey.console.people.search import MAX_FOUND, find_people
 from survey.console.people.views import BY_NAME, record_view
+from survey.fieldwork.administrations.queries import administration_or_404
 from survey.models import Respondent
 from survey.people.merging.joins import NEEDED, reason_not_to_join, request_join
 
@@ -116,7 +113,9 @@ class JoinForm(forms.Form):
 @require_http_methods(["GET", "HEAD", "POST"])
 def people_join(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
     """Search another record of a person, or with `?other=` compare and join the two."""
-    administration = administration_or_404(request, pk)
+    administration = administration_or_404(
+        request.permissions, pk, Capability.SEE_IDENTITIES
+    )
     person = respondent_or_404(request, administration, respondent)
     places = request.permissions.places(*NEEDED)
     if not (hasattr(person, "identity") and places.has_school(person.school)):

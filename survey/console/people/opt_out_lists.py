@@ -32,8 +32,8 @@ from accounts.http import StaffRequest
 from accounts.models import School
 from accounts.permissions import Capability as C
 from survey.console.people.opt_outs import RequestForm
-from survey.console.people.scope import administration_or_404
 from survey.console.table_files import check_table_file
+from survey.fieldwork.administrations.queries import administration_or_404
 from survey.instrument.spreadsheets.workbook_guard import MIB, ROSTER, unpacked_size
 from survey.models import Administration, ListedId, Respondent
 from survey.models.listed_id import ListedIdQuerySet
@@ -113,7 +113,11 @@ OPT_OUTS = ListPages(
 @require_http_methods(["GET", "HEAD", "POST"])
 def people_opt_outs(request: StaffRequest, pk: int) -> HttpResponse:
     """Check a list, and show whom it would opt out; nothing is stored."""
-    return upload_list(request, administration_or_404(request, pk), OPT_OUTS)
+    return upload_list(
+        request,
+        administration_or_404(request.permissions, pk, C.SEE_IDENTITIES),
+        OPT_OUTS,
+    )
 
 
 def upload_list(
@@ -218,7 +222,7 @@ def _show_checked(
 @require_POST
 def people_opt_outs_save(request: StaffRequest, pk: int) -> HttpResponse:
     """Opt out the people of a list that was checked, all or none."""
-    administration = administration_or_404(request, pk)
+    administration = administration_or_404(request.permissions, pk, C.SEE_IDENTITIES)
     checked = save_checked(request, administration, OPT_OUTS)
     if isinstance(checked, HttpResponse):
         return checked
@@ -283,7 +287,7 @@ def save_checked(
 @require_safe
 def people_listed(request: StaffRequest, pk: int) -> HttpResponse:
     """Show the IDs of lists that are not on the roster yet."""
-    administration = administration_or_404(request, pk)
+    administration = administration_or_404(request.permissions, pk, C.SEE_IDENTITIES)
     listing: Listing[ListedId] = Listing(
         request,
         _listed(request, administration).select_related("district", "school", "by"),
@@ -304,7 +308,7 @@ def people_listed(request: StaffRequest, pk: int) -> HttpResponse:
 @require_POST
 def people_listed_remove(request: StaffRequest, pk: int, listed: int) -> HttpResponse:
     """Let the person with an ID take part, once a roster lists them."""
-    administration = administration_or_404(request, pk)
+    administration = administration_or_404(request.permissions, pk, C.SEE_IDENTITIES)
     row = get_object_or_404(_listed(request, administration), pk=listed)
     remove_id(row, by=request.user, request=request)
     messages.success(request, _("The ID was removed."))

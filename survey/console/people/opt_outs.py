@@ -15,7 +15,8 @@ from accounts import audit, forms
 from accounts.access import needs
 from accounts.http import StaffRequest
 from accounts.permissions import Capability as C
-from survey.console.people.scope import administration_or_404, respondent_or_404
+from survey.console.people.scope import respondent_or_404
+from survey.fieldwork.administrations.queries import administration_or_404
 from survey.models import Administration, OptOut, Respondent, Role
 from survey.people.opt_outs.records import OptOutConflict, Request, opt_out, take_back
 
@@ -82,7 +83,7 @@ class OptOutForm(RequestForm):
 @require_http_methods(["GET", "HEAD", "POST"])
 def people_opt_out(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
     """Say what opting out means for this person, and do it once confirmed."""
-    administration = administration_or_404(request, pk)
+    administration = administration_or_404(request.permissions, pk, C.SEE_IDENTITIES)
     person = changeable_person_or_404(request, administration, respondent)
     if person.has_opted_out:
         messages.error(request, _("This person has opted out already."))
@@ -158,7 +159,7 @@ def _opt_out(
 @require_POST
 def people_take_back(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
     """Let a person who has opted out take part again."""
-    administration = administration_or_404(request, pk)
+    administration = administration_or_404(request.permissions, pk, C.SEE_IDENTITIES)
     person = changeable_person_or_404(request, administration, respondent)
     try:
         take_back(person, by=request.user, request=request)

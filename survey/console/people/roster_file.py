@@ -18,12 +18,11 @@ from accounts import audit
 from accounts.access import needs
 from accounts.http import Cell, StaffRequest, csv_response
 from accounts.permissions import Capability as C
-from survey.console.people.scope import (
+from survey.console.people.scope import schools_for, selected_school
+from survey.fieldwork.administrations.queries import (
     administration_or_404,
-    schools_for,
-    selected_school,
+    invited_people,
 )
-from survey.fieldwork.administrations.queries import invited_people
 from survey.models import Administration, Respondent, Role
 
 # The file is made while the browser waits.
@@ -45,7 +44,7 @@ ID_HEADERS = {
 @require_safe
 def people_roster(request: StaffRequest, pk: int) -> HttpResponse:
     """Send a CSV file of the people who are invited now. It shows no progress."""
-    administration = administration_or_404(request, pk)
+    administration = administration_or_404(request.permissions, pk, C.SEE_IDENTITIES)
     school = selected_school(request)
     schools = schools_for(request, administration)
     if school:

@@ -16,22 +16,10 @@ from accounts.console.listing import Listing
 from accounts.http import StaffRequest
 from accounts.models import School
 from accounts.permissions import Capability as C
-from survey.fieldwork.administrations import administrations_for
 from survey.models import Administration, Respondent
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
-
-
-def administration_or_404(request: StaffRequest, pk: int) -> Administration:
-    administrations = administrations_for(request.permissions, C.SEE_IDENTITIES)
-    return get_object_or_404(
-        # The survey is part of the title; its large columns are not.
-        administrations.select_related("published__survey").defer(
-            "published__definition", "published__survey__source"
-        ),
-        pk=pk,
-    )
 
 
 def respondent_or_404(

@@ -22,7 +22,6 @@ from accounts.models import School
 from accounts.permissions import Capability as C
 from survey.console.people.codes import SHOW_CODE_ONCE, may_reissue
 from survey.console.people.scope import (
-    administration_or_404,
     groups_of,
     may_choose_school,
     respondent_or_404,
@@ -39,6 +38,7 @@ from survey.console.people.search import (
     find_people,
 )
 from survey.fieldwork.administrations import administrations_for
+from survey.fieldwork.administrations.queries import administration_or_404
 from survey.fieldwork.emails.suppression import is_suppressed
 from survey.models import Administration, Denominator, OptOut, Respondent
 from survey.people import access_codes
@@ -121,7 +121,7 @@ class PeopleFilter(forms.Form):
 @require_safe
 def people_list(request: StaffRequest, pk: int) -> HttpResponse:
     """Show the people of a school; without one, search or choose a school."""
-    administration = administration_or_404(request, pk)
+    administration = administration_or_404(request.permissions, pk, C.SEE_IDENTITIES)
     school = selected_school(request)
     if school:
         return _people_of_school(request, administration, school)
@@ -290,7 +290,7 @@ def record_view(
 @never_cache
 @require_safe
 def people_detail(request: StaffRequest, pk: int, respondent: int) -> HttpResponse:
-    administration = administration_or_404(request, pk)
+    administration = administration_or_404(request.permissions, pk, C.SEE_IDENTITIES)
     person = respondent_or_404(request, administration, respondent)
     identity = getattr(person, "identity", None)
     # A reload does not show the code again.

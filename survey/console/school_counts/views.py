@@ -24,7 +24,7 @@ from accounts.console.listing import Listing
 from accounts.http import StaffRequest, csv_response
 from accounts.permissions import Capability
 from survey.console.school_counts.forms import CountFileForm, CountForm
-from survey.fieldwork.administrations import administrations_for
+from survey.fieldwork.administrations.queries import administration_or_404
 from survey.fieldwork.school_counts.changes import (
     NewCount,
     current_counts,
@@ -257,12 +257,7 @@ def count_template(request: StaffRequest, pk: int) -> HttpResponse:
 
 def _administration_or_404(request: StaffRequest, pk: int) -> Administration:
     """Return an administration without a roster, in one of the user's places."""
-    administration = get_object_or_404(
-        administrations_for(request.permissions, MANAGE)
-        .select_related("published__survey", "district")
-        .defer("published__definition", "published__survey__source"),
-        pk=pk,
-    )
+    administration = administration_or_404(request.permissions, pk, MANAGE)
     if administration.denominator != Denominator.COUNT:
         raise Http404
     return administration

@@ -13,9 +13,9 @@ from accounts.access import needs
 from accounts.http import StaffRequest
 from accounts.language import language_to_read
 from accounts.permissions import Capability
-from survey.console.administrations.views import visible_administration_or_404
 from survey.console.surveys.contents import KIND_WORDS
 from survey.console.surveys.rule_words import RuleWords
+from survey.fieldwork.administrations.queries import administration_or_404
 from survey.instrument.definitions.schema import (
     ANSWERABLE,
     VISIBLE,
@@ -60,7 +60,9 @@ class QuestionnairePage:
 @require_safe
 def administration_questionnaire(request: StaffRequest, pk: int) -> HttpResponse:
     """Show the survey as published, in one of its languages."""
-    administration = visible_administration_or_404(request.permissions, pk)
+    administration = administration_or_404(
+        request.permissions, pk, Capability.SEE_RATES
+    )
     surveys = PublishedSurvey.objects.filter(administrations=pk)
     published = published_survey(surveys.values_list("digest", flat=True).get())
     asked = request.GET.get("language", "")

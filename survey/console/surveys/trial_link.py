@@ -22,7 +22,6 @@ from django.views.decorators.http import require_safe
 from accounts.access import anyone, needs
 from accounts.http import StaffRequest
 from accounts.permissions import Capability
-from survey.console.administrations.views import visible_administration_or_404
 from survey.console.surveys.preview import (
     Preview,
     language_of,
@@ -30,6 +29,7 @@ from survey.console.surveys.preview import (
     show_content,
     show_take,
 )
+from survey.fieldwork.administrations.queries import administration_or_404
 from survey.models import PublishedSurvey
 from survey.taking.published import Published, published_survey
 
@@ -42,7 +42,9 @@ VALID_FOR_HOURS = 2
 @require_safe
 def administration_test_link(request: StaffRequest, pk: int) -> HttpResponseBase:
     """Show the survey in a frame, and the link that opens it on a phone."""
-    administration = visible_administration_or_404(request.permissions, pk)
+    administration = administration_or_404(
+        request.permissions, pk, Capability.SEE_RATES
+    )
     token = signing.dumps(administration.pk, salt=SALT)
     published = _published_of(administration.pk)
     language = language_of(request, published)
