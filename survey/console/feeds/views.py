@@ -39,6 +39,7 @@ from survey.console.feeds.scope import (
 )
 from survey.console.feeds.stage_rows import scan_rows
 from survey.fieldwork.administrations import administrations_in
+from survey.fieldwork.administrations.queries import with_titles
 from survey.models import Administration, Denominator, FeedScan, RosterFeed
 from survey.people.rosters.feeds import feeds
 
@@ -98,7 +99,7 @@ def feed_detail(request: StaffRequest, pk: int) -> HttpResponse:
         "feed": feed,
         "kind": KIND_LABELS[RosterFeed.Kind(feed.kind)],
         "identity": identity_in_words(feed.identity),
-        "administrations": _with_titles(feed.administrations.all()),
+        "administrations": with_titles(feed.administrations.all()),
         "status": status_of(feed),
         "next_window": next_window(feed, timezone.now()),
         "new_host_key": feeds.new_host_key(feed, newest),
@@ -246,12 +247,4 @@ def _administrations(district: District) -> QuerySet[Administration]:
     offered = administrations_in(Places(districts=frozenset([district.pk]))).filter(
         closes_at__gt=timezone.now(), denominator=Denominator.ROSTER
     )
-    return _with_titles(offered.order_by("opens_at", "pk"))
-
-
-def _with_titles(
-    administrations: QuerySet[Administration],
-) -> QuerySet[Administration]:
-    return administrations.select_related("published__survey").defer(
-        "published__definition", "published__survey__source"
-    )
+    return with_titles(offered.order_by("opens_at", "pk"))
