@@ -39,12 +39,14 @@ PEOPLE = """
       AND (c.school_id IS NOT NULL
            OR c.respondent_id IS NULL AND r.withdrawn_at IS NULL)
 """
-# Between the columns of a person's group, as one text: making JSON of them takes
-# PostgreSQL twice as long. Texts have no control characters.
+# The columns of a person's group as one text: making JSON of them takes PostgreSQL
+# twice as long. School, attributes (which are JSON, and so without this character), the
+# length of the grade, and then grade and language, which may have any character.
 SEPARATOR = "\x1f"
-GROUPS = ("school_id", "grade", "language", "attributes")
 FROM_ROSTER, AS_COUNTED = (
-    " || chr(31) || ".join(f"{table}.{name}" for name in GROUPS) for table in "rc"
+    f"{table}.school_id || chr(31) || {table}.attributes || chr(31)"
+    f" || length({table}.grade) || chr(31) || {table}.grade || {table}.language"
+    for table in "rc"
 )
 GROUP = f"CASE WHEN c.respondent_id IS NULL THEN {FROM_ROSTER} ELSE {AS_COUNTED} END"
 COPY = "COPY ({people}) TO STDOUT (FORMAT binary)"
@@ -180,7 +182,8 @@ class _Rows(BinaryRows):
 
 
 def _group(text: str) -> Group:
-    school, grade, language, attributes = text.split(SEPARATOR, 3)
+    school, attributes, length, texts = text.split(SEPARATOR, 3)
+    grade, language = texts[: int(length)], texts[int(length) :]
     return Group(int(school), grade, language, json.loads(attributes))
 
 

@@ -8,6 +8,7 @@ import pytest
 from django.db import connection
 
 from reports.results import answers, changes
+from reports.results.people import read_people
 from reports.results.reading import distributions
 from reports.results.rollup import roll_up_results
 from reports.tests.exports.conftest import (
@@ -153,3 +154,11 @@ def test_people_of_both_versions_of_a_corrected_survey_count_together(
     use_correction(administration=fall, published=correction, by=staff.state)
     roll_up_results(Administration.objects.get(pk=fall.pk))
     assert distributions(fall).items["safe"].values == {"1": 2, "2": 0, "-1": 0}
+
+
+def test_grades_and_languages_with_any_character_are_read(staff, fall, enrol):
+    enrol(fall, staff.lincoln, grade="0\x1f7", language="e\x1fs")
+    [group] = read_people("default", fall).groups
+    assert (group.school, group.grade, group.language, group.attributes) == (
+        *(staff.lincoln.pk, "0\x1f7", "e\x1fs", {}),
+    )
