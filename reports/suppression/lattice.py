@@ -69,7 +69,7 @@ def may_isolate(
 
     Such a sum gives patterns of at least the minimum of people no weight. If groups
     that differ, differ in these patterns already, only the sum of nothing does. That is
-    so in most schools, and takes a hundredth of the time of `short_sums`.
+    so in most schools, and takes a tenth of the time of `short_sums`.
     """
     columns = members.astype(float)
     large = np.linalg.matrix_rank(columns[people >= minimum])

@@ -84,9 +84,10 @@ class PlaceTree:
 
     @cached_property
     def _inner(self) -> dict[int, tuple[Integers, Integers, Integers]]:
-        """By the first place of a level: its places that have places below.
+        """Return what `add_up` needs of each level, by the level's first place.
 
-        And the places below them, in the same order, and where those of each start.
+        The places with children; their children, one place's after another's; and the
+        position at which each place's children start.
         """
         of_levels: dict[int, tuple[Integers, Integers, Integers]] = {}
         for level in self.levels:
