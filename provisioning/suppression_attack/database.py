@@ -236,7 +236,7 @@ def release(administration: Administration, *, scores: bool = True) -> None:
         # It needs SciPy.
         from reports.scores.scoring import score_administration
 
-        score_administration(current, again=True)
+        score_administration(current, recalculate=True)
     rows = ResultsRollUp.objects.filter(pk=current.pk, shared_at=None)
     rows.update(shared_at=timezone.now())
     shared_cache.clear()

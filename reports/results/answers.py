@@ -284,7 +284,7 @@ class SingleAnswers:
         # By primary key of the item.
         self.known: dict[int, dict[bytes | str, int]] = {key: {} for key in items}
         self.people = {key: array("q") for key in items}
-        self.found = {key: array("i") for key in items}
+        self.code_arrays = {key: array("i") for key in items}
         self.values: dict[int, list[str]] = {key: [] for key in items}
 
     def write(self, line: bytes) -> None:
@@ -297,7 +297,7 @@ class SingleAnswers:
             code = self.add(key, json.loads(text) if is_value else None, text)
             self.known[key][answer] = code
         self.people[key].append(int(person))
-        self.found[key].append(code)
+        self.code_arrays[key].append(code)
 
     def add(self, key: int, value: str | None, state: str) -> int:
         """Return the code of an answer that comes for the first time."""
@@ -309,14 +309,14 @@ class SingleAnswers:
         return VALUE + len(self.values[key]) - 1
 
     def codes(self, people: People) -> dict[str, ItemCodes]:
-        found = {}
+        codes_by_item = {}
         for key, name in self.items.items():
             respondents = np.array(self.people[key], dtype=np.int64)
             places, known = _places(respondents, people)
             codes = np.zeros(len(people), dtype=np.int32)
-            codes[places] = np.array(self.found[key], dtype=np.int32)[known]
-            found[name] = ItemCodes(codes, self.values[key])
-        return found
+            codes[places] = np.array(self.code_arrays[key], dtype=np.int32)[known]
+            codes_by_item[name] = ItemCodes(codes, self.values[key])
+        return codes_by_item
 
 
 def _read_sqlite(
@@ -337,7 +337,7 @@ def _read_sqlite(
             if answer not in known:
                 known[answer] = answers.add(key, value, state)
             answers.people[key].append(person)
-            answers.found[key].append(known[answer])
+            answers.code_arrays[key].append(known[answer])
     return answers.codes(people)
 
 

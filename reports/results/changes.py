@@ -50,16 +50,16 @@ class LastRollUp:
     @classmethod
     def find(cls, administration: Administration) -> LastRollUp | None:
         """2 statements, or 1 before the first roll-up."""
-        found = ResultsRollUp.objects.filter(pk=administration.pk).first()
-        if found is None:
+        roll_up = ResultsRollUp.objects.filter(pk=administration.pk).first()
+        if roll_up is None:
             return None
         rows = CountedSchool.objects.filter(administration=administration)
         names = ("school_id", "signature", "district_id", "numbers")
         schools = list(rows.values_list(*names))
         return cls(
-            found.as_of,
-            found.written_at,
-            Layout.from_json(found.layout),
+            roll_up.as_of,
+            roll_up.written_at,
+            Layout.from_json(roll_up.layout),
             {school: signature for school, signature, _, _ in schools},
             {school: district for school, _, district, _ in schools},
             {
@@ -69,8 +69,8 @@ class LastRollUp:
                 }
                 for school, _, _, numbers in schools
             },
-            found.software,
-            found.released_at,
+            roll_up.software,
+            roll_up.released_at,
         )
 
 

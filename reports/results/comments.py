@@ -92,8 +92,8 @@ def read_comments(
     if start and not (start.isascii() and start.isdigit() and len(start) < 20):
         raise ValueError(start)
     first_block = min(int(start or 0), MOST_BLOCKS)
-    found, schools, following = _read_blocks(administration, item_id, first_block)
-    texts = sorted(filter(None, found))
+    comments, schools, following = _read_blocks(administration, item_id, first_block)
+    texts = sorted(filter(None, comments))
     names = _names_in(texts, administration, schools)
     released = set(
         administration.released_sentences.filter(item=name).values_list(

@@ -47,12 +47,12 @@ class GroupCounts:
     finished: int
     counts: Counts
 
-    def __add__(self, other: GroupCounts) -> GroupCounts:
-        longest = max(len(self.counts), len(other.counts))
+    def __add__(self, addend: GroupCounts) -> GroupCounts:
+        longest = max(len(self.counts), len(addend.counts))
         return GroupCounts(
-            self.people + other.people,
-            self.finished + other.finished,
-            lengthened(self.counts, longest) + lengthened(other.counts, longest),
+            self.people + addend.people,
+            self.finished + addend.finished,
+            lengthened(self.counts, longest) + lengthened(addend.counts, longest),
         )
 
 
@@ -82,10 +82,10 @@ def unpacked(stored: bytes | memoryview) -> Counts:
 
 def who_answered(answers: Mapping[str, ItemCodes], people: People) -> NDArray[np.bool_]:
     """Return who has answered any of these items."""
-    found = np.zeros(len(people), dtype=np.bool_)
+    have_answered = np.zeros(len(people), dtype=np.bool_)
     for item in answers.values():
-        found |= item.codes >= ANSWERED
-    return found
+        have_answered |= item.codes >= ANSWERED
+    return have_answered
 
 
 def distinct_numbers(
@@ -93,7 +93,9 @@ def distinct_numbers(
 ) -> dict[int, dict[str, DistinctNumbers]]:
     """Return the different numbers of each school, by item."""
     schools, of_person = np.unique(people.schools, return_inverse=True)
-    found: dict[int, dict[str, DistinctNumbers]] = {key: {} for key in schools.tolist()}
+    numbers_of: dict[int, dict[str, DistinctNumbers]] = {
+        key: {} for key in schools.tolist()
+    }
     for item in items:
         if item.measured != "number":
             continue
@@ -109,8 +111,8 @@ def distinct_numbers(
             values = {
                 numbers[code - VALUE] for code in of_school.tolist() if code >= VALUE
             }
-            found[school][item.name] = DistinctNumbers.of(values - {""})
-    return found
+            numbers_of[school][item.name] = DistinctNumbers.of(values - {""})
+    return numbers_of
 
 
 def count_groups(

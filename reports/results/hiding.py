@@ -135,7 +135,9 @@ class ResultTables:
         return [
             (
                 *(*places[place], self._attribute(number)),
-                sorted(0 if one == GONE else places[one][1] for one in schools),
+                sorted(
+                    0 if school == GONE else places[school][1] for school in schools
+                ),
             )
             for (place, number), schools in sorted(decision.summed.items())
         ]

@@ -31,7 +31,7 @@ def count_results(job: Job, progress: Progress) -> None:
     ):
         # They are from before it was decided which schools are hidden, or of the people
         # of an earlier release.
-        request_scores(administration, again=True)
+        request_scores(administration, recalculate=True)
     _request_first_scores(administration)
     progress.message = ngettext(
         "Ready: the answers of %(schools)s school were counted.",

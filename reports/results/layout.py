@@ -70,17 +70,17 @@ class Layout:
             if item.measured != "number":
                 values: Iterable[str] = item.options
             else:
-                found = numbers[item.name]
-                layout.widths[item.name] = found.width()
-                values = found.counted()
+                distinct = numbers[item.name]
+                layout.widths[item.name] = distinct.width()
+                values = distinct.counted()
             layout.columns += (Column(item.name, "value", each) for each in values)
         return layout
 
     def append(self, numbers: Mapping[str, DistinctNumbers]) -> None:
         """Add columns for numbers that have none; the widths of bins are the same."""
         known = set(self.columns)
-        for name, found in numbers.items():
-            wanted = [Column(name, "value", value) for value in found.counted()]
+        for name, distinct in numbers.items():
+            wanted = [Column(name, "value", value) for value in distinct.counted()]
             self.columns += (column for column in wanted if column not in known)
 
     def as_json(self) -> dict[str, Any]:
@@ -106,7 +106,7 @@ class Layout:
 
 def counted_items(version: ExportVersion) -> list[CountedItem]:
     """Return the items that are counted, page by page."""
-    found = []
+    items = []
     for name in version.exported():
         item = version.items[name]
         kind = item["kind"]
@@ -121,8 +121,8 @@ def counted_items(version: ExportVersion) -> list[CountedItem]:
             measured = "choice"
         elif kind in NUMBERS or kind == "calculate":
             measured = "number"
-        found.append(CountedItem(name, measured, options))
-    return found
+        items.append(CountedItem(name, measured, options))
+    return items
 
 
 def number_of(value: str) -> str:
@@ -147,11 +147,11 @@ class DistinctNumbers:
 
     @classmethod
     def of(cls, values: Iterable[str], *, are_many: bool = False) -> DistinctNumbers:
-        found = frozenset(values)
-        if are_many or len(found) > MOST_VALUES:
-            ends = frozenset((min(found, key=float), max(found, key=float)))
+        numbers = frozenset(values)
+        if are_many or len(numbers) > MOST_VALUES:
+            ends = frozenset((min(numbers, key=float), max(numbers, key=float)))
             return cls(ends, are_many=True)
-        return cls(found)
+        return cls(numbers)
 
     @classmethod
     def union(cls, parts: Iterable[DistinctNumbers]) -> DistinctNumbers:

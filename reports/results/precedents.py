@@ -36,18 +36,18 @@ def precedent_for(
     as many people, unless it has been shown already. 4 statements.
     """
     nothing = Precedent.none(groups)
-    own = ResultsRollUp.objects.filter(
+    roll_up = ResultsRollUp.objects.filter(
         administration=administration, hidden_as_of__gte=administration.closes_at
     ).first()
-    seen = own and _stored_cells(own, arrays, groups)
+    seen = roll_up and _stored_cells(roll_up, arrays, groups)
     before = wave_before(administration)
     if before is None:
-        return seen.precedent(nothing.again) if seen else nothing
+        return seen.precedent(nothing.forced) if seen else nothing
     earlier = _stored_cells(before, arrays, groups)
     difference = np.abs(arrays.people - earlier.people)
     are_same = (earlier.people > 0) & (difference < administration.minimum_group)
-    first = seen or earlier
-    return first.precedent(first.hidden.intersection(earlier.hidden, are_same))
+    preferred = seen or earlier
+    return preferred.precedent(preferred.hidden.intersection(earlier.hidden, are_same))
 
 
 def wave_before(administration: Administration) -> ResultsRollUp | None:
@@ -57,7 +57,7 @@ def wave_before(administration: Administration) -> ResultsRollUp | None:
     have other people, and schools many. 1 statement.
     """
     survey = administration.published.survey
-    found = (
+    earlier = (
         ResultsRollUp.objects.filter(
             administration__role=administration.role,
             administration__district=administration.district_id,
@@ -70,13 +70,13 @@ def wave_before(administration: Administration) -> ResultsRollUp | None:
         .order_by("-administration__closes_at", "-pk")
         .first()
     )
-    if found is None:
+    if earlier is None:
         return None
     years = {
-        school_year(timezone.localdate(one.closes_at))
-        for one in (administration, found.administration)
+        school_year(timezone.localdate(wave.closes_at))
+        for wave in (administration, earlier.administration)
     }
-    return found if len(years) == 1 else None
+    return earlier if len(years) == 1 else None
 
 
 @dataclass(frozen=True)
@@ -89,8 +89,8 @@ class StoredCells:
     divided: Mask
     summed: Mapping[tuple[int, int], frozenset[int]]
 
-    def precedent(self, again: HiddenCells) -> Precedent:
-        return Precedent(self.hidden, again, self.undivided, self.divided, self.summed)
+    def precedent(self, forced: HiddenCells) -> Precedent:
+        return Precedent(self.hidden, forced, self.undivided, self.divided, self.summed)
 
 
 def _stored_cells(
@@ -102,13 +102,13 @@ def _stored_cells(
     hidden = np.zeros(arrays.people.shape, dtype=bool)
     people = np.zeros_like(arrays.people)
     partly: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
-    found: set[GroupKey] = set()
+    stored_groups: set[GroupKey] = set()
     rows = GroupResults.objects.filter(administration=roll_up.pk)
     names = ("level", "place_id", "attribute", "value")
     for level, key, attribute, value, number, is_hidden, items in rows.values_list(
         *names, "people", "is_hidden", "hidden_items"
     ):
-        found.add((attribute, value))
+        stored_groups.add((attribute, value))
         place = place_of.get((level, key))
         column = column_of.get((attribute, value))
         if place is None or column is None:
@@ -117,7 +117,7 @@ def _stored_cells(
         for name in items:
             partly[name].append((place, column))
     # A group that had everybody was not shown, but known.
-    values = Counter(attribute for attribute, _ in found)
+    values = Counter(attribute for attribute, _ in stored_groups)
     hidden &= [not group[0] or values[group[0]] > 1 for group in arrays.groups]
     # A larger place hides all groups of an attribute or none; others are stored as
     # hidden because all of their people are left out.

@@ -198,19 +198,19 @@ def result_arrays(
     layout = Layout.from_json(roll_up.layout)
     rows = GroupResults.objects.filter(administration=administration)
     names = ("level", "place_id", "attribute", "value", "people", "finished", "counts")
-    found = list(rows.values_list(*names))
+    records = list(rows.values_list(*names))
     order = [str(LEVELS.STATE), str(LEVELS.DISTRICT), str(LEVELS.SCHOOL)]
     places = sorted(
-        {(level, place) for level, place, *_ in found},
+        {(level, place) for level, place, *_ in records},
         key=lambda place: (order.index(place[0]), place[1]),
     )
-    groups = sorted({(attribute, value) for _, _, attribute, value, *_ in found})
+    groups = sorted({(attribute, value) for _, _, attribute, value, *_ in records})
     number_of = {place: number for number, place in enumerate(places)}
     group_of = {group: number for number, group in enumerate(groups)}
     shape = (len(places), len(groups))
     people, finished = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
     counts = np.zeros((*shape, len(layout.columns)), np.int32)
-    for level, place, attribute, value, *figures, stored in found:
+    for level, place, attribute, value, *figures, stored in records:
         cell = number_of[level, place], group_of[attribute, value]
         people[cell], finished[cell] = figures
         numbers = unpacked(stored)

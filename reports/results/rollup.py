@@ -57,16 +57,16 @@ def roll_up_results(
     administration: Administration,
     progress: Progress | None = None,
     *,
-    again: bool = False,
+    all_schools: bool = False,
     release: bool = False,
 ) -> ResultsOutcome:
     """Count an administration's answers and store what changed.
 
-    With `again`, all schools are counted. With `release`, it is decided in the same
-    transaction what is hidden: the release is there as a whole, or the earlier one
-    stays. Where it would differ from an earlier one by a few people, schools keep their
-    figures. Raises OperationalError if the replica is away: the figures then stay as
-    they are.
+    With `all_schools`, also schools without changes are counted. With `release`, it is
+    decided in the same transaction what is hidden: the release is there as a whole, or
+    the earlier one stays. Where it would differ from an earlier one by a few people,
+    schools keep their figures. Raises OperationalError if the replica is away: the
+    figures then stay as they are.
     """
     start = time.monotonic()
     refresh_replica_timestamp()
@@ -75,12 +75,12 @@ def roll_up_results(
     items, attributes = counted_items(version), attributes_of(administration)
     if last is not None and list(last.layout.attributes) != attributes:
         # A subgroup was declared since.
-        again = True
+        all_schools = True
     if progress:
         progress.begin_step(_("Reading the responses."))
     released = last is not None and last.released_at is not None
     recount = read_changes(
-        administration, version, items, None if again and not released else last
+        administration, version, items, None if all_schools and not released else last
     )
     reading = time.monotonic() - start
     if progress:
@@ -97,7 +97,9 @@ def roll_up_results(
     if layout is None:
         if recount.kept_schools:
             raise JobRefused(NOT_COMPARABLE)
-        return roll_up_results(administration, progress, again=True, release=release)
+        return roll_up_results(
+            administration, progress, all_schools=True, release=release
+        )
     schools = {
         (school, group): counts
         for school, group, counts in count_groups(
@@ -141,11 +143,13 @@ def layout_for(
     everywhere: list[Mapping[str, DistinctNumbers]] = [*numbers.values()]
     if last is not None and not recount.is_full:
         everywhere += [
-            found for key, found in last.numbers.items() if key not in recount.schools
+            distinct
+            for key, distinct in last.numbers.items()
+            if key not in recount.schools
         ]
     together = {
         item.name: DistinctNumbers.union(
-            found[item.name] for found in everywhere if item.name in found
+            of_school[item.name] for of_school in everywhere if item.name in of_school
         )
         for item in items
         if item.measured == "number"
@@ -154,7 +158,7 @@ def layout_for(
         return Layout.of(items, attributes, together)
     layout = last.layout
     if list(layout.items) != list(items) or any(
-        found.width() != layout.widths[name] for name, found in together.items()
+        distinct.width() != layout.widths[name] for name, distinct in together.items()
     ):
         return None
     layout.append(together)

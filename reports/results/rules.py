@@ -33,11 +33,11 @@ def apply_rules(
     people: People,
 ) -> dict[str, ItemCodes]:
     """Return the answers to show: masked, and with the values of calculations."""
-    found = dict(answers)
+    shown = dict(answers)
     if not mask.concerned or not len(people):
         for name in mask.concerned:
-            found.setdefault(name, ItemCodes(np.zeros(len(people), dtype=np.uint8)))
-        return found
+            shown.setdefault(name, ItemCodes(np.zeros(len(people), dtype=np.uint8)))
+        return shown
     # The last page on which there is a row: pages up to it were passed by.
     last = np.zeros(len(people), dtype=np.int16)
     for name, item in answers.items():
@@ -67,8 +67,8 @@ def apply_rules(
             item = ItemCodes(answers[name].codes.copy(), answers[name].values)
         item.codes[seen & ~relevant] = NOT_APPLICABLE
         item.codes[~seen & ~relevant] = NOT_REACHED
-        found[name] = item
-    return found
+        shown[name] = item
+    return shown
 
 
 def _alike(

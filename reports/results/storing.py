@@ -60,8 +60,10 @@ def store(
     are newer: the replica was replaced by one that is further behind.
     """
     with transaction.atomic():
-        found = ResultsRollUp.objects.select_for_update().filter(pk=administration.pk)
-        current = found.values_list("written_at", "as_of").first()
+        roll_ups = ResultsRollUp.objects.select_for_update().filter(
+            pk=administration.pk
+        )
+        current = roll_ups.values_list("written_at", "as_of").first()
         if current != (last and (last.written_at, last.as_of)):
             return 0
         if last is not None and recount.as_of < last.as_of:
@@ -166,9 +168,9 @@ def _write_level(
     """Make the rows of these places, or of all, equal to `wanted`."""
     before = stored_counts(administration, level, places)
     changed = {
-        key: found
-        for key, found in wanted.items()
-        if not _are_equal(before.pop(key, None), found)
+        key: group_counts
+        for key, group_counts in wanted.items()
+        if not _are_equal(before.pop(key, None), group_counts)
     }
     rows = GroupResults.objects.filter(administration=administration, level=level)
     if places is not None:
@@ -194,11 +196,11 @@ def _write_level(
                 place_id=place,
                 attribute=attribute,
                 value=value,
-                people=found.people,
-                finished=found.finished,
-                counts=packed(found.counts),
+                people=group_counts.people,
+                finished=group_counts.finished,
+                counts=packed(group_counts.counts),
             )
-            for (place, (attribute, value)), found in changed.items()
+            for (place, (attribute, value)), group_counts in changed.items()
         ),
         batch_size=BATCH,
         update_conflicts=True,
@@ -218,9 +220,16 @@ def _copy(
     file = io.StringIO()
     # Quoted, so that no value is taken for NULL.
     writer = csv.writer(file, quoting=csv.QUOTE_ALL)
-    for (place, group), found in wanted.items():
-        counts = f"\\x{packed(found.counts).hex()}"
-        cells = (administration.pk, level, place, *group, found.people, found.finished)
+    for (place, group), group_counts in wanted.items():
+        counts = f"\\x{packed(group_counts.counts).hex()}"
+        cells = (
+            administration.pk,
+            level,
+            place,
+            *group,
+            group_counts.people,
+            group_counts.finished,
+        )
         is_hidden, items = hidden.get((place, group), (False, []))
         writer.writerow((*cells, counts, is_hidden, json.dumps(items)))
     file.seek(0)
@@ -228,11 +237,11 @@ def _copy(
         cursor.copy_expert(COPY, file)
 
 
-def _are_equal(stored: GroupCounts | None, found: GroupCounts) -> bool:
+def _are_equal(stored: GroupCounts | None, counted: GroupCounts) -> bool:
     return (
         stored is not None
-        and (stored.people, stored.finished) == (found.people, found.finished)
-        and np.array_equal(stored.counts, found.counts)
+        and (stored.people, stored.finished) == (counted.people, counted.finished)
+        and np.array_equal(stored.counts, counted.counts)
     )
 
 
@@ -274,8 +283,8 @@ def _write_states(
                 district_id=recount.districts[school],
                 signature=recount.signatures[school],
                 numbers={
-                    name: [sorted(found.values), found.are_many]
-                    for name, found in figures.numbers.get(school, {}).items()
+                    name: [sorted(distinct.values), distinct.are_many]
+                    for name, distinct in figures.numbers.get(school, {}).items()
                 },
                 people=packed_people(people_of.get(school, NOBODY)),
                 counted_at=recount.as_of,

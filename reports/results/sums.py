@@ -124,20 +124,20 @@ class SchoolAnswers:
                 "administration__results_roll_up__as_of"
             ),
         ).values_list("place_id", "people", "finished", "counts", "hidden_items")
-        found = [row for row in rows if row[0] in schools]
+        shown_rows = [row for row in rows if row[0] in schools]
         position = {item.name: number for number, item in enumerate(layout.items)}
-        counts = np.zeros((len(found), len(layout.columns)), np.int32)
-        shown = np.ones((len(found), len(position) + 1), bool)
-        for number, (*_others, stored, hidden) in enumerate(found):
+        counts = np.zeros((len(shown_rows), len(layout.columns)), np.int32)
+        shown = np.ones((len(shown_rows), len(position) + 1), bool)
+        for number, (*_others, stored, hidden) in enumerate(shown_rows):
             of_school = unpacked(stored)
             counts[number, : len(of_school)] = of_school
             # An item of which an option is hidden is left out as a whole.
             for name in hidden:
                 shown[number, position[name.partition(" ")[0]]] = False
         return cls(
-            [row[0] for row in found],
-            np.array([row[1] for row in found], np.int64),
-            np.array([row[2] for row in found], np.int64),
+            [row[0] for row in shown_rows],
+            np.array([row[1] for row in shown_rows], np.int64),
+            np.array([row[2] for row in shown_rows], np.int64),
             counts,
             shown,
             [position[column.item] for column in layout.columns],
@@ -173,23 +173,23 @@ def sums_of_reports(
     times = [administration.results_roll_up.as_of, *([rates.as_of] if rates else [])]
     version = ".".join(time.isoformat() for time in times)
     prefix = f"results.sums.{administration.pk}.{version}"
-    if kept := cache.get(f"{prefix}.districts"):
-        around: Mapping[int, int] = dict(kept)
+    if pairs := cache.get(f"{prefix}.districts"):
+        around: Mapping[int, int] = dict(pairs)
         wanted = {around[school] for school in schools if school in around}
         wanted |= set(districts) & set(around.values())
         places = [STATE, *((LEVELS.DISTRICT.value, key) for key in wanted)]
         keys = {f"{prefix}.{level}.{key}": (level, key) for level, key in places}
-        found = cache.get_many(keys)
-        if len(found) == len(keys):
+        cached = cache.get_many(keys)
+        if len(cached) == len(keys):
             return around, {
-                keys[name]: SchoolSum.from_json(one) for name, one in found.items()
+                keys[name]: SchoolSum.from_json(entry) for name, entry in cached.items()
             }
     around, sums = _add_up_reports(administration)
     # Without any, figures may be counted again meanwhile.
     if sums[STATE].people[-1]:
         entries: dict[str, object] = {
-            f"{prefix}.{level}.{key}": found.as_json()
-            for (level, key), found in sums.items()
+            f"{prefix}.{level}.{key}": school_sum.as_json()
+            for (level, key), school_sum in sums.items()
         }
         # As pairs: the keys of a JSON object would be texts.
         entries[f"{prefix}.districts"] = list(around.items())

@@ -69,11 +69,11 @@ def visible_groups(
         *("people", "finished", "counts"),
         *("published_people", "published_finished", "published_counts"),
     )
-    found: dict[Place, VisibleGroup | None] = {}
+    visible: dict[Place, VisibleGroup | None] = {}
     layout = None
     for level, key, is_hidden, hidden, stored, as_of, threshold, *figures in rows:
         if is_hidden:
-            found[level, key] = None
+            visible[level, key] = None
             continue
         people, finished, counts, *published = figures
         leaves_out = published[0] is not None and published[0] != people
@@ -93,10 +93,10 @@ def visible_groups(
                 options.setdefault(item, set()).add(option)
                 del items[item].values[option]
         hidden_items += code_ends(items, threshold)
-        found[level, key] = VisibleGroup(
+        visible[level, key] = VisibleGroup(
             as_of, people, finished, items, hidden_items, options, leaves_out
         )
-    return found
+    return visible
 
 
 def code_ends(items: dict[str, ItemDistribution], threshold: int) -> list[str]:

@@ -45,10 +45,10 @@ def figures_for(
         and not (level == LEVELS.DISTRICT.value and key in seen.districts)
     }
     as_they_are = [place for place in places if place not in added_up]
-    found = visible_groups(administration, as_they_are, attribute, value)
-    if found and added_up and not attribute:
-        found |= _sums_of_schools(permissions, administration, added_up)
-    return found
+    figures = visible_groups(administration, as_they_are, attribute, value)
+    if figures and added_up and not attribute:
+        figures |= _sums_of_schools(permissions, administration, added_up)
+    return figures
 
 
 def _sums_of_schools(
@@ -71,9 +71,9 @@ def _sums_of_schools(
     for key in (around | known & asked) - seen.districts:
         place = (LEVELS.DISTRICT.value, key)
         shown = sums[place].shown
-        own = sum(shown[school] for school in own_schools if school in shown)
-        unseen[place] = sums[place].schools - own
-        unseen[STATE] = unseen[STATE] - own
+        of_own_schools = sum(shown[school] for school in own_schools if school in shown)
+        unseen[place] = sums[place].schools - of_own_schools
+        unseen[STATE] = unseen[STATE] - of_own_schools
     # For each of these, whether it is not the figures of a single school.
     is_shown = {place: (rest != 1) & (rest[-1] > 1) for place, rest in unseen.items()}
     rest = unseen[STATE] - sum(

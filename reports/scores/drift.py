@@ -80,7 +80,7 @@ def release_item(
                 "reason": because,
             },
         )
-        return request_scores(current, by=by, again=True)
+        return request_scores(current, by=by, recalculate=True)
 
 
 def anchor_item(
@@ -111,7 +111,7 @@ def anchor_item(
             district=current.district,
             after={"measure": measure, "item": item, "reason": because},
         )
-        return request_scores(current, by=by, again=True)
+        return request_scores(current, by=by, recalculate=True)
 
 
 def _lock(administration: Administration, by: User) -> Administration:

@@ -21,25 +21,25 @@ RETRY_AFTER = timedelta(hours=1)
 
 @job("scores.calculate", long=True)
 def calculate_scores(job: Job, progress: Progress) -> None:
-    _calculate(job, progress, again=False)
+    _calculate(job, progress, recalculate=False)
 
 
 @job("scores.recalculate", long=True)
 def recalculate_scores(job: Job, progress: Progress) -> None:
-    _calculate(job, progress, again=True)
+    _calculate(job, progress, recalculate=True)
 
 
 SCORE_JOBS = (calculate_scores.name, recalculate_scores.name)
 
 
-def _calculate(job: Job, progress: Progress, *, again: bool) -> None:
+def _calculate(job: Job, progress: Progress, *, recalculate: bool) -> None:
     # It needs SciPy, which takes 0.5 s and 40 MB: not in each web server and command.
     from reports.scores.scoring import score_administration
 
     administration = Administration.objects.select_related("published__survey").get(
         pk=job.subject_id or 0
     )
-    outcome = score_administration(administration, progress, again=again)
+    outcome = score_administration(administration, progress, recalculate=recalculate)
     progress.message = (
         ngettext(
             "Ready: the scores of %(measures)s measure were calculated.",
@@ -77,10 +77,10 @@ def start_outdated() -> None:
 
 
 def request_scores(
-    administration: Administration, *, by: User | None = None, again: bool = False
+    administration: Administration, *, by: User | None = None, recalculate: bool = False
 ) -> Job:
     """Start calculating, or return the job of this kind that has not started yet."""
-    kind = recalculate_scores if again else calculate_scores
+    kind = recalculate_scores if recalculate else calculate_scores
     waiting = Job.objects.filter(
         kind=kind.name, subject_id=administration.pk, state=Job.State.WAITING
     ).first()

@@ -106,17 +106,17 @@ def score_administration(
     administration: Administration,
     progress: Progress | None = None,
     *,
-    again: bool = False,
+    recalculate: bool = False,
 ) -> ScoringOutcome:
     """Calculate the scores of a closed administration and store them.
 
-    Scores that are there stay as they are, unless `again` or in an older format.
+    Scores that are there stay as they are, unless `recalculate` or in an older format.
     Raises JobRefused while people can answer, and OperationalError if the replica is
     away.
     """
     start = time.monotonic()
     scored = Scoring.objects.current().filter(pk=administration.pk)
-    if not again and scored.exists():
+    if not recalculate and scored.exists():
         return ScoringOutcome()
     if administration.state != Administration.State.CLOSED:
         raise JobRefused(_("Scores are calculated once nobody can answer any more."))
@@ -151,7 +151,12 @@ def score_administration(
         rows = _rows(administration, content, calculation, groupings, answers)
         try:
             stored = _store(
-                administration, calculation, rows, released, progress, again=again
+                administration,
+                calculation,
+                rows,
+                released,
+                progress,
+                recalculate=recalculate,
             )
             break
         except ReleasesChanged:
@@ -346,7 +351,7 @@ def _store(
     released: Mapping[str, Collection[str]],
     progress: Progress | None,
     *,
-    again: bool,
+    recalculate: bool,
 ) -> int:
     """Replace everything in one transaction; return the number of rows.
 
@@ -355,7 +360,7 @@ def _store(
     now = timezone.now()
     with transaction.atomic():
         scorings = Scoring.objects.select_for_update().filter(pk=administration.pk)
-        if scorings.current().exists() and not again:
+        if scorings.current().exists() and not recalculate:
             return 0
         Scoring.objects.update_or_create(
             administration=administration,

@@ -33,7 +33,7 @@ def hide_attribute(
     hidden, counted = decision.groups, decision.counted[:, number]
     attribute = np.array(groups.attributes[number])
     people = groups.people[:, attribute].copy()
-    again = precedent.again.groups[:, attribute]
+    forced = precedent.forced.groups[:, attribute]
     for place in range(len(tree) - 1, ROOT, -1):
         if hidden[place, EVERYONE]:
             # Also groups with nobody: which these are tells about the place.
@@ -52,7 +52,7 @@ def hide_attribute(
                 counted[children] = ~hidden[children, EVERYONE]
                 decision.undivided[place, number] = True
             people[place] = people[children[counted[children]]].sum(axis=0)
-            few = (people[place] > 0) & (people[place] < minimum) | again[place]
+            few = (people[place] > 0) & (people[place] < minimum) | forced[place]
             # The schools' own totals tell too much about a few hidden groups.
             hidden[place, attribute] |= few.any() or (
                 decision.undivided[place, number]
@@ -89,7 +89,7 @@ def hide_groups(
     least = np.maximum(0, everyone - (most.sum() - most))
     return hide_people(
         *(groups.people[place, attribute], (least, most), minimum, small[attribute]),
-        precedent.first.groups[place, attribute],
+        precedent.preferred.groups[place, attribute],
     )
 
 
@@ -107,7 +107,10 @@ def hide_item(
         tables.minimum,
         tables.precedent,
     )
-    first, again = precedent.first.of_item(name), precedent.again.of_item(name)
+    preferred, forced = (
+        precedent.preferred.of_item(name),
+        precedent.forced.of_item(name),
+    )
     hidden = decision.items[name]
     all_hidden = hidden[:, EVERYONE]
     counted = decision.counted & ~all_hidden[:, None]
@@ -116,7 +119,7 @@ def hide_item(
     for place, number in np.argwhere(decision.undivided).tolist():
         columns = list(groups.attributes[number])
         if not hidden[place, columns].any() and (
-            again[place, columns].any()
+            forced[place, columns].any()
             or tells_items(tables, decision, name, item, (place, number))
             or tables.dependent is not None
             and tables.dependent.isolate_in_sum(
@@ -144,14 +147,14 @@ def hide_item(
             # Nobody is left, although somebody has answered.
             rows |= (people == 0) & (groups.people[cells] > 0)
             # Only of places that are left out of the next larger place's figures.
-            rows |= again[cells] & rows.any(axis=1, keepdims=True)
+            rows |= forced[cells] & rows.any(axis=1, keepdims=True)
             is_partly_hidden = rows.any(axis=1) & ~all_hidden[level]
             is_partly_hidden &= (~rows & (people > 0)).any(axis=1)
             for row in np.flatnonzero(is_partly_hidden).tolist():
                 place = level[row]
                 rows[row] = hide_parts(
                     *(people[row], published[place, attribute], rows[row]),
-                    *(first[place, attribute], answered[place, attribute], minimum),
+                    *(preferred[place, attribute], answered[place, attribute], minimum),
                 )
             hidden[cells] = rows
             is_shown_partly = (rows & ~decision.groups[cells]).any(axis=1)

@@ -12,12 +12,12 @@ def hide_people(
     limits: tuple[Integers, Integers],
     minimum: int,
     hidden: Mask,
-    first: Mask,
+    preferred: Mask,
 ) -> Mask:
     """Return which parts of a shown number of people are hidden, `hidden` among them.
 
-    `limits` are the least and the most that each part is known to be. Parts of `first`
-    are hidden before others, and of these the smallest. If all parts
+    `limits` are the least and the most that each part is known to be. `preferred`
+    parts are hidden before others, and of these the smallest. If all parts
     with people are hidden, so are those without: which these are would tell more.
     """
     hidden = hidden.copy()
@@ -35,7 +35,7 @@ def hide_people(
         shown = np.flatnonzero((people > 0) & ~hidden)
         if not len(shown):
             return np.ones_like(hidden)
-        hidden[shown[np.lexsort((people[shown], ~first[shown]))[0]]] = True
+        hidden[shown[np.lexsort((people[shown], ~preferred[shown]))[0]]] = True
     return hidden
 
 
@@ -43,14 +43,14 @@ def hide_parts(
     people: Integers,
     counts: Integers,
     hidden: Mask,
-    first: Mask,
+    preferred: Mask,
     answered: Integers,
     minimum: int,
 ) -> Mask:
     """Return which parts of a shown sum hide an item, `hidden` ones among them.
 
     `counts` are [part, category]. Together, the hidden parts have at least the minimum
-    of people who answered. Parts of `first` are hidden before others. Of these, the
+    of people who answered. `preferred` parts are hidden before others. Of these, the
     part that leaves the fewest narrow counts is next; of several, the smallest.
     """
     hidden = hidden.copy()
@@ -65,7 +65,13 @@ def hide_parts(
             hidden[part] = True
             left = narrow_counts(counts, limits, hidden, wanted)
             hidden[part] = False
-            rank = (not first[part], left, not answered[part], int(people[part]), part)
+            rank = (
+                not preferred[part],
+                left,
+                not answered[part],
+                int(people[part]),
+                part,
+            )
             best = min(best or rank, rank)
         if best is None:
             break

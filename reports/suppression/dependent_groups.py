@@ -115,8 +115,10 @@ class DependentGroups:
                 weights = of_school.answered[:, position]
             summed = of_school.members[:, columns].astype(float)
             summed[:, ~decision.counted[school, of_attribute]] = 0
-            own = [column for column in self.shown[school] if column not in columns]
-            shown = of_school.members[:, own].astype(float)
+            shown_columns = [
+                column for column in self.shown[school] if column not in columns
+            ]
+            shown = of_school.members[:, shown_columns].astype(float)
             both = summed.T @ (weights[:, None] * shown)
             gram += summed.T @ (weights[:, None] * summed)
             gram -= both @ np.linalg.pinv(shown.T @ (weights[:, None] * shown)) @ both.T
@@ -174,8 +176,8 @@ class Search:
     ) -> None:
         self.tables, self.memberships = tables, memberships
         self.groups, self.minimum = tables.groups, tables.minimum
-        again = tables.precedent.again.groups
-        self.small = tables.groups.too_small(tables.minimum) | again
+        forced = tables.precedent.forced.groups
+        self.small = tables.groups.too_small(tables.minimum) | forced
         hidden = small_places(tables)
         self.places = [
             place
@@ -270,13 +272,13 @@ class Search:
             columns = np.array(self.shown(place, dependent))
             dependent[place, columns[columns != EVERYONE]] = True
             return
-        first = self.tables.precedent.first.groups[place]
+        preferred = self.tables.precedent.preferred.groups[place]
         members = of_place.members.astype(float)
         gram = scalar_products(members, of_place.people)
         light = few_answers(sizes(sums, members, of_place.people), self.minimum)
         while True:
             columns = np.array(self.shown(place, dependent))
-            group = group_to_hide(gram, sums[light], columns, people, first)
+            group = group_to_hide(gram, sums[light], columns, people, preferred)
             if group is None:
                 return
             dependent[place, group] = True
@@ -311,10 +313,10 @@ class Search:
             if not len(of_item):
                 continue
             gram = scalar_products(members, answered[:, number])
-            first = self.tables.precedent.first.of_item(name)[place]
+            preferred = self.tables.precedent.preferred.of_item(name)[place]
             while True:
                 group = group_to_hide(
-                    *(gram, of_item, columns, of_groups[:, number], first)
+                    *(gram, of_item, columns, of_groups[:, number], preferred)
                 )
                 if group is None:
                     break

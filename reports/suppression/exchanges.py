@@ -51,8 +51,8 @@ def widths_of_sums(counts: Integers, of_people: bool) -> Integers:
         total = counts.sum(axis, keepdims=True)
         most = np.minimum(most, total)
         if not (of_people and axis == 0):
-            others = people.sum(axis, keepdims=True) - total
-            most_others = np.minimum(most_others, others)
+            rest = people.sum(axis, keepdims=True) - total
+            most_others = np.minimum(most_others, rest)
     return np.minimum(most - (people - most_others), CANDIDATES - 1)
 
 
@@ -93,12 +93,12 @@ def widths_by_single_exchanges(counts: Integers, sizes: Sequence[int]) -> Intege
             if size == 1:
                 two = (part > 1).transpose(0, 2, 1)[:, None, :, :, None]
                 donors = (grows & two & (elsewhere > 1)).any(axis=3)
-                found = (donors * np.minimum(part, 2)[:, :, None]).sum(axis=3)
-                up[found > 1] = CANDIDATES - 1
+                available = (donors * np.minimum(part, 2)[:, :, None]).sum(axis=3)
+                up[available > 1] = CANDIDATES - 1
             elsewhere = everywhere.swapaxes(1, 3) - in_own_place(crossed, ends, few)
             shrinks = straight & different & (elsewhere > 0)
             down[shrinks.any(axis=(3, 4))] = size
-        changes = [np.maximum.reduceat(one, ends, axis=0) for one in (up, down)]
+        changes = [np.maximum.reduceat(change, ends, axis=0) for change in (up, down)]
         widths.append(changes[0] + changes[1])
     return np.concatenate(widths)
 
@@ -107,8 +107,8 @@ def in_own_place(pairs: Mask, starts: Integers, sizes: Integers) -> Integers:
     """Return for each school how many of its place have both counts."""
     if len(pairs) == len(sizes):
         return pairs.astype(np.int32)
-    own = np.add.reduceat(pairs, starts, axis=0, dtype=np.int32)
-    return np.repeat(own, sizes, axis=0)
+    totals = np.add.reduceat(pairs, starts, axis=0, dtype=np.int32)
+    return np.repeat(totals, sizes, axis=0)
 
 
 def width_by_exchanges(
@@ -127,11 +127,11 @@ def width_by_exchanges(
         # To grow, they need somebody of the same group and category in another place;
         # to shrink, of another group.
         partners = most_first(places, cell, of_group=grows)
-        own = most_first(counts[start:end], cell, of_group=not grows)
-        table = np.concatenate([own, partners])
-        for school in range(len(own)):
+        schools = most_first(counts[start:end], cell, of_group=not grows)
+        table = np.concatenate([schools, partners])
+        for school in range(len(schools)):
             while width < CANDIDATES - 1 and exchange(
-                table, (school, group, category), len(own), grows=grows
+                table, (school, group, category), len(schools), grows=grows
             ):
                 width += 1
     return width
@@ -157,25 +157,25 @@ def exchange(
     smallest count the largest.
     """
     school, group, category = cell
-    own, others = table[school], table[first:]
+    school_counts, partner_counts = table[school], table[first:]
     # The least of those who would shrink: [other school, other group, other category].
     if grows:
-        spare = np.minimum(own[group], own[:, [category]])
-        spare = np.minimum(others[:, [group]][:, :, [category]], spare)
-        spare = np.minimum(spare, others)
+        spare = np.minimum(school_counts[group], school_counts[:, [category]])
+        spare = np.minimum(partner_counts[:, [group]][:, :, [category]], spare)
+        spare = np.minimum(spare, partner_counts)
     else:
-        spare = np.minimum(own, own[group, category])
-        spare = np.minimum(others[:, [group]], spare)
-        spare = np.minimum(spare, others[:, :, [category]])
+        spare = np.minimum(school_counts, school_counts[group, category])
+        spare = np.minimum(partner_counts[:, [group]], spare)
+        spare = np.minimum(spare, partner_counts[:, :, [category]])
     spare[:, group] = spare[:, :, category] = 0
     if not spare.any():
         return False
-    found = np.unravel_index(int(spare.argmax()), spare.shape)
-    partner, other_group, other = map(int, found)
+    indices = np.unravel_index(int(spare.argmax()), spare.shape)
+    partner, other_group, other_category = map(int, indices)
     step = 1 if grows else -1
     for sign, part in ((step, school), (-step, first + partner)):
         table[part, group, category] += sign
-        table[part, other_group, other] += sign
-        table[part, group, other] -= sign
+        table[part, other_group, other_category] += sign
+        table[part, group, other_category] -= sign
         table[part, other_group, category] -= sign
     return True

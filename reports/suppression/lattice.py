@@ -110,12 +110,12 @@ def group_to_hide(
     sums: Integers,
     shown: Integers,
     people: Integers | Floats,
-    first: Mask,
+    preferred: Mask,
 ) -> int | None:
     """Return which group has to be hidden next, so that these sums are not known.
 
     A sum is known if shown groups, with any factors, have it as theirs. Of all groups
-    but the first, which is everyone, it is one of `first` if it can be, and then the
+    but the first, which is everyone, it is a `preferred` one if it can be, and then the
     one without which the fewest sums are known; of several, the smallest. None if no
     sum is known.
 
@@ -136,7 +136,7 @@ def group_to_hide(
     # How far the sums are from what is shown without one of the groups.
     without = distance[is_known, None] + factors[is_known] ** 2 / inverse.diagonal()
     known = (without < APART).sum(axis=0)
-    order = np.lexsort((people[shown], known, ~first[shown]))
+    order = np.lexsort((people[shown], known, ~preferred[shown]))
     return next(int(group) for group in shown[order] if group != EVERYONE)
 
 

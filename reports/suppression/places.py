@@ -53,7 +53,7 @@ def hide_places(tables: ReleasedTables, decision: Decision) -> None:
                 and people[children[together]].sum() >= minimum
                 and (width >= wanted)[together].all()
                 and are_same_as_before(
-                    precedent, precedent.first.groups[children, EVERYONE], together
+                    precedent, precedent.preferred.groups[children, EVERYONE], together
                 )
             )
         published[place] = published[children[counted[children]]].sum()
@@ -72,7 +72,7 @@ def small_places(tables: ReleasedTables) -> Mask:
         tables.precedent,
     )
     people = groups.people[:, EVERYONE]
-    small = (people > 0) & (people < minimum) | precedent.again.groups[:, EVERYONE]
+    small = (people > 0) & (people < minimum) | precedent.forced.groups[:, EVERYONE]
     for place in range(1, len(tree)):
         small[place] |= small[tree.parents[place]]
     return small
@@ -93,10 +93,10 @@ def hide_item_of_places(
         tables.precedent,
     )
     hidden = decision.groups[:, EVERYONE].copy()
-    first = np.zeros_like(hidden)
+    preferred = np.zeros_like(hidden)
     for name in item.counts:
-        hidden |= precedent.again.of_item(name)[:, EVERYONE]
-        first |= precedent.first.of_item(name)[:, EVERYONE]
+        hidden |= precedent.forced.of_item(name)[:, EVERYONE]
+        preferred |= precedent.preferred.of_item(name)[:, EVERYONE]
     answered = item.answered[:, EVERYONE].copy()
     hidden |= few_answers(answered, minimum)
     counted = decision.counted_all.copy()
@@ -111,7 +111,7 @@ def hide_item_of_places(
         if together.any() and not (
             together.sum() > 1
             and answered[parts[together]].sum() >= minimum
-            and are_same_as_before(precedent, first[parts], together)
+            and are_same_as_before(precedent, preferred[parts], together)
             and not any(
                 has_narrow_counts(people[parts], counts[parts], together)
                 for counts in published

@@ -86,11 +86,11 @@ def hidden_grades(eligible: Sequence[int]) -> set[int]:
     """
     sizes = {position: size for position, size in enumerate(eligible) if size}
     hidden = {position for position in sizes if sizes[position] < SMALLEST_GRADE}
-    others = sorted(set(sizes) - hidden, key=lambda grade: (sizes[grade], grade))
-    while hidden and others:
+    visible = sorted(set(sizes) - hidden, key=lambda grade: (sizes[grade], grade))
+    while hidden and visible:
         if len(hidden) > 1 and sum(sizes[grade] for grade in hidden) >= SMALLEST_GRADE:
             break
-        hidden.add(others.pop(0))
+        hidden.add(visible.pop(0))
     return hidden
 
 

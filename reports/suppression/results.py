@@ -85,7 +85,7 @@ def decide(
         summed=dict(precedent.summed),
     )
     hide_places(tables, decision)
-    small = groups.too_small(tables.minimum) | precedent.again.groups
+    small = groups.too_small(tables.minimum) | precedent.forced.groups
     if dependent:
         small |= dependent.groups
     for number in range(len(groups.attributes)):

@@ -69,8 +69,8 @@ class PlaceTree:
         """Return all places below this one."""
         inside = np.zeros(len(self), dtype=bool)
         inside[place] = True
-        for other in range(place + 1, len(self)):
-            inside[other] = inside[self.parents[other]]
+        for descendant in range(place + 1, len(self)):
+            inside[descendant] = inside[self.parents[descendant]]
         inside[place] = False
         return np.flatnonzero(inside)
 
@@ -166,11 +166,11 @@ class HiddenCells:
     def of_item(self, name: str) -> Mask:
         return self.items.get(name, self.groups)
 
-    def intersection(self, other: HiddenCells, where: Mask) -> HiddenCells:
-        names = self.items.keys() | other.items.keys()
+    def intersection(self, cells: HiddenCells, where: Mask) -> HiddenCells:
+        names = self.items.keys() | cells.items.keys()
         return HiddenCells(
-            self.groups & other.groups & where,
-            {name: self.of_item(name) & other.of_item(name) & where for name in names},
+            self.groups & cells.groups & where,
+            {name: self.of_item(name) & cells.of_item(name) & where for name in names},
         )
 
 
@@ -178,14 +178,15 @@ class HiddenCells:
 class Precedent:
     """What readers have seen hidden before, of the same people.
 
-    If further parts of a sum have to be hidden, those of `first` are before others.
-    `again` are hidden in any case. Places that were undivided by an attribute stay so,
-    and so do those that were `divided`: [place, attribute]. `summed` are the schools
-    of sums that undivided places have shown, by place and attribute; -1 if it is gone.
+    If further parts of a sum have to be hidden, `preferred` ones are before others.
+    `forced` ones are hidden in any case. Places that were undivided by an attribute
+    stay so, and so do those that were `divided`: [place, attribute]. `summed` are the
+    schools of sums that undivided places have shown, by place and attribute; -1 if it
+    is gone.
     """
 
-    first: HiddenCells
-    again: HiddenCells
+    preferred: HiddenCells
+    forced: HiddenCells
     undivided: Mask
     divided: Mask
     summed: Mapping[tuple[int, int], frozenset[int]] = field(default_factory=dict)

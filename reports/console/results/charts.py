@@ -113,7 +113,8 @@ class ItemChart:
     def histograms(self) -> list[tuple[ChartRow, list[Bin]]]:
         """Return the bins of each place; all places have the same scale."""
         highest = max(
-            (one.share for row in self.rows for one in row.segments), default=0.0
+            (segment.share for row in self.rows for segment in row.segments),
+            default=0.0,
         )
         low, length = self.starts[0], self.starts[-1] + self.step - self.starts[0]
         return [
@@ -269,11 +270,15 @@ def chart_pages(
     for page in definition["pages"]:
         blocks = []
         for block in page["blocks"]:
-            found = [charts.of(name) for name in block["items"] if name in counted]
+            item_charts = [
+                charts.of(name) for name in block["items"] if name in counted
+            ]
             # Not calculated texts, which have neither a question nor answers.
-            found = [one for one in found if one.plain_label or one.columns]
-            if found:
-                blocks.append((charts.text(block["label"]), found))
+            item_charts = [
+                chart for chart in item_charts if chart.plain_label or chart.columns
+            ]
+            if item_charts:
+                blocks.append((charts.text(block["label"]), item_charts))
         if blocks:
             yield ChartPage(charts.text(page["title"]), blocks)
 
@@ -299,19 +304,31 @@ class ItemCharts:
 
     def of(self, name: str) -> ItemChart:
         item = self.definition["items"][name]
-        found = [group.items.get(name) for group in self.places.values() if group]
-        now = next((one for one in found if one), None)
+        distributions = [
+            group.items.get(name) for group in self.places.values() if group
+        ]
+        now = next(filter(None, distributions), None)
         options = self._options(self.definition, name)
         kind = self._kind(name, now, has_options=bool(options))
         values: list[str] = []
         width = now.width if now else ""
         if kind == "number":
-            others = [
+            compared = [
                 group.items.get(name) for group in self.compared.values() if group
             ]
-            found += [one for one in others if are_comparable(now, one)]
+            distributions += [
+                distribution
+                for distribution in compared
+                if are_comparable(now, distribution)
+            ]
             values = sorted(
-                {value for one in found if one for value in one.answers}, key=float
+                {
+                    value
+                    for distribution in distributions
+                    if distribution
+                    for value in distribution.answers
+                },
+                key=float,
             )
             options = {value: Label(_bin_label(value, width)) for value in values}
         beside_scale = self.scales.get(name, ()) if kind == "scale" else ()
@@ -344,10 +361,10 @@ class ItemCharts:
 
     def text(self, texts: Texts | None) -> Text:
         """Return a text of the survey, marked if it is not in the page's language."""
-        found, code = self.localizer.find(texts)
-        if not found:
+        translation, code = self.localizer.find(texts)
+        if not translation:
             return Text()
-        html = html_of(found, self.localizer.values)
+        html = html_of(translation, self.localizer.values)
         if messages.base_of(code) == messages.base_of(get_language() or ""):
             return Text(html)
         direction = messages.direction(code)
@@ -425,14 +442,14 @@ class ItemCharts:
 
 
 def are_comparable(
-    one: ItemDistribution | None, other: ItemDistribution | None
+    current: ItemDistribution | None, compared: ItemDistribution | None
 ) -> bool:
     """Test that two administrations have the same answers to an item."""
     return bool(
-        one
-        and other
-        and (one.measured, one.width) == (other.measured, other.width)
-        and (one.measured == "number" or one.answers == other.answers)
+        current
+        and compared
+        and (current.measured, current.width) == (compared.measured, compared.width)
+        and (current.measured == "number" or current.answers == compared.answers)
     )
 
 

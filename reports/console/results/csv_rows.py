@@ -27,13 +27,13 @@ HEADER = (
 
 def csv_rows(page: ResultsPage) -> Iterator[list[Cell]]:
     """Yield a row for each answer at each place, and one for each mean."""
-    own = Provenance.of(page.administration)
+    current = Provenance.of(page.administration)
     compared = Provenance.of(page.compared) if page.compared else None
     for number, survey_page in enumerate(page.charts, start=1):
         for _stem, charts in survey_page.blocks:
             for chart in charts:
                 for row in chart.rows:
-                    source = compared if row.is_compared else own
+                    source = compared if row.is_compared else current
                     for cells in _rows_of(chart, row):
                         yield [
                             row.place,
@@ -51,7 +51,9 @@ def _rows_of(chart: ItemChart, row: ChartRow) -> Iterator[list[Cell]]:
         for count in (row.answered, row.skipped, row.not_applicable, row.not_reached)
     ]
     is_changed = row is chart.rows[0] and bool(chart.changes)
-    before = next((one.place for one in chart.rows if one.is_compared), "")
+    before = next(
+        (place_row.place for place_row in chart.rows if place_row.is_compared), ""
+    )
     before = before if is_changed else ""
     note = _(
         "* Hidden, because with so few people it would show what somebody answered, or"

@@ -110,13 +110,13 @@ class ResultsPage:
         if school is not None:
             threshold = threshold_of(permissions, administration, school)
             is_reached = bool(threshold and threshold.state == ThresholdState.REACHED)
-        own = permissions.places(capability)
-        places = places_to_compare(administration, own, district, school)
+        visible_places = permissions.places(capability)
+        places = places_to_compare(administration, visible_places, district, school)
         level_and_key = next(iter(places.values()))
         groups, group = _groups(administration, level_and_key, request)
-        found: dict[Place, VisibleGroup | None] = {}
+        group_figures: dict[Place, VisibleGroup | None] = {}
         if sees_all or is_reached:
-            found = figures_for(
+            group_figures = figures_for(
                 permissions,
                 administration,
                 places.values(),
@@ -126,7 +126,7 @@ class ResultsPage:
         choices, compared = _to_compare(administration, request)
         districts = permissions.districts(capability).order_by("name")
         schools = permissions.schools(capability).order_by("name")
-        figures = found.get(level_and_key)
+        figures = group_figures.get(level_and_key)
         together = None
         # Other users do not see all of the district's schools.
         sees_district = district and permissions.places(
@@ -141,13 +141,17 @@ class ResultsPage:
         ):
             together = small_schools(administration, district.pk, figures)
         charts: list[ChartPage] = []
-        if level_and_key in found:
+        if level_and_key in group_figures:
             compared_figures: Mapping[str, VisibleGroup | None] = {}
             if figures and compared:
                 compared_figures = _compared_figures(
                     request, administration, compared, level_and_key, school, group
                 )
-            shown = {name: found[at] for name, at in places.items() if at in found}
+            shown = {
+                name: group_figures[at]
+                for name, at in places.items()
+                if at in group_figures
+            }
             if together:
                 name, *names = shown
                 shown = {
@@ -160,19 +164,22 @@ class ResultsPage:
             administration,
             district,
             school,
-            list(districts) if own.state or len(own.districts) > 1 else [],
+            list(districts)
+            if visible_places.state or len(visible_places.districts) > 1
+            else [],
             list(schools.filter(district=district)) if district else [],
             groups,
             group,
-            [one for one in choices if one.role == administration.role],
-            [one for one in choices if one.role != administration.role],
+            [choice for choice in choices if choice.role == administration.role],
+            [choice for choice in choices if choice.role != administration.role],
             compared,
             figures.as_of if figures else None,
             figures,
             # Whether a group has nobody or too few is not told.
-            figures is None and (level_and_key in found or bool(group.attribute)),
+            figures is None
+            and (level_and_key in group_figures or bool(group.attribute)),
             charts,
-            _compared_people(found, places.values()),
+            _compared_people(group_figures, places.values()),
             together,
             None if is_reached else threshold,
             not sees_all and not is_reached,
@@ -247,7 +254,7 @@ class ResultsPage:
         shown = [self.administration]
         if self.compared and self.is_compared:
             shown.append(self.compared)
-        return [one for one in map(Provenance.of, shown) if one]
+        return [source for source in map(Provenance.of, shown) if source]
 
     @property
     def place_name(self) -> str:
@@ -264,7 +271,7 @@ def _place(
     """
     schools = permissions.schools(capability).select_related("district")
     districts = permissions.districts(capability)
-    own = permissions.places(capability)
+    visible_places = permissions.places(capability)
     chosen = request.GET.get("district")
     if asked := request.GET.get("school", ""):
         school = get_object_or_404(schools, pk=_key(asked))
@@ -272,9 +279,9 @@ def _place(
             return school.district, school
     if chosen:
         return get_object_or_404(districts, pk=_key(chosen)), None
-    if own.state:
+    if visible_places.state:
         return None, None
-    if own.districts:
+    if visible_places.districts:
         district = districts.order_by("name").first()
         return district, None
     only = schools.order_by("name").first()
@@ -295,7 +302,7 @@ def _key(asked: str) -> int:
 
 def places_to_compare(
     administration: Administration,
-    own: Places,
+    visible_places: Places,
     district: District | None,
     school: School | None,
 ) -> dict[str, Place]:
@@ -304,23 +311,23 @@ def places_to_compare(
     places: dict[str, Place] = {}
     if school is not None:
         places[str(school)] = (LEVELS.SCHOOL.value, school.pk)
-    if district and (is_for_all or own.has_district(district.pk)):
+    if district and (is_for_all or visible_places.has_district(district.pk)):
         name = str(district)
         if name in places:
             # Of the same name as its school.
             name = _("%(district)s (district)") % {"district": name}
         places[name] = (LEVELS.DISTRICT.value, district.pk)
-    if is_for_all or own.state:
+    if is_for_all or visible_places.state:
         places[_("All schools")] = (LEVELS.STATE.value, 0)
     return places
 
 
 def _compared_people(
-    found: Mapping[Place, VisibleGroup | None], places: Collection[Place]
+    group_figures: Mapping[Place, VisibleGroup | None], places: Collection[Place]
 ) -> str:
-    if any(group and group.is_sum_of_reports for group in found.values()):
+    if any(group and group.is_sum_of_reports for group in group_figures.values()):
         return _("Compared with the people of all schools that have a report.")
-    if found and len(found) < len(places):
+    if group_figures and len(group_figures) < len(places):
         return _(
             "Not compared with larger places, because the answers of a single school"
             " could be calculated."
@@ -354,10 +361,10 @@ def _to_compare(
         .order_by("-closes_at")
     )
     asked = request.GET.get("compare", "")
-    found = next((one for one in choices if str(one.pk) == asked), None)
-    if asked and found is None:
+    compared = next((choice for choice in choices if str(choice.pk) == asked), None)
+    if asked and compared is None:
         raise Http404
-    return choices, found
+    return choices, compared
 
 
 def _compared_figures(
@@ -370,29 +377,29 @@ def _compared_figures(
 ) -> dict[str, VisibleGroup | None]:
     """Return the place's figures in another administration, by its month or role."""
     permissions = request.permissions
-    own = permissions.places(capability_for(compared))
+    visible_places = permissions.places(capability_for(compared))
     level, key = place
     if school is not None:
-        may_see = own.has_school(school)
+        may_see = visible_places.has_school(school)
         if not permissions.places(Capability.SEE_RESPONSES).has_school(school):
             threshold = threshold_of(permissions, compared, school)
             is_reached = threshold and threshold.state == ThresholdState.REACHED
             may_see = may_see and bool(is_reached)
     elif level == LEVELS.DISTRICT.value:
-        may_see = own.has_district(key)
+        may_see = visible_places.has_district(key)
     else:
-        may_see = own.state
+        may_see = visible_places.state
     if not may_see:
         return {}
-    found = figures_for(
+    group_figures = figures_for(
         request.permissions, compared, [place], group.attribute, group.value
     )
-    if place not in found:
+    if place not in group_figures:
         return {}
     name = date_format(localtime(compared.opens_at), "F Y")
     if compared.role != administration.role:
         name = capfirst(compared.audience)
-    return {name: found[place]}
+    return {name: group_figures[place]}
 
 
 def _charts(
@@ -406,9 +413,9 @@ def _charts(
     If the page's place is hidden, it is alone, for the file: the page says so in a
     sentence.
     """
-    own, figures = next(iter(places.items()))
+    page_place, figures = next(iter(places.items()))
     if figures is None:
-        places = {own: None}
+        places = {page_place: None}
     published = published_survey(administration.published_id)
     their_definition = None
     if compared and compared_figures:
@@ -429,11 +436,11 @@ def _charts(
 
 def _released(administration: Administration) -> dict[str, list[str]]:
     """Return the released sentences by question. 1 statement."""
-    found: dict[str, list[str]] = {}
+    sentences: dict[str, list[str]] = {}
     rows = administration.released_sentences.order_by("text")
     for item, text in rows.values_list("item", "text"):
-        found.setdefault(item, []).append(text)
-    return found
+        sentences.setdefault(item, []).append(text)
+    return sentences
 
 
 def _groups(
@@ -476,11 +483,11 @@ def _groups(
             )
         )
     asked = request.GET.get("group", "")
-    found = next((one for one in choices if one.key == asked), None)
-    if found is None:
-        found = _group_elsewhere(administration, asked)
-        choices.append(found)
-    return choices, found
+    selected = next((choice for choice in choices if choice.key == asked), None)
+    if selected is None:
+        selected = _group_elsewhere(administration, asked)
+        choices.append(selected)
+    return choices, selected
 
 
 def _group_elsewhere(administration: Administration, asked: str) -> GroupChoice:

@@ -32,8 +32,10 @@ def sentence(kind: ChartKind, rows: Sequence[ChartRow], on_scale: int) -> str:
     segments = rows[0].segments
     if kind == "scale":
         upper = slice(on_scale - on_scale // 2, on_scale)
-        labels = [isolated(one.label.text) for one in segments[upper]]
-        said = _(" or ").join(_("“%(label)s”") % {"label": one} for one in labels)
+        labels = [isolated(segment.label.text) for segment in segments[upper]]
+        answers_text = _(" or ").join(
+            _("“%(label)s”") % {"label": label} for label in labels
+        )
         share = _share(rows[0], upper)
         if share is None:
             return ""
@@ -42,14 +44,14 @@ def sentence(kind: ChartKind, rows: Sequence[ChartRow], on_scale: int) -> str:
             "at least": _("At least %(percent)s %% answered %(answers)s"),
             "over": _("Over %(percent)s %% answered %(answers)s"),
             "under": _("Under %(percent)s %% answered %(answers)s"),
-        }[share.sign] % {"percent": f"{share.percent:.0f}", "answers": said}
+        }[share.sign] % {"percent": f"{share.percent:.0f}", "answers": answers_text}
         return _with_others(first, shown, upper)
     most = _most_frequent(segments)
     if most is None:
         return ""
     share = _share(rows[0], slice(most, most + 1))
     first = _("The most frequent answer is “%(answer)s” (%(percent)s %%)")
-    if any(one.is_hidden for one in segments):
+    if any(segment.is_hidden for segment in segments):
         first = _(
             "The most frequent answer of those shown is “%(answer)s” (%(percent)s %%)"
         )
@@ -66,12 +68,16 @@ def sentence(kind: ChartKind, rows: Sequence[ChartRow], on_scale: int) -> str:
 
 def _most_frequent(segments: Sequence[Segment]) -> int | None:
     """Return the number of the most frequent answer; None if it is not shown."""
-    over = [n for n, one in enumerate(segments) if one.coded and one.coded.is_over]
+    over = [
+        n
+        for n, segment in enumerate(segments)
+        if segment.coded and segment.coded.is_over
+    ]
     if over:
         # Several answers of a multiple choice, or beside hidden ones: nobody can say.
-        is_only = len(over) == 1 and not any(one.is_hidden for one in segments)
+        is_only = len(over) == 1 and not any(segment.is_hidden for segment in segments)
         return over[0] if is_only else None
-    exact = [n for n, one in enumerate(segments) if one.count is not None]
+    exact = [n for n, segment in enumerate(segments) if segment.count is not None]
     return max(exact, key=lambda n: segments[n].share, default=None)
 
 
@@ -107,7 +113,9 @@ def _share(row: ChartRow, answers: slice) -> Share | None:
         return Share("at least", int(exact))
     # All others together are under the rest of one that is over its bound.
     over = [
-        one.coded.percent for one in row.segments if one.coded and one.coded.is_over
+        segment.coded.percent
+        for segment in row.segments
+        if segment.coded and segment.coded.is_over
     ]
     under = 100 - over[0] if over else sum(share.percent for share in coded)
     # A larger bound would say next to nothing.
@@ -149,19 +157,19 @@ def chance_words(change: Change) -> str:
 
 def _with_others(first: str, shown: Sequence[ChartRow], answers: slice) -> str:
     shares = [(row, _share(row, answers)) for row in shown]
-    others = str(COMMA).join(
+    comparisons = str(COMMA).join(
         f"{isolated(row.place)}: {share.words}"
         for row, share in shares[1:]
         if share and not row.is_compared
     )
-    words = f"{first}{SEMICOLON}{others}." if others else f"{first}."
+    words = f"{first}{SEMICOLON}{comparisons}." if comparisons else f"{first}."
     for row, share in shares[1:]:
         are_exact = all(each and not each.sign for each in (shares[0][1], share))
         if row.is_compared and row.answered and are_exact:
             change = change_of_share(
                 shown[0],
                 row,
-                lambda each: sum(one.share for one in each.segments[answers]),
+                lambda each: sum(segment.share for segment in each.segments[answers]),
             )
             words += f" {change_sentence(change, row.place)}"
     return words
@@ -177,7 +185,7 @@ def ends_of_mean(row: ChartRow) -> str:
 
 def _number_sentence(shown: Sequence[ChartRow]) -> str:
     """Say the mean of the first place, and those of the others to compare."""
-    first, *others = shown
+    first, *compared_rows = shown
     if first.mean is not None:
         words = _("The mean is %(mean)s") % {"mean": f"{first.mean:,.1f}"}
     elif first.mean_ends:
@@ -190,7 +198,7 @@ def _number_sentence(shown: Sequence[ChartRow]) -> str:
         return ""
     means = [
         f"{isolated(row.place)}: {mean}"
-        for row in others
+        for row in compared_rows
         if not row.is_compared
         and (
             mean := ends_of_mean(row)
@@ -198,13 +206,13 @@ def _number_sentence(shown: Sequence[ChartRow]) -> str:
         )
     ]
     words = f"{words}{SEMICOLON}{str(COMMA).join(means)}." if means else f"{words}."
-    for row in others:
+    for row in compared_rows:
         change = change_of_mean(first, row) if row.is_compared else None
         if change:
-            said = _("%(difference)s compared with %(before)s, %(why)s.") % {
+            comparison = _("%(difference)s compared with %(before)s, %(why)s.") % {
                 "difference": change.text,
                 "before": isolated(row.place),
                 "why": chance_words(change),
             }
-            words += f" {said}"
+            words += f" {comparison}"
     return words

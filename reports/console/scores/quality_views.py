@@ -103,7 +103,7 @@ def scores_quality_calculate(request: StaffRequest, pk: int) -> HttpResponse:
     page = _page_to_decide_or_404(request, pk)
     if page.is_outdated:
         with transaction.atomic():
-            request_scores(page.administration, by=request.user, again=True)
+            request_scores(page.administration, by=request.user, recalculate=True)
             record(
                 "calculate scores again",
                 by=request.user,

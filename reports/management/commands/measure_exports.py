@@ -132,7 +132,7 @@ def release(administration: Administration) -> None:
     """Close the administration and count its results: files are made of them."""
     administration.closes_at = timezone.now() - 2 * AFTER_CLOSING
     administration.save(update_fields=["closes_at"])
-    roll_up_results(administration, again=True, release=True)
+    roll_up_results(administration, all_schools=True, release=True)
 
 
 def vacuum() -> None:

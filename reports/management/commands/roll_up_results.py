@@ -29,7 +29,7 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         try:
             outcome = roll_up_results(
-                administration, again=options["again"], release=True
+                administration, all_schools=options["again"], release=True
             )
         except JobRefused as refused:
             raise CommandError(str(refused)) from refused

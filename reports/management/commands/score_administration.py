@@ -30,7 +30,7 @@ class Command(BaseCommand):
         except AdministrationNotFound as error:
             raise CommandError(str(error)) from error
         try:
-            outcome = score_administration(administration, again=options["again"])
+            outcome = score_administration(administration, recalculate=options["again"])
         except JobRefused as refused:
             raise CommandError(str(refused)) from refused
         if options["json"]:

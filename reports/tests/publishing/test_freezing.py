@@ -240,7 +240,7 @@ class TestRefusals:
             publish(fall)
 
     def test_undecided_figures_are_not_published(self, fall, publish):
-        roll_up_results(fall, again=True)
+        roll_up_results(fall, all_schools=True)
         with pytest.raises(PublicationRefused, match="being counted"):
             publish(fall)
         hide_small_groups(fall)

@@ -69,7 +69,7 @@ def test_figures_of_another_roll_up_are_not_marked_as_decided(
     riverside = staff.riverside.pk
     districts = {staff.lincoln.pk: riverside, staff.washington.pk: riverside}
     stale = result_arrays(counted, districts)
-    roll_up_results(counted, again=True)
+    roll_up_results(counted, all_schools=True)
     monkeypatch.setattr("reports.results.hiding.result_arrays", lambda *_: stale)
     hide_small_groups(counted)
     assert ResultsRollUp.objects.get().hidden_as_of is None

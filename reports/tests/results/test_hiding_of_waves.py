@@ -208,7 +208,7 @@ def test_a_recount_hides_the_same_grades(
     # Two people of the closed administration are counted later.
     for _number in range(2):
         answer(enrol(fall, staff.lincoln, grade="07"), {"safe": "2"})
-    roll_up_results(fall, again=True)
+    roll_up_results(fall, all_schools=True)
     hide_small_groups(fall)
     assert shown(fall, staff.lincoln) == ["08"]
     forget(fall)

@@ -286,4 +286,4 @@ def test_scores_stay_where_a_few_answers_changed_after_a_reopening(closed):
         kept_schools=[1], released_at=closed.closes_at - timedelta(days=1)
     )
     with pytest.raises(JobRefused, match="a few people have changed their answers"):
-        scoring.score_administration(closed, again=True)
+        scoring.score_administration(closed, recalculate=True)

@@ -188,7 +188,7 @@ def test_a_roll_up_knows_its_survey_and_every_program_that_counted(
     Respondent.objects.filter(pk=crowd[0].pk).update(completed_at=timezone.now())
     roll_up_results(fall)
     assert recorded() == (fall.published_id, "counts 1, counts 2")
-    roll_up_results(fall, again=True)
+    roll_up_results(fall, all_schools=True)
     assert recorded() == (fall.published_id, "counts 2")
     # Some were counted before this was recorded.
     ResultsRollUp.objects.update(software="")
@@ -302,7 +302,7 @@ def test_recounts_equal_a_full_count_after_any_events(
         roll_up_results(fall)
         recounted = stored(fall)
         assert recounted == slowly_counted(fall, widths(fall))
-        roll_up_results(fall, again=True)
+        roll_up_results(fall, all_schools=True)
         assert stored(fall) == recounted
 
 
@@ -362,7 +362,7 @@ def test_older_figures_never_replace_newer_ones(fall, crowd, monkeypatch):
     earlier = timezone.now() - timedelta(minutes=5)
     monkeypatch.setattr(changes, "_read_as_of", lambda alias: earlier)
     Respondent.objects.all().delete()
-    assert roll_up_results(fall, again=True).rows_changed == 0
+    assert roll_up_results(fall, all_schools=True).rows_changed == 0
     assert stored(fall) == before
 
 

@@ -198,7 +198,7 @@ class TestCache:
         assert people_of(counted, staff) == [27, 12]
 
     def test_undecided_figures_are_neither_read_nor_kept(self, staff, counted):
-        roll_up_results(counted, again=True)
+        roll_up_results(counted, all_schools=True)
         assert people_of(counted, staff) == [0, 0]
         hide_small_groups(counted)
         assert people_of(counted, staff) == [36, 21]

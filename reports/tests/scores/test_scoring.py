@@ -286,7 +286,7 @@ def test_districts_have_the_means_of_schools_that_show_theirs(staff, survey):
     )
     # With these people in it, the difference is the mean of the nine.
     fall.minimum_group = 9
-    calculate(fall, again=True)
+    calculate(fall, recalculate=True)
     whole, shown = (
         row.measures["noise"]
         for row in (
@@ -344,7 +344,7 @@ def test_scores_stay_until_somebody_asks_for_them_again(staff, fall):
     assert calculate(fall).measures == 0
     assert Scoring.objects.get().calculated_at == before
 
-    assert calculate(fall, again=True).people == 245
+    assert calculate(fall, recalculate=True).people == 245
     assert Scoring.objects.get().calculated_at > before
     assert Calibration.objects.get(measure="trust").pk == benchmark
 

@@ -147,7 +147,7 @@ def test_the_smallest_other_grade_is_hidden_only_if_none_was_before():
     ]
     hidden = np.zeros(groups.people.shape, dtype=bool)
     hidden[LINCOLN, FIFTH] = True
-    precedent = replace(Precedent.none(groups), first=HiddenCells(hidden))
+    precedent = replace(Precedent.none(groups), preferred=HiddenCells(hidden))
     assert decide(tree, groups, {}, precedent=precedent).groups[LINCOLN].tolist() == [
         *(False, True, True, False)
     ]
@@ -301,8 +301,8 @@ def test_small_schools_are_not_a_part_that_was_another_one_before():
     tree, groups, items = tables(schools, [even(schools)])
     hidden = np.zeros(groups.people.shape, dtype=bool)
     hidden[LINCOLN] = True
-    first = HiddenCells(hidden)
-    precedent = replace(Precedent.none(groups), first=first, is_known=True)
+    preferred = HiddenCells(hidden)
+    precedent = replace(Precedent.none(groups), preferred=preferred, is_known=True)
     decision = decide(tree, groups, items, precedent=precedent)
     published = decision.published(tree, groups, groups.people)
     # Roosevelt was shown before, so both together would tell of Lincoln alone.

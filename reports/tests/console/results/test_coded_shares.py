@@ -94,7 +94,7 @@ def test_the_threshold_is_that_of_the_release(staff, closed):
         "-1": 49,
     }
     PlaceSettings.objects.create(coding_threshold=20)
-    roll_up_results(closed, again=True, release=True)
+    roll_up_results(closed, all_schools=True, release=True)
     assert coded() == before
     assert ResultsRollUp.objects.get().coding_threshold == 5
 

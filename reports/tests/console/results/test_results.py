@@ -209,7 +209,7 @@ def test_a_group_on_the_roster_is_offered_whether_or_not_its_only_pupil_took_par
     )
     if not is_protected:
         monkeypatch.setattr("reports.results.rollup.groups_of_roster", lambda *_: [])
-    roll_up_results(closed, release=True, again=True)
+    roll_up_results(closed, release=True, all_schools=True)
     choices = page(client, staff.dana, closed).context["page"].groups
     # Without the roster, the list tells it.
     assert ("Grade: 12" in [choice.label for choice in choices]) == (

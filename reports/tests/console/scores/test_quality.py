@@ -203,20 +203,20 @@ class During:
 def test_an_older_calculation_does_not_undo_a_release(staff, spring):
     def newer():
         release(spring, staff.state)
-        score_administration(spring, again=True)
+        score_administration(spring, recalculate=True)
 
-    score_administration(spring, During(newer), again=True)
+    score_administration(spring, During(newer), recalculate=True)
     assert anchored(spring) == ["q1", "q3", "q4"]
 
 
 def test_without_a_look_at_the_end_it_would(staff, spring, monkeypatch):
     def newer():
         release(spring, staff.state)
-        score_administration(spring, again=True)
+        score_administration(spring, recalculate=True)
         assert anchored(spring) == ["q1", "q3", "q4"]
         monkeypatch.setattr("reports.scores.scoring.released_items", lambda _: {})
 
-    score_administration(spring, During(newer), again=True)
+    score_administration(spring, During(newer), recalculate=True)
     assert anchored(spring) == ["q1", "q2", "q3", "q4"]
 
 

@@ -180,7 +180,7 @@ def test_with_its_people_in_the_means_its_score_could_be_calculated(
         for school in (staff.lincoln, staff.washington, staff.roosevelt)
     ]
     monkeypatch.setattr(scoring, "lines_for_everybody", lambda winter: with_report)
-    scoring.score_administration(winter, again=True)
+    scoring.score_administration(winter, recalculate=True)
     hidden = score_of_washington(staff, winter)
     # As far as rounding allows.
     assert all(abs(mean - hidden) < 3 for mean in calculated_mean(staff, winter))
