@@ -17,7 +17,7 @@ BANNED = frozenset(
 MOST = {
     "accounts": (0, 0),
     "provisioning": (1, 0),
-    "reports": (1, 94),
+    "reports": (1, 0),
     "settings": (0, 0),
     "survey": (5, 0),
 }

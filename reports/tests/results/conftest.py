@@ -21,7 +21,7 @@ from survey.tests.conftest import empty_caches  # noqa: F401
 
 def stored(administration):
     """Return what is stored in the shape of `slowly_counted`."""
-    found = {}
+    results = {}
     rows = GroupResults.objects.filter(administration=administration)
     for row in rows.select_related("administration__results_roll_up"):
         key = (row.level, row.place_id, row.attribute, row.value)
@@ -34,12 +34,12 @@ def stored(administration):
             counter["n/a"] = item.not_applicable
             counter.update({f"={value}": n for value, n in item.values.items()})
             items[name] = +counter
-        found[key] = {
+        results[key] = {
             "people": row.people,
             "finished": row.finished,
             "items": items,
         }
-    return found
+    return results
 
 
 def widths(administration):

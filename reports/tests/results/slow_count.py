@@ -13,18 +13,18 @@ STATES = {"s": "skipped", "h": "n/a", "a": "answered", None: "unreached"}
 NUMBERS = ("integer", "decimal", "range", "calculate")
 
 
-def counted_school(one: Respondent) -> tuple[int, str, dict[str, str]] | None:
+def counted_school(respondent: Respondent) -> tuple[int, str, dict[str, str]] | None:
     """Return school, grade and subgroups in which a person counts."""
-    if one.started_at is None or one.opted_out_at is not None:
+    if respondent.started_at is None or respondent.opted_out_at is not None:
         return None
-    frozen = CountedGroup.objects.filter(respondent=one).first()
+    frozen = CountedGroup.objects.filter(respondent=respondent).first()
     if frozen is not None:
         if frozen.school_id is None:
             return None
         return frozen.school_id, frozen.grade, frozen.attributes
-    if one.withdrawn_at is not None:
+    if respondent.withdrawn_at is not None:
         return None
-    return one.school_id, one.grade, one.attributes
+    return respondent.school_id, respondent.grade, respondent.attributes
 
 
 def slowly_counted(administration: Administration, widths=None):
@@ -32,18 +32,18 @@ def slowly_counted(administration: Administration, widths=None):
 
     Groups are level, place, attribute and value. Numbers are binned by `widths`.
     """
-    found: dict[tuple, dict] = {}
+    results: dict[tuple, dict] = {}
     districts = dict(School.objects.values_list("pk", "district_id"))
     people = Respondent.objects.filter(administration=administration)
-    for one in people.select_related("administration__published"):
-        place = counted_school(one)
+    for respondent in people.select_related("administration__published"):
+        place = counted_school(respondent)
         stored = Response.objects.filter(
-            administration_id=administration.pk, respondent_id=one.pk
+            administration_id=administration.pk, respondent_id=respondent.pk
         )
         if place is None or not stored.filter(state="a").exists():
             continue
         school, grade, attributes = place
-        answers = exported(one)
+        answers = exported(respondent)
         district = districts[school]
         groups = [("", ""), ("grade", grade)]
         groups += [
@@ -51,18 +51,18 @@ def slowly_counted(administration: Administration, widths=None):
         ]
         for level, key in (("state", 0), ("district", district), ("school", school)):
             for attribute, value in groups:
-                group = found.setdefault(
+                group = results.setdefault(
                     (level, key, attribute, value),
                     {"people": 0, "finished": 0, "items": {}},
                 )
-                add(group, one, answers, widths or {})
-    return found
+                add(group, respondent, answers, widths or {})
+    return results
 
 
-def add(group, one: Respondent, answers, widths) -> None:
+def add(group, respondent: Respondent, answers, widths) -> None:
     group["people"] += 1
-    group["finished"] += one.completed_at is not None
-    definition = definition_of(one.administration)
+    group["finished"] += respondent.completed_at is not None
+    definition = definition_of(respondent.administration)
     for name, (state, value) in answers.items():
         kind = definition["items"][name]["kind"]
         if kind in ("note", "hidden"):

@@ -58,16 +58,16 @@ GIVEN = {
 @pytest.fixture
 def ruled(staff, db, enrol) -> Administration:
     """40 people who answered items that other answers made inapplicable."""
-    found = opened(published(RULES, "r"), "ruled")
+    administration = opened(published(RULES, "r"), "ruled")
     dice = random.Random(3)
     for number in range(40):
-        person = enrol(found, dice.choice([staff.lincoln, staff.roosevelt]))
+        person = enrol(administration, dice.choice([staff.lincoln, staff.roosevelt]))
         if number % 3 == 0:
             person.completed_at = person.started_at
             person.save(update_fields=["completed_at"])
         names = dice.sample(list(GIVEN), dice.randint(1, len(GIVEN)))
         answer(person, {name: dice.choice(GIVEN[name]) for name in names})
-    return found
+    return administration
 
 
 def test_items_that_another_page_hid_are_masked(ruled):

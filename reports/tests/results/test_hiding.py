@@ -56,8 +56,8 @@ def test_nothing_is_shown_until_it_is_decided_what_is_hidden(
     assert visible_groups(counted, places) == {}
     hide_small_groups(counted)
     with django_assert_num_queries(1):
-        found = visible_groups(counted, places)
-    assert found[places[0]].people == 24
+        visible = visible_groups(counted, places)
+    assert visible[places[0]].people == 24
     # Newer figures, for which it is not decided yet.
     roll_up_results(counted)
     assert visible_groups(counted, places) == {}
@@ -86,12 +86,12 @@ def test_a_school_that_hides_a_group_is_left_out_of_the_district(staff, counted)
     everyone = visible_groups(counted, places)
     assert [everyone[place].people for place in places] == [5, 24, 29, 29]
     for grade in ("07", "08"):
-        found = visible_groups(counted, places, "grade", grade)
-        assert found[places[0]] is None
-        assert [found[place].people for place in places[1:]] == [12, 12, 12]
-        left_out = [found[place].leaves_out_schools for place in places[1:]]
+        visible = visible_groups(counted, places, "grade", grade)
+        assert visible[places[0]] is None
+        assert [visible[place].people for place in places[1:]] == [12, 12, 12]
+        left_out = [visible[place].leaves_out_schools for place in places[1:]]
         assert left_out == [False, True, True]
-        safe = [found[place].items["safe"] for place in places[1:]]
+        safe = [visible[place].items["safe"] for place in places[1:]]
         assert safe[0] == safe[1] == safe[2]
         assert safe[0].values == {"1": 4, "2": 4, "-1": 4}
         assert safe[0].not_reached == 0
@@ -161,11 +161,11 @@ def small_grades(staff, counted):
 
 def shown_people(administration, school, grades):
     place = ("school", school.pk)
-    found = [
+    groups = [
         visible_groups(administration, [place], "grade", grade)[place]
         for grade in grades
     ]
-    return [group and group.people for group in found]
+    return [group and group.people for group in groups]
 
 
 def test_results_hide_grades_whose_response_rate_is_hidden(

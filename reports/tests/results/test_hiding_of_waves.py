@@ -30,10 +30,10 @@ def count(staff, fall, monkeypatch):
     """
     monkeypatch.setattr("reports.suppression.attributes.MOST_LEFT_OUT", 1)
 
-    def count(name, hours_ago, lincoln, others=(), **fields):
+    def count(name, hours_ago, lincoln, other_schools=(), **fields):
         administration = opened(fall.published, name)
         large = dict.fromkeys(("06", "07", "08"), 20)
-        schools = [(one, large) for one in (staff.washington, *others)]
+        schools = [(school, large) for school in (staff.washington, *other_schools)]
         enrol_and_answer(
             administration,
             (
@@ -70,8 +70,8 @@ def shown(administration, school):
 
 def agreed(administration, place, grade=""):
     attribute = "grade" if grade else ""
-    found = visible_groups(administration, [place], attribute, grade)[place]
-    return found.items["safe"].values["1"]
+    visible = visible_groups(administration, [place], attribute, grade)[place]
+    return visible.items["safe"].values["1"]
 
 
 def forget(administration):
@@ -119,11 +119,15 @@ def test_a_district_shows_grades_although_nobody_is_left_in_one(staff, count):
         wave = count(name, hours_ago, lincoln)
         assert shown(wave, staff.lincoln) == ["08"]
         place = ("district", staff.riverside.pk)
-        found = {
+        visible = {
             grade: visible_groups(wave, [place], "grade", grade)[place]
             for grade in ("05", "06", "07", "08")
         }
-        assert [grade for grade, group in found.items() if group] == ["06", "07", "08"]
+        assert [grade for grade, group in visible.items() if group] == [
+            "06",
+            "07",
+            "08",
+        ]
 
 
 def agreed_in_district(administration, district):

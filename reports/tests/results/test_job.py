@@ -122,10 +122,10 @@ def test_figures_of_another_process_are_not_overwritten(closed, monkeypatch):
     find = rollup.LastRollUp.find
 
     def find_and_be_overtaken(administration):
-        found = find(administration)
+        last = find(administration)
         monkeypatch.undo()
         roll_up_results(administration)
-        return found
+        return last
 
     monkeypatch.setattr(rollup.LastRollUp, "find", find_and_be_overtaken)
     assert roll_up_results(closed).rows_changed == 0

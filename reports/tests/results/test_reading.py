@@ -32,39 +32,39 @@ def test_a_distribution_is_read_in_one_statement(
     staff, counted, django_assert_num_queries
 ):
     with django_assert_num_queries(1):
-        found = distributions(counted, "school", staff.lincoln.pk)
-    assert (found.people, found.finished) == (2, 0)
-    pets, age = found.items["pets"], found.items["age"]
+        distribution = distributions(counted, "school", staff.lincoln.pk)
+    assert (distribution.people, distribution.finished) == (2, 0)
+    pets, age = distribution.items["pets"], distribution.items["age"]
     # Two people chose three pets.
     assert (pets.answered, pets.values) == (2, {"cat": 1, "dog": 2})
     assert (age.answered, age.skipped, age.values) == (1, 1, {"9": 0, "12": 1})
-    assert found.items["last"].not_reached == 2
+    assert distribution.items["last"].not_reached == 2
     assert distributions(counted, "school", staff.lincoln.pk, "grade", "09") is None
 
 
 def test_all_figures_are_read_as_arrays(staff, counted, django_assert_num_queries):
     districts = dict(School.objects.values_list("pk", "district"))
     with django_assert_num_queries(2):
-        found = result_arrays(counted, districts)
-    assert found.places[0] == ("state", 0)
-    lincoln = found.places.index(("school", staff.lincoln.pk))
-    district = found.parents[lincoln]
-    assert found.places[district] == ("district", staff.riverside.pk)
-    assert (found.parents[district], found.parents[0]) == (0, -1)
-    columns = found.columns_of("safe")
-    names = [found.layout.columns[column].value for column in columns[3:]]
+        arrays = result_arrays(counted, districts)
+    assert arrays.places[0] == ("state", 0)
+    lincoln = arrays.places.index(("school", staff.lincoln.pk))
+    district = arrays.parents[lincoln]
+    assert arrays.places[district] == ("district", staff.riverside.pk)
+    assert (arrays.parents[district], arrays.parents[0]) == (0, -1)
+    columns = arrays.columns_of("safe")
+    names = [arrays.layout.columns[column].value for column in columns[3:]]
     assert names == ["1", "2", "-1"]
-    everyone = found.groups.index(("", ""))
-    assert found.counts[0, everyone, columns].tolist() == [1, 0, 2, 1, 1, 0]
+    everyone = arrays.groups.index(("", ""))
+    assert arrays.counts[0, everyone, columns].tolist() == [1, 0, 2, 1, 1, 0]
     # Schools add up to districts, and values of an attribute to everyone.
-    schools = [n for n, (level, _) in enumerate(found.places) if level == "school"]
-    assert np.array_equal(found.counts[schools].sum(axis=0), found.counts[0])
-    grades = [n for n, (name, _) in enumerate(found.groups) if name == "grade"]
+    schools = [n for n, (level, _) in enumerate(arrays.places) if level == "school"]
+    assert np.array_equal(arrays.counts[schools].sum(axis=0), arrays.counts[0])
+    grades = [n for n, (name, _) in enumerate(arrays.groups) if name == "grade"]
     assert np.array_equal(
-        found.counts[:, grades].sum(axis=1), found.counts[:, everyone]
+        arrays.counts[:, grades].sum(axis=1), arrays.counts[:, everyone]
     )
-    assert found.people[:, grades].sum(axis=1).tolist() == (
-        found.people[:, everyone].tolist()
+    assert arrays.people[:, grades].sum(axis=1).tolist() == (
+        arrays.people[:, everyone].tolist()
     )
 
 

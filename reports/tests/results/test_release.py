@@ -69,24 +69,24 @@ def release(administration):
 
 
 def people(staff, grade=None):
-    found = Respondent.objects.filter(school=staff.lincoln).order_by("pk")
-    return list(found.filter(grade=grade) if grade else found)
+    respondents = Respondent.objects.filter(school=staff.lincoln).order_by("pk")
+    return list(respondents.filter(grade=grade) if grade else respondents)
 
 
 def opt_out(*respondents):
     now = timezone.now()
-    Respondent.objects.filter(pk__in=[one.pk for one in respondents]).update(
-        opted_out_at=now, withdrawn_at=now
-    )
+    Respondent.objects.filter(
+        pk__in=[respondent.pk for respondent in respondents]
+    ).update(opted_out_at=now, withdrawn_at=now)
 
 
 def take_back(*respondents):
-    Respondent.objects.filter(pk__in=[one.pk for one in respondents]).update(
-        opted_out_at=None, withdrawn_at=None
-    )
+    Respondent.objects.filter(
+        pk__in=[respondent.pk for respondent in respondents]
+    ).update(opted_out_at=None, withdrawn_at=None)
 
 
-def kept():
+def kept_schools():
     return ResultsRollUp.objects.get().kept_schools
 
 
@@ -113,7 +113,7 @@ def test_an_opt_out_tells_nobody_how_that_person_answered(staff, closed):
     person = people(staff)[0]
     opt_out(person)
     release(closed)
-    assert kept() == [staff.lincoln.pk]
+    assert kept_schools() == [staff.lincoln.pk]
     assert stored(closed) == before
     # Nor does taking it back, and the next person's.
     take_back(person)
@@ -143,18 +143,18 @@ def test_many_changes_make_new_figures(staff, closed):
     gone = people(staff, "07")[:10]
     opt_out(*gone)
     release(closed)
-    assert kept() == []
+    assert kept_schools() == []
     assert distributions(closed).people == 14
     assert FormerPeople.objects.get().school_id == staff.lincoln.pk
     # Back again but for one: the second release would tell nothing, the first would.
     take_back(*gone[1:])
     release(closed)
-    assert kept() == [staff.lincoln.pk]
+    assert kept_schools() == [staff.lincoln.pk]
     assert distributions(closed).people == 14
     # All of them are those of the first release.
     take_back(gone[0])
     release(closed)
-    assert kept() == []
+    assert kept_schools() == []
     assert distributions(closed).people == 24
 
 
@@ -173,7 +173,7 @@ def test_few_changes_of_a_grade_keep_the_school(staff, closed):
             changed_at=timezone.now(),
         )
     release(closed)
-    assert kept() == [staff.lincoln.pk]
+    assert kept_schools() == [staff.lincoln.pk]
     assert stored(closed) == before
 
 
@@ -190,7 +190,7 @@ def test_few_answers_after_a_reopening_keep_the_school(staff, closed):
     answer(person, {"safe": "2", "age": "9"})
     Response.objects.filter(respondent_id=person.pk).update(saved_at=timezone.now())
     release(closed)
-    assert kept() == [staff.lincoln.pk]
+    assert kept_schools() == [staff.lincoln.pk]
     assert stored(closed) == before
 
 
@@ -200,12 +200,12 @@ def test_a_new_school_with_few_people_stays_out_of_its_district(staff, closed):
     before = safe(closed, *riverside)
     enrol_and_answer(closed, [(staff.washington, "07", {"safe": "1"})] * 3)
     release(closed)
-    assert kept() == [staff.washington.pk]
+    assert kept_schools() == [staff.washington.pk]
     assert safe(closed, *riverside) == before
     assert distributions(closed, "school", staff.washington.pk) is None
     enrol_and_answer(closed, [(staff.washington, "07", {"safe": "1"})] * 7)
     release(closed)
-    assert kept() == []
+    assert kept_schools() == []
     assert distributions(closed, *riverside).people == 34
 
 
@@ -216,7 +216,7 @@ def test_a_school_that_is_gone_keeps_its_part_of_the_district(staff, closed):
     before = safe(closed, *riverside)
     opt_out(*Respondent.objects.filter(school=staff.washington))
     release(closed)
-    assert kept() == [staff.washington.pk]
+    assert kept_schools() == [staff.washington.pk]
     assert safe(closed, *riverside) == before
 
 
@@ -244,15 +244,15 @@ def test_figures_from_before_the_closing_are_no_release(closed):
 def test_people_are_stored_as_they_counted(staff, closed):
     enrol_and_answer(closed, [(staff.washington, "07", {"safe": "1"})] * 3)
     release(closed)
-    found = released_people(closed)
-    assert len(found) == 27
-    for school, some in by_school(found).items():
-        again = unpacked(packed(some), school, None)
+    released = released_people(closed)
+    assert len(released) == 27
+    for school, some in by_school(released).items():
+        unpacked_people = unpacked(packed(some), school, None)
         for name in ("ids", "at", "finished", "group"):
-            assert (getattr(again, name) == getattr(some, name)).all()
-        assert again.groups == some.groups
-        assert not differ_by_few(again, some, {}, ["", "grade"], 10)
-        assert differ_by_few(again, NOBODY, {}, ["", "grade"], 30)
+            assert (getattr(unpacked_people, name) == getattr(some, name)).all()
+        assert unpacked_people.groups == some.groups
+        assert not differ_by_few(unpacked_people, some, {}, ["", "grade"], 10)
+        assert differ_by_few(unpacked_people, NOBODY, {}, ["", "grade"], 30)
 
 
 def test_scores_are_of_the_people_of_the_release(staff, closed):

@@ -57,7 +57,7 @@ PAGES = (
 
 def take_part(dice, administration, schools, people):
     """Enrol people who answer some pages in any order, and may finish."""
-    found, answers = [], []
+    respondents, answers = [], []
     for _ in range(people):
         school = dice.choice(schools)
         fields = {
@@ -66,14 +66,14 @@ def take_part(dice, administration, schools, people):
         }
         if dice.random() < 0.5:
             fields["completed_at"] = datetime(2027, 3, 1, 15, tzinfo=UTC)
-        found.append(respondent_of(administration, school, **fields))
+        respondents.append(respondent_of(administration, school, **fields))
         pages = dice.sample(PAGES, dice.randint(0, len(PAGES)))
         answers.append(
             {name: dice.choice(CHOICES[name]) for page in pages for name in page}
         )
-    Respondent.objects.bulk_create(found)
-    answer_all(administration, zip(found, answers, strict=True))
-    return found
+    Respondent.objects.bulk_create(respondents)
+    answer_all(administration, zip(respondents, answers, strict=True))
+    return respondents
 
 
 @pytest.fixture
@@ -253,24 +253,26 @@ EVENTS = ("answer", "finish", "opt out", "move", "regrade", "join", "number", "e
 
 def apply_event(event, dice, administration, enrol, schools):
     people = list(administration.respondents.order_by("pk"))
-    one = dice.choice(people)
+    respondent = dice.choice(people)
     if event == "answer":
         known = set(
-            Response.objects.filter(respondent_id=one.pk).values_list(
+            Response.objects.filter(respondent_id=respondent.pk).values_list(
                 "item_id", flat=True
             )
         )
         ids = dict(administration.published.survey.items.values_list("name", "pk"))
         for page in PAGES:
             if not known & {ids[name] for name in page}:
-                save_later(one, {name: dice.choice(CHOICES[name]) for name in page})
+                save_later(
+                    respondent, {name: dice.choice(CHOICES[name]) for name in page}
+                )
                 return
     elif event == "number":
         far = str(dice.randrange(1000) / 8)
         person = enrol(administration, dice.choice(schools))
         save_later(person, {"far": far, "age": str(dice.randrange(100))})
     elif event == "erase":
-        one.delete()
+        respondent.delete()
     elif event == "join":
         take_part(dice, administration, schools, 1)
     else:
@@ -281,7 +283,7 @@ def apply_event(event, dice, administration, enrol, schools):
             "move": {"school": dice.choice(schools)},
             "regrade": {"grade": dice.choice(("07", "11"))},
         }[event]
-        Respondent.objects.filter(pk=one.pk).update(**changed)
+        Respondent.objects.filter(pk=respondent.pk).update(**changed)
 
 
 @pytest.mark.parametrize(

@@ -67,13 +67,13 @@ def test_answers_are_added_up():
 
 
 def test_an_item_that_a_school_does_not_show_in_full_is_of_the_other_schools():
-    hiding, other = school(20, shows=(False, True)), school(32)
-    group = added_up(hiding, other).group(COUNTED)
+    hiding, shown_school = school(20, shows=(False, True)), school(32)
+    group = added_up(hiding, shown_school).group(COUNTED)
     assert group.items["q1"].values == {"1": 10, "2": 20}
     assert group.items["q1"].not_reached == 0
     assert group.hidden_items == []
     # The twin: with its answers, they are what is left without the other school.
-    group = added_up(school(20), other).group(COUNTED)
+    group = added_up(school(20), shown_school).group(COUNTED)
     assert group.items["q1"].values == {"1": 10 + 6, "2": 20 + 12}
 
 
@@ -143,16 +143,16 @@ class TestCache:
         with django_assert_num_queries(1 + 2):
             first = sums_of(counted, staff)
         with django_assert_num_queries(1):
-            kept = sums_of(counted, staff)
+            cached = sums_of(counted, staff)
         # The state, and the district around the school.
-        assert set(kept) == {("state", 0), ("district", staff.riverside.pk)}
-        for place, found in kept.items():
-            assert found.as_json() == first[place].as_json()
-        district = kept["district", staff.riverside.pk]
+        assert set(cached) == {("state", 0), ("district", staff.riverside.pk)}
+        for place, school_sum in cached.items():
+            assert school_sum.as_json() == first[place].as_json()
+        district = cached["district", staff.riverside.pk]
         assert set(district.shown) == {staff.lincoln.pk, staff.washington.pk}
         # As they are shown where the user may see all schools, who all have a report.
         everybody = visible_groups(counted, [("state", 0)])["state", 0]
-        assert kept["state", 0].group(counted).items == everybody.items
+        assert cached["state", 0].group(counted).items == everybody.items
 
     def test_an_item_that_a_school_hides_is_kept_as_hidden(self, staff, counted):
         rows = GroupResults.objects.filter(attribute="", level="school")
@@ -163,7 +163,9 @@ class TestCache:
             names = [name for name, *_others in layout["items"]]
             shown = district.shown[staff.lincoln.pk].tolist()
             assert [
-                name for name, one in zip(names, shown, strict=False) if not one
+                name
+                for name, is_shown in zip(names, shown, strict=False)
+                if not is_shown
             ] == ["pets"]
             assert district.shown[staff.washington.pk].all()
 
@@ -207,5 +209,5 @@ class TestCache:
 def test_sums_are_the_same_after_the_cache():
     hiding = school(20, shows=(False, True))
     total = added_up(hiding, school(32))
-    again = SchoolSum.from_json(total.as_json())
-    assert again.as_json() == total.as_json()
+    restored = SchoolSum.from_json(total.as_json())
+    assert restored.as_json() == total.as_json()

@@ -35,16 +35,16 @@ def test_enough_people_are_isolated_from_nobody():
 def test_everyone_less_three_shown_groups_is_the_hidden_one():
     # White, Black, Hispanic and four hidden people.
     members = np.column_stack([np.ones(4), np.eye(4)[:, :3]]).astype(bool)
-    found, *_multiples = light_sums(members, np.array([60, 30, 20, 4]), 10)
-    assert np.abs(found).tolist() == [1, 1, 1, 1]
+    pattern, *_multiples = light_sums(members, np.array([60, 30, 20, 4]), 10)
+    assert np.abs(pattern).tolist() == [1, 1, 1, 1]
 
 
 def test_sums_that_use_a_group_twice_are_found():
     # Twice the first group, less the others: 2 for the first pattern, 0 for all others.
     members = np.array([[1, 0, 0, 0], [1, 1, 1, 0], [1, 0, 1, 1], [1, 1, 0, 1]]) > 0
     people = np.array([3, 50, 50, 50])
-    [found] = light_sums(members, people, 10)
-    assert (np.abs(members @ found) == [2, 0, 0, 0]).all()
+    [pattern] = light_sums(members, people, 10)
+    assert (np.abs(members @ pattern) == [2, 0, 0, 0]).all()
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -58,12 +58,12 @@ def test_the_same_sums_are_found_by_trying_all(seed):
         size = people[weights != 0].sum()
         if 0 < size < 10 and np.abs(weights).max() <= 2:
             tried.add(tuple(weights * np.sign(weights[np.flatnonzero(weights)[0]])))
-    found = {
+    light = {
         tuple(weights * np.sign(weights[np.flatnonzero(weights)[0]]))
         for weights in light_sums(members, people, 10) @ members.T.astype(int)
         if np.abs(weights).max() <= 2
     }
-    assert tried <= found
+    assert tried <= light
 
 
 @pytest.mark.parametrize("seed", range(200))

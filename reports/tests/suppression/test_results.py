@@ -118,9 +118,9 @@ def precedent_of(decision, groups, people):
     """Return the precedent of a decision about so many people of each group."""
     hidden = HiddenCells(decision.groups, decision.items)
     are_same = np.abs(groups.people - people) < 10
-    again = hidden.intersection(hidden, are_same)
+    forced = hidden.intersection(hidden, are_same)
     undivided = decision.undivided
-    return Precedent(hidden, again, undivided, ~undivided, decision.summed)
+    return Precedent(hidden, forced, undivided, ~undivided, decision.summed)
 
 
 def test_a_grade_that_has_grown_a_little_stays_hidden_with_the_same_other_one():
@@ -328,10 +328,10 @@ def test_an_item_that_few_have_answered_is_hidden(level, monkeypatch):
         assert hidden[LINCOLN].tolist() == [False, True, True, False]
     # Nobody of Lincoln is in the district's figures that would tell it.
     of_item = decision.published(tree, groups, answered, "item_0")
-    others = answered[ROOSEVELT:].sum(axis=0)
-    assert of_item[DISTRICT, FOURTH:].tolist() == others[FOURTH:].tolist()
+    other_schools = answered[ROOSEVELT:].sum(axis=0)
+    assert of_item[DISTRICT, FOURTH:].tolist() == other_schools[FOURTH:].tolist()
     if level == "school":
-        assert of_item[DISTRICT, EVERYONE] == others[EVERYONE]
+        assert of_item[DISTRICT, EVERYONE] == other_schools[EVERYONE]
     # The twin: as if everybody had answered.
     for module in (attributes, candidates, places):
         monkeypatch.setattr(
@@ -384,8 +384,8 @@ def test_an_item_of_small_schools_is_left_out_if_the_others_would_tell_it():
     assert not decision.items["item_0"][ADAMS:].any()
     of_item = decision.published(tree, groups, items["item_0"], "item_0")
     assert of_item[DISTRICT, EVERYONE].tolist() == [1890, 15]
-    other = decision.published(tree, groups, items["item_1"], "item_1")
-    assert other[DISTRICT, EVERYONE].sum() == 1921
+    of_other_item = decision.published(tree, groups, items["item_1"], "item_1")
+    assert of_other_item[DISTRICT, EVERYONE].sum() == 1921
 
 
 @pytest.mark.parametrize(

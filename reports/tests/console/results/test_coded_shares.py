@@ -26,7 +26,9 @@ def closed(staff, fall):
     """Ask 24 people of Lincoln, and 60 of Roosevelt of whom 2 do not know."""
     enrol_and_answer(fall, ((staff.lincoln, "07", {"safe": "1"}) for _ in range(24)))
     answers = ["1"] * 34 + ["2"] * 24 + ["-1"] * 2
-    enrol_and_answer(fall, ((staff.roosevelt, "07", {"safe": one}) for one in answers))
+    enrol_and_answer(
+        fall, ((staff.roosevelt, "07", {"safe": option}) for option in answers)
+    )
     fall.closes_at = timezone.now() - timedelta(hours=1)
     fall.save()
     roll_up_results(fall, release=True)
@@ -54,17 +56,17 @@ def test_the_page_and_the_file_say_over_and_under(client, staff, closed):
     cells = [cell.replace("\u00a0", " ") for cell in cells[:4]]
     assert cells == ["over 87 %", "under 13 %", "under 13 %", "24"]
     assert "100 %" not in section and "(24)" not in section and "(0)" not in section
-    assert [(one["people"], one["percent"]) for one in rows] == [
+    assert [(csv_row["people"], csv_row["percent"]) for csv_row in rows] == [
         *((">20", ">87"), ("<4", "<13"), ("<4", "<13"))
     ]
-    assert all(one["note"].startswith("< and > are bounds") for one in rows)
+    assert all(csv_row["note"].startswith("< and > are bounds") for csv_row in rows)
 
 
 @pytest.mark.usefixtures("exact_shares")
 def test_without_coding_they_would_say_what_each_person_answered(client, staff, closed):
     section, rows = shown(client, staff, closed, staff.lincoln)
     assert "100 %" in section
-    assert [(one["people"], one["percent"]) for one in rows] == [
+    assert [(csv_row["people"], csv_row["percent"]) for csv_row in rows] == [
         *(("24", "100"), ("0", "0"), ("0", "0"))
     ]
 
@@ -74,7 +76,7 @@ def test_sums_are_of_exact_numbers_and_coded_afterwards(client, staff, closed):
     # 58, 24 and 2 of 84: 2.4 % are under 5 %, so that 24 of 84 are under 30 %.
     safe = state.items["safe"]
     assert safe.values == {"1": 58}
-    assert {value: one.percent for value, one in safe.coded.items()} == {
+    assert {value: share.percent for value, share in safe.coded.items()} == {
         "2": 30,
         "-1": 30,
     }
@@ -88,7 +90,7 @@ def test_the_threshold_is_that_of_the_release(staff, closed):
         return visible_groups(closed, [place])[place].items["safe"].coded
 
     before = coded()
-    assert {value: one.percent for value, one in before.items()} == {
+    assert {value: share.percent for value, share in before.items()} == {
         "1": 51,
         "2": 49,
         "-1": 49,

@@ -227,7 +227,7 @@ def test_long_comments_with_many_words_are_readable(
     assert page.text.count("<mark>") == 150, "no name is missed in them"
     assert page.text.count("<mark>trees</mark> and <mark>ortiz</mark>") == 75
     # No statement grows with what was written.
-    assert max(len(one["sql"]) for one in queries) < 5_000
+    assert max(len(statement["sql"]) for statement in queries) < 5_000
 
 
 @pytest.mark.parametrize(

@@ -190,10 +190,10 @@ def test_subgroups_that_are_known_of_nobody_are_not_offered(client, staff, close
 
     def offered(**place):
         response = page(client, staff.state, closed, **place)
-        return [one.label for one in response.context["page"].groups]
+        return [choice.label for choice in response.context["page"].groups]
 
     assert offered()[-2:] == ["Gender: female", "Gender: not known"]
-    assert not [one for one in offered() if one.startswith("Lunch")]
+    assert not [label for label in offered() if label.startswith("Lunch")]
     # Counted all the same, for when a roster brings it.
     assert GroupResults.objects.filter(attribute="lunch", value="").exists()
 
@@ -222,7 +222,10 @@ def test_the_list_of_groups_does_not_tell_who_took_part(client, staff, closed):
 
     def offered(school):
         response = page(client, staff.state, closed, school=school.pk)
-        return [(one.label, one.is_hidden) for one in response.context["page"].groups]
+        return [
+            (choice.label, choice.is_hidden)
+            for choice in response.context["page"].groups
+        ]
 
     enrol_and_answer(closed, [(staff.washington, "11", {"safe": "1"})])
     roll_up_results(closed)
@@ -237,9 +240,9 @@ def test_the_list_of_groups_does_not_tell_who_took_part(client, staff, closed):
     assert {"Grade: 07", "Grade: 08"} <= shown
 
 
-def compared(found):
+def compared(response):
     """Return the names of the places that a school is compared with."""
-    text = found.text.replace('<option value="">All schools</option>', "")
+    text = response.text.replace('<option value="">All schools</option>', "")
     return {name for name in ("Riverside", "All schools") if name in text}
 
 
@@ -267,10 +270,10 @@ def test_no_single_school_is_what_remains_of_a_larger_place(
     assert compared(page(client, staff.chen, closed)) == shown
 
 
-def rest_of(figures, own):
+def rest_of(figures, school_figures):
     """Subtract the own school's answers from those of a larger place."""
     return {
-        value: people - own.items["safe"].values[value]
+        value: people - school_figures.items["safe"].values[value]
         for value, people in figures.items["safe"].values.items()
     }
 
@@ -284,7 +287,11 @@ def test_schools_without_a_report_are_not_in_what_a_coordinator_compares(
     response = page(client, staff.chen, closed)
     assert "all schools that have a report" in response.text
     safe = {row.place: row for row in chart_of(response, "safe").rows}
-    assert [one.people for one in safe["Riverside"].segments] == ["12", "12", "12"]
+    assert [segment.people for segment in safe["Riverside"].segments] == [
+        "12",
+        "12",
+        "12",
+    ]
     assert safe["Riverside"].answered == 36
     # The sums of schools are in the cache.
     with django_assert_num_queries(13):
@@ -331,12 +338,12 @@ def test_an_item_that_a_single_other_school_shows_is_not_compared(
     add_schools(staff.riverside, 2)
     share(closed)
     rows = GroupResults.objects.filter(administration=closed, level="school")
-    other = rows.filter(attribute="").exclude(
+    other_schools = rows.filter(attribute="").exclude(
         place_id__in=[staff.lincoln.pk, staff.washington.pk]
     )
     assert chart_of(page(client, staff.chen, closed), "safe").rows[1].answered == 36
-    assert other.count() == 2
-    other.filter(pk=other.first().pk).update(hidden_items=["safe"])
+    assert other_schools.count() == 2
+    other_schools.filter(pk=other_schools.first().pk).update(hidden_items=["safe"])
     cache.clear()
     rows = chart_of(page(client, staff.chen, closed), "safe").rows
     assert [row.answered for row in rows] == [24, None, None]
@@ -414,8 +421,8 @@ def test_the_file_of_a_hidden_group_has_stars_and_says_why(client, staff, closed
 def test_figures_say_where_they_come_from(client, staff, closed, earlier):
     query = {"school": staff.lincoln.pk, "compare": earlier.pk}
     response = page(client, staff.analyst, closed, **query)
-    own, before = response.context["page"].provenance
-    assert (own.administration, own.version) == ("fall", "1")
+    current, before = response.context["page"].provenance
+    assert (current.administration, current.version) == ("fall", "1")
     assert (before.administration, before.version) == ("spring", "2")
     assert "Software: counts 1." in response.text
     assert f"Digest of the survey: {closed.published_id[:12]}." in response.text
@@ -433,7 +440,7 @@ def test_figures_say_where_they_come_from(client, staff, closed, earlier):
     ) in sources
     counted = {datetime.fromisoformat(row["counted"]) for row in rows}
     assert {
-        at.replace(microsecond=0) for at in (own.counted_at, before.counted_at)
+        at.replace(microsecond=0) for at in (current.counted_at, before.counted_at)
     } == (counted)
     # Counted before this was recorded.
     ResultsRollUp.objects.update(software="", survey_digest="")
@@ -515,13 +522,13 @@ def test_an_earlier_administration_can_be_compared(client, staff, closed, earlie
     safe = chart_of(response, "safe")
     assert [row.is_compared for row in safe.rows] == [False, True, False]
     assert safe.rows[1].answered == 12
-    assert [one.people for one in safe.rows[1].segments] == ["8", "4", "0"]
+    assert [segment.people for segment in safe.rows[1].segments] == ["8", "4", "0"]
     # From 67 to 33 %, of 12 and 24 people.
     assert "−34 percentage points compared with" in safe.sentence
     assert safe.sentence.endswith("which can be chance.")
     # It was a text then.
     assert [row.is_compared for row in chart_of(response, "far").rows] == [False, False]
-    changes = [(one.text, one.words) for one in safe.changes]
+    changes = [(change.text, change.words) for change in safe.changes]
     assert changes == [
         ("−34", "within its error of 34.7"),
         ("±0", "within its error of 31.1"),
@@ -551,18 +558,18 @@ def test_a_change_of_many_people_is_more_than_chance():
     def change(now, before):
         return change_of_share(now, before, lambda row: row.segments[0].share)
 
-    found = change(row(1200, 45.0), row(1100, 40.0))
-    assert (found.text, found.words) == ("+5", "more than its error of 4.0")
-    assert change_sentence(found, "May") == (
+    difference = change(row(1200, 45.0), row(1100, 40.0))
+    assert (difference.text, difference.words) == ("+5", "more than its error of 4.0")
+    assert change_sentence(difference, "May") == (
         "+5 percentage points compared with May, more than chance alone explains."
     )
-    found = change(row(1200, 45.0), row(1100, 44.0))
-    assert (found.text, found.words) == ("+1", "within its error of 4.1")
-    assert change_sentence(found, "May").endswith("can be chance.")
+    difference = change(row(1200, 45.0), row(1100, 44.0))
+    assert (difference.text, difference.words) == ("+1", "within its error of 4.1")
+    assert change_sentence(difference, "May").endswith("can be chance.")
     # A few people who all agree.
-    found = change(row(2, 0.0), row(2, 100.0))
-    assert found.text == "−100"
-    assert found.margin > 100 and not found.exceeds_error
+    difference = change(row(2, 0.0), row(2, 100.0))
+    assert difference.text == "−100"
+    assert difference.margin > 100 and not difference.exceeds_error
     assert change(row(5, 40.0), row(5, 40.0)).text == "±0"
 
 
@@ -582,10 +589,10 @@ def test_numbers_have_histograms_and_means(client, staff, fall, spring):
     age = chart_of(response, "age")
     [(_place, now), (_earlier, before)] = age.histograms
     # A bin for each year from 9 to 12, with the same scale in both waves.
-    assert [one.start for one in now] == [0, 50, 75]
+    assert [drawn.start for drawn in now] == [0, 50, 75]
     assert age.bar_width == 25
-    assert [one.height for one in now] == [100, 50, 0]
-    assert [one.height for one in before] == [50, 50, 50]
+    assert [drawn.height for drawn in now] == [100, 50, 0]
+    assert [drawn.height for drawn in before] == [50, 50, 50]
     assert age.sentence.startswith("The mean is 9.7. −1.0 compared with ")
     assert age.sentence.endswith("more than chance alone explains.")
     assert age.mean_change.text == "−1.0"
@@ -691,7 +698,7 @@ def test_roles_of_a_wave_are_compared_by_questions_with_the_same_answers(
     assert '<optgroup label="Other roles in this wave">' in response.text
     safe = chart_of(response, "safe")
     assert [row.place for row in safe.rows] == ["Lincoln", "Teachers", "Riverside"]
-    assert [one.count for one in safe.rows[1].segments] == [6, 6, 0]
+    assert [segment.count for segment in safe.rows[1].segments] == [6, 6, 0]
     assert "percentage points compared with Teachers" in safe.sentence
     assert "Students are safe." in response.text
     assert not any(row.is_compared for row in chart_of(response, "pets").rows)

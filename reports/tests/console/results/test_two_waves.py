@@ -67,11 +67,11 @@ def shown(client, user, waves, school):
     fall, winter = waves
     log_in(client, user)
     query = {"school": school.pk, "group": "grade:08", "compare": fall.pk}
-    found = []
+    pages = []
     for name in ("results_page", "results_csv"):
         text = client.get(reverse(name, args=[winter.pk]), query).content.decode()
-        found.append(re.sub(r'nonce="[^"]*"|value="\w{64}"', "", text))
-    return found
+        pages.append(re.sub(r'nonce="[^"]*"|value="\w{64}"', "", text))
+    return pages
 
 
 HIDDEN = ({"is_hidden": True}, {"hidden_items": ["safe"]})
