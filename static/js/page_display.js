@@ -53,8 +53,10 @@ export class PageDisplay {
     const { survey, bootstrap, messages, drafts } = this.tab;
     survey.recompute();
     survey.fillDefaults(n);
-    const edited = () => drafts.noteEdit(n);
-    this.form = new PageForm({ section, n, survey, seed: bootstrap.seed, messages, edited });
+    // Chromium fires `change` for a field that is taken off the screen with the focus.
+    const edited = () => this.form === form && drafts.noteEdit(n);
+    const form = new PageForm({ section, n, survey, seed: bootstrap.seed, messages, edited });
+    this.form = form;
     this.noteAnsweredEarlier(section, n);
     this.fillContainer(section);
     document.getElementById("simple-version")?.remove();

@@ -60,6 +60,8 @@ export class Recovery {
   forget() {
     const { tab } = this;
     tab.isLeaving = true;
+    // Afterwards a draft would be written over by an empty one.
+    tab.drafts.keep();
     tab.display.clear();
     tab.drafts.edited.clear();
     tab.queue?.slots.clear();

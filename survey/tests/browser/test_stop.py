@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
 from django.utils import timezone
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import BrowserContext, Page, Route, expect
 
 from settings.tests.patience import eventually, patience
 from survey.models import Administration
@@ -29,6 +31,9 @@ from survey.tests.conftest import code_of
 pytestmark = pytest.mark.django_db(transaction=True)
 
 STOP = "**/take/stop/"
+STOPPED_PAGE = re.compile(r"/take/stop/\?")
+# Longer than the time after which what is typed is stored on the device.
+LONGER_THAN_A_DRAFT_WAITS = 0.8
 SECRET = "only mine"
 
 
@@ -223,6 +228,27 @@ def test_all_tabs_of_a_person_stop_together(answering, maya):
     stored = answers_of(maya)
     assert (stored["promise"], stored["comment"]) == ("OK", "from the other tab")
     eventually(lambda: kept_on(answering) == 0)
+
+
+def test_a_tab_that_stopped_keeps_nothing_while_it_waits_for_the_last_page(
+    answering, maya
+):
+    tab = answering.context.new_page()
+    tab.goto("/take/")
+    tab.click("#back")
+    is_on(tab, 1)
+
+    def load_slowly(route: Route) -> None:
+        time.sleep(LONGER_THAN_A_DRAFT_WAITS)
+        route.continue_()
+
+    tab.route(STOPPED_PAGE, load_slowly)
+    # The field keeps the focus until it is taken off the screen.
+    tab.fill("#comment-input", "from the other tab")
+    answering.click("#stop")
+    is_stopped(tab)
+    assert kept_on(tab) == 0
+    assert answers_of(maya)["comment"] == "from the other tab"
 
 
 def test_a_tab_with_nothing_unsent_waits_until_others_have_stored_what_was_typed(
