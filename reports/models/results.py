@@ -12,6 +12,7 @@ from __future__ import annotations
 from django.db import models
 
 from accounts.place_settings import DEFAULT_CODING_THRESHOLD
+from reports.models.shared_json import SharedJSONField
 
 
 class ResultsRollUp(models.Model):
@@ -28,7 +29,7 @@ class ResultsRollUp(models.Model):
     written_at = models.DateTimeField()
     # The items, and what each number of `GroupResults.counts` counts: see
     # `reports.results.layout`.
-    layout = models.JSONField()
+    layout = SharedJSONField()
     # The `as_of` of the figures for which it is decided what is hidden.
     hidden_as_of = models.DateTimeField(null=True)
     # Places below which nothing is shown by an attribute: [level, key, attribute] each.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from math import ceil, floor, sqrt
 from typing import Literal
 
-from django.utils.html import escape
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
@@ -111,18 +111,26 @@ class ChartRow:
 
     # A page has a thousand segments and more. In the template, their cells took half
     # of its time.
-    @property
-    def bar(self) -> SafeString:
-        """Return the rectangles of the bar."""
-        return SafeString("".join(segment.rectangle for segment in self.segments))
-
-    @property
-    def cells(self) -> SafeString:
-        """Return the cells of the row in the table, of answers and then of states."""
-        contents = [*(segment.cell for segment in self.segments), *self.states]
-        return SafeString(
-            "".join(f'<td class="number">{content}</td>' for content in contents)
+    def bar(self, kind: ChartKind) -> str:
+        """Return the name of the place and its bar, or a star if it is hidden."""
+        name = f'<bdi class="bar-place">{escape(self.place)}</bdi>'
+        if self.is_hidden:
+            return f'{name}<span class="bar-hidden">{HIDDEN}</span>'
+        middle = '<line x1="100" x2="100" y1="0" y2="10" />' if kind == "scale" else ""
+        bars = "".join(segment.rectangle for segment in self.segments)
+        return (
+            f'{name}<svg class="bar" viewBox="0 0 200 10" preserveAspectRatio="none"'
+            f' aria-hidden="true">{middle}{bars}</svg>'
         )
+
+    def table_row(self, answers: int) -> SafeString:
+        """Return the row of the table, with cells of `answers` and then of states."""
+        cells = [segment.cell for segment in self.segments] or [HIDDEN] * answers
+        contents = "".join(
+            f'<td class="number">{content}</td>' for content in (*cells, *self.states)
+        )
+        place = f'<th scope="row"><bdi>{escape(self.place)}</bdi></th>'
+        return SafeString(f"<tr>{place}{contents}</tr>")
 
 
 def cell(people: int | None) -> str:

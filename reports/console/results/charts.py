@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from itertools import pairwise
 from types import MappingProxyType
 from typing import cast
 
-from django.utils.html import escape, format_html
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.translation import get_language
+from django.utils.translation import get_language, gettext_noop
 from django.utils.translation import gettext as _
 
 from reports.console.results.changes import (
@@ -46,6 +47,13 @@ from survey.instrument.definitions.schema import (
 )
 from survey.taking import messages
 from survey.taking.rendering import Localizer, Text, html_of
+
+
+PICTURES = {
+    "scale": gettext_noop("Diverging bars of the answers: %(places)s."),
+    "choice": gettext_noop("Bars of the answers: %(places)s."),
+    "number": gettext_noop("Histograms of the numbers: %(places)s."),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +109,8 @@ class ItemChart:
     @property
     def picture_name(self) -> str:
         """Return the name of the bars for screen readers; the table says the rest."""
-        names = {
-            "scale": _("Diverging bars of the answers: %(places)s."),
-            "choice": _("Bars of the answers: %(places)s."),
-            "number": _("Histograms of the numbers: %(places)s."),
-        }
         places = str(COMMA).join(row.place for row in self.rows)
-        return names.get(self.kind, "") % {"places": places}
+        return _(PICTURES[self.kind]) % {"places": places}
 
     @property
     def histograms(self) -> list[tuple[ChartRow, list[Bin]]]:
@@ -158,6 +161,14 @@ class ItemChart:
                 if segment.shade
             )
         )
+
+    @property
+    def bars(self) -> SafeString:
+        return SafeString("".join(row.bar(self.kind) for row in self.rows))
+
+    @property
+    def table_rows(self) -> list[tuple[ChartRow, SafeString]]:
+        return [(row, row.table_row(len(self.columns))) for row in self.rows]
 
     @property
     def heads(self) -> SafeString:

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from django.utils.translation import get_language_bidi, ngettext
+from django.utils.translation import get_language_bidi, gettext_noop, ngettext
 from django.utils.translation import gettext as _
 
 from reports.console.results.changes import Change, change_of_mean, change_of_share
@@ -16,6 +16,18 @@ from reports.scores.words import signed
 
 # First strong isolate, and pop directional isolate.
 ISOLATE, END = "\u2068", "\u2069"
+# By the sign of a `Share`.
+ANSWERED = {
+    "": gettext_noop("%(percent)s %% answered %(answers)s"),
+    "at least": gettext_noop("At least %(percent)s %% answered %(answers)s"),
+    "over": gettext_noop("Over %(percent)s %% answered %(answers)s"),
+    "under": gettext_noop("Under %(percent)s %% answered %(answers)s"),
+}
+BOUNDS = {
+    "at least": gettext_noop("at least %(n)s %%"),
+    "over": gettext_noop("over %(n)s %%"),
+    "under": gettext_noop("under %(n)s %%"),
+}
 
 
 def sentence(kind: ChartKind, rows: Sequence[ChartRow], on_scale: int) -> str:
@@ -39,12 +51,10 @@ def sentence(kind: ChartKind, rows: Sequence[ChartRow], on_scale: int) -> str:
         share = _share(rows[0], upper)
         if share is None:
             return ""
-        first = {
-            "": _("%(percent)s %% answered %(answers)s"),
-            "at least": _("At least %(percent)s %% answered %(answers)s"),
-            "over": _("Over %(percent)s %% answered %(answers)s"),
-            "under": _("Under %(percent)s %% answered %(answers)s"),
-        }[share.sign] % {"percent": f"{share.percent:.0f}", "answers": answers_text}
+        first = _(ANSWERED[share.sign]) % {
+            "percent": f"{share.percent:.0f}",
+            "answers": answers_text,
+        }
         return _with_others(first, shown, upper)
     most = _most_frequent(segments)
     if most is None:
@@ -90,13 +100,8 @@ class Share(NamedTuple):
 
     @property
     def words(self) -> str:
-        words = {
-            "": "%(n)s %%",
-            "at least": _("at least %(n)s %%"),
-            "over": _("over %(n)s %%"),
-            "under": _("under %(n)s %%"),
-        }[self.sign]
-        return words % {"n": f"{self.percent:.0f}"}
+        number = f"{self.percent:.0f}"
+        return _(BOUNDS[self.sign]) % {"n": number} if self.sign else f"{number} %"
 
 
 def _share(row: ChartRow, answers: slice) -> Share | None:
