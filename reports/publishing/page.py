@@ -12,11 +12,13 @@ from functools import cached_property
 from typing import Protocol, cast
 
 from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from reports.console.results.charts import ChartPage, chart_pages
+from reports.console.results.rendered import rendered_once
 from reports.console.results.sentences import isolated
 from reports.publishing.freezing import (
     MEANS_OF_MEASURES,
@@ -255,6 +257,18 @@ class PublicPage:
                 {},
             )
         )
+
+    @cached_property
+    def charts_html(self) -> SafeString:
+        drawn = (
+            self.frame["survey_digest"],
+            self.language,
+            self.frame["measures"],
+            self.labels,
+            [place.answers for place in self.places],
+        )
+        context = {"chart_pages": lambda: self.charts}
+        return rendered_once("reports/public/_charts.html", context, drawn)
 
     @property
     def bands(self) -> list[tuple[int, str, str]]:

@@ -13,7 +13,7 @@ import json
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from django.db.models import (
     Case,
@@ -44,8 +44,7 @@ ROUNDING = math.sqrt(1 / 6)
 MOST_BY_NUMBER = 500
 
 
-@dataclass(frozen=True, slots=True)
-class VisibleScore:
+class VisibleScore(NamedTuple):
     """A score that is shown, of a measure or an essential."""
 
     score: int
@@ -97,8 +96,7 @@ def scores_of_waves(
 ) -> dict[int, dict[Place, Scores]]:
     """Return the scores of each place by administration. 4 statements.
 
-    Of one measure or essential, if its name is given: an essential comes with its
-    measures.
+    Of one measure or essential, if its name is given.
     """
     by_wave: dict[int, dict[Place, Scores]] = {
         administration.pk: {} for administration in administrations
@@ -155,22 +153,25 @@ def _stored(
 
     With a name, no more than `_Content.scores` reads of it.
     """
-    columns: list[str | KeyTransform] = ["measures", "essentials", "essential_errors"]
+    of_place = ("administration", "level", "place_id")
+    if not name:
+        columns = ("measures", "essentials", "essential_errors")
+        for key, level, place, *stored in rows.values_list(*of_place, *columns):
+            yield key, (level, place), stored[0], stored[1], stored[2]
+        return
     measures = sorted({measure for content in contents for measure in content.measures})
-    if name:
-        columns = [KeyTransform(measure, "measures") for measure in measures]
-        if any(name in content.essentials for content in contents):
-            columns += [KeyTransform(name, "essentials")]
-            columns += [KeyTransform(name, "essential_errors")]
-    for key, level, place, *stored in rows.values_list(
-        *("administration", "level", "place_id"), *columns
-    ):
-        if name:
-            score, error = stored[len(measures) :] or (None, None)
-            by_measure = dict(zip(measures, stored, strict=False))
-            of_essential = {} if score is None else {name: score}
-            stored = [by_measure, of_essential, {name: error}]
-        yield key, (level, place), stored[0], stored[1], stored[2]
+    parts = [KeyTransform(measure, "measures") for measure in measures]
+    if any(name in content.essentials for content in contents):
+        parts += [KeyTransform(name, "essentials")]
+        parts += [KeyTransform(name, "essential_errors")]
+    # As texts, which are decoded together.
+    texts = [Cast(part, TextField()) for part in parts]
+    for key, level, place, *parts_of_row in rows.values_list(*of_place, *texts):
+        decoded = json.loads(f"[{','.join(text or 'null' for text in parts_of_row)}]")
+        score, error = decoded[len(measures) :] or (None, None)
+        by_measure = dict(zip(measures, decoded, strict=False))
+        of_essential = {} if score is None else {name: score}
+        yield key, (level, place), by_measure, of_essential, {name: error}
 
 
 def _chosen(places: Iterable[Place]) -> Q | None:
@@ -217,6 +218,8 @@ class _Content:
 
     measures: Mapping[str, frozenset[str]]
     essentials: Mapping[str, Sequence[str]]
+    # The only measure or essential that is asked for; "" for all.
+    name: str
 
     @classmethod
     def of(cls, content: Measures, name: str) -> _Content:
@@ -234,6 +237,7 @@ class _Content:
                 for essential in content["essentials"]
                 if name in ("", essential["name"])
             },
+            name,
         )
 
     def scores(
@@ -247,43 +251,37 @@ class _Content:
     ) -> Scores:
         """Return the scores of a place. `hidden_items` are None if it is hidden."""
         scores: Scores = {}
+        shown: dict[str, bool] = {}
         for name, items in self.measures.items():
             stored = measures.get(name)
             people, _mean, error, score = stored or (0, None, None, None)
             if name not in scales or score is None and (people or stored is None):
                 continue
             # A place without a score and people has only schools that hide theirs.
-            if (
-                score is None
-                or hidden_items is None
-                or not items.isdisjoint(hidden_items)
-                or (people or 0) < minimum
-            ):
-                scores[name] = None
-                continue
-            benchmarks, deviation = scales[name]
-            scores[name] = VisibleScore(
-                int(score),
-                benchmarks,
-                int(people or 0),
-                None if error is None else POINTS * error / deviation,
+            shown[name] = (
+                score is not None
+                and hidden_items is not None
+                and items.isdisjoint(hidden_items)
+                and (people or 0) >= minimum
             )
-        for name, parts in self.essentials.items():
-            mine = [scores.get(part) for part in parts]
-            if name not in essentials:
-                if scores.keys() >= set(parts) and None in mine:
-                    scores[name] = None
+            if self.name not in ("", name):
                 continue
-            shown = [part_score for part_score in mine if part_score]
-            scores[name] = (
-                VisibleScore(
-                    essentials[name],
-                    frozenset().union(*(part_score.benchmarks for part_score in shown)),
-                    error=errors.get(name),
+            scores[name] = None
+            if shown[name] and score is not None:
+                benchmarks, deviation = scales[name]
+                error = None if error is None else POINTS * error / deviation
+                scores[name] = VisibleScore(
+                    int(score), benchmarks, int(people or 0), error
                 )
-                if len(shown) == len(mine)
-                else None
-            )
+        for name, parts in self.essentials.items():
+            if all(shown.get(part) for part in parts):
+                if name in essentials:
+                    benchmarks = frozenset().union(*(scales[part][0] for part in parts))
+                    scores[name] = VisibleScore(
+                        essentials[name], benchmarks, error=errors.get(name)
+                    )
+            elif name in essentials or shown.keys() >= set(parts):
+                scores[name] = None
         return scores
 
 

@@ -125,7 +125,8 @@ class ChartRow:
 
     def table_row(self, answers: int) -> SafeString:
         """Return the row of the table, with cells of `answers` and then of states."""
-        cells = [segment.cell for segment in self.segments] or [HIDDEN] * answers
+        cells: list[str] = [segment.cell for segment in self.segments]
+        cells = cells or [HIDDEN] * answers
         contents = "".join(
             f'<td class="number">{content}</td>' for content in (*cells, *self.states)
         )

@@ -48,7 +48,6 @@ from survey.instrument.definitions.schema import (
 from survey.taking import messages
 from survey.taking.rendering import Localizer, Text, html_of
 
-
 PICTURES = {
     "scale": gettext_noop("Diverging bars of the answers: %(places)s."),
     "choice": gettext_noop("Bars of the answers: %(places)s."),

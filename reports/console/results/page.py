@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
+from typing import Any
 from urllib.parse import urlencode
 
 from django.db.models import Q
 from django.http import Http404
 from django.shortcuts import get_object_or_404
 from django.utils.formats import date_format
+from django.utils.safestring import SafeString
 from django.utils.text import capfirst
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
@@ -21,6 +24,7 @@ from accounts.models import District, School
 from accounts.permissions import Capability, Permissions, Places
 from reports.console.results.charts import ChartPage, chart_pages
 from reports.console.results.provenance import Provenance
+from reports.console.results.rendered import rendered_once
 from reports.models import GroupResults
 from reports.rates.thresholds import ThresholdProgress, ThresholdState
 from reports.results.access import (
@@ -79,7 +83,9 @@ class ResultsPage:
     as_of: datetime | None
     figures: VisibleGroup | None
     is_hidden: bool
-    charts: Sequence[ChartPage]
+    # By the name of the place, as they are drawn; and those to compare them with.
+    drawn: Mapping[str, VisibleGroup | None]
+    drawn_compared: Mapping[str, VisibleGroup | None]
     # Which people of larger places are compared, if the user may not see them all.
     compared_people: str
     # Of a district, if its figures have those of small schools together.
@@ -140,26 +146,28 @@ class ResultsPage:
             and not group.attribute
         ):
             together = small_schools(administration, district.pk, figures)
-        charts: list[ChartPage] = []
+        drawn: dict[str, VisibleGroup | None] = {}
+        drawn_compared: Mapping[str, VisibleGroup | None] = {}
         if level_and_key in group_figures:
-            compared_figures: Mapping[str, VisibleGroup | None] = {}
             if figures and compared:
-                compared_figures = _compared_figures(
+                drawn_compared = _compared_figures(
                     request, administration, compared, level_and_key, school, group
                 )
-            shown = {
+            drawn = {
                 name: group_figures[at]
                 for name, at in places.items()
                 if at in group_figures
             }
             if together:
-                name, *names = shown
-                shown = {
-                    name: shown[name],
+                name, *names = drawn
+                drawn = {
+                    name: drawn[name],
                     together.name: together.group,
-                    **{each: shown[each] for each in names},
+                    **{each: drawn[each] for each in names},
                 }
-            charts = _charts(administration, shown, compared, compared_figures)
+            if figures is None:
+                # The page says so in a sentence, and the file in a row.
+                drawn = {next(iter(drawn)): None}
         return cls(
             administration,
             district,
@@ -178,7 +186,8 @@ class ResultsPage:
             # Whether a group has nobody or too few is not told.
             figures is None
             and (level_and_key in group_figures or bool(group.attribute)),
-            charts,
+            drawn,
+            drawn_compared,
             _compared_people(group_figures, places.values()),
             together,
             None if is_reached else threshold,
@@ -188,6 +197,44 @@ class ResultsPage:
             permissions.has(Capability.PUBLISH_RESULTS),
             may_review(permissions, administration),
         )
+
+    @cached_property
+    def charts(self) -> list[ChartPage]:
+        """Draw figures of places, and the page's place in another administration."""
+        if not self.drawn:
+            return []
+        return list(chart_pages(**self._chart_arguments))
+
+    @cached_property
+    def charts_html(self) -> SafeString:
+        if not self.drawn:
+            return SafeString()
+        arguments = self._chart_arguments
+        drawn = arguments | {
+            "definition": self.administration.published_id,
+            "compared_definition": self.compared and self.compared.published_id,
+            "review": self.may_review and self.administration.pk,
+        }
+        context = {"page": self, "chart_pages": lambda: self.charts}
+        return rendered_once("reports/_results_charts.html", context, drawn)
+
+    @cached_property
+    def _chart_arguments(self) -> dict[str, Any]:
+        """Return the arguments of `chart_pages`. 2 statements."""
+        published = published_survey(self.administration.published_id)
+        their_definition = None
+        if self.compared and self.drawn_compared:
+            their_definition = published_survey(self.compared.published_id).definition
+        return {
+            "definition": published.definition,
+            "language": language_to_read(published.languages),
+            "measures": measures_of(self.administration.published.survey),
+            "places": self.drawn,
+            "compared": self.drawn_compared,
+            "comments": _released(self.administration),
+            "compared_definition": their_definition,
+            "is_other_survey": self.compares_role,
+        }
 
     @property
     def is_outdated(self) -> bool:
@@ -400,38 +447,6 @@ def _compared_figures(
     if compared.role != administration.role:
         name = capfirst(compared.audience)
     return {name: group_figures[place]}
-
-
-def _charts(
-    administration: Administration,
-    places: Mapping[str, VisibleGroup | None],
-    compared: Administration | None,
-    compared_figures: Mapping[str, VisibleGroup | None],
-) -> list[ChartPage]:
-    """Draw figures of places, and the page's place in another administration.
-
-    If the page's place is hidden, it is alone, for the file: the page says so in a
-    sentence.
-    """
-    page_place, figures = next(iter(places.items()))
-    if figures is None:
-        places = {page_place: None}
-    published = published_survey(administration.published_id)
-    their_definition = None
-    if compared and compared_figures:
-        their_definition = published_survey(compared.published_id).definition
-    return list(
-        chart_pages(
-            published.definition,
-            language_to_read(published.languages),
-            measures_of(administration.published.survey),
-            places,
-            compared_figures,
-            _released(administration),
-            their_definition,
-            is_other_survey=bool(compared and compared.role != administration.role),
-        )
-    )
 
 
 def _released(administration: Administration) -> dict[str, list[str]]:
