@@ -61,6 +61,14 @@ def coded_shares(
     if answered > LARGE_GROUP:
         threshold = min(threshold, THRESHOLD_OF_LARGE_GROUPS)
     first = max(threshold, ceil(100 * FEWEST / answered))
+    # Mostly, and ten times as fast.
+    if (
+        counts
+        and 100 * min(counts) >= first * answered
+        and 100 * max(counts) <= (100 - first) * answered
+        and first < 50
+    ):
+        return [None] * len(counts)
     for bound in (first, *(raised for raised in RAISED_BOUNDS if raised > first)):
         # Beyond this, "under" and "over" would overlap.
         if bound >= 50:
