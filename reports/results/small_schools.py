@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from django.utils.translation import gettext as _
 
-from reports.models import CountedSchool
+from reports.models import CountedSchool, GroupResults
 from reports.results.reading import LEVELS, ItemDistribution
 from reports.results.visible import VisibleGroup, code_ends, visible_groups
 from survey.models import Administration
@@ -39,19 +39,24 @@ def small_schools(
     """Return the small schools of a district; None if its figures leave them out.
 
     `whole` are the district's figures, of everyone, for a user who sees all of its
-    schools. 2 statements.
+    schools. 1 statement, and 2 more if there are some.
     """
     if whole.leaves_out_schools:
         return None
     counted = CountedSchool.objects.filter(
         administration=administration, district_id=district
+    ).values_list("school_id", flat=True)
+    hidden = GroupResults.objects.filter(
+        administration=administration,
+        level=LEVELS.SCHOOL,
+        place_id__in=counted,
+        attribute="",
+        is_hidden=True,
     )
+    if hidden.count() < FEWEST_SCHOOLS:
+        return None
     schools = visible_groups(
-        administration,
-        [
-            (LEVELS.SCHOOL.value, key)
-            for key in counted.values_list("school_id", flat=True)
-        ],
+        administration, [(LEVELS.SCHOOL.value, key) for key in counted]
     )
     shown = [group for group in schools.values() if group]
     number = len(schools) - len(shown)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext_lazy
 
@@ -30,6 +31,8 @@ COMMA = pgettext_lazy("list", ", ")
 SEMICOLON = pgettext_lazy("list", "; ")
 # Units of a strip in a score.
 STRIP = 2
+# Colours of the bands in files, which have no style sheet for them.
+FILLS = ("#c98f45", "#f0dcbc", "#eef1f3", "#c5e4e0", "#7fc4bb")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,18 +87,22 @@ class ScoreLine:
         return f"{max(low, 0):.1f}", f"{min(high, STRIP * (HIGHEST + 1)):.1f}"
 
     @property
-    def areas(self) -> list[tuple[int, int, int]]:
-        """Return colour, start and width of each band in the strip."""
-        ends = [*BANDS[1:], HIGHEST + 1]
-        starts = [0, *BANDS[1:]]
-        return [
-            (
-                band_tone(number, is_positive=self.is_positive),
-                STRIP * start,
-                STRIP * (end - start),
-            )
-            for number, (start, end) in enumerate(zip(starts, ends, strict=True), 1)
-        ]
+    def areas(self) -> SafeString:
+        return band_areas(is_positive=self.is_positive)
+
+
+@cache
+def band_areas(*, is_positive: bool) -> SafeString:
+    """Return the rectangles of the bands in a strip."""
+    ends = [*BANDS[1:], HIGHEST + 1]
+    areas = []
+    for number, (start, end) in enumerate(zip([0, *BANDS[1:]], ends, strict=True), 1):
+        tone = band_tone(number, is_positive=is_positive)
+        areas.append(
+            f'<rect class="band-{tone}" fill="{FILLS[tone - 1]}" x="{STRIP * start}"'
+            f' y="2" width="{STRIP * (end - start)}" height="12" />'
+        )
+    return SafeString("".join(areas))
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,8 +61,8 @@ def results_page(request: StaffRequest, pk: int) -> HttpResponse:
     """Show the answers of one place, beside those of the places around it.
 
     9 statements: the administration and earlier ones, its measures, the place, its
-    district's schools, the groups and their figures. Of a district 2 more for its
-    small schools, and with open codes 1 to 3.
+    district's schools, the groups and their figures. Of a district 1 to 3 more for
+    its small schools, and with open codes 1 to 3.
     """
     page = ResultsPage.of(request, pk)
     codes = watched_codes(request.permissions, page.administration)
