@@ -260,15 +260,28 @@ class PublicPage:
 
     @cached_property
     def charts_html(self) -> SafeString:
-        drawn = (
-            self.frame["survey_digest"],
-            self.language,
-            self.frame["measures"],
-            self.labels,
-            [place.answers for place in self.places],
-        )
         context = {"chart_pages": lambda: self.charts}
-        return rendered_once("reports/public/_charts.html", context, drawn)
+        answers = [place.answers for place in self.places]
+        return rendered_once(
+            "reports/public/_charts.html", context, self._drawn(answers)
+        )
+
+    @property
+    def has_scores(self) -> bool:
+        content, scored = self.frame["measures"], self.place.summary["scores"]
+        measures = content["measures"] if content else []
+        return any(measure["name"] in scored for measure in measures)
+
+    @cached_property
+    def scores_html(self) -> SafeString:
+        scores = [place.summary["scores"] for place in self.places]
+        drawn = self._drawn((scores, self.has_means_of_essentials))
+        return rendered_once("reports/public/_scores.html", {"page": self}, drawn)
+
+    def _drawn(self, figures: object) -> tuple[object, ...]:
+        """Return what a part of the page is made from."""
+        survey, measures = self.frame["survey_digest"], self.frame["measures"]
+        return survey, self.language, measures, self.labels, figures
 
     @property
     def bands(self) -> list[tuple[int, str, str]]:
