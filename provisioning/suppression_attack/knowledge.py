@@ -274,6 +274,11 @@ class Attack:
     def _read_tables(self, tables: Collection[Table]) -> None:
         by_place: defaultdict[tuple[int, frozenset[int], Group, bool], list[Table]]
         by_place = defaultdict(list)
+        self.shown_by_school = {
+            (next(iter(table.schools)), table.group, table.item)
+            for table in tables
+            if len(table.schools) == 1
+        }
         for table in tables:
             key = (table.source, table.schools, table.group, table.item == PEOPLE)
             by_place[key].append(table)
@@ -324,10 +329,20 @@ class Attack:
         sums = counts.sum(axis=1)
         if not earlier and ((low <= sums) & (sums <= high)).all():
             return sum(parts, np.zeros(len(world.patterns)))
+        # The figures of several sets of schools can happen to be these. A reader takes
+        # the one with the most schools that show them, and of these the largest.
+        shows = [
+            sum(
+                (school, first.group, table.item) in self.shown_by_school
+                for table in tables
+            )
+            for school in sorted(first.schools)
+            for _source in sources
+        ]
         # A school counts once at most.
         once = np.repeat(np.eye(len(first.schools)), len(sources), axis=1)
         result = milp(
-            -np.ones(len(parts)),
+            -np.ones(len(parts)) - len(parts) * np.array(shows),
             constraints=[
                 LinearConstraint(counts, low, high),
                 LinearConstraint(once, 0, 1),
