@@ -34,13 +34,13 @@ from reports.results.access import (
     results_for,
     threshold_of,
 )
+from reports.results.aggregate_access import figures_for
 from reports.results.comments import may_review
 from reports.results.menu import attribute_label
 from reports.results.reading import LEVELS
 from reports.results.rollup import attributes_of, is_outdated
 from reports.results.small_schools import SmallSchools, small_schools
 from reports.results.visible import Place, VisibleGroup
-from reports.results.wholes import figures_for
 from reports.scores.visible import has_scores
 from survey.fieldwork.administrations import may_manage
 from survey.instrument.definitions.measures import measures_of

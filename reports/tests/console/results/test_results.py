@@ -19,7 +19,7 @@ from reports.console.results.changes import change_of_share
 from reports.console.results.chart_rows import ChartRow, Label, Segment
 from reports.console.results.sentences import change_sentence, sentence
 from reports.models import GroupResults, ResultsRollUp, SchoolRate
-from reports.results.hiding import hide_small_groups
+from reports.results.apply_suppression import hide_small_groups
 from reports.results.rollup import roll_up_results
 from reports.results.visible import visible_groups
 from reports.tests.exports.conftest import (

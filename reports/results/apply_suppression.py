@@ -18,9 +18,9 @@ from reports.models import (
     SchoolRate,
 )
 from reports.results.counting import GRADE, Counts, GroupKey, packed, value_of
+from reports.results.earlier_waves import GONE, earlier_suppression
 from reports.results.frozen_people import SchoolPeople
 from reports.results.frozen_people import unpacked as unpacked_people
-from reports.results.precedents import GONE, precedent_for
 from reports.results.reading import LEVELS, ResultArrays, result_arrays
 from reports.suppression.dependent_groups import (
     Memberships,
@@ -32,11 +32,11 @@ from reports.suppression.results import decide
 from reports.suppression.tables import (
     UNKNOWN,
     Decision,
+    EarlierSuppression,
     GroupCounts,
     Integers,
     Mask,
     PlaceTree,
-    Precedent,
     ReleasedTables,
 )
 from survey.models import Administration
@@ -92,7 +92,7 @@ class ResultTables:
     groups: GroupCounts
     # [place, group, category] of each item, and of each option of a multiple choice.
     items: Mapping[str, Counts]
-    precedent: Precedent
+    earlier: EarlierSuppression
     # Who answered each item: [place, group].
     answered: Mapping[str, Counts]
     # By place of the schools.
@@ -100,7 +100,7 @@ class ResultTables:
 
     def released(self, minimum: int) -> ReleasedTables:
         """Return the tables with the groups that are hidden for overlapping ones."""
-        tables = ReleasedTables(self.tree, self.groups, minimum, self.precedent)
+        tables = ReleasedTables(self.tree, self.groups, minimum, self.earlier)
         dependent = dependent_groups(tables, self.memberships, list(self.answered))
         return replace(tables, dependent=dependent)
 
@@ -173,7 +173,7 @@ def tables_of(administration: Administration) -> ResultTables | None:
         tree,
         counts,
         categories_of(arrays),
-        precedent_for(administration, arrays, counts),
+        earlier_suppression(administration, arrays, counts),
         {
             item.name: arrays.counts[:, :, _answered_column(arrays, item.name)]
             for item in arrays.layout.items

@@ -13,11 +13,11 @@ from reports.models import GroupResults, ResultsRollUp
 from reports.results.counting import GroupKey
 from reports.results.reading import LEVELS, ResultArrays
 from reports.suppression.tables import (
+    EarlierSuppression,
     GroupCounts,
     HiddenCells,
     Integers,
     Mask,
-    Precedent,
 )
 from survey.fieldwork.us_holidays import school_year
 from survey.models import Administration
@@ -26,28 +26,30 @@ from survey.models import Administration
 GONE = -1
 
 
-def precedent_for(
+def earlier_suppression(
     administration: Administration, arrays: ResultArrays, groups: GroupCounts
-) -> Precedent:
+) -> EarlierSuppression:
     """Return what was hidden of the same people before.
 
     That is in these results, if they were decided since the closing, because somebody
     may have seen them. What the wave before has hidden stays hidden in groups of about
     as many people, unless it has been shown already. 4 statements.
     """
-    nothing = Precedent.none(groups)
+    nothing = EarlierSuppression.none(groups)
     roll_up = ResultsRollUp.objects.filter(
         administration=administration, hidden_as_of__gte=administration.closes_at
     ).first()
     seen = roll_up and _stored_cells(roll_up, arrays, groups)
     before = wave_before(administration)
     if before is None:
-        return seen.precedent(nothing.forced) if seen else nothing
+        return seen.suppression(nothing.forced) if seen else nothing
     earlier = _stored_cells(before, arrays, groups)
     difference = np.abs(arrays.people - earlier.people)
     are_same = (earlier.people > 0) & (difference < administration.minimum_group)
     preferred = seen or earlier
-    return preferred.precedent(preferred.hidden.intersection(earlier.hidden, are_same))
+    return preferred.suppression(
+        preferred.hidden.intersection(earlier.hidden, are_same)
+    )
 
 
 def wave_before(administration: Administration) -> ResultsRollUp | None:
@@ -89,8 +91,10 @@ class StoredCells:
     divided: Mask
     summed: Mapping[tuple[int, int], frozenset[int]]
 
-    def precedent(self, forced: HiddenCells) -> Precedent:
-        return Precedent(self.hidden, forced, self.undivided, self.divided, self.summed)
+    def suppression(self, forced: HiddenCells) -> EarlierSuppression:
+        return EarlierSuppression(
+            self.hidden, forced, self.undivided, self.divided, self.summed
+        )
 
 
 def _stored_cells(

@@ -9,7 +9,7 @@ from django.db.models import F
 
 from reports.models import GradeRate, GroupResults, ResultsRollUp
 from reports.rates.visible_rates import grade_lines
-from reports.results.hiding import categories_of, hide_small_groups
+from reports.results.apply_suppression import categories_of, hide_small_groups
 from reports.results.reading import distributions, result_arrays
 from reports.results.rollup import roll_up_results
 from reports.results.visible import visible_groups
@@ -70,7 +70,9 @@ def test_figures_of_another_roll_up_are_not_marked_as_decided(
     districts = {staff.lincoln.pk: riverside, staff.washington.pk: riverside}
     stale = result_arrays(counted, districts)
     roll_up_results(counted, all_schools=True)
-    monkeypatch.setattr("reports.results.hiding.result_arrays", lambda *_: stale)
+    monkeypatch.setattr(
+        "reports.results.apply_suppression.result_arrays", lambda *_: stale
+    )
     hide_small_groups(counted)
     assert ResultsRollUp.objects.get().hidden_as_of is None
 

@@ -11,11 +11,11 @@ from django.utils import timezone
 from accounts.models import School
 from reports.models import GroupResults, ResultsRollUp
 from reports.results import storing
-from reports.results.hiding import hide_small_groups, tables_of
+from reports.results.apply_suppression import hide_small_groups, tables_of
 from reports.results.rollup import roll_up_results
 from reports.results.visible import visible_groups
 from reports.suppression.results import decide
-from reports.suppression.tables import Precedent
+from reports.suppression.tables import EarlierSuppression
 from reports.tests.exports.conftest import answer, enrol_and_answer, opened
 
 pytestmark = pytest.mark.django_db
@@ -77,7 +77,7 @@ def agreed(administration, place, grade=""):
 def forget(administration):
     """Decide as if there had been nothing before."""
     tables = tables_of(administration)
-    alone = replace(tables, precedent=Precedent.none(tables.groups))
+    alone = replace(tables, earlier=EarlierSuppression.none(tables.groups))
     released = alone.released(administration.minimum_group)
     decision = decide(released, alone.items, alone.answered)
     for place, (level, key) in enumerate(tables.arrays.places):
