@@ -51,6 +51,8 @@ from provisioning.suppression_attack.states import (
 
 CANDIDATES = 3
 Indicator = NDArray[np.float64]
+# Items with a category each.
+Answers = frozenset[tuple[str, str]]
 # Number of a person -> school and groups; people who would count if they answered.
 Source = Mapping[int, Person]
 Pattern = tuple[tuple[int, frozenset[tuple[str, str]]] | None, ...]
@@ -370,7 +372,8 @@ class Attack:
         # The patterns that each person's rows leave.
         possible: dict[int, Indicator] = {}
         shown: defaultdict[int, set[str]] = defaultdict(set)
-        matched = [self._matched(file) for file in files]
+        rows_of: defaultdict[int, list[Answers]] = defaultdict(list)
+        matched = [self._matched(file, rows_of) for file in files]
         for index, file in enumerate(files):
             inside = world.indicator(source, file.schools, EVERYONE)
             for person, row in matched[index]:
@@ -452,8 +455,14 @@ class Attack:
         for number in np.flatnonzero(people):
             yield self.world.patterns[number][source]
 
-    def _matched(self, file: ExportFile) -> list[tuple[int, ExportRow]]:
-        """Return each row with a person who fits it."""
+    def _matched(
+        self, file: ExportFile, rows_of: defaultdict[int, list[Answers]]
+    ) -> list[tuple[int, ExportRow]]:
+        """Return each row with a person who fits it.
+
+        That is somebody whose row in an earlier file is most like it: a person's rows
+        are made in the same way in every file.
+        """
         inside = self.world.indicator(file.source, file.schools, EVERYONE)
         # By the items that a row shows: people by their answers to these.
         waiting: dict[
@@ -482,7 +491,13 @@ class Attack:
             ),
         ):
             items = frozenset(item for item, _ in row.answers)
-            candidates = waiting[items][row.answers]
+            candidates = sorted(
+                waiting[items][row.answers],
+                key=lambda number: min(
+                    (len(row.answers ^ answers) for answers in rows_of[number]),
+                    default=0,
+                ),
+            )
             for number in candidates:
                 if number in taken:
                     continue
@@ -494,6 +509,7 @@ class Attack:
                     for name, value in row.about
                 ):
                     taken.add(number)
+                    rows_of[number].append(row.answers)
                     rows.append((number, row))
                     break
             else:

@@ -409,7 +409,6 @@ def long_rows(lines: Iterable[Mapping[str, str]]) -> Iterator[ExportRow]:
         if line["item"] in items:
             state = line["state"]
             answers[line["item"]] = line["value"] if state == "answered" else state
+    # An item without a line was not reached, or is left out.
     for answers in people.values():
-        full = {item: answers.get(item, NOT_REACHED) for item in items}
-        full = {item: answer for item, answer in full.items() if answer != "*"}
-        yield ExportRow(frozenset(), frozenset(full.items()))
+        yield ExportRow(frozenset(), frozenset(answers.items()))
