@@ -332,7 +332,7 @@ class Attack:
         if not earlier and ((low <= sums) & (sums <= high)).all():
             return sum(parts, np.zeros(len(world.patterns)))
         # The figures of several sets of schools can happen to be these. A reader takes
-        # the one with the most schools that show them, and of these the largest.
+        # the one with the most schools that show them, and the fewest others.
         shows = [
             sum(
                 (school, first.group, table.item) in self.shown_by_school
@@ -344,7 +344,7 @@ class Attack:
         # A school counts once at most.
         once = np.repeat(np.eye(len(first.schools)), len(sources), axis=1)
         result = milp(
-            -np.ones(len(parts)) - len(parts) * np.array(shows),
+            np.where(shows, -len(parts) * np.array(shows), 1),
             constraints=[
                 LinearConstraint(counts, low, high),
                 LinearConstraint(once, 0, 1),
