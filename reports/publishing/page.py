@@ -17,8 +17,8 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from reports.console.rendered import rendered_once
 from reports.console.results.charts import ChartPage, chart_pages
-from reports.console.results.rendered import rendered_once
 from reports.console.results.sentences import isolated
 from reports.publishing.freezing import (
     MEANS_OF_MEASURES,

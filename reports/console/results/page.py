@@ -22,9 +22,9 @@ from accounts.http import StaffRequest
 from accounts.language import language_to_read
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions, Places
+from reports.console.rendered import rendered_once
 from reports.console.results.charts import ChartPage, chart_pages
 from reports.console.results.provenance import Provenance
-from reports.console.results.rendered import rendered_once
 from reports.models import GroupResults
 from reports.rates.thresholds import ThresholdProgress, ThresholdState
 from reports.results.access import (

@@ -6,8 +6,8 @@ import pytest
 from django.core.cache import cache
 from django.utils import translation
 
-from reports.console.results import rendered
-from reports.console.results.rendered import rendered_once
+from reports.console import rendered
+from reports.console.rendered import rendered_once
 
 TEMPLATE = "reports/_results_charts.html"
 
