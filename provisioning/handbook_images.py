@@ -71,7 +71,7 @@ def main() -> int:
 
 def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="provisioning/handbook", description=__doc__, allow_abbrev=False
+        prog="provisioning/run handbook", description=__doc__, allow_abbrev=False
     )
     parser.add_argument(
         "--language", type=language_code, default="en", help="of the console (en)"

@@ -100,7 +100,7 @@ def main() -> int:
 
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="provisioning/drill_restore", description=__doc__, allow_abbrev=False
+        prog="provisioning/run drill_restore", description=__doc__, allow_abbrev=False
     )
     parser.add_argument(
         "--responses",

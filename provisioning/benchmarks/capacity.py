@@ -3,7 +3,7 @@
 Requests, web servers, workers, pools, connections, memory, load servers, and which of
 them runs out first. Without a target, two examples: Chicago (8,000 takers an hour) and
 Illinois (50,000). `--responses` is a target in million answers a day; beyond one
-primary, the nodes of a Citus cluster follow from the latest provisioning/cluster.
+primary, the nodes of a Citus cluster follow from the latest provisioning/run cluster.
 """
 
 from __future__ import annotations
@@ -307,7 +307,7 @@ def main() -> int:
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="provisioning/capacity",
+        prog="provisioning/run capacity",
         description=__doc__,
         epilog=f"{1 - HEADROOM:.0%}% of every server is left free.",
     )

@@ -23,7 +23,9 @@ MANY, FEW = 100_000, 5_000
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="provisioning/emails", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="provisioning/run emails", description=__doc__
+    )
     mails = f"{MANY:,} in full"
     parser.add_argument("--mails", type=positive_integer, default=FEW, help=mails)
     options = parser.parse_args()

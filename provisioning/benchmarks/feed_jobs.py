@@ -1,6 +1,6 @@
 """Run the jobs of feeds in this process, in a process each, or in pools of processes.
 
-For `provisioning/feeds`, while the stack's own workers of feeds are stopped.
+For `provisioning/run feeds`, while the stack's own workers of feeds are stopped.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Add, scan, check and remove the feeds of `provisioning/feeds`, in its stack."""
+"""Add, scan, check and remove the feeds of `provisioning/run feeds`, in its stack."""
 
 from __future__ import annotations
 

@@ -348,7 +348,7 @@ def limits_of(figures: Mapping[str, Any]) -> dict[str, dict[str, float]]:
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="provisioning/feeds", description=__doc__)
+    parser = argparse.ArgumentParser(prog="provisioning/run feeds", description=__doc__)
     add = parser.add_argument
     add("--quick", action="store_true", help=f"{QUICK_DISTRICTS} districts")
     add("--districts", type=positive_integer, help=f"with a feed each ({DISTRICTS})")

@@ -83,7 +83,9 @@ def main() -> int:
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="provisioning/finder", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="provisioning/run finder", description=__doc__
+    )
     add = parser.add_argument
     add("--schools", type=positive_integer, default=SCHOOLS, help="(100,000)")
     add("--seconds", type=float, default=60.0, help="of each part under load (60)")

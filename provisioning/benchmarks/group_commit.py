@@ -101,7 +101,7 @@ def main() -> int:
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="provisioning/group_commit", description=__doc__
+        prog="provisioning/run group_commit", description=__doc__
     )
     add = parser.add_argument
     add("--seconds", type=positive_integer, default=8, help="for each of 20 cells (8)")

@@ -206,7 +206,9 @@ def figures_of(rungs: Sequence[Rung], scale: float) -> dict[str, float]:
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="provisioning/messages", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="provisioning/run messages", description=__doc__
+    )
     add = parser.add_argument
     add("--seconds", type=positive_integer, default=300, help="for each step (300)")
     add("--people", type=positive_integer, default=20_000, help="to ask about")

@@ -1,4 +1,4 @@
-"""Follow the console's links in one process, for `provisioning/pages`."""
+"""Follow the console's links in one process, for `provisioning/run pages`."""
 
 from __future__ import annotations
 

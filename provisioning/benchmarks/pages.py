@@ -18,7 +18,7 @@ BOUND = 100.0
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="provisioning/pages", description=__doc__)
+    parser = argparse.ArgumentParser(prog="provisioning/run pages", description=__doc__)
     parser.add_argument("--times", type=int, default=7, help="of each page")
     parser.add_argument("--bound", type=float, default=BOUND, help="in milliseconds")
     options = parser.parse_args()

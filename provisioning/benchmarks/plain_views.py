@@ -1,6 +1,6 @@
 """An application with an empty view, and the messages' endpoint as a plain view.
 
-What `provisioning/messages` compares the fast path with.
+What `provisioning/run messages` compares the fast path with.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def main() -> int:
 
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="provisioning/measure_published", description=__doc__
+        prog="provisioning/run measure_published", description=__doc__
     )
     add = parser.add_argument
     add("--seconds", type=float, default=10.0, help="of each closed loop (10)")

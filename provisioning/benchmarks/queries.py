@@ -93,7 +93,7 @@ def main() -> int:
 
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="provisioning/queries", description=__doc__, allow_abbrev=False
+        prog="provisioning/run queries", description=__doc__, allow_abbrev=False
     )
     add, number = parser.add_argument, positive_integer
     add("--respondents", type=number, default=20, metavar="N", help="instead of 20")

@@ -63,7 +63,7 @@ def main() -> int:
 
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="provisioning/measure_rates", description=__doc__
+        prog="provisioning/run measure_rates", description=__doc__
     )
     add, number = parser.add_argument, positive_integer
     add("--people", type=number, default=2_000_000)

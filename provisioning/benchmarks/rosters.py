@@ -116,7 +116,9 @@ def main() -> int:
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="provisioning/rosters", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="provisioning/run rosters", description=__doc__
+    )
     add = parser.add_argument
     add("--rows", type=int, default=2_000_000, help="people in the file (2,000,000)")
     add("--changed", type=float, default=1, help="percent that differ a year after (1)")

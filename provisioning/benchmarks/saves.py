@@ -36,7 +36,7 @@ SIZE = ("--pages=1", "--items=7")
 
 def main() -> int:
     parser = argparse.ArgumentParser(
-        prog="provisioning/measure_saves", description=__doc__
+        prog="provisioning/run measure_saves", description=__doc__
     )
     parser.add_argument(
         "--count", type=positive_integer, default=1000, help="saves on each (1000)"

@@ -1,4 +1,4 @@
-"""`provisioning/measure_school_reports`: time a ZIP with the reports of all schools.
+"""Time a ZIP with the reports of all schools: `measure_school_reports`.
 
 Runs on private servers with a replica: made-up people who have answered 60 items of 15
 measures, and the job that makes the file.
@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 
 from provisioning.benchmarks.answered_survey import CLOSE, REPLICA_PORT, answer_survey
 from provisioning.benchmarks.stack import private_application
-from provisioning.commands import positive_integer, print_table, run_command, step
+from provisioning.commands import positive_integer, print_table, step
 
 MOST_SECONDS_EACH, MOST_MEGABYTES = 2.5, 600
 SCHOOLS = 4000
@@ -58,7 +57,7 @@ def main() -> int:
 
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="provisioning/measure_school_reports",
+        prog="provisioning/run measure_school_reports",
         description="Times a ZIP file with the reports of all schools. Ends with 1 if a"
         f" report takes more than {MOST_SECONDS_EACH} s, or a process more than"
         f" {MOST_MEGABYTES} MB.",
@@ -69,7 +68,3 @@ def parse_options() -> argparse.Namespace:
     add("--items", type=number, default=60, help="a multiple of 5")
     add("--measures", type=number, default=15, help="with equally many items")
     return parser.parse_args()
-
-
-if __name__ == "__main__":
-    sys.exit(run_command("provisioning/measure_school_reports", main))

@@ -1,4 +1,4 @@
-"""Time searches for schools in one process, for `provisioning/finder`."""
+"""Time searches for schools in one process, for `provisioning/run finder`."""
 
 from __future__ import annotations
 

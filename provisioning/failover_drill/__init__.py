@@ -1,1 +1,1 @@
-"""Make the primary of a fleet fail under load: `provisioning/failovers`."""
+"""Make the primary of a fleet fail under load: `provisioning/run failovers`."""

@@ -1,4 +1,4 @@
-"""Run `provisioning/failovers` in its namespaces."""
+"""Run `provisioning/run failovers` in its namespaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`provisioning/check_pdf`: check PDF files against PDF/UA-1 with veraPDF.
+"""`provisioning/run check_pdf`: check PDF files against PDF/UA-1 with veraPDF.
 
 Downloads the validator once; the tests do not need it.
 """
@@ -49,7 +49,7 @@ def main() -> int:
 
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="provisioning/check_pdf",
+        prog="provisioning/run check_pdf",
         description="Checks PDF files, such as reports of schools, against PDF/UA-1"
         " with veraPDF 1.28.2, which it downloads first (9 MB, checked against"
         " provisioning/pdf_check/artifacts.txt). Without files it makes reports of a"
@@ -104,4 +104,4 @@ def prepare_validator() -> list[Path]:
 
 
 if __name__ == "__main__":
-    sys.exit(run_command("provisioning/check_pdf", main))
+    sys.exit(run_command("provisioning/run check_pdf", main))

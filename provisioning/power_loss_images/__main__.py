@@ -1,4 +1,4 @@
-"""Run `provisioning/power_loss` in its environment."""
+"""Run `provisioning/run power_loss` in its environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`provisioning/agreement`: compare the Rasch model with an independent program.
+"""`provisioning/run agreement`: compare the Rasch model with an independent program.
 
 The last line is JSON. Exits 1 if a threshold, a person measure or a fit statistic
 differs from eRm's by more than allowed, or if simulated thresholds are not found.
@@ -101,7 +101,7 @@ def main() -> int:
 
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="provisioning/agreement",
+        prog="provisioning/run agreement",
         description="Estimates thresholds, person measures and fit of the data sets in"
         " provisioning/rasch_agreement/data_sets, and compares them with what eRm, an"
         " independent program, estimated from the same answers. Then simulates"

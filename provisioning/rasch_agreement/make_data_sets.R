@@ -1,4 +1,4 @@
-# Makes the data sets of provisioning/agreement, and what eRm estimates from them.
+# Makes the data sets of provisioning/run agreement, and what eRm estimates from them.
 # Needs Debian's r-cran-erm, r-cran-psychotools and r-cran-psychtools:
 #   Rscript make_data_sets.R FOLDER [NAME ...]
 suppressPackageStartupMessages(library(eRm))

@@ -159,7 +159,7 @@ def test_the_inventory_uses_known_variables():
 
 
 def test_without_a_target_examples_are_printed(bench):
-    done = run(ROOT, "capacity", f"--bench={bench}")
+    done = run(ROOT, "run", "capacity", f"--bench={bench}")
     assert done.returncode == 0, done.stderr
     assert "Chicago: 8,000 takers an hour" in done.stdout
     assert "Illinois: 50,000 takers an hour" in done.stdout
@@ -168,14 +168,14 @@ def test_without_a_target_examples_are_printed(bench):
 
 def test_the_kept_benchmark_is_complete():
     benchmark = ROOT / "provisioning" / "measured" / "bench.json"
-    done = run(ROOT, "capacity", f"--bench={benchmark}")
+    done = run(ROOT, "run", "capacity", f"--bench={benchmark}")
     assert done.returncode == 0, done.stderr
 
 
 def test_a_sheet_is_written_as_csv(bench, tmp_path):
     table = tmp_path / "sheet.csv"
     target = ["--takers-per-hour=20,000", "--pages=30", "--think=12"]
-    done = run(ROOT, "capacity", f"--bench={bench}", *target, f"--csv={table}")
+    done = run(ROOT, "run", "capacity", f"--bench={bench}", *target, f"--csv={table}")
     assert done.returncode == 0, done.stderr
     rows = {
         row["what"]: row["value"]
@@ -187,7 +187,12 @@ def test_a_sheet_is_written_as_csv(bench, tmp_path):
 
 def test_variables_are_printed_for_an_inventory(bench):
     done = run(
-        ROOT, "capacity", f"--bench={bench}", "--takers-per-hour=50000", "--inventory"
+        ROOT,
+        "run",
+        "capacity",
+        f"--bench={bench}",
+        "--takers-per-hour=50000",
+        "--inventory",
     )
     assert done.returncode == 0, done.stderr
     assert re.search(r"^taking_workers: \d+$", done.stdout, re.MULTILINE)
@@ -198,21 +203,21 @@ def test_variables_are_printed_for_an_inventory(bench):
 def test_an_incomplete_benchmark_is_refused(tmp_path, content):
     path = tmp_path / "bench.json"
     path.write_text(content)
-    done = run(ROOT, "capacity", f"--bench={path}")
+    done = run(ROOT, "run", "capacity", f"--bench={path}")
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert "no complete result" in done.stderr
 
 
 def test_without_a_benchmark_the_command_to_make_one_is_named(tmp_path):
-    done = run(ROOT, "capacity", f"--bench={tmp_path / 'none'}")
+    done = run(ROOT, "run", "capacity", f"--bench={tmp_path / 'none'}")
     assert (done.returncode, done.stdout) == (1, "")
     assert "provisioning/bench" in done.stderr
 
 
 @pytest.mark.parametrize("wrong", ["--takers-per-hour=0", "--pages=x", "--inventory"])
 def test_targets_are_numbers(wrong):
-    assert run(ROOT, "capacity", wrong).returncode == 2
+    assert run(ROOT, "run", "capacity", wrong).returncode == 2
 
 
 def test_nginx_holds_no_worker():

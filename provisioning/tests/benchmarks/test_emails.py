@@ -1,4 +1,4 @@
-"""What `provisioning/emails` says about doubled and missing e-mails."""
+"""What `provisioning/run emails` says about doubled and missing e-mails."""
 
 from __future__ import annotations
 

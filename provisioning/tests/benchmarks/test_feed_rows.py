@@ -1,4 +1,4 @@
-"""Add, scan, compare and remove feeds, as `provisioning/feeds` does in its stack."""
+"""Add, scan, compare and remove feeds, as `provisioning/run feeds` does."""
 
 from __future__ import annotations
 

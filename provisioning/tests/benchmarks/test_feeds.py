@@ -1,4 +1,4 @@
-"""What `provisioning/feeds` says about people who are doubled, withdrawn or missing."""
+"""What `provisioning/run feeds` says about doubled, withdrawn and missing people."""
 
 from __future__ import annotations
 

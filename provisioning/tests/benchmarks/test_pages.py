@@ -1,4 +1,4 @@
-"""Test which pages `provisioning/pages` finds; the command itself times them."""
+"""Test which pages `provisioning/run pages` finds; the command itself times them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test the parts of `provisioning/queries` that need no stack."""
+"""Test the parts of `provisioning/run queries` that need no stack."""
 
 from __future__ import annotations
 

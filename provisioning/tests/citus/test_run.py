@@ -1,4 +1,4 @@
-"""Test the requirements of `provisioning/cluster`, and its search for Citus."""
+"""Test the requirements of `provisioning/run cluster`, and its search for Citus."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`provisioning/check_pdf`, with a program in place of veraPDF, which is no package."""
+"""`provisioning/run check_pdf`, with a program in place of veraPDF."""
 
 from __future__ import annotations
 

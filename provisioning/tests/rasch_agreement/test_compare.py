@@ -1,4 +1,4 @@
-"""`provisioning/agreement` with two of the stored data sets: R is not needed."""
+"""`provisioning/run agreement` with two of the stored data sets: R is not needed."""
 
 from __future__ import annotations
 

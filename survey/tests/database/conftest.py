@@ -32,7 +32,7 @@ class Nodes(NamedTuple):
 def nodes(django_db_setup: None) -> Iterator[Nodes]:
     programs = programs_with_citus()
     if not (settings.SERVERS and programs):
-        pytest.skip("Citus is not built here; provisioning/cluster builds it")
+        pytest.skip("Citus is not built here; provisioning/run cluster builds it")
     run = Path(settings.SERVERS)
     number = 100 + os.getpid() % 10_000 * 2
     with ExitStack() as stack:
