@@ -7,11 +7,10 @@ import base64
 import os
 import secrets
 import subprocess
-import sys
 import time
 from pathlib import Path
 
-from provisioning.commands import ROOT, run_command
+from provisioning.commands import ROOT
 from provisioning.environment import (
     PRODUCTION,
     PYTHON,
@@ -90,7 +89,3 @@ def main() -> int:
         return 1
     print(f"All {len(checks)} static checks passed ({seconds:.0f} s)")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(run_command("provisioning/check", main))

@@ -17,7 +17,7 @@ from threading import Lock
 from typing import IO
 
 from provisioning.calibration import slowness
-from provisioning.commands import ROOT, Stopped, run_command, step
+from provisioning.commands import ROOT, Stopped, step
 from provisioning.environment import (
     PRODUCTION,
     PYTHON,
@@ -292,7 +292,3 @@ def hold_servers() -> int:
                 signal.pause()
         except Stopped:
             return 0
-
-
-if __name__ == "__main__":
-    sys.exit(run_command("provisioning/test", main))

@@ -13,7 +13,6 @@ import argparse
 import json
 import math
 import statistics
-import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import islice
@@ -31,7 +30,7 @@ from provisioning.benchmarks.saves import SIZE
 from provisioning.benchmarks.saves_beside import save_beside
 from provisioning.benchmarks.stack import Application, private_application, sql_file
 from provisioning.benchmarks.timed_requests import log_in, send_requests, served
-from provisioning.commands import positive_integer, print_table, run_command, step
+from provisioning.commands import positive_integer, print_table, step
 from provisioning.load.crowd import Person
 from provisioning.load.target import Target
 
@@ -210,7 +209,3 @@ def _time_pages(
     previews = [results + "publish/", *(preview + place for place in chosen)]
     times |= time_pages(application, target, previews)
     return times | {"first preview": first[preview]}
-
-
-if __name__ == "__main__":
-    sys.exit(run_command("provisioning/measure_results", main))

@@ -9,12 +9,11 @@ import argparse
 import json
 import re
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 from provisioning.benchmarks.stack import sqlite_application
-from provisioning.commands import Refusal, run_command, step
+from provisioning.commands import Refusal, step
 from provisioning.jmeter.install import (
     cache_folder,
     download,
@@ -101,7 +100,3 @@ def prepare_validator() -> list[Path]:
             draft.rename(jar)
         jars.append(jar)
     return jars
-
-
-if __name__ == "__main__":
-    sys.exit(run_command("provisioning/run check_pdf", main))

@@ -14,7 +14,6 @@ import json
 import math
 import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -26,7 +25,6 @@ from provisioning.commands import (
     output_of,
     positive_integer,
     print_table,
-    run_command,
     step,
 )
 from provisioning.environment import (
@@ -224,7 +222,3 @@ def recover(simulations: int) -> dict[str, float]:
         )
     figures: dict[str, float] = json.loads(output)
     return figures
-
-
-if __name__ == "__main__":
-    sys.exit(run_command("agreement", main))

@@ -12,7 +12,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from provisioning.benchmarks.stack import Application, sqlite_application
-from provisioning.commands import ROOT, Refusal, positive_integer, run_command, step
+from provisioning.commands import ROOT, Refusal, positive_integer, step
 from provisioning.environment import PRODUCTION, PYTHON, prepare_environment
 
 MOST_LOST = 0.05
@@ -176,7 +175,3 @@ def attack(
                 worker.kill()
                 worker.wait()
     return counts, leaks
-
-
-if __name__ == "__main__":
-    sys.exit(run_command("attack_suppression", main))
