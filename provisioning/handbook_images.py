@@ -25,7 +25,7 @@ from provisioning.commands import (
     step,
     wait_until,
 )
-from provisioning.environment import (
+from provisioning.install.environment import (
     PRODUCTION,
     PYTHON,
     TESTS,

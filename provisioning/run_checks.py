@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from provisioning.commands import ROOT
-from provisioning.environment import (
+from provisioning.install.environment import (
     PRODUCTION,
     PYTHON,
     STACK,

@@ -30,8 +30,8 @@ from provisioning.commands import (
     step,
     wait_until,
 )
-from provisioning.environment import PRODUCTION, PYTHON, prepare_environment
-from provisioning.installation.static_files import collect_static
+from provisioning.install.environment import PRODUCTION, PYTHON, prepare_environment
+from provisioning.install.static_files import collect_static
 from provisioning.processes import start_process, stop_process
 
 # Everything that this command and its settings put into the data folder; the

@@ -18,7 +18,7 @@ from typing import IO
 
 from provisioning.calibration import slowness
 from provisioning.commands import ROOT, Stopped, step
-from provisioning.environment import (
+from provisioning.install.environment import (
     PRODUCTION,
     PYTHON,
     STACK,
@@ -26,7 +26,7 @@ from provisioning.environment import (
     install_missing_packages,
     prepare_environment,
 )
-from provisioning.installation.servers import private_servers
+from provisioning.install.servers import private_servers
 from provisioning.processes import adopt_orphans, end_orphans, end_with_parent
 
 TESTS_FAILED, NO_TESTS_COLLECTED = 1, 5

@@ -90,9 +90,10 @@ def _worktree(revision: str) -> Iterator[Path]:
 def packages_of(checkout: Path) -> dict[str, bytes]:
     """Return everything that decides which packages are installed, and how."""
     files = [checkout / "requirements.txt"]
-    files += sorted((checkout / "provisioning").glob("requirements*.txt"))
-    files.append(checkout / "provisioning" / "environment.py")
-    return {path.name: path.read_bytes() for path in files}
+    folder = checkout / "provisioning" / "install"
+    files += [*sorted(folder.glob("requirements*.txt")), folder / "environment.py"]
+    # Older revisions have them elsewhere, and get an environment of their own.
+    return {path.name: path.read_bytes() for path in files if path.exists()}
 
 
 @contextmanager

@@ -44,7 +44,7 @@ from provisioning.commands import (
     wait_until,
 )
 from provisioning.fault_injection.stack import RunningStack
-from provisioning.installation.promotion import PRIMARY, answers
+from provisioning.install.promotion import PRIMARY, answers
 from provisioning.load.crowd import send
 from provisioning.load.respondent import Request
 from provisioning.load.school_visitors import Place, draw_places, hit_ratio

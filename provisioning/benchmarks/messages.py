@@ -33,7 +33,7 @@ from provisioning.commands import (
     wait_until,
     write_csv,
 )
-from provisioning.installation.stack_folder import environment_of
+from provisioning.install.stack_folder import environment_of
 from provisioning.load import crowd
 from provisioning.load.respondent import get_request
 from provisioning.load.tally import Tally

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from provisioning import processes
 from provisioning.benchmarks.stack import Application, Stack, sql_file
-from provisioning.installation.supervisor import Supervisor
+from provisioning.install.supervisor import Supervisor
 
 # Each server's group in the supervisor.
 GROUPS = {

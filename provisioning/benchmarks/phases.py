@@ -14,7 +14,7 @@ from provisioning.benchmarks.meter import Counters, Meter
 from provisioning.benchmarks.stack import Stack
 from provisioning.benchmarks.statement import PGBOUNCER, pgbench, save_script
 from provisioning.commands import Refusal
-from provisioning.installation.stack_folder import environment_of
+from provisioning.install.stack_folder import environment_of
 from provisioning.load.driver import Drivers, sleep_until
 from provisioning.load.engine import clock
 from provisioning.load.respondent import SAVE, VIEWS, RehearsalSurvey

@@ -30,8 +30,8 @@ from provisioning.commands import (
     scratch_folder,
     step,
 )
-from provisioning.environment import PRODUCTION, STACK, prepare_environment
-from provisioning.installation.temporary_stack import temporary_stack
+from provisioning.install.environment import PRODUCTION, STACK, prepare_environment
+from provisioning.install.temporary_stack import temporary_stack
 from provisioning.load.engine import Engine
 
 FIRST = "/results/"

@@ -26,11 +26,11 @@ from provisioning.commands import (
     print_table,
     step,
 )
-from provisioning.environment import install_packages, path_of_program
+from provisioning.install.environment import install_packages, path_of_program
+from provisioning.install.postgresql import DATABASE, run_sql
 from provisioning.load.crowd import send
 from provisioning.load.respondent import RehearsalSurvey, Respondent, visit_requests
 from provisioning.load.target import refuse_real_respondents
-from provisioning.postgresql import DATABASE, run_sql
 
 SETTING = "log_min_duration_statement"
 # So few people at the same time that statements do not wait for a processor.

@@ -20,7 +20,7 @@ from provisioning.benchmarks.capacity import WORKER_MB
 from provisioning.benchmarks.phases import USUAL_SAVES, Rehearsal, Size, refuse_silence
 from provisioning.benchmarks.stack import Stack
 from provisioning.commands import Refusal, wait_until
-from provisioning.installation.supervisor import Supervisor, workers_of
+from provisioning.install.supervisor import Supervisor, workers_of
 from provisioning.processes import children_of, stat_of
 
 MOST_GROWTH_MB = 5.0

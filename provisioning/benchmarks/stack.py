@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from provisioning.commands import ROOT, Refusal, output_of, step
-from provisioning.environment import PRODUCTION, STACK, prepare_environment
-from provisioning.installation.servers import private_servers
-from provisioning.installation.stack_folder import (
+from provisioning.install.environment import PRODUCTION, STACK, prepare_environment
+from provisioning.install.postgresql import DATABASE, run_sql
+from provisioning.install.servers import private_servers
+from provisioning.install.stack_folder import (
     addresses_of,
     environment_of,
     stack_folder,
 )
-from provisioning.installation.static_files import collect_static
+from provisioning.install.static_files import collect_static
 from provisioning.load.target import Target, target_of
-from provisioning.postgresql import DATABASE, run_sql
 
 SQL = Path(__file__).with_name("sql")
 SCRATCH = ROOT / ".bench"

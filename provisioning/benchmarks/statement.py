@@ -13,8 +13,8 @@ from typing import Any
 
 from provisioning.benchmarks.stack import Application
 from provisioning.commands import Refusal, reason
+from provisioning.install.postgresql import DATABASE, postgresql_programs
 from provisioning.percentiles import percentile
-from provisioning.postgresql import DATABASE, postgresql_programs
 
 # pgbouncer's port, and the taking pool's database and user there.
 PGBOUNCER, POOL = 6432, ("taking", "taking")

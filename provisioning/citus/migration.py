@@ -16,8 +16,8 @@ from pathlib import Path
 from provisioning.benchmarks.stack import Application
 from provisioning.citus.nodes import COORDINATOR_PORT, Node, new_worker, running_node
 from provisioning.commands import Refusal, wait_until
-from provisioning.installation.supervisor import Supervisor
-from provisioning.postgresql import run_sql
+from provisioning.install.postgresql import run_sql
+from provisioning.install.supervisor import Supervisor
 
 PRIMARY_PORT, POOLER_PORT = 5432, 6432
 WORKERS = 2

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from provisioning.commands import output_of
-from provisioning.installation.servers import SOCKETS
-from provisioning.postgresql import run_sql, running_server
+from provisioning.install.postgresql import run_sql, running_server
+from provisioning.install.servers import SOCKETS
 from provisioning.processes import descendants_of
 
 COORDINATOR_PORT = int(SOCKETS["replica"].rpartition(".")[2])

@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from provisioning.commands import ROOT, Refusal, output_of, wait_until
-from provisioning.environment import PYTHON
 from provisioning.failover_drill.host import USER, Host, run
 from provisioning.failover_drill.watchdog import NAME as WATCHDOG
 from provisioning.failover_drill.watchdog import Watchdog
-from provisioning.installation.playbook import (
+from provisioning.install.environment import PYTHON
+from provisioning.install.playbook import (
     ANSIBLE,
     ansible_environment,
     playbook_command,
 )
-from provisioning.installation.stack_folder import environment_of
+from provisioning.install.stack_folder import environment_of
 
 INVENTORY = ANSIBLE / "inventories" / "fleet.example"
 # As in the inventory.

@@ -14,12 +14,12 @@ from random import Random
 
 from provisioning import processes
 from provisioning.commands import Refusal, wait_until
-from provisioning.environment import PYTHON
 from provisioning.failover_drill.cluster import IS_PRIMARY, Cluster
 from provisioning.failover_drill.faults import Fault
 from provisioning.failover_drill.host import Host
 from provisioning.fault_injection.attempts import Attempt, LogReader
-from provisioning.installation.stack_folder import environment_of
+from provisioning.install.environment import PYTHON
+from provisioning.install.stack_folder import environment_of
 from provisioning.load.respondent import ACKED
 
 MODULE = "provisioning.failover_drill.load"

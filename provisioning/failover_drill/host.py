@@ -13,10 +13,10 @@ from typing import Any
 
 from provisioning import processes
 from provisioning.commands import Refusal, output_of, wait_until
-from provisioning.environment import PYTHON
 from provisioning.failover_drill.watchdog import Watchdog
-from provisioning.installation.supervisor import Supervisor
-from provisioning.postgresql import DATABASE, superuser_connection
+from provisioning.install.environment import PYTHON
+from provisioning.install.postgresql import DATABASE, superuser_connection
+from provisioning.install.supervisor import Supervisor
 from provisioning.power_loss_images.disk_plugin import FLUSH_SECONDS
 from provisioning.power_loss_images.recorded_disk import DISK, mount_disk, serve_disk
 from provisioning.shifted_clock import shift_clock

@@ -14,14 +14,14 @@ from provisioning.commands import (
     positive_integer,
     scratch_folder,
 )
-from provisioning.environment import (
+from provisioning.failover_drill.faults import FAULTS
+from provisioning.install.environment import (
     PRODUCTION,
     PYTHON,
     STACK,
     install_missing_packages,
     prepare_environment,
 )
-from provisioning.failover_drill.faults import FAULTS
 from provisioning.processes import start_process
 
 DESCRIPTION = """\

@@ -36,7 +36,7 @@ from provisioning.fault_injection.run import FaultRun, TooSlow
 from provisioning.fault_injection.runs import RUNS, add_run
 from provisioning.fault_injection.stack import RunningStack
 from provisioning.fault_injection.start import arguments
-from provisioning.installation.temporary_stack import temporary_stack
+from provisioning.install.temporary_stack import temporary_stack
 from provisioning.load.target import refuse_real_respondents
 
 

@@ -34,7 +34,7 @@ from provisioning.fault_injection.attempts import Attempt
 from provisioning.fault_injection.saver import ADMINISTRATION, PAGES, Saver
 from provisioning.fault_injection.stack import RunningStack
 from provisioning.fault_injection.verdict import Judge, Verdict, read_back
-from provisioning.installation.servers import private_servers
+from provisioning.install.servers import private_servers
 from provisioning.load.respondent import UNKNOWN
 from survey.taking import storage
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from provisioning.commands import Refusal, wait_until
 from provisioning.fault_injection.stack import RunningStack
 from provisioning.fault_injection.verdict import Finding
-from provisioning.installation.promotion import REPLICA, promote
+from provisioning.install.promotion import REPLICA, promote
 
 # Seconds within which saving has to recover.
 LIMIT = 60.0

@@ -9,16 +9,16 @@ import subprocess
 import sys
 
 from provisioning.commands import command_parser, port_number
-from provisioning.environment import (
+from provisioning.fault_injection.disk_full import MARK
+from provisioning.fault_injection.faults import BY_NAME, FAULTS, NETWORK, NETWORK_NOW
+from provisioning.fault_injection.runs import RUNS, print_card
+from provisioning.install.environment import (
     PRODUCTION,
     PYTHON,
     STACK,
     install_missing_packages,
     prepare_environment,
 )
-from provisioning.fault_injection.disk_full import MARK
-from provisioning.fault_injection.faults import BY_NAME, FAULTS, NETWORK, NETWORK_NOW
-from provisioning.fault_injection.runs import RUNS, print_card
 
 DESCRIPTION = """\
 Breaks a whole stack on purpose while hundreds of simulated people answer a

@@ -22,7 +22,7 @@ from pathlib import Path
 from urllib.error import HTTPError
 
 from provisioning.commands import ROOT, Refusal, step
-from provisioning.environment import install_packages
+from provisioning.install.environment import install_packages
 
 ARTIFACTS = ROOT / "jmeter" / "artifacts.txt"
 NAME = "jmeter-5.6.3"

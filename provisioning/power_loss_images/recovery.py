@@ -21,8 +21,12 @@ from provisioning.fault_injection.verdict import (
     Verdict,
     read_back,
 )
+from provisioning.install.postgresql import (
+    DATABASE,
+    postgresql_programs,
+    running_server,
+)
 from provisioning.load.respondent import UNKNOWN
-from provisioning.postgresql import DATABASE, postgresql_programs, running_server
 from provisioning.power_loss_images.images import Image
 
 USER = "postgres"

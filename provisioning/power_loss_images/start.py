@@ -12,14 +12,14 @@ from provisioning.commands import (
     positive_integer,
     positive_number,
 )
-from provisioning.environment import (
+from provisioning.fault_injection.start import OWN_MOUNTS
+from provisioning.install.environment import (
     PRODUCTION,
     PYTHON,
     STACK,
     install_missing_packages,
     prepare_environment,
 )
-from provisioning.fault_injection.start import OWN_MOUNTS
 
 DESCRIPTION = """\
 Cuts the power under PostgreSQL, many times, while simulated people save pages

@@ -20,7 +20,7 @@ from typing import Any
 
 from provisioning.benchmarks.stack import Application, sqlite_application
 from provisioning.commands import ROOT, Refusal, positive_integer, step
-from provisioning.environment import PRODUCTION, PYTHON, prepare_environment
+from provisioning.install.environment import PRODUCTION, PYTHON, prepare_environment
 
 MOST_LOST = 0.05
 QUICK, USUAL = 2, 14

@@ -16,11 +16,12 @@ def test_a_figure_of_zero_has_no_ratio():
 
 def test_packages_are_shared_only_between_equal_requirements(tmp_path):
     for name in ("one", "two"):
-        (tmp_path / name / "provisioning").mkdir(parents=True)
+        folder = tmp_path / name / "provisioning" / "install"
+        folder.mkdir(parents=True)
         (tmp_path / name / "requirements.txt").write_text("django\n")
-        stack = tmp_path / name / "provisioning" / "requirements-stack.txt"
+        stack = folder / "requirements-stack.txt"
         stack.write_text("supervisor\n")
-        (tmp_path / name / "provisioning" / "environment.py").write_text("")
+        (folder / "environment.py").write_text("")
     assert packages_of(tmp_path / "one") == packages_of(tmp_path / "two")
     stack.write_text("supervisor==4\n")
     assert packages_of(tmp_path / "one") != packages_of(tmp_path / "two")

@@ -12,7 +12,7 @@ from provisioning.benchmarks import results, saves_beside
 from provisioning.benchmarks.saves_beside import SavingRound, save_beside
 from provisioning.benchmarks.timed_requests import TimedReply
 from provisioning.commands import Refusal
-from provisioning.environment import ROLES
+from provisioning.install.environment import ROLES
 
 
 def test_replies_count_for_the_seconds_in_which_they_were_answered():

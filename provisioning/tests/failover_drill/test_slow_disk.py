@@ -7,8 +7,8 @@ import subprocess
 import pytest
 
 from provisioning.commands import ROOT
-from provisioning.environment import PYTHON
 from provisioning.fault_injection.start import OWN_MOUNTS
+from provisioning.install.environment import PYTHON
 from provisioning.tests.power_loss_images.test_recorded_disk import WHY_NOT
 
 PROGRAM = """

@@ -8,9 +8,9 @@ import subprocess
 import pytest
 
 from provisioning.commands import ROOT
-from provisioning.environment import PYTHON
 from provisioning.fault_injection.disk_full import LogDisk
 from provisioning.fault_injection.start import OWN_MOUNTS
+from provisioning.install.environment import PYTHON
 
 PROGRAM = """
 import errno, os, sys

@@ -14,7 +14,6 @@ import pytest
 
 from provisioning import processes
 from provisioning.commands import ROOT, Refusal
-from provisioning.environment import PYTHON
 from provisioning.fault_injection.__main__ import run_options
 from provisioning.fault_injection.disk_full import LogDisk
 from provisioning.fault_injection.faults import (
@@ -29,9 +28,10 @@ from provisioning.fault_injection.faults import (
 )
 from provisioning.fault_injection.stack import RunningStack
 from provisioning.fault_injection.start import OWN_MOUNTS, arguments
-from provisioning.installation.promotion import promote
-from provisioning.installation.servers import private_servers
-from provisioning.installation.supervisor import Supervisor
+from provisioning.install.environment import PYTHON
+from provisioning.install.promotion import promote
+from provisioning.install.servers import private_servers
+from provisioning.install.supervisor import Supervisor
 from provisioning.tests.conftest import run
 
 # Which faults are drawn

@@ -8,8 +8,8 @@ import subprocess
 import pytest
 
 from provisioning.commands import ROOT
-from provisioning.environment import PYTHON, path_of_program
 from provisioning.fault_injection.start import OWN_MOUNTS
+from provisioning.install.environment import PYTHON, path_of_program
 
 PROGRAM = """
 import os, subprocess, sys
