@@ -15,7 +15,7 @@ COMMANDS = {
         "Compares the Rasch model with eRm, an independent program",
     ),
     "capacity": (
-        "benchmarks.capacity",
+        "measure.capacity",
         "Computes servers, pools and memory for a day to come",
     ),
     "check_pdf": (
@@ -31,7 +31,7 @@ COMMANDS = {
         "Restores a database from its backups and compares it",
     ),
     "emails": (
-        "benchmarks.emails",
+        "measure.benchmarks.emails",
         "Measures how fast e-mails are sent, and that none is doubled or lost",
     ),
     "failovers": (
@@ -39,15 +39,15 @@ COMMANDS = {
         "Makes the primary of a fleet fail, again and again, under load",
     ),
     "feeds": (
-        "benchmarks.feeds",
+        "measure.benchmarks.feeds",
         "Measures a night of roster feeds, and that nobody is doubled or lost",
     ),
     "finder": (
-        "benchmarks.finder",
+        "measure.benchmarks.finder",
         "Measures the public school finder and its cache",
     ),
     "group_commit": (
-        "benchmarks.group_commit",
+        "measure.group_commit",
         "Finds the best commit_delay of this machine",
     ),
     "handbook": (
@@ -55,27 +55,27 @@ COMMANDS = {
         "Takes the screenshots of the handbook for school coordinators",
     ),
     "measure_published": (
-        "benchmarks.published",
+        "measure.benchmarks.published",
         "Compares public pages of results with what nginx can do at most",
     ),
     "measure_rates": (
-        "benchmarks.rates",
+        "measure.benchmarks.rates",
         "Times the roll-up of response rates, the board, and saves meanwhile",
     ),
     "measure_saves": (
-        "benchmarks.saves",
+        "measure.benchmarks.saves",
         "Times page saves over HTTP, on SQLite and on PostgreSQL",
     ),
     "measure_school_reports": (
-        "benchmarks.school_reports",
+        "measure.benchmarks.school_reports",
         "Times a ZIP file with the reports of all schools",
     ),
     "messages": (
-        "benchmarks.messages",
+        "measure.benchmarks.messages",
         "Climbs a ladder of message platforms' requests, beside an empty view",
     ),
     "pages": (
-        "benchmarks.pages",
+        "measure.benchmarks.pages",
         "Times every page of the console that links lead to, as each role",
     ),
     "power_loss": (
@@ -83,11 +83,11 @@ COMMANDS = {
         "Cuts the power under PostgreSQL, and counts lost answers",
     ),
     "queries": (
-        "benchmarks.queries",
+        "measure.queries",
         "Says which statements a survey costs, on both database servers",
     ),
     "rosters": (
-        "benchmarks.rosters",
+        "measure.benchmarks.rosters",
         "Times a roster of a whole state, and the one a year after it",
     ),
 }

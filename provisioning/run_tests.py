@@ -16,7 +16,6 @@ from tempfile import TemporaryDirectory, TemporaryFile
 from threading import Lock
 from typing import IO
 
-from provisioning.calibration import slowness
 from provisioning.commands import ROOT, Stopped, step
 from provisioning.install.environment import (
     PRODUCTION,
@@ -27,6 +26,7 @@ from provisioning.install.environment import (
     prepare_environment,
 )
 from provisioning.install.servers import private_servers
+from provisioning.measure.calibration import slowness
 from provisioning.processes import adopt_orphans, end_orphans, end_with_parent
 
 TESTS_FAILED, NO_TESTS_COLLECTED = 1, 5

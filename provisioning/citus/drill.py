@@ -15,8 +15,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from provisioning.benchmarks.stack import Application
-from provisioning.benchmarks.timed_requests import start_server
 from provisioning.citus.migration import (
     Cluster,
     distribute,
@@ -39,7 +37,9 @@ from provisioning.fault_injection.verdict import (
     StoredAnswer,
     Verdict,
 )
-from provisioning.load.respondent import ACKED
+from provisioning.measure.benchmarks.stack import Application
+from provisioning.measure.benchmarks.timed_requests import start_server
+from provisioning.measure.load.respondent import ACKED
 from provisioning.processes import stop_process
 
 # The shard with most of these people.

@@ -16,7 +16,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import Membership, School, User
-from provisioning.benchmarks.page_walk import followed
+from provisioning.measure.benchmarks.page_walk import followed
 from provisioning.staff_login import log_in
 from reports.management.commands.measure_exports import release, time_export
 from survey.database.code_routes import find_respondent

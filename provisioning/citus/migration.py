@@ -13,11 +13,11 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from provisioning.benchmarks.stack import Application
 from provisioning.citus.nodes import COORDINATOR_PORT, Node, new_worker, running_node
 from provisioning.commands import Refusal, wait_until
 from provisioning.install.postgresql import run_sql
 from provisioning.install.supervisor import Supervisor
+from provisioning.measure.benchmarks.stack import Application
 
 PRIMARY_PORT, POOLER_PORT = 5432, 6432
 WORKERS = 2

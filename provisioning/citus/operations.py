@@ -7,17 +7,17 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from provisioning.benchmarks.stack import Application
-from provisioning.benchmarks.timed_requests import send_requests
 from provisioning.commands import Refusal
-from provisioning.load.crowd import Person
-from provisioning.load.respondent import (
+from provisioning.measure.benchmarks.stack import Application
+from provisioning.measure.benchmarks.timed_requests import send_requests
+from provisioning.measure.load.crowd import Person
+from provisioning.measure.load.respondent import (
     RehearsalSurvey,
     Respondent,
     login_requests,
     save_requests,
 )
-from provisioning.load.target import Target
+from provisioning.measure.load.target import Target
 
 # What no management command does, with the role of the process that does it.
 IN_DJANGO = {

@@ -19,8 +19,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from provisioning.benchmarks.stack import Application, private_application
-from provisioning.benchmarks.timed_requests import log_in, send_requests, served
 from provisioning.citus.build import build_citus, find_archive
 from provisioning.citus.drill import (
     lose_under_load,
@@ -35,6 +33,8 @@ from provisioning.citus.operations import (
     staff_operations,
 )
 from provisioning.commands import command_parser, positive_integer, print_table, step
+from provisioning.measure.benchmarks.stack import Application, private_application
+from provisioning.measure.benchmarks.timed_requests import log_in, send_requests, served
 from provisioning.processes import cpu_seconds_by_group
 
 EPILOG = """\

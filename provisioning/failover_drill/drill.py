@@ -20,7 +20,7 @@ from provisioning.failover_drill.host import Host
 from provisioning.fault_injection.attempts import Attempt, LogReader
 from provisioning.install.environment import PYTHON
 from provisioning.install.stack_folder import environment_of
-from provisioning.load.respondent import ACKED
+from provisioning.measure.load.respondent import ACKED
 
 MODULE = "provisioning.failover_drill.load"
 # Within which another host has to be the primary; else the fault did not make

@@ -16,7 +16,7 @@ from functools import partial
 from django.db import Error, connection
 
 from provisioning.fault_injection.saver import ADMINISTRATION, PAGES, Saver
-from provisioning.load.respondent import UNKNOWN
+from provisioning.measure.load.respondent import UNKNOWN
 from survey.taking.published import Published
 from survey.taking.saved_answers import SavedAnswers, read_saved_answers
 from survey.taking.session import RespondentSession

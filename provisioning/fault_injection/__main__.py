@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-from provisioning.benchmarks.machine import processor, revision_of
 from provisioning.commands import (
     ROOT,
     Refusal,
@@ -37,7 +36,8 @@ from provisioning.fault_injection.runs import RUNS, add_run
 from provisioning.fault_injection.stack import RunningStack
 from provisioning.fault_injection.start import arguments
 from provisioning.install.temporary_stack import temporary_stack
-from provisioning.load.target import refuse_real_respondents
+from provisioning.measure.benchmarks.machine import processor, revision_of
+from provisioning.measure.load.target import refuse_real_respondents
 
 
 def main() -> int:

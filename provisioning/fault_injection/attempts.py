@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 
 from provisioning.fault_injection.saves import PendingSave
-from provisioning.load.respondent import ACKED, Receipt
+from provisioning.measure.load.respondent import ACKED, Receipt
 
 # The page of an attempt to finish.
 FINISHING = 0

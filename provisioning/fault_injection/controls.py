@@ -35,7 +35,7 @@ from provisioning.fault_injection.saver import ADMINISTRATION, PAGES, Saver
 from provisioning.fault_injection.stack import RunningStack
 from provisioning.fault_injection.verdict import Judge, Verdict, read_back
 from provisioning.install.servers import private_servers
-from provisioning.load.respondent import UNKNOWN
+from provisioning.measure.load.respondent import UNKNOWN
 from survey.taking import storage
 
 RESPONDENTS = 2000

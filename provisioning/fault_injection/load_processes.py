@@ -16,7 +16,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from provisioning.benchmarks.stack import Application
 from provisioning.fault_injection.attempts import LogReader
 from provisioning.fault_injection.recovery import Timeline
 from provisioning.fault_injection.retrying_respondent import (
@@ -24,6 +23,7 @@ from provisioning.fault_injection.retrying_respondent import (
     Rehearsal,
     RespondentPool,
 )
+from provisioning.measure.benchmarks.stack import Application
 from provisioning.processes import end_with_parent, send_signal
 
 # Eight choices of five tell 390,000 pages apart.

@@ -24,14 +24,14 @@ from provisioning.fault_injection.matrix_actions import (
     visit,
 )
 from provisioning.fault_injection.stack import RunningStack
-from provisioning.load.engine import clock
-from provisioning.load.respondent import (
+from provisioning.measure.load.engine import clock
+from provisioning.measure.load.respondent import (
     Answers,
     RehearsalSurvey,
     Respondent,
     save_requests,
 )
-from provisioning.load.target import target_of
+from provisioning.measure.load.target import target_of
 
 # Seconds that a program is down or hung: longer than any server waits for another.
 FAULT_SECONDS = 15.0

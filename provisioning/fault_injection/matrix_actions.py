@@ -15,8 +15,8 @@ import requests
 
 from provisioning.commands import Refusal, wait_until
 from provisioning.fault_injection.stack import RunningStack
-from provisioning.load.engine import Engine, clock
-from provisioning.load.respondent import Request, Respondent, login_requests
+from provisioning.measure.load.engine import Engine, clock
+from provisioning.measure.load.respondent import Request, Respondent, login_requests
 
 # Seconds between two attempts, and until a browser gives up a request.
 PAUSE = 1.0

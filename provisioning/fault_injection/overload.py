@@ -31,9 +31,9 @@ from provisioning.fault_injection.overload_result import (
 )
 from provisioning.fault_injection.saves import PendingSave, SaveQueue
 from provisioning.fault_injection.stack import RunningStack
-from provisioning.load.crowd import Crowd
-from provisioning.load.engine import Engine, Exchange, clock, schedule_arrivals
-from provisioning.load.respondent import (
+from provisioning.measure.load.crowd import Crowd
+from provisioning.measure.load.engine import Engine, Exchange, clock, schedule_arrivals
+from provisioning.measure.load.respondent import (
     COMPLETE,
     DISPLAY,
     HTML,
@@ -48,8 +48,8 @@ from provisioning.load.respondent import (
     retry_after,
     save_requests,
 )
-from provisioning.load.respondent import SAVE as SAVE_VIEW
-from provisioning.load.target import target_of
+from provisioning.measure.load.respondent import SAVE as SAVE_VIEW
+from provisioning.measure.load.target import target_of
 from provisioning.processes import cpu_seconds_by_group, machine_cpu_seconds
 
 TIMES = (1, 2, 5, 10)

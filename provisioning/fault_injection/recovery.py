@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 
 from provisioning.fault_injection.attempts import Attempt
-from provisioning.percentiles import percentile
+from provisioning.measure.percentiles import percentile
 
 SUCCESS = 0.999
 SLOWER = 2.0

@@ -19,9 +19,9 @@ from typing import Any
 from provisioning.fault_injection.answers import AnswerSource, fingerprint
 from provisioning.fault_injection.attempts import FINISHING, LAST_LINE, Attempt
 from provisioning.fault_injection.saves import PendingSave, SaveQueue
-from provisioning.load.engine import Connection, Engine, Exchange, clock
-from provisioning.load.replies import Reply
-from provisioning.load.respondent import (
+from provisioning.measure.load.engine import Connection, Engine, Exchange, clock
+from provisioning.measure.load.replies import Reply
+from provisioning.measure.load.respondent import (
     ACKED,
     JSON,
     UNKNOWN,
@@ -32,7 +32,7 @@ from provisioning.load.respondent import (
     json_object,
     read_receipt,
 )
-from provisioning.load.target import target_of
+from provisioning.measure.load.target import target_of
 
 FIRST_WAIT = 0.5
 # A browser waits up to a minute. Here no one does, so that a run measures when

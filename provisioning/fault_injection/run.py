@@ -22,7 +22,7 @@ from provisioning.fault_injection.load_processes import (
 from provisioning.fault_injection.recovery import Baseline, Timeline
 from provisioning.fault_injection.report import InjectedFault, Report, RunOptions
 from provisioning.fault_injection.verdict import Judge, read_back
-from provisioning.load.respondent import ACKED
+from provisioning.measure.load.respondent import ACKED
 
 LOOK_INTERVAL = 0.25
 # Seconds after which there is no recovery from a fault.

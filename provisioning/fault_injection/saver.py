@@ -17,7 +17,7 @@ from provisioning.fault_injection.answers import (
 )
 from provisioning.fault_injection.attempts import Attempt
 from provisioning.fault_injection.saves import PendingSave
-from provisioning.load.respondent import ACKED, REJECTED, UNKNOWN, Receipt
+from provisioning.measure.load.respondent import ACKED, REJECTED, UNKNOWN, Receipt
 from survey.taking import storage
 
 ADMINISTRATION = 1

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from provisioning.fault_injection.answers import ANSWERED, AnswerSource, fingerprint
 from provisioning.fault_injection.attempts import FINISHING, Attempt
-from provisioning.load.respondent import ACKED, UNKNOWN
+from provisioning.measure.load.respondent import ACKED, UNKNOWN
 
 FORBIDDEN = (
     "lost",

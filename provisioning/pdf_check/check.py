@@ -12,9 +12,9 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from provisioning.benchmarks.stack import sqlite_application
 from provisioning.commands import Refusal, step
-from provisioning.jmeter.install import (
+from provisioning.measure.benchmarks.stack import sqlite_application
+from provisioning.measure.jmeter.install import (
     cache_folder,
     download,
     prepare_java,

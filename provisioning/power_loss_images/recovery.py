@@ -26,7 +26,7 @@ from provisioning.install.postgresql import (
     postgresql_programs,
     running_server,
 )
-from provisioning.load.respondent import UNKNOWN
+from provisioning.measure.load.respondent import UNKNOWN
 from provisioning.power_loss_images.images import Image
 
 USER = "postgres"

@@ -18,9 +18,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from provisioning.benchmarks.stack import Application, sqlite_application
 from provisioning.commands import ROOT, Refusal, positive_integer, step
 from provisioning.install.environment import PRODUCTION, PYTHON, prepare_environment
+from provisioning.measure.benchmarks.stack import Application, sqlite_application
 
 MOST_LOST = 0.05
 QUICK, USUAL = 2, 14

@@ -12,7 +12,7 @@ import hypothesis
 import pytest
 from _pytest import runner
 
-from provisioning.calibration import slowness
+from provisioning.measure.calibration import slowness
 
 # The longest files first, and those that mostly wait: started last, one of them
 # would keep one process busy while the others have nothing left to do. Short tests

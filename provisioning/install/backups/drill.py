@@ -17,10 +17,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from provisioning.benchmarks.answered_survey import answer_items
-from provisioning.benchmarks.saves_beside import save_beside
-from provisioning.benchmarks.stack import Application, private_application, sql_file
-from provisioning.benchmarks.timed_requests import log_in, served
 from provisioning.commands import (
     Refusal,
     output_of,
@@ -48,6 +44,14 @@ from provisioning.install.backups.restoring import (
 )
 from provisioning.install.postgresql import run_sql
 from provisioning.install.stack_folder import stack_folder
+from provisioning.measure.benchmarks.answered_survey import answer_items
+from provisioning.measure.benchmarks.saves_beside import save_beside
+from provisioning.measure.benchmarks.stack import (
+    Application,
+    private_application,
+    sql_file,
+)
+from provisioning.measure.benchmarks.timed_requests import log_in, served
 
 REPLICA_PORT = 5433
 ITEMS = 20

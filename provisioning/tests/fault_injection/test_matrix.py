@@ -14,9 +14,9 @@ from provisioning.fault_injection.matrix import (
     MatrixRun,
 )
 from provisioning.fault_injection.matrix_actions import Action, Course, visit
-from provisioning.load.respondent import RehearsalSurvey, Respondent
-from provisioning.load.target import target_of
-from provisioning.tests.load.helpers import DESCRIBED, Server, receipt, reply
+from provisioning.measure.load.respondent import RehearsalSurvey, Respondent
+from provisioning.measure.load.target import target_of
+from provisioning.tests.measure.load.helpers import DESCRIBED, Server, receipt, reply
 
 
 @pytest.fixture(autouse=True)

@@ -20,12 +20,16 @@ from provisioning.fault_injection.overload_result import (
     OverloadResult,
     OverloadStep,
 )
-from provisioning.load.engine import Exchange
-from provisioning.load.replies import Reply
-from provisioning.load.respondent import RehearsalSurvey, Respondent, login_requests
-from provisioning.load.target import target_of
-from provisioning.tests.load.helpers import Server, receipt
-from provisioning.tests.load.helpers import reply as reply_bytes
+from provisioning.measure.load.engine import Exchange
+from provisioning.measure.load.replies import Reply
+from provisioning.measure.load.respondent import (
+    RehearsalSurvey,
+    Respondent,
+    login_requests,
+)
+from provisioning.measure.load.target import target_of
+from provisioning.tests.measure.load.helpers import Server, receipt
+from provisioning.tests.measure.load.helpers import reply as reply_bytes
 
 SURVEY = RehearsalSurvey(
     "d" * 64, "r1", "en", pages=((("q1", ("1", "2")),), (("q2", ("1", "2")),))

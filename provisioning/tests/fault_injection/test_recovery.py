@@ -6,7 +6,7 @@ import pytest
 
 from provisioning.fault_injection.attempts import Attempt
 from provisioning.fault_injection.recovery import Baseline, Timeline
-from provisioning.load.respondent import ACKED, REJECTED, UNKNOWN
+from provisioning.measure.load.respondent import ACKED, REJECTED, UNKNOWN
 
 BASELINE = Baseline(per_second=100, p95=0.010, median=0.005)
 WINDOW = 2.0

@@ -17,10 +17,15 @@ from provisioning.fault_injection.retrying_respondent import (
     RespondentPool,
     RetryingRespondent,
 )
-from provisioning.load.engine import Exchange
-from provisioning.load.replies import Reply
-from provisioning.load.respondent import ACKED, REJECTED, UNKNOWN, RehearsalSurvey
-from provisioning.load.target import target_of
+from provisioning.measure.load.engine import Exchange
+from provisioning.measure.load.replies import Reply
+from provisioning.measure.load.respondent import (
+    ACKED,
+    REJECTED,
+    UNKNOWN,
+    RehearsalSurvey,
+)
+from provisioning.measure.load.target import target_of
 from survey.taking import storage
 
 DESCRIBED = {

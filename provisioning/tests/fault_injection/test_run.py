@@ -21,11 +21,11 @@ from provisioning.fault_injection.recovery import Baseline, Timeline
 from provisioning.fault_injection.retrying_respondent import LossyEngine
 from provisioning.fault_injection.run import FaultRun, TooSlow
 from provisioning.fault_injection.stack import RunningStack
-from provisioning.load.target import target_of
+from provisioning.measure.load.target import target_of
 from provisioning.tests.fault_injection.test_recovery import attempt, load
 from provisioning.tests.fault_injection.test_report import OPTIONS
 from provisioning.tests.fault_injection.test_report import injected as injected_fault
-from provisioning.tests.load.helpers import Server
+from provisioning.tests.measure.load.helpers import Server
 
 BODY = b'{"revision": 1, "answers": {}}'
 

@@ -24,7 +24,7 @@ from provisioning.fault_injection.verdict import (
     StoredAnswer,
     Verdict,
 )
-from provisioning.load.respondent import ACKED, REJECTED, UNKNOWN
+from provisioning.measure.load.respondent import ACKED, REJECTED, UNKNOWN
 
 SEED = 20261121
 VALUES = ("1", "2", "3", "4", "5")

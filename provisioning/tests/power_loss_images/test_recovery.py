@@ -6,7 +6,7 @@ from provisioning.fault_injection.answers import AnswerSource, Item, fingerprint
 from provisioning.fault_injection.attempts import Attempt
 from provisioning.fault_injection.saves import PendingSave
 from provisioning.fault_injection.verdict import Judge, StoredAnswer
-from provisioning.load.respondent import ACKED, UNKNOWN, Receipt
+from provisioning.measure.load.respondent import ACKED, UNKNOWN, Receipt
 from provisioning.power_loss_images.recovery import attempts_until
 
 SOURCE = AnswerSource(5, {1: [Item(11, "q1", ("1", "2"))]})
