@@ -11,7 +11,7 @@ from provisioning.commands import print_table, run_command
 # called: most need more than the standard library after they have prepared `.venv`.
 COMMANDS = {
     "agreement": (
-        "rasch_agreement.compare",
+        "prove.rasch_agreement.compare",
         "Compares the Rasch model with eRm, an independent program",
     ),
     "capacity": (
@@ -19,11 +19,11 @@ COMMANDS = {
         "Computes servers, pools and memory for a day to come",
     ),
     "check_pdf": (
-        "pdf_check.check",
+        "prove.pdf_check.check",
         "Checks PDF files against PDF/UA-1 with veraPDF",
     ),
     "cluster": (
-        "citus.run",
+        "prove.citus.run",
         "Runs the product on a Citus cluster, after a migration under load",
     ),
     "drill_restore": (
@@ -35,7 +35,7 @@ COMMANDS = {
         "Measures how fast e-mails are sent, and that none is doubled or lost",
     ),
     "failovers": (
-        "failover_drill.start",
+        "prove.failovers.start",
         "Makes the primary of a fleet fail, again and again, under load",
     ),
     "feeds": (
@@ -79,7 +79,7 @@ COMMANDS = {
         "Times every page of the console that links lead to, as each role",
     ),
     "power_loss": (
-        "power_loss_images.start",
+        "prove.power_loss.start",
         "Cuts the power under PostgreSQL, and counts lost answers",
     ),
     "queries": (

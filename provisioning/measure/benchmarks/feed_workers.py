@@ -10,10 +10,10 @@ from functools import partial
 from threading import Event
 
 from provisioning.commands import Refusal, wait_until
-from provisioning.fault_injection.stack import RunningStack
 from provisioning.measure.benchmarks.phases import Size, mix, offer, rehearsal_of
 from provisioning.measure.benchmarks.stack import Stack
 from provisioning.processes import children_of, descendants_of, peak_mb
+from provisioning.prove.fault_injection.stack import RunningStack
 
 WORKERS = ("download_worker", "scan_worker", "long_worker")
 # Programs of the stack, and the statement that tells whether they have work.

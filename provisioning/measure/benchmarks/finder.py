@@ -35,7 +35,6 @@ from provisioning.commands import (
     step,
     wait_until,
 )
-from provisioning.fault_injection.stack import RunningStack
 from provisioning.install.promotion import PRIMARY, answers
 from provisioning.measure.benchmarks.cached_pages import (
     LEAST_OF_LIMIT,
@@ -50,6 +49,7 @@ from provisioning.measure.load.respondent import Request
 from provisioning.measure.load.school_visitors import Place, draw_places, hit_ratio
 from provisioning.measure.load.target import refuse_real_respondents
 from provisioning.measure.percentiles import percentile
+from provisioning.prove.fault_injection.stack import RunningStack
 from survey.simulation.schools import EAST, NORTH, SOUTH, WEST
 
 SCHOOLS = 100_000

@@ -32,8 +32,6 @@ import psutil
 import psycopg2
 import pytest
 
-from provisioning.fault_injection.controls import CONTROLS
-from provisioning.fault_injection.stack import RunningStack
 from provisioning.install.stack_folder import environment_of
 from provisioning.install.supervisor import Supervisor, workers_of
 from provisioning.measure.benchmarks.soak import LONGEST_START, start_of_a_worker
@@ -41,6 +39,8 @@ from provisioning.measure.benchmarks.stack import running_stack
 from provisioning.measure.capacity import WORKER_MB
 from provisioning.measure.load.respondent import SAVE
 from provisioning.processes import wait_until_gone
+from provisioning.prove.fault_injection.controls import CONTROLS
+from provisioning.prove.fault_injection.stack import RunningStack
 from provisioning.tests.conftest import copied, equipped, run
 from settings.tests.patience import patience
 from survey.taking.prepared_statements import prepared_text

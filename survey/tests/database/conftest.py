@@ -15,8 +15,8 @@ from django.core.management.commands import flush
 from django.db import connection
 from django.test import override_settings
 
-from provisioning.citus.build import programs_with_citus
-from provisioning.citus.nodes import Node, new_worker
+from provisioning.prove.citus.build import programs_with_citus
+from provisioning.prove.citus.nodes import Node, new_worker
 from survey.database.distribution import distribution_sql
 from survey.tests.database_flush import sql_flush
 

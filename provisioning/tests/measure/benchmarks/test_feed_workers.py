@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from provisioning.fault_injection.stack import RunningStack
 from provisioning.measure.benchmarks import feed_workers
 from provisioning.processes import children_of, peak_mb
+from provisioning.prove.fault_injection.stack import RunningStack
 
 
 class FakeStack:
