@@ -256,15 +256,24 @@ def refuse_unless_served(address: str) -> None:
 # Options
 
 
+class _TextFormatter(argparse.RawDescriptionHelpFormatter):
+    """Keep the lines of a text that has several, and wrap a text that has one."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if "\n" in text:
+            return super()._fill_text(text, width, indent)
+        return argparse.HelpFormatter._fill_text(self, text, width, indent)
+
+
 def command_parser(
-    name: str, description: str | None, epilog: str = ""
+    description: str | None, epilog: str = ""
 ) -> argparse.ArgumentParser:
-    """Return a parser that prints both texts as they are, and wants whole names."""
+    """Return a parser of the command that was called; it wants whole names."""
     return argparse.ArgumentParser(
-        prog=f"provisioning/{name}",
+        prog=sys.argv[0],
         description=description,
         epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_TextFormatter,
         allow_abbrev=False,
     )
 

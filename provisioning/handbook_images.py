@@ -19,6 +19,7 @@ from pathlib import Path
 from provisioning.commands import (
     ROOT,
     Refusal,
+    command_parser,
     fetch,
     listen,
     output_of,
@@ -70,9 +71,7 @@ def main() -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="provisioning/run handbook", description=__doc__, allow_abbrev=False
-    )
+    parser = command_parser(__doc__)
     parser.add_argument(
         "--language", type=language_code, default="en", help="of the console (en)"
     )

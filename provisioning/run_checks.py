@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import base64
 import os
 import secrets
@@ -10,7 +9,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from provisioning.commands import ROOT
+from provisioning.commands import ROOT, command_parser
 from provisioning.install.environment import (
     PRODUCTION,
     PYTHON,
@@ -45,11 +44,9 @@ def static_checks() -> dict[str, list[str | Path]]:
 
 
 def main() -> int:
-    argparse.ArgumentParser(
-        prog="provisioning/check",
-        description="Checks formatting, lint rules, types, migrations and the settings"
-        " for production. Runs no test and starts no server.",
-        allow_abbrev=False,
+    command_parser(
+        "Checks formatting, lint rules, types, migrations and the settings"
+        " for production. Runs no test and starts no server."
     ).parse_args()
     prepare_environment(PRODUCTION, TESTS, STACK)
     # The stack has no default for its secrets. These protect nothing.

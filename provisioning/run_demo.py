@@ -22,6 +22,7 @@ from provisioning.commands import (
     ROOT,
     Refusal,
     Stopped,
+    command_parser,
     fetch,
     listen,
     output_of,
@@ -114,7 +115,7 @@ def main() -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="provisioning/demo", description=__doc__)
+    parser = command_parser(__doc__)
     add = parser.add_argument
     add("--port", type=port_number, default=8000, help="Serve on this port (8000).")
     add("--fresh", action="store_true", help="Delete the data of earlier runs first.")

@@ -7,13 +7,12 @@ that changed without its version is an alarm.
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import tempfile
 from pathlib import Path
 
-from provisioning.commands import ROOT, output_of, step
+from provisioning.commands import ROOT, command_parser, output_of, step
 from provisioning.install.environment import PRODUCTION, STACK, TESTS, lock_of
 
 # Not in requirements.txt: it runs in an environment of its own, and only here.
@@ -21,9 +20,7 @@ PIP_TOOLS = "pip-tools==7.6.2"
 
 
 def main() -> int:
-    argparse.ArgumentParser(
-        prog="provisioning/lock", description=__doc__, allow_abbrev=False
-    ).parse_args()
+    command_parser(__doc__).parse_args()
     with tempfile.TemporaryDirectory() as folder:
         with step(f"Installing {PIP_TOOLS}"):
             output_of([sys.executable, "-m", "venv", folder], failing="No venv")

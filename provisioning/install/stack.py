@@ -21,6 +21,7 @@ from provisioning.commands import (
     ROOT,
     Refusal,
     Stopped,
+    command_parser,
     positive_integer,
     print_table,
     step,
@@ -63,9 +64,7 @@ def main() -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="provisioning/stack", description=__doc__, allow_abbrev=False
-    )
+    parser = command_parser(__doc__)
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
     commands = {}
     for name, run, help_text in (

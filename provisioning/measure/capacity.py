@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from provisioning.commands import (
     ROOT,
     Refusal,
+    command_parser,
     positive_integer,
     positive_number,
     write_csv,
@@ -306,10 +307,8 @@ def main() -> int:
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="provisioning/run capacity",
-        description=__doc__,
-        epilog=f"{1 - HEADROOM:.0%}% of every server is left free.",
+    parser = command_parser(
+        __doc__, epilog=f"{1 - HEADROOM:.0%}% of every server is left free."
     )
     add, up_to_1000 = parser.add_argument, partial(positive_integer, most=1000)
     add("--takers-per-hour", type=positive_number, help="starts in the busiest hour")

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from provisioning.commands import (
     Refusal,
+    command_parser,
     output_of,
     positive_integer,
     print_table,
@@ -100,9 +101,7 @@ def main() -> int:
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="provisioning/run group_commit", description=__doc__
-    )
+    parser = command_parser(__doc__)
     add = parser.add_argument
     add("--seconds", type=positive_integer, default=8, help="for each of 20 cells (8)")
     add("--pool", type=positive_integer, default=POOL, help=f"connections ({POOL})")

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from provisioning.commands import (
     Refusal,
+    command_parser,
     output_of,
     positive_integer,
     print_table,
@@ -96,9 +97,7 @@ def main() -> int:
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="provisioning/run queries", description=__doc__, allow_abbrev=False
-    )
+    parser = command_parser(__doc__)
     add, number = parser.add_argument, positive_integer
     add("--respondents", type=number, default=20, metavar="N", help="instead of 20")
     add("--top", type=number, default=8, metavar="N", help="statements in each table")

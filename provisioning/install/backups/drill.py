@@ -19,6 +19,7 @@ from typing import Any
 
 from provisioning.commands import (
     Refusal,
+    command_parser,
     output_of,
     positive_integer,
     scratch_folder,
@@ -107,9 +108,7 @@ def main() -> int:
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="provisioning/run drill_restore", description=__doc__, allow_abbrev=False
-    )
+    parser = command_parser(__doc__)
     parser.add_argument(
         "--responses",
         type=positive_integer,

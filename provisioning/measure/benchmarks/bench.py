@@ -21,6 +21,7 @@ from typing import Any
 from provisioning.commands import (
     ROOT,
     Refusal,
+    command_parser,
     positive_integer,
     print_figures,
     print_table,
@@ -77,9 +78,8 @@ def main() -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="provisioning/bench",
-        description=__doc__,
+    parser = command_parser(
+        __doc__,
         epilog="45 pages are Illinois's: 4.5 million requests an hour by 50,000 people"
         " are 90 each, of which half are page saves.",
     )

@@ -9,11 +9,17 @@ the required rate, if an e-mail was doubled or is missing, or if memory grew.
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 
-from provisioning.commands import ROOT, conclude, positive_integer, print_figures, step
+from provisioning.commands import (
+    ROOT,
+    command_parser,
+    conclude,
+    positive_integer,
+    print_figures,
+    step,
+)
 from provisioning.measure.benchmarks.stack import Application, private_application
 
 REQUIRED_PER_S = 150
@@ -23,9 +29,7 @@ MANY, FEW = 100_000, 5_000
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        prog="provisioning/run emails", description=__doc__
-    )
+    parser = command_parser(__doc__)
     mails = f"{MANY:,} in full"
     parser.add_argument("--mails", type=positive_integer, default=FEW, help=mails)
     options = parser.parse_args()

@@ -22,6 +22,7 @@ from typing import Any
 
 from provisioning.commands import (
     Refusal,
+    command_parser,
     conclude,
     positive_integer,
     print_table,
@@ -350,7 +351,7 @@ def limits_of(figures: Mapping[str, Any]) -> dict[str, dict[str, float]]:
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="provisioning/run feeds", description=__doc__)
+    parser = command_parser(__doc__)
     add = parser.add_argument
     add("--quick", action="store_true", help=f"{QUICK_DISTRICTS} districts")
     add("--districts", type=positive_integer, help=f"with a feed each ({DISTRICTS})")

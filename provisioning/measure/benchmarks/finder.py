@@ -29,6 +29,7 @@ from typing import Any
 
 from provisioning.commands import (
     Refusal,
+    command_parser,
     conclude,
     positive_integer,
     print_figures,
@@ -83,9 +84,7 @@ def main() -> int:
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="provisioning/run finder", description=__doc__
-    )
+    parser = command_parser(__doc__)
     add = parser.add_argument
     add("--schools", type=positive_integer, default=SCHOOLS, help="(100,000)")
     add("--seconds", type=float, default=60.0, help="of each part under load (60)")

@@ -23,6 +23,7 @@ from provisioning import processes
 from provisioning.commands import (
     ROOT,
     Refusal,
+    command_parser,
     conclude,
     positive_integer,
     print_table,
@@ -206,9 +207,7 @@ def figures_of(rungs: Sequence[Rung], scale: float) -> dict[str, float]:
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="provisioning/run messages", description=__doc__
-    )
+    parser = command_parser(__doc__)
     add = parser.add_argument
     add("--seconds", type=positive_integer, default=300, help="for each step (300)")
     add("--people", type=positive_integer, default=20_000, help="to ask about")

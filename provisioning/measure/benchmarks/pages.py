@@ -7,10 +7,9 @@ slower than the bound at the median, or answers with an error.
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 
-from provisioning.commands import ROOT, step
+from provisioning.commands import ROOT, command_parser, step
 from provisioning.measure.benchmarks.stack import sqlite_application
 
 # Milliseconds, at the median, with the demonstration's data.
@@ -18,7 +17,7 @@ BOUND = 100.0
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="provisioning/run pages", description=__doc__)
+    parser = command_parser(__doc__)
     parser.add_argument("--times", type=int, default=7, help="of each page")
     parser.add_argument("--bound", type=float, default=BOUND, help="in milliseconds")
     options = parser.parse_args()

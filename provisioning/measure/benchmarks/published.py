@@ -17,6 +17,7 @@ from urllib.parse import urljoin
 
 from provisioning.commands import (
     Refusal,
+    command_parser,
     conclude,
     port_number,
     print_figures,
@@ -59,9 +60,7 @@ def main() -> int:
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="provisioning/run measure_published", description=__doc__
-    )
+    parser = command_parser(__doc__)
     add = parser.add_argument
     add("--seconds", type=float, default=10.0, help="of each closed loop (10)")
     add(

@@ -14,7 +14,7 @@ import statistics
 from collections.abc import Sequence
 from itertools import islice
 
-from provisioning.commands import positive_integer, print_table, step
+from provisioning.commands import command_parser, positive_integer, print_table, step
 from provisioning.measure.benchmarks.answered_survey import REPLICA_PORT, measured_ids
 from provisioning.measure.benchmarks.saves import SIZE
 from provisioning.measure.benchmarks.saves_beside import save_beside
@@ -66,9 +66,7 @@ def main() -> int:
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="provisioning/run measure_rates", description=__doc__
-    )
+    parser = command_parser(__doc__)
     add, number = parser.add_argument, positive_integer
     add("--people", type=number, default=2_000_000)
     add("--schools", type=number, default=4000)

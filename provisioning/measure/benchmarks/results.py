@@ -18,7 +18,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from provisioning.commands import positive_integer, print_table, step
+from provisioning.commands import command_parser, positive_integer, print_table, step
 from provisioning.measure.benchmarks.answered_survey import (
     CLOSE,
     REPLICA_PORT,
@@ -102,14 +102,13 @@ def main() -> int:
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="provisioning/measure_results",
-        description="Times the roll-up of item distributions, the calculation of"
+    parser = command_parser(
+        "Times the roll-up of item distributions, the calculation of"
         " scores, and their pages. Ends with 1 if the roll-up takes more than"
         f" {MOST_SECONDS} s, the scores more than {MOST_SECONDS_OF_SCORES} s or"
         f" {MOST_MEGABYTES_OF_SCORES} MB, the median page more than"
         f" {MOST_MILLISECONDS} ms, or if more than {MOST_SAVES_LOST} %% of page saves"
-        " are lost to the roll-up or to the scores.",
+        " are lost to the roll-up or to the scores."
     )
     add, number = parser.add_argument, positive_integer
     add("--people", type=number, default=2_000_000)

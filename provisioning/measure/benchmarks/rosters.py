@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from provisioning.commands import Refusal, print_table, step
+from provisioning.commands import Refusal, command_parser, print_table, step
 from provisioning.measure.benchmarks.machine import processor
 from provisioning.measure.benchmarks.stack import Application, private_application
 
@@ -116,9 +116,7 @@ def main() -> int:
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="provisioning/run rosters", description=__doc__
-    )
+    parser = command_parser(__doc__)
     add = parser.add_argument
     add("--rows", type=int, default=2_000_000, help="people in the file (2,000,000)")
     add("--changed", type=float, default=1, help="percent that differ a year after (1)")

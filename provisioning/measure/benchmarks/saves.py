@@ -7,14 +7,19 @@ not.
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import tempfile
 import time
 from itertools import islice
 
-from provisioning.commands import ROOT, positive_integer, print_table, step
+from provisioning.commands import (
+    ROOT,
+    command_parser,
+    positive_integer,
+    print_table,
+    step,
+)
 from provisioning.measure.benchmarks.machine import processor
 from provisioning.measure.benchmarks.stack import (
     Application,
@@ -35,9 +40,7 @@ SIZE = ("--pages=1", "--items=7")
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        prog="provisioning/run measure_saves", description=__doc__
-    )
+    parser = command_parser(__doc__)
     parser.add_argument(
         "--count", type=positive_integer, default=1000, help="saves on each (1000)"
     )

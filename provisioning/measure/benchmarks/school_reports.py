@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from provisioning.commands import positive_integer, print_table, step
+from provisioning.commands import command_parser, positive_integer, print_table, step
 from provisioning.measure.benchmarks.answered_survey import (
     CLOSE,
     REPLICA_PORT,
@@ -62,11 +62,10 @@ def main() -> int:
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="provisioning/run measure_school_reports",
-        description="Times a ZIP file with the reports of all schools. Ends with 1 if a"
+    parser = command_parser(
+        "Times a ZIP file with the reports of all schools. Ends with 1 if a"
         f" report takes more than {MOST_SECONDS_EACH} s, or a process more than"
-        f" {MOST_MEGABYTES} MB.",
+        f" {MOST_MEGABYTES} MB."
     )
     add, number = parser.add_argument, positive_integer
     add("--schools", type=number, default=SCHOOLS)

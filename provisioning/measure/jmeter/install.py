@@ -6,7 +6,6 @@ is none. Costs nothing when both are there. jmeter/run does it too.
 
 from __future__ import annotations
 
-import argparse
 import fcntl
 import hashlib
 import os
@@ -21,7 +20,7 @@ from http.client import HTTPException
 from pathlib import Path
 from urllib.error import HTTPError
 
-from provisioning.commands import ROOT, Refusal, step
+from provisioning.commands import ROOT, Refusal, command_parser, step
 from provisioning.install.environment import install_packages
 
 ARTIFACTS = ROOT / "jmeter" / "artifacts.txt"
@@ -33,9 +32,8 @@ TIMEOUT = 30
 
 
 def main() -> int:
-    argparse.ArgumentParser(
-        prog="jmeter/install",
-        description=__doc__,
+    command_parser(
+        __doc__,
         epilog="MAVEN_MIRROR names another Maven repository than Maven Central;"
         " XDG_CACHE_HOME another place than ~/.cache. HTTPS_PROXY and SSL_CERT_FILE"
         " are honoured.",

@@ -29,10 +29,7 @@ from provisioning.measure.jmeter.shapes import (
 
 
 def main() -> int:
-    parser = run_parser(
-        "jmeter/ladder",
-        __doc__,
-    )
+    parser = run_parser(__doc__)
     add = parser.add_argument
     add("--users", type=positive_number, default=500, help="of the first step; 500")
     add("--factor", type=_factor, default=1.5, help="from step to step; 1.5")

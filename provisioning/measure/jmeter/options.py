@@ -11,6 +11,7 @@ from pathlib import Path
 from provisioning.commands import (
     ROOT,
     Refusal,
+    command_parser,
     port_number,
     positive_integer,
     positive_number,
@@ -22,10 +23,8 @@ LEVELS = ROOT / "jmeter" / "slo.json"
 STACK_MANAGE = f"{ROOT / 'provisioning' / 'stack'} manage"
 
 
-def run_parser(
-    name: str, description: str | None, epilog: str = ""
-) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=name, description=description, epilog=epilog)
+def run_parser(description: str | None, epilog: str = "") -> argparse.ArgumentParser:
+    parser = command_parser(description, epilog)
     add = parser.add_argument
     add("--host", default="127.0.0.1", help="the target; %(default)s")
     add("--port", type=port_number, default=8080, help="of the target; %(default)s")

@@ -21,7 +21,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from provisioning.commands import Refusal, output_of, positive_integer, step
+from provisioning.commands import (
+    Refusal,
+    command_parser,
+    output_of,
+    positive_integer,
+    step,
+)
 from provisioning.measure.jmeter.options import (
     LEVELS,
     STACK_MANAGE,
@@ -70,7 +76,7 @@ def main() -> int:
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="jmeter/replay", description=__doc__)
+    parser = command_parser(__doc__)
     add = parser.add_argument
     add("logs", nargs="+", type=caller_path, metavar="LOG", help="also compressed")
     add("--speed", type=positive_number, default=1.0, help="times as fast; 1")

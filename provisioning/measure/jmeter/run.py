@@ -45,7 +45,6 @@ SPARE = 1.1
 
 def main() -> int:
     parser = run_parser(
-        "jmeter/run",
         __doc__,
         "Shapes: in a day people keep arriving, and the rate is counted while as many"
         " leave as arrive. At the bell everybody arrives within seconds: classes of 30,"

@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from provisioning.commands import Refusal, Stopped
+from provisioning.commands import Refusal, Stopped, command_parser
 from provisioning.measure.jmeter.codes_file import HEADER, read_codes
 from provisioning.measure.jmeter.install import prepare_java, prepare_jmeter
 from provisioning.measure.jmeter.jmeter_process import (
@@ -69,7 +69,7 @@ def main() -> int:
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="jmeter/server", description=__doc__)
+    parser = command_parser(__doc__)
     add = parser.add_argument
     add("--codes", type=caller_path, required=True, help="the CSV file of jmeter_data")
     add(

@@ -127,7 +127,7 @@ def main() -> int:
 
 
 def parse_options() -> argparse.Namespace:
-    parser = command_parser("run cluster", __doc__, EPILOG)
+    parser = command_parser(__doc__, EPILOG)
     add, number = parser.add_argument, positive_integer
     archive = "archive of Citus's source (vendor beside this checkout)"
     add("--citus", type=Path, help=archive)

@@ -75,7 +75,7 @@ def main() -> int:
 
 
 def arguments(command: list[str] | None = None) -> argparse.Namespace:
-    parser = command_parser("run failovers", DESCRIPTION, EPILOG)
+    parser = command_parser(DESCRIPTION, EPILOG)
     add = parser.add_argument
     promise = "A2: commits wait for a standby; A1: for the primary alone (A2)"
     add("--promise", choices=["A1", "A2"], default="A2", help=promise)

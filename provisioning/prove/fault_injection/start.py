@@ -70,7 +70,7 @@ def main() -> int:
 
 
 def arguments(command: list[str] | None = None) -> argparse.Namespace:
-    parser = command_parser("faults", DESCRIPTION, EPILOG)
+    parser = command_parser(DESCRIPTION, EPILOG)
     add = parser.add_argument
     quick = "5,000 saves and the ten fastest faults, in about three minutes"
     add("--quick", action="store_true", help=quick)

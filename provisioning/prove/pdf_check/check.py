@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from provisioning.commands import Refusal, step
+from provisioning.commands import Refusal, command_parser, step
 from provisioning.measure.benchmarks.stack import sqlite_application
 from provisioning.measure.jmeter.install import (
     cache_folder,
@@ -47,9 +47,8 @@ def main() -> int:
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="provisioning/run check_pdf",
-        description="Checks PDF files, such as reports of schools, against PDF/UA-1"
+    parser = command_parser(
+        "Checks PDF files, such as reports of schools, against PDF/UA-1"
         " with veraPDF 1.28.2, which it downloads first (9 MB, checked against"
         " artifacts.txt beside it). Without files it makes reports of a school"
         " with a trend in English, Spanish and Arabic, from made-up answers;"

@@ -53,7 +53,7 @@ def main() -> int:
 
 
 def arguments(command: list[str] | None = None) -> argparse.Namespace:
-    parser = command_parser("run power_loss", DESCRIPTION, EPILOG)
+    parser = command_parser(DESCRIPTION, EPILOG)
     add = parser.add_argument
     images = "images with every protection (60); each control has 20 or a third"
     add("--images", type=positive_integer, default=60, metavar="N", help=images)

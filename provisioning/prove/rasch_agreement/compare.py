@@ -22,6 +22,7 @@ from pathlib import Path
 from provisioning.commands import (
     ROOT,
     Refusal,
+    command_parser,
     output_of,
     positive_integer,
     print_table,
@@ -98,14 +99,12 @@ def main() -> int:
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="provisioning/run agreement",
-        description="Estimates thresholds, person measures and fit of the data sets"
+    parser = command_parser(
+        "Estimates thresholds, person measures and fit of the data sets"
         " beside it, and compares them with what eRm, an independent program,"
         " estimated from the same answers. Then simulates"
         " answers and looks for bias, and for how often 95 % intervals hold the true"
-        f" thresholds. Exits 1 beyond {MOST_DIFFERENCE} logits.",
-        allow_abbrev=False,
+        f" thresholds. Exits 1 beyond {MOST_DIFFERENCE} logits."
     )
     parser.add_argument(
         "--with-r",

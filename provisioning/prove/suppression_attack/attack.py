@@ -18,7 +18,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from provisioning.commands import ROOT, Refusal, positive_integer, step
+from provisioning.commands import ROOT, Refusal, command_parser, positive_integer, step
 from provisioning.install.environment import PRODUCTION, PYTHON, prepare_environment
 from provisioning.measure.benchmarks.stack import Application, sqlite_application
 
@@ -102,9 +102,8 @@ def has_passed(figures: dict[str, Any]) -> bool:
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="provisioning/attack_suppression",
-        description="Invents states with small schools and overlapping groups, lets the"
+    parser = command_parser(
+        "Invents states with small schools and overlapping groups, lets the"
         " product release and publish their results, and reads everything with figures"
         " as the public, a coordinator, an analyst, a district's and the state's staff:"
         " pages, files, response rates, and exports without names by all filters; also"
@@ -112,8 +111,7 @@ def parse_options() -> argparse.Namespace:
         " linear equations and integer programs. Plays seven attacks that have once"
         " succeeded, with the product's protection and without. Exits 1 if a figure of"
         " fewer people than the minimum is known or has fewer than three candidates, or"
-        f" if schools lose more than {MOST_LOST:.0%} of their figures.",
-        allow_abbrev=False,
+        f" if schools lose more than {MOST_LOST:.0%} of their figures."
     )
     parser.add_argument(
         "--count", type=positive_integer, help=f"states ({USUAL}; --quick: {QUICK})"

@@ -38,7 +38,8 @@ def test_an_empty_port_means_the_usual_ones():
         [],
     ],
 )
-def test_wrong_options_end_with_usage(wrong, capsys):
+def test_wrong_options_end_with_usage(wrong, capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["provisioning/stack"])
     with pytest.raises(SystemExit) as ended:
         parser().parse_args(wrong)
     assert ended.value.code == 2

@@ -41,7 +41,7 @@ def test_wrong_options_are_refused_with_one_line(arguments, says):
 
 
 def options_of(*arguments: str) -> argparse.Namespace:
-    return run_parser("jmeter/run", "Runs.").parse_args(arguments)
+    return run_parser("Runs.").parse_args(arguments)
 
 
 def test_another_machine_is_loaded_only_with_permission():

@@ -21,7 +21,7 @@ from provisioning.measure.load.respondent import VIEWS
 
 
 def options(*arguments: str, **changes: object) -> argparse.Namespace:
-    options = run_parser("jmeter/run", "Runs.").parse_args(
+    options = run_parser("Runs.").parse_args(
         ["--shape", "bell", "--duration", "10", "--within", "5", *arguments]
     )
     return argparse.Namespace(**{**vars(options), "rate": 27.7, **changes})
