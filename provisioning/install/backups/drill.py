@@ -20,6 +20,7 @@ from typing import Any
 from provisioning.commands import (
     Refusal,
     command_parser,
+    conclude,
     output_of,
     positive_integer,
     scratch_folder,
@@ -101,10 +102,7 @@ def main() -> int:
     wrong = [name for name, value in expected.items() if result[name] is not value]
     if result.get("saves_lost_percent", 0) > MOST_SAVES_LOST:
         wrong.append("saves_lost_percent")
-    for name in wrong:
-        print(f"{name} is {result[name]}", flush=True)
-    print(json.dumps(result))
-    return int(bool(wrong))
+    return conclude(result, [f"{name} is {result[name]}" for name in wrong])
 
 
 def parse_options() -> argparse.Namespace:

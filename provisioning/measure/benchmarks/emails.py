@@ -16,6 +16,7 @@ from provisioning.commands import (
     ROOT,
     command_parser,
     conclude,
+    missed,
     positive_integer,
     print_figures,
     step,
@@ -41,7 +42,8 @@ def main() -> int:
             figures = send(application, details["administration"])
     most = {"doubled": 0, "missing": 0, "memory_growth_mb": MOST_GROWTH_MB}
     print_figures(figures)
-    return conclude(figures, least={"per_s": REQUIRED_PER_S}, most=most)
+    least = {"per_s": REQUIRED_PER_S}
+    return conclude(figures, missed(figures, least=least, most=most))
 
 
 def send(application: Application, administration: str) -> dict:

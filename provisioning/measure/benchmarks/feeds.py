@@ -24,6 +24,7 @@ from provisioning.commands import (
     Refusal,
     command_parser,
     conclude,
+    missed,
     positive_integer,
     print_table,
     step,
@@ -142,7 +143,7 @@ def main() -> int:
         feeds_of(stack, Path(folder), options) as feeds,
     ):
         figures = measure(feeds, options.saving)
-    return conclude(figures, **limits_of(figures))
+    return conclude(figures, missed(figures, **limits_of(figures)))
 
 
 @contextmanager

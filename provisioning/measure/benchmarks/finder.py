@@ -31,6 +31,7 @@ from provisioning.commands import (
     Refusal,
     command_parser,
     conclude,
+    missed,
     positive_integer,
     print_figures,
     step,
@@ -80,7 +81,8 @@ def main() -> int:
         )
         with made_up_schools(stack, options.schools, keep=options.keep):
             result = measure(stack, servers, options.seconds)
-    return conclude({"machine": machine, **result}, **limits_of(result))
+    shortcomings = missed(result, **limits_of(result))
+    return conclude({"machine": machine, **result}, shortcomings)
 
 
 def parse_options() -> argparse.Namespace:

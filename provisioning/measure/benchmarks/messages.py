@@ -25,6 +25,7 @@ from provisioning.commands import (
     Refusal,
     command_parser,
     conclude,
+    missed,
     positive_integer,
     print_table,
     step,
@@ -128,8 +129,9 @@ def main() -> int:
     with step("Saving pages alone, then beside messages"):
         seconds = min(options.seconds, LONGEST_AT_MOST)
         figures |= saves_alongside(stack, asked, seconds, scale * REFERENCE_USERS)
-    limits = {"p95_ms": MOST_P95_MS, "errors": 0, "saves_lost": MOST_LOSS}
-    return conclude(figures, least={"ratio": LEAST_RATIO}, most=limits)
+    least = {"ratio": LEAST_RATIO}
+    most = {"p95_ms": MOST_P95_MS, "errors": 0, "saves_lost": MOST_LOSS}
+    return conclude(figures, missed(figures, least=least, most=most))
 
 
 def climb(

@@ -19,6 +19,7 @@ from provisioning.commands import (
     Refusal,
     command_parser,
     conclude,
+    missed,
     port_number,
     print_figures,
     scratch_folder,
@@ -56,7 +57,8 @@ def main() -> int:
         gc.freeze()
         result = {"machine": describe_machine(stack), **measure(stack, options)}
     least = {"cached_per_s": LEAST_OF_LIMIT * result["nginx_cache_per_s"]}
-    return conclude(result, least=least, most={"with_cookies": 0})
+    shortcomings = missed(result, least=least, most={"with_cookies": 0})
+    return conclude(result, shortcomings)
 
 
 def parse_options() -> argparse.Namespace:

@@ -10,7 +10,6 @@ Everything is private and removed afterwards.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from provisioning.commands import command_parser, positive_integer, print_table, step
+from provisioning.commands import (
+    command_parser,
+    conclude,
+    positive_integer,
+    print_table,
+    step,
+)
 from provisioning.measure.benchmarks.stack import Application, private_application
 from provisioning.measure.benchmarks.timed_requests import log_in, send_requests, served
 from provisioning.processes import cpu_seconds_by_group
@@ -119,11 +124,7 @@ def main() -> int:
         "cpu_ratio": round(saves.total / single.total, 2),
         "seed": options.seed,
     }
-    problems = missed_requirements(figures, operations)
-    for problem in problems:
-        print(f"Missed: {problem}")
-    print(json.dumps(figures))
-    return 1 if problems else 0
+    return conclude(figures, missed_requirements(figures, operations))
 
 
 def parse_options() -> argparse.Namespace:

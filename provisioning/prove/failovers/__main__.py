@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from random import Random
 from typing import Any
 
-from provisioning.commands import ROOT, Refusal, print_figures, seed_of, step
+from provisioning.commands import ROOT, Refusal, conclude, print_figures, seed_of, step
 from provisioning.prove.failovers.cluster import Cluster
 from provisioning.prove.failovers.drill import Drill, Load, prepare
 from provisioning.prove.failovers.faults import FAULTS, PROTECTED, UNPROTECTED
@@ -36,12 +36,8 @@ def main() -> int:
     result = run(options, seed)
     if options.record:
         record(result)
-    shortcomings = shortcomings_of(result, options)
     print_figures({name: value for name, value in result.items() if name != "each"})
-    for shortcoming in shortcomings:
-        print(f"Not as required: {shortcoming}")
-    print(json.dumps(result))
-    return 1 if shortcomings else 0
+    return conclude(result, shortcomings_of(result, options))
 
 
 def run(options: argparse.Namespace, seed: int) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ from random import Random
 from provisioning.commands import (
     ROOT,
     Refusal,
+    conclude,
     output_of,
     print_figures,
     scratch_folder,
@@ -137,24 +137,14 @@ def run_overload(stack: RunningStack, seed: int) -> int:
     result = OverloadRun(stack, rehearsal, seed).run()
     described = result.described()
     print_figures({name: value for name, value in described.items() if name != "steps"})
-    return _conclude(seed, described, result.shortcomings(), void=result.why_void())
+    described = {"seed": seed, **described}
+    return conclude(described, result.shortcomings(), void=result.why_void())
 
 
 def run_matrix(stack: RunningStack, seed: int) -> int:
     run = MatrixRun(stack, open_rehearsal(stack.application, PEOPLE), seed)
     run.run()
-    return _conclude(seed, {"matrix": run.described()}, run.shortcomings())
-
-
-def _conclude(
-    seed: int, described: dict[str, object], shortcomings: list[str], void: str = ""
-) -> int:
-    for shortcoming in shortcomings:
-        print(f"Not as required: {shortcoming}")
-    verdict = "NOT as required" if shortcomings else "Every requirement holds"
-    print(f"Void: {void}" if void else verdict)
-    print(json.dumps({"seed": seed, **described, "missed": shortcomings}))
-    return 2 if void else int(bool(shortcomings))
+    return conclude({"seed": seed, "matrix": run.described()}, run.shortcomings())
 
 
 # The stack

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 
-from provisioning.commands import print_figures
+from provisioning.commands import print_figures, print_verdict
 from provisioning.prove.fault_injection.controls import ControlResult
 from provisioning.prove.fault_injection.failover import PrimaryLoss
 from provisioning.prove.fault_injection.faults import Fault
@@ -190,11 +190,7 @@ class Report:
         print_figures(self.described())
         for finding in (self.verdict or Verdict()).forbidden()[:5]:
             print(f"  {finding}")
-        for shortcoming in self.shortcomings():
-            print(f"Not as required: {shortcoming}")
-        verdict = "NOT as required" if self.status else "Every requirement holds"
-        void = self.why_void()
-        print(f"Void: {void}" if void else verdict, flush=True)
+        print_verdict(self.shortcomings(), self.why_void())
 
     def described(self) -> dict[str, object]:
         described: dict[str, object] = {"seed": self.seed}

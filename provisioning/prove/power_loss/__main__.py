@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import mmap
 import shutil
 import tempfile
@@ -18,7 +17,14 @@ from typing import Any
 
 from django.db import connection
 
-from provisioning.commands import output_of, print_table, scratch_folder, seed_of, step
+from provisioning.commands import (
+    conclude,
+    output_of,
+    print_table,
+    scratch_folder,
+    seed_of,
+    step,
+)
 from provisioning.prove.fault_injection.answers import AnswerSource
 from provisioning.prove.fault_injection.attempts import Attempt
 from provisioning.prove.fault_injection.controls import (
@@ -186,17 +192,13 @@ def _report(seed: int, results: Mapping[str, list[ImageResult]]) -> int:
         for name, control in figures.items()
         if not control["wrong_images"]
     ]
-    for each in missed:
-        print(f"Not as required: {each}")
     described = {
         "seed": seed,
         **protected,
         "control_lost": {name: each["wrong_images"] for name, each in figures.items()},
         "controls": figures,
-        "missed": missed,
     }
-    print(json.dumps(described))
-    return 1 if missed else 0
+    return conclude(described, missed)
 
 
 def _figures(results: Sequence[ImageResult]) -> dict[str, Any]:
