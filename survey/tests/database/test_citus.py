@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from provisioning.citus.nodes import Node
+from provisioning.prove.citus.nodes import Node
 from survey.database.distribution import DISTRIBUTED, REFERENCE
 
 
