@@ -9,7 +9,7 @@ from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -24,6 +24,7 @@ from survey.console.people.opt_out_lists import (
     upload_list,
 )
 from survey.console.people.opt_outs import RequestForm, changeable_person_or_404
+from survey.console.table_files import TableField
 from survey.fieldwork.administrations.queries import administration_or_404
 from survey.models import Administration, Consent, ListedId
 from survey.people.opt_outs.consents import give_consent
@@ -45,15 +46,16 @@ class ConsentForm(RequestForm):
 
 
 class ConsentListForm(ConsentForm, OptOutListForm):
-    def __init__(self, *args: object, **more: object) -> None:
-        super().__init__(*args, **more)
-        self.fields["file"].help_text = _(
+    file = TableField(
+        label=gettext_lazy("File"),
+        help_text=gettext_lazy(
             "CSV or Excel, with one row for each person whose consent was given, and"
             " their student or staff ID."
-        )
-
-    def too_large(self) -> str:
-        return _("The file is larger than 4 MB. Upload one school at a time.")
+        ),
+        too_large=gettext_lazy(
+            "The file is larger than 4 MB. Upload one school at a time."
+        ),
+    )
 
 
 CONSENTS = ListPages(

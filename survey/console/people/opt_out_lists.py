@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import BinaryIO, cast
 
-from django import forms
 from django.contrib import messages
 from django.core import signing
-from django.core.files.uploadedfile import UploadedFile
 from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -32,9 +30,8 @@ from accounts.http import StaffRequest
 from accounts.models import School
 from accounts.permissions import Capability as C
 from survey.console.people.opt_outs import RequestForm
-from survey.console.table_files import check_table_file
+from survey.console.table_files import TableField
 from survey.fieldwork.administrations.queries import administration_or_404
-from survey.instrument.spreadsheets.workbook_guard import MIB, ROSTER, unpacked_size
 from survey.models import Administration, ListedId, Respondent
 from survey.models.listed_id import ListedIdQuerySet
 from survey.people.opt_outs.list_file import (
@@ -53,36 +50,21 @@ SALT = "survey.opt_outs.checked"
 VALID_FOR = 60 * 60
 # People and problems on the page of a checked list.
 MOST_SHOWN = 200
-ENDINGS = (".csv", ".txt", ".tsv", ".xlsx", ".xls")
-# The rows are read while the browser waits.
-LARGEST_UPLOAD = 4 * MIB
-LARGEST_UNPACKED = 32 * MIB
 
 
 class OptOutListForm(RequestForm):
-    file = forms.FileField(
+    file = TableField(
         label=gettext_lazy("File"),
         help_text=gettext_lazy(
             "CSV or Excel, with one row for each person who opts out and their"
             " student or staff ID."
         ),
-        max_length=200,
-        widget=forms.FileInput(attrs={"accept": ",".join(ENDINGS)}),
+        too_large=gettext_lazy(
+            "The file is larger than 4 MB. Upload only people who opt out."
+        ),
     )
 
     field_order = ("file", "requested_by", "requested_on", "reason")
-
-    def clean_file(self) -> UploadedFile:
-        file: UploadedFile = self.cleaned_data["file"]
-        content = check_table_file(file, ENDINGS)
-        is_large = (file.size or 0) > LARGEST_UPLOAD
-        if is_large or unpacked_size(content, ROSTER) > LARGEST_UNPACKED:
-            raise forms.ValidationError(self.too_large())
-        file.seek(0)
-        return file
-
-    def too_large(self) -> str:
-        return _("The file is larger than 4 MB. Upload only people who opt out.")
 
 
 @dataclass(frozen=True, slots=True)
