@@ -7,8 +7,9 @@ is what was shown: see `docs/decisions/0028-opt-out-lists.md`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.contrib import messages
 from django.core import signing
@@ -37,20 +38,14 @@ MOST_SHOWN = 200
 R = TypeVar("R")
 
 
-class Report(Protocol):
-    rows: int
-    description: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilePages:
     """What the pages of one kind of file differ in."""
 
-    kind: str
-    # Routes: the form, which also names the templates; the confirmation; and the page
-    # to which both belong.
+    # Name of the form's route and template; that of the confirmation ends with _save,
+    # and the template of a checked file with _checked.
     upload: str
-    save: str
+    # The page to which both belong.
     under: str
     under_name: StrOrPromise
     title: StrOrPromise
@@ -73,7 +68,7 @@ class FilePages:
         self,
         request: StaffRequest,
         administration: Administration,
-        report: Report,
+        report: object,
         *,
         changes: Sequence[object],
         problems: Sequence[object],
@@ -81,7 +76,8 @@ class FilePages:
         **context: object,
     ) -> HttpResponse:
         """Show what a file would change; the page carries `content`."""
-        signed = {"for": self._key(request, administration), **content}
+        key = [self.upload, administration.pk, request.user.pk]
+        signed = signing.dumps({**content, "for": key}, salt=SALT, compress=True)
         return render(
             request,
             f"survey/console/{self.upload}_checked.html",
@@ -94,7 +90,7 @@ class FilePages:
                 "problems": problems[:MOST_SHOWN],
                 "problem_count": len(problems),
                 "most_shown": MOST_SHOWN,
-                "checked": signing.dumps(signed, salt=SALT, compress=True),
+                "checked": signed,
                 **context,
             },
         )
@@ -103,20 +99,14 @@ class FilePages:
         self, request: StaffRequest, administration: Administration
     ) -> dict[str, Any] | None:
         """Return what a page carried; None and a message if it is too old."""
+        key = [self.upload, administration.pk, request.user.pk]
         signed = request.POST.get("checked", "")
-        try:
+        with suppress(signing.BadSignature):
             content = signing.loads(signed, salt=SALT, max_age=VALID_FOR)
-        except signing.BadSignature:
-            content = {}
-        if content.get("for") == self._key(request, administration):
-            return dict(content)
+            if content["for"] == key:
+                return dict(content)
         messages.error(request, _("This page is too old. Upload the file again."))
         return None
-
-    def _key(
-        self, request: StaffRequest, administration: Administration
-    ) -> list[object]:
-        return [self.kind, administration.pk, request.user.pk]
 
 
 def check_file(

@@ -62,7 +62,6 @@ CONSENTS = ListPages(
     kind=ListedId.Kind.CONSENT,
     form=ConsentListForm,
     upload="people_consents",
-    save="people_consents_save",
     title=gettext_lazy("Upload consents"),
     checked_title=gettext_lazy("Check consents"),
     viewed="list of consents",

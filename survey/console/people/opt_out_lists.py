@@ -64,6 +64,7 @@ class OptOutListForm(RequestForm):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListPages(FilePages):
+    kind: str
     form: type[OptOutListForm]
     # In the audit log.
     viewed: str
@@ -80,7 +81,6 @@ OPT_OUTS = ListPages(
     kind=ListedId.Kind.OPT_OUT,
     form=OptOutListForm,
     upload="people_opt_outs",
-    save="people_opt_outs_save",
     title=gettext_lazy("Upload opt-outs"),
     checked_title=gettext_lazy("Check opt-outs"),
     is_danger=True,

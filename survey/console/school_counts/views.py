@@ -40,9 +40,7 @@ from survey.models import Administration, Denominator, SchoolCount
 
 MANAGE = Capability.MANAGE_ROSTERS
 PAGES = FilePages(
-    kind="counts",
     upload="count_upload",
-    save="count_save_file",
     under="count_list",
     under_name=gettext_lazy("Counts of families or students"),
     title=gettext_lazy("Upload counts of families or students"),
@@ -172,7 +170,7 @@ def count_upload(request: StaffRequest, pk: int) -> HttpResponse:
 
 @needs(MANAGE)
 @require_POST
-def count_save_file(request: StaffRequest, pk: int) -> HttpResponse:
+def count_upload_save(request: StaffRequest, pk: int) -> HttpResponse:
     """Store the numbers of a file that was checked, all or none of them."""
     administration = _administration_or_404(request, pk)
     checked = PAGES.confirmed_content(request, administration)
