@@ -14,12 +14,12 @@ from accounts.models import District, School, User
 from reports.exports.job import make_export
 from reports.models.exports import Export
 from reports.models.panels import PanelProject
-from reports.requested_files import refuse_above_quota
 from survey.fieldwork.administrations import ChangeBlocked
 from survey.fieldwork.administrations.removal import before_removal
 from survey.models import Administration
 from survey.work import jobs
 from survey.work.files import path_of
+from survey.work.requested_files import refuse_above_quota
 
 
 class ExportChoices(TypedDict, total=False):

@@ -11,8 +11,12 @@ from django.utils.translation import gettext_lazy
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions, Places
 from reports.models.panels import PanelProject
-from reports.models.requested_files import COMPLETE_OR_NONE, AuditPlace, RequestedFile
 from survey.models import Role
+from survey.models.requested_file import (
+    COMPLETE_OR_NONE,
+    AuditPlace,
+    ChecksummedFile,
+)
 
 # The capabilities for an export, and for one with names. One role must have
 # both: otherwise two roles together would join answers and names.
@@ -29,7 +33,7 @@ class ValueType(models.TextChoices):
     TEXT = "text", gettext_lazy("text")
 
 
-class Export(RequestedFile):
+class Export(ChecksummedFile):
     """A request for a file with responses."""
 
     FILE_NAMES = ("file_name", "codebook_name", "codebook_table_name")

@@ -6,10 +6,14 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext as _
 
-from reports.models.requested_files import COMPLETE_OR_NONE, AuditPlace, RequestedFile
+from survey.models.requested_file import (
+    COMPLETE_OR_NONE,
+    AuditPlace,
+    ChecksummedFile,
+)
 
 
-class ReportArchive(RequestedFile):
+class ReportArchive(ChecksummedFile):
     """A request for the reports of many schools as one ZIP file."""
 
     FOLDER = "school-reports"

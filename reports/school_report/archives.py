@@ -26,7 +26,6 @@ from accounts.models import District, School, User
 from accounts.permissions import Permissions, Places
 from reports.models import GroupResults, ReportArchive, SchoolRate
 from reports.rates.visible_rates import rates_for, school_line
-from reports.requested_files import keep_files, refuse_above_quota, scratch_folder
 from reports.results.access import capability_for, is_shared, results_for
 from reports.results.reading import LEVELS
 from reports.school_report.pdf import NoPdf, html_of, pdf_files
@@ -39,6 +38,7 @@ from reports.scores.visible import decided
 from survey.models import Administration, Job
 from survey.work import jobs
 from survey.work.jobs import JobRefused, Progress, job
+from survey.work.requested_files import keep_files, refuse_above_quota, scratch_folder
 
 # WeasyPrint takes half a second to start and some megabytes for each report. A job
 # that is cancelled ends after its batch.

@@ -30,9 +30,9 @@ from reports.console.exports.forms import ExportForm
 from reports.console.exports.panel_form import PanelForm
 from reports.exports.requests import request_export
 from reports.models.exports import Export, exports_visible_to
-from reports.requested_files import QuotaExceeded, delete_file
 from survey.models import Administration
 from survey.work.files import download, path_of
+from survey.work.requested_files import QuotaExceeded, delete_file
 
 CONTENT_TYPES = {
     ".csv": CSV,

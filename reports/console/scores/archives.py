@@ -29,7 +29,6 @@ from accounts.permissions import Capability, Permissions
 from accounts.templatetags.console import own_language_name
 from reports.console.scores.access import districts_with_scores, places_with_scores
 from reports.models import ReportArchive
-from reports.requested_files import QuotaExceeded, delete_file
 from reports.results.access import administration_or_404
 from reports.school_report.archives import (
     NO_REPORTS,
@@ -40,6 +39,7 @@ from reports.school_report.archives import (
 from survey.models import Administration
 from survey.taking.published import published_survey
 from survey.work.files import download, path_of
+from survey.work.requested_files import QuotaExceeded, delete_file
 
 MOST_SHOWN = 20
 

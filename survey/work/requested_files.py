@@ -8,11 +8,12 @@ cannot disturb its successor.
 from __future__ import annotations
 
 import errno
-import hashlib
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from django.db import DEFAULT_DB_ALIAS, transaction
@@ -24,12 +25,10 @@ from django.utils.translation import gettext_lazy
 
 from accounts import audit
 from accounts.models import User
-from reports.models import Export, ReportArchive
-from reports.models.requested_files import KEPT_FOR, RequestedFile
+from survey.models.requested_file import ChecksummedFile, RequestedFile
 from survey.work.files import delete_orphans, new_name, path_of, share
 from survey.work.jobs import Cancelled, JobRefused, Progress, TakenOver
 
-KINDS: tuple[type[RequestedFile], ...] = (Export, ReportArchive)
 # Of one user. Each job reads the replica and writes the shared disk.
 MOST_UNFINISHED = 5
 MOST_BYTES = 20 * 10**9
@@ -52,7 +51,7 @@ def refuse_above_quota(user: User) -> None:
     # So each request counts the one before.
     User.objects.select_for_update().get(pk=user.pk)
     unfinished = stored = 0
-    for kind in KINDS:
+    for kind in ChecksummedFile.__subclasses__():
         requested = kind._default_manager.using(DEFAULT_DB_ALIAS).filter(by=user)
         unfinished += requested.filter(job__ended_at=None, job__isnull=False).count()
         with_file = requested.exclude(file_name="")
@@ -101,7 +100,7 @@ def keep_files(
     paths: Mapping[str, tuple[Path, str]],
     progress: Progress,
     *,
-    after: Mapping[str, object],
+    after: Mapping[str, object] | None = None,
     **fields: object,
 ) -> None:
     """Move files out of the scratch folder, and record them in one transaction.
@@ -109,35 +108,27 @@ def keep_files(
     `paths` has a path and a suffix for each field with the name of a file, `after`
     what the audit log says, and `fields` are stored.
     """
-    data = paths["file_name"][0]
-    with data.open("rb") as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-    size = data.stat().st_size
+    facts = requested.facts_of(paths["file_name"][0])
     folder = requested.FOLDER
     names = {field: new_name(folder, suffix) for field, (_, suffix) in paths.items()}
     for field, (path, _suffix) in paths.items():
         # On the same disk, so the file appears at once or not at all.
         share(path)
         path.rename(path_of(names[field]))
-    now = timezone.now()
     try:
         with transaction.atomic():
             rows = type(requested)._default_manager.filter(pk=requested.pk)
             rows.filter(made_at=None).update(
-                made_at=now,
-                expires_at=now + KEPT_FOR,
-                size=size,
-                sha256=sha256,
-                **names,
-                **fields,
+                made_at=timezone.now(), **facts, **names, **fields
             )
-            audit.record(
-                requested.MADE,
-                by=requested.by,
-                subject=requested,
-                **requested.audit_place(),
-                after={**after, "sha256": sha256},
-            )
+            if requested.MADE:
+                audit.record(
+                    requested.MADE,
+                    by=requested.by,
+                    subject=requested,
+                    **requested.audit_place(),
+                    after={**(after or {}), "sha256": facts["sha256"]},
+                )
             progress.confirm()
     except (TakenOver, Cancelled):
         # After any other error it is not known whether the transaction was
@@ -155,11 +146,11 @@ def delete_file(
     names = [getattr(requested, field) for field in requested.FILE_NAMES]
     with transaction.atomic():
         rows = type(requested)._default_manager.filter(pk=requested.pk)
-        deleted = rows.exclude(file_name="").update(
+        deleted = rows.filter(deleted_at=None).update(
             **dict.fromkeys(requested.FILE_NAMES, ""), deleted_at=timezone.now()
         )
         # A second request finds nothing to delete, and logs nothing.
-        if deleted:
+        if deleted and requested.DELETED:
             audit.record(
                 requested.DELETED,
                 by=by,
@@ -172,15 +163,15 @@ def delete_file(
         path_of(name).unlink(missing_ok=True)
 
 
-def delete_expired() -> None:
-    """Delete expired files, and files that no row names."""
-    for kind in KINDS:
-        with_file = kind._default_manager.using(DEFAULT_DB_ALIAS).exclude(file_name="")
-        for requested in with_file.filter(expires_at__lte=timezone.now()):
+def delete_expired(*kinds: type[RequestedFile]) -> None:
+    """Delete expired files of these kinds, and files that no row names."""
+    for kind in kinds:
+        for requested in kind.expired().using(DEFAULT_DB_ALIAS):
             delete_file(requested, by="delete_old_exports")
+        delete_orphans(kind.FOLDER, partial(_names_in_use, kind))
 
-        def names_in_use(kind: type[RequestedFile] = kind) -> set[str]:
-            rows = kind._default_manager.using(DEFAULT_DB_ALIAS).exclude(file_name="")
-            return {name for row in rows.values_list(*kind.FILE_NAMES) for name in row}
 
-        delete_orphans(kind.FOLDER, names_in_use)
+def _names_in_use(kind: type[RequestedFile]) -> set[str]:
+    with_file = kind._default_manager.using(DEFAULT_DB_ALIAS).exclude(file_name="")
+    names = with_file.filter(deleted_at=None).values_list(*kind.FILE_NAMES)
+    return set(chain(*names))

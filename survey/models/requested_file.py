@@ -1,18 +1,20 @@
-"""The base of models for files that a user requests and a job makes."""
+"""The bases of models for files that a user requests and a job makes."""
 
 from __future__ import annotations
 
+import hashlib
 from datetime import timedelta
+from pathlib import Path
 from typing import ClassVar, TypedDict
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import pgettext
 
 from accounts.models import District, School
-from survey.models import Job
+from survey.models.job import Job
 
 KEPT_FOR = timedelta(days=7)
 
@@ -31,9 +33,9 @@ class RequestedFile(models.Model):
     FILE_NAMES: ClassVar[tuple[str, ...]] = ("file_name",)
     # Folder of the private files.
     FOLDER: ClassVar[str]
-    # Actions in the audit log.
-    MADE: ClassVar[str]
-    DELETED: ClassVar[str]
+    # Actions in the audit log; without them, only requests and downloads are logged.
+    MADE: ClassVar[str] = ""
+    DELETED: ClassVar[str] = ""
 
     by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"
@@ -43,13 +45,10 @@ class RequestedFile(models.Model):
         "survey.Job", on_delete=models.SET_NULL, null=True, related_name="+"
     )
     made_at = models.DateTimeField(null=True)
-    expires_at = models.DateTimeField(null=True)
     deleted_at = models.DateTimeField(null=True)
     # Name in the private files; empty before the file is made and after it is
     # deleted.
     file_name = models.CharField(max_length=100, blank=True)
-    size = models.BigIntegerField(null=True)
-    sha256 = models.CharField(max_length=64, blank=True)
 
     class Meta:
         abstract = True
@@ -58,10 +57,26 @@ class RequestedFile(models.Model):
         """Return the place for the audit log, if it is a single one."""
         return {}
 
+    def audit_facts(self) -> dict[str, object]:
+        """Return what the audit log says of a download."""
+        return {}
+
+    def facts_of(self, path: Path) -> dict[str, object]:
+        """Return what is stored of a file that was made."""
+        return {}
+
+    @classmethod
+    def expired(cls) -> QuerySet[RequestedFile]:
+        raise NotImplementedError
+
+    @property
+    def is_ready(self) -> bool:
+        return self.made_at is not None and self.deleted_at is None
+
     @property
     def status(self) -> str:
         """Return "ready", "deleted" or the state of the job."""
-        if self.file_name:
+        if self.is_ready:
             return "ready"
         if self.deleted_at is not None:
             return "deleted"
@@ -71,13 +86,38 @@ class RequestedFile(models.Model):
 
     @property
     def status_label(self) -> str:
-        if self.file_name:
+        if self.is_ready:
             return pgettext("export", "ready")
         if self.deleted_at is not None:
             return pgettext("export", "deleted")
         if self.job:
             return str(self.job.get_state_display()).lower()
         return pgettext("export", "not finished")
+
+
+class ChecksummedFile(RequestedFile):
+    """A file that counts towards its user's quota, with a checksum and an end."""
+
+    expires_at = models.DateTimeField(null=True)
+    size = models.BigIntegerField(null=True)
+    sha256 = models.CharField(max_length=64, blank=True)
+
+    class Meta:
+        abstract = True
+
+    def facts_of(self, path: Path) -> dict[str, object]:
+        with path.open("rb") as file:
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        return {
+            "expires_at": timezone.now() + KEPT_FOR,
+            "size": path.stat().st_size,
+            "sha256": sha256,
+        }
+
+    @classmethod
+    def expired(cls) -> QuerySet[RequestedFile]:
+        with_file = cls._default_manager.exclude(file_name="")
+        return with_file.filter(expires_at__lte=timezone.now())
 
 
 # A file always has a checksum and an end.
