@@ -51,7 +51,7 @@ class ExportResult:
     responses: int
 
 
-@job("export.make", long=True)
+@job(Export.JOB, long=True)
 def make_export(job: Job, progress: Progress) -> None:
     # From the primary: on the replica the row may not have arrived yet.
     known = Export.objects.using(DEFAULT_DB_ALIAS).select_related("by", "project")

@@ -37,7 +37,7 @@ class Export(ChecksummedFile):
     """A request for a file with responses."""
 
     FILE_NAMES = ("file_name", "codebook_name", "codebook_table_name")
-    FOLDER = "exports"
+    FOLDER, JOB = "exports", "export.make"
     MADE, DELETED = "make export", "delete export"
 
     class Format(models.TextChoices):
@@ -154,6 +154,9 @@ class Export(ChecksummedFile):
                 "district": District.objects.filter(pk__in=places.districts).first()
             }
         return {}
+
+    def audit_facts(self) -> dict[str, object]:
+        return {"identities": self.identities, "sha256": self.sha256}
 
     @property
     def format_label(self) -> str:

@@ -16,7 +16,7 @@ from survey.models.requested_file import (
 class ReportArchive(ChecksummedFile):
     """A request for the reports of many schools as one ZIP file."""
 
-    FOLDER = "school-reports"
+    FOLDER, JOB = "school-reports", "school_reports.make"
     MADE, DELETED = "make school reports", "delete school reports"
 
     administration = models.ForeignKey(
@@ -65,3 +65,6 @@ class ReportArchive(ChecksummedFile):
 
     def audit_place(self) -> AuditPlace:
         return {"district": self.district}
+
+    def audit_facts(self) -> dict[str, object]:
+        return {"reports": self.reports, "sha256": self.sha256}

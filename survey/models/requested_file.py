@@ -14,6 +14,7 @@ from django.utils import timezone
 from django.utils.translation import pgettext
 
 from accounts.models import District, School
+from accounts.permissions import Places
 from survey.models.job import Job
 
 KEPT_FOR = timedelta(days=7)
@@ -33,6 +34,8 @@ class RequestedFile(models.Model):
     FILE_NAMES: ClassVar[tuple[str, ...]] = ("file_name",)
     # Folder of the private files.
     FOLDER: ClassVar[str]
+    # The kind of job that makes the file.
+    JOB: ClassVar[str]
     # Actions in the audit log; without them, only requests and downloads are logged.
     MADE: ClassVar[str] = ""
     DELETED: ClassVar[str] = ""
@@ -118,6 +121,59 @@ class ChecksummedFile(RequestedFile):
     def expired(cls) -> QuerySet[RequestedFile]:
         with_file = cls._default_manager.exclude(file_name="")
         return with_file.filter(expires_at__lte=timezone.now())
+
+
+class FileWithCodes(RequestedFile):
+    """A file with access codes, which everybody may see who may see all of them.
+
+    It is deleted a week after it was ordered; this row stays.
+    """
+
+    # Limits of what is in the file; without both, the whole state.
+    district = models.ForeignKey(
+        "accounts.District", on_delete=models.PROTECT, null=True, related_name="+"
+    )
+    school = models.ForeignKey(
+        "accounts.School", on_delete=models.PROTECT, null=True, related_name="+"
+    )
+    # A second language, of those in which it is offered.
+    language = models.CharField(max_length=16, blank=True)
+    # Begin the CSV file with a byte order mark, for Excel.
+    marked = models.BooleanField(default=False)
+    file_name = models.CharField(max_length=100, blank=True, db_column="file")
+    # Set when codes in the file were replaced or revoked later.
+    outdated_at = models.DateTimeField(null=True)
+    # The latest job that makes the file.
+    job = models.ForeignKey(Job, on_delete=models.SET_NULL, null=True, related_name="+")
+
+    class Meta:
+        abstract = True
+
+    def audit_place(self) -> AuditPlace:
+        return {"school": self.school, "district": self.district}
+
+    @classmethod
+    def expired(cls) -> QuerySet[RequestedFile]:
+        # Also what was never made: it cannot be made any more.
+        ordered = cls._default_manager.filter(deleted_at=None)
+        return ordered.filter(created_at__lt=timezone.now() - KEPT_FOR)
+
+    @staticmethod
+    def within(places: Places) -> Q:
+        """Filter files of which everything is in these places."""
+        if places.state:
+            return Q()
+        # A file of several schools holds codes that a coordinator may not see.
+        return (
+            Q(school__in=places.schools)
+            | Q(school__district__in=places.districts)
+            | Q(school=None, district__in=places.districts)
+        )
+
+    @property
+    def encoding(self) -> str:
+        """Return the encoding of a CSV file."""
+        return "utf-8-sig" if self.marked else "utf-8"
 
 
 # A file always has a checksum and an end.

@@ -15,19 +15,29 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from typing import TypeVar
 
 from django.db import DEFAULT_DB_ALIAS, transaction
 from django.db.models import Sum
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from accounts import audit
+from accounts.http import CSV, StaffRequest
 from accounts.models import User
 from survey.models.requested_file import ChecksummedFile, RequestedFile
-from survey.work.files import delete_orphans, new_name, path_of, share
-from survey.work.jobs import Cancelled, JobRefused, Progress, TakenOver
+from survey.work.files import (
+    delete_files,
+    delete_orphans,
+    download,
+    new_name,
+    path_of,
+    share,
+)
+from survey.work.job_kinds import JOB_KINDS
+from survey.work.jobs import Cancelled, JobRefused, Progress, TakenOver, start
 
 # Of one user. Each job reads the replica and writes the shared disk.
 MOST_UNFINISHED = 5
@@ -36,6 +46,14 @@ DISK_FULL = gettext_lazy(
     "The disk is full, so no file was made. Tell the system"
     " administrator, and try again."
 )
+Requested = TypeVar("Requested", bound=RequestedFile)
+CONTENT_TYPES = {
+    ".csv": CSV,
+    ".html": "text/html; charset=utf-8",
+    ".pdf": "application/pdf",
+    ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    ".zip": "application/zip",
+}
 
 
 class QuotaExceeded(Exception):
@@ -75,6 +93,69 @@ def refuse_above_quota(user: User) -> None:
                 "most_bytes": f"{MOST_BYTES / 10**9:.0f}",
             }
         )
+
+
+@transaction.atomic
+def order(requested: Requested) -> Requested:
+    """Store a request, and start the job that makes its file."""
+    requested.save(force_insert=True)
+    _start_making(requested, requested.by)
+    return requested
+
+
+@transaction.atomic
+def order_again(
+    requested: RequestedFile, *, request: StaffRequest, action: str
+) -> None:
+    """Start the job again after it was cancelled or failed, and record it."""
+    is_running = requested.job is not None and not requested.job.is_over
+    # A second click finds the job running, and starts no other.
+    if not (is_running or requested.made_at or requested.deleted_at):
+        _start_making(requested, request.user)
+        record(action, requested, request)
+
+
+def _start_making(requested: RequestedFile, by: User) -> None:
+    requested.job = start(JOB_KINDS[requested.JOB], subject_id=requested.pk, by=by)
+    requested.save(update_fields=["job"])
+
+
+def record(action: str, requested: RequestedFile, request: StaffRequest) -> None:
+    audit.record(
+        action,
+        by=request.user,
+        request=request,
+        subject=requested,
+        **requested.audit_place(),
+        after=requested.audit_facts(),
+    )
+
+
+def has_file(requested: RequestedFile) -> bool:
+    """Return whether the file is there; the schedule may just have deleted it."""
+    # E-mails with codes have none.
+    name = requested.file_name
+    return bool(name) and requested.is_ready and path_of(name).exists()
+
+
+def send(
+    requested: RequestedFile,
+    request: StaffRequest,
+    *,
+    action: str,
+    as_name: str,
+    field: str = "file_name",
+) -> HttpResponseBase:
+    """Record a download and send the file, whose name gets its suffix.
+
+    The caller has checked the permission.
+    """
+    name = getattr(requested, field)
+    suffix = Path(name).suffix
+    # Committed before the file is sent: no download without its entry.
+    with transaction.atomic():
+        record(action, requested, request)
+    return download(name, as_name=as_name + suffix, content_type=CONTENT_TYPES[suffix])
 
 
 @contextmanager
@@ -134,8 +215,7 @@ def keep_files(
         # After any other error it is not known whether the transaction was
         # committed. A file without a row is swept up later, but a row without
         # its file would be wrong for good.
-        for name in names.values():
-            path_of(name).unlink(missing_ok=True)
+        delete_files(*names.values())
         raise
 
 
@@ -159,8 +239,7 @@ def delete_file(
                 **requested.audit_place(),
             )
     # After the commit, because a row must never name a file that is gone.
-    for name in filter(None, names):
-        path_of(name).unlink(missing_ok=True)
+    delete_files(*names)
 
 
 def delete_expired(*kinds: type[RequestedFile]) -> None:

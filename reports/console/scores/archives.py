@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from django.contrib import messages
-from django.db import DEFAULT_DB_ALIAS, transaction
+from django.db import DEFAULT_DB_ALIAS
 from django.db.models import QuerySet
 from django.http import Http404, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
@@ -19,7 +19,7 @@ from django.views.decorators.http import (
     require_POST,
 )
 
-from accounts import audit, forms
+from accounts import forms
 from accounts.access import needs
 from accounts.console.widgets import LanguageSelect
 from accounts.http import StaffRequest
@@ -38,8 +38,12 @@ from reports.school_report.archives import (
 )
 from survey.models import Administration
 from survey.taking.published import published_survey
-from survey.work.files import download, path_of
-from survey.work.requested_files import QuotaExceeded, delete_file
+from survey.work.requested_files import (
+    QuotaExceeded,
+    delete_file,
+    has_file,
+    send,
+)
 
 MOST_SHOWN = 20
 
@@ -134,26 +138,14 @@ def scores_reports_file(
         raise Http404
     if not allowed_archives(request.permissions, [report_archive]):
         raise Http404
-    # Deleted a moment ago.
-    if not path_of(report_archive.file_name).exists():
+    if not has_file(report_archive):
         raise Http404
-    # Committed before the file is sent: no download without its entry.
-    with transaction.atomic():
-        audit.record(
-            "download school reports",
-            by=request.user,
-            request=request,
-            subject=report_archive,
-            district=report_archive.district,
-            after={"reports": report_archive.reports, "sha256": report_archive.sha256},
-        )
     place = report_archive.district.name if report_archive.district else "all"
     name = slugify(
         f"reports {administration.name} {place[:60]} {report_archive.language}"
     )
-    return download(
-        report_archive.file_name, as_name=f"{name}.zip", content_type="application/zip"
-    )
+    action = "download school reports"
+    return send(report_archive, request, action=action, as_name=name)
 
 
 @needs(Capability.SEE_RESULTS)
