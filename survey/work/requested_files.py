@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from django.db import DEFAULT_DB_ALIAS, transaction
-from django.db.models import Sum
-from django.http import HttpRequest, HttpResponseBase
+from django.db.models import QuerySet, Sum
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -136,6 +137,24 @@ def has_file(requested: RequestedFile) -> bool:
     # E-mails with codes have none.
     name = requested.file_name
     return bool(name) and requested.is_ready and path_of(name).exists()
+
+
+def own_file_or_404(
+    files: QuerySet[Requested],
+    request: StaffRequest,
+    pk: int,
+    *,
+    is_allowed: Callable[[Requested], bool],
+) -> Requested:
+    """Return a file that this user ordered and may download now.
+
+    Asked at every download, because roles end and files expire.
+    """
+    own = files.using(DEFAULT_DB_ALIAS).filter(by=request.user).exclude(file_name="")
+    requested = get_object_or_404(own.filter(expires_at__gt=timezone.now()), pk=pk)
+    if not (is_allowed(requested) and has_file(requested)):
+        raise Http404
+    return requested
 
 
 def send(

@@ -10,7 +10,6 @@ from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Prefetch, QuerySet
 from django.http import Http404, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
-from django.utils import timezone
 from django.utils.text import slugify
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -34,7 +33,7 @@ from survey.models import Administration
 from survey.work.requested_files import (
     QuotaExceeded,
     delete_file,
-    has_file,
+    own_file_or_404,
     send,
 )
 
@@ -206,20 +205,11 @@ def _with_related(exports: QuerySet[Export]) -> QuerySet[Export]:
 
 
 def _own_export_or_404(request: StaffRequest, pk: int) -> Export:
-    """Return the export if this user may download it now.
-
-    Checked at every download, because roles end and files expire.
-    """
-    exports = Export.objects.using(DEFAULT_DB_ALIAS).filter(
-        by=request.user, expires_at__gt=timezone.now()
+    exports = Export.objects.prefetch_related("administrations")
+    permissions = request.permissions
+    return own_file_or_404(
+        exports, request, pk, is_allowed=lambda export: export.is_allowed(permissions)
     )
-    with_file = exports.exclude(file_name="").prefetch_related("administrations")
-    export = get_object_or_404(with_file, pk=pk)
-    if not export.is_allowed(request.permissions):
-        raise Http404
-    if not has_file(export):
-        raise Http404
-    return export
 
 
 def file_name(export: Export) -> str:

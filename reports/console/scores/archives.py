@@ -9,7 +9,6 @@ from django.db import DEFAULT_DB_ALIAS
 from django.db.models import QuerySet
 from django.http import Http404, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
-from django.utils import timezone
 from django.utils.text import slugify
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -41,7 +40,7 @@ from survey.taking.published import published_survey
 from survey.work.requested_files import (
     QuotaExceeded,
     delete_file,
-    has_file,
+    own_file_or_404,
     send,
 )
 
@@ -132,14 +131,12 @@ def scores_reports_file(
     request: StaffRequest, pk: int, archive: int
 ) -> HttpResponseBase:
     administration = _administration_or_404(request, pk)
-    report_archive = _with_file_or_404(request, administration, archive)
-    # Checked at every download, because roles end and files expire.
-    if report_archive.expires_at is None or report_archive.expires_at <= timezone.now():
-        raise Http404
-    if not allowed_archives(request.permissions, [report_archive]):
-        raise Http404
-    if not has_file(report_archive):
-        raise Http404
+    report_archive = own_file_or_404(
+        _own_archives(request, administration),
+        request,
+        archive,
+        is_allowed=lambda own: bool(allowed_archives(request.permissions, [own])),
+    )
     place = report_archive.district.name if report_archive.district else "all"
     name = slugify(
         f"reports {administration.name} {place[:60]} {report_archive.language}"
@@ -152,7 +149,8 @@ def scores_reports_file(
 @require_POST
 def scores_reports_delete(request: StaffRequest, pk: int, archive: int) -> HttpResponse:
     administration = _administration_or_404(request, pk)
-    report_archive = _with_file_or_404(request, administration, archive)
+    with_file = _own_archives(request, administration).exclude(file_name="")
+    report_archive = get_object_or_404(with_file, pk=archive)
     delete_file(report_archive, by=request.user, request=request)
     messages.success(request, _("File deleted."))
     return redirect("scores_reports", pk)
@@ -176,12 +174,3 @@ def _own_archives(
         .filter(by=request.user, administration=administration)
         .select_related("job", "district", "administration")
     )
-
-
-def _with_file_or_404(
-    request: StaffRequest, administration: Administration, pk: int
-) -> ReportArchive:
-    archives = _own_archives(request, administration).exclude(file_name="")
-    if pk >= 2**63:
-        raise Http404
-    return get_object_or_404(archives, pk=pk)
