@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from reports import requested_files
 from reports.exports import job, requests
+from reports.models import Export, ReportArchive
 from reports.publishing import publications as publishing_job
 from reports.rates import rollup
 from reports.results import job as results_job
 from reports.school_report import archives
 from reports.scores import job as scores_job
+from survey.work import requested_files
 
 __all__ = [
     "archives",
@@ -35,7 +36,7 @@ def roll_up_rates() -> None:
 
 @shared_task
 def delete_old_exports() -> None:
-    requested_files.delete_expired()
+    requested_files.delete_expired(Export, ReportArchive)
 
 
 @shared_task

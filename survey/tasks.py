@@ -9,11 +9,16 @@ from celery import shared_task
 from django.db import InterfaceError, OperationalError
 
 from survey.fieldwork.emails import samples, sending  # noqa: F401 - samples for its job
-from survey.fieldwork.login_cards import card_sets
+from survey.fieldwork.login_cards import card_sets  # noqa: F401 - for its job
 from survey.fieldwork.message_platforms import rebuild as message_platforms
 from survey.fieldwork.open_codes import batches as open_code_batches  # noqa: F401 - for its job
-from survey.fieldwork.open_codes import code_files, empty_starts, seats
+from survey.fieldwork.open_codes import (
+    code_files,  # noqa: F401 - for its job
+    empty_starts,
+    seats,
+)
 from survey.instrument.definitions import uploads as survey_uploads  # noqa: F401 - for its job
+from survey.models import CardSet, OpenCodeFile
 from survey.people.merging import joins, merges  # noqa: F401 - for their jobs
 from survey.people.rosters import retention
 from survey.people.rosters import undo as roster_undo  # noqa: F401 - for its job
@@ -21,7 +26,7 @@ from survey.people.rosters import uploads as roster_uploads  # noqa: F401 - for 
 from survey.people.rosters.feeds import schedule as feed_schedule
 from survey.people.schools import lists
 from survey.people.schools import uploads as school_uploads  # noqa: F401 - for its jobs
-from survey.work import jobs
+from survey.work import jobs, requested_files
 from survey.work.job_turns import run_next
 
 
@@ -63,8 +68,7 @@ def delete_empty_starts() -> None:
 
 @shared_task
 def delete_old_cards() -> None:
-    card_sets.delete_old_cards()
-    code_files.delete_old_files()
+    requested_files.delete_expired(CardSet, OpenCodeFile)
 
 
 @shared_task

@@ -23,9 +23,9 @@ from reports.exports.row_builder import ExportPlan, RowBuilder
 from reports.exports.wide_rows import WideRowBuilder
 from reports.exports.xlsx_file import MOST_COLUMNS, XlsxFile
 from reports.models.exports import Export
-from reports.requested_files import keep_files, scratch_folder
 from survey.models import Job
 from survey.work.jobs import JobRefused, Progress, job
+from survey.work.requested_files import keep_files, scratch_folder
 
 DATA_FILE, CODEBOOK_FILE, TABLE_FILE = "data", "codebook.html", "codebook.csv"
 # Bytes of the stream that are turned into rows at once: some thousand people
@@ -51,7 +51,7 @@ class ExportResult:
     responses: int
 
 
-@job("export.make", long=True)
+@job(Export.JOB, long=True)
 def make_export(job: Job, progress: Progress) -> None:
     # From the primary: on the replica the row may not have arrived yet.
     known = Export.objects.using(DEFAULT_DB_ALIAS).select_related("by", "project")

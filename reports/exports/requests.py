@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from itertools import chain
 from typing import TypedDict, Unpack
 
 from django.db import DEFAULT_DB_ALIAS, transaction
@@ -11,15 +13,13 @@ from django.utils.translation import gettext as _
 
 from accounts import audit
 from accounts.models import District, School, User
-from reports.exports.job import make_export
 from reports.models.exports import Export
 from reports.models.panels import PanelProject
-from reports.requested_files import refuse_above_quota
 from survey.fieldwork.administrations import ChangeBlocked
 from survey.fieldwork.administrations.removal import before_removal
 from survey.models import Administration
-from survey.work import jobs
-from survey.work.files import path_of
+from survey.work.files import delete_files
+from survey.work.requested_files import order, refuse_above_quota
 
 
 class ExportChoices(TypedDict, total=False):
@@ -66,10 +66,8 @@ def request_export(
         panel_project = project_named(project, by) or PanelProject.objects.create(
             name=project, by=by
         )
-    export = Export.objects.create(by=by, project=panel_project, **choices)
+    export = order(Export(by=by, project=panel_project, **choices))
     export.administrations.set(administrations)
-    export.job = jobs.start(make_export, subject_id=export.pk, by=by)
-    export.save(update_fields=["job"])
     audit.record(
         "ask for export with names" if export.identities else "ask for export",
         by=by,
@@ -102,13 +100,6 @@ def delete_exports_of(administration: Administration) -> None:
             _("An export of it is being made. Try again when that has ended.")
         )
     alone = exports.exclude(pk__in=shared)
-    names = [
-        name for row in alone.values_list(*Export.FILE_NAMES) for name in row if name
-    ]
+    names = list(chain(*alone.values_list(*Export.FILE_NAMES)))
     alone.delete()
-
-    def delete_files() -> None:
-        for name in names:
-            path_of(name).unlink(missing_ok=True)
-
-    transaction.on_commit(delete_files)
+    transaction.on_commit(partial(delete_files, *names))

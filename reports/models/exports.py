@@ -11,8 +11,12 @@ from django.utils.translation import gettext_lazy
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions, Places
 from reports.models.panels import PanelProject
-from reports.models.requested_files import COMPLETE_OR_NONE, AuditPlace, RequestedFile
 from survey.models import Role
+from survey.models.requested_file import (
+    COMPLETE_OR_NONE,
+    AuditPlace,
+    ChecksummedFile,
+)
 
 # The capabilities for an export, and for one with names. One role must have
 # both: otherwise two roles together would join answers and names.
@@ -29,11 +33,11 @@ class ValueType(models.TextChoices):
     TEXT = "text", gettext_lazy("text")
 
 
-class Export(RequestedFile):
+class Export(ChecksummedFile):
     """A request for a file with responses."""
 
     FILE_NAMES = ("file_name", "codebook_name", "codebook_table_name")
-    FOLDER = "exports"
+    FOLDER, JOB = "exports", "export.make"
     MADE, DELETED = "make export", "delete export"
 
     class Format(models.TextChoices):
@@ -150,6 +154,9 @@ class Export(RequestedFile):
                 "district": District.objects.filter(pk__in=places.districts).first()
             }
         return {}
+
+    def audit_facts(self) -> dict[str, object]:
+        return {"identities": self.identities, "sha256": self.sha256}
 
     @property
     def format_label(self) -> str:

@@ -6,13 +6,17 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext as _
 
-from reports.models.requested_files import COMPLETE_OR_NONE, AuditPlace, RequestedFile
+from survey.models.requested_file import (
+    COMPLETE_OR_NONE,
+    AuditPlace,
+    ChecksummedFile,
+)
 
 
-class ReportArchive(RequestedFile):
+class ReportArchive(ChecksummedFile):
     """A request for the reports of many schools as one ZIP file."""
 
-    FOLDER = "school-reports"
+    FOLDER, JOB = "school-reports", "school_reports.make"
     MADE, DELETED = "make school reports", "delete school reports"
 
     administration = models.ForeignKey(
@@ -61,3 +65,6 @@ class ReportArchive(RequestedFile):
 
     def audit_place(self) -> AuditPlace:
         return {"district": self.district}
+
+    def audit_facts(self) -> dict[str, object]:
+        return {"reports": self.reports, "sha256": self.sha256}

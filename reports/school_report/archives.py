@@ -26,7 +26,6 @@ from accounts.models import District, School, User
 from accounts.permissions import Permissions, Places
 from reports.models import GroupResults, ReportArchive, SchoolRate
 from reports.rates.visible_rates import rates_for, school_line
-from reports.requested_files import keep_files, refuse_above_quota, scratch_folder
 from reports.results.access import capability_for, is_shared, results_for
 from reports.results.reading import LEVELS
 from reports.school_report.pdf import NoPdf, html_of, pdf_files
@@ -37,8 +36,13 @@ from reports.school_report.report import (
 )
 from reports.scores.visible import decided
 from survey.models import Administration, Job
-from survey.work import jobs
 from survey.work.jobs import JobRefused, Progress, job
+from survey.work.requested_files import (
+    keep_files,
+    order,
+    refuse_above_quota,
+    scratch_folder,
+)
 
 # WeasyPrint takes half a second to start and some megabytes for each report. A job
 # that is cancelled ends after its batch.
@@ -73,11 +77,11 @@ def request_archive(
     Raises QuotaExceeded if the user has too many unfinished files, or too large ones.
     """
     refuse_above_quota(by)
-    archive = ReportArchive.objects.create(
-        administration=administration, district=district, language=language, by=by
+    archive = order(
+        ReportArchive(
+            administration=administration, district=district, language=language, by=by
+        )
     )
-    archive.job = jobs.start(make_archive, subject_id=archive.pk, by=by)
-    archive.save(update_fields=["job"])
     audit.record(
         "ask for school reports",
         by=by,
@@ -146,7 +150,7 @@ def has_reports(
     return decided(shown).exists()
 
 
-@job("school_reports.make", long=True)
+@job(ReportArchive.JOB, long=True)
 def make_archive(job: Job, progress: Progress) -> None:
     # From the primary: on the replica the row may not have arrived yet.
     known = ReportArchive.objects.using(DEFAULT_DB_ALIAS)

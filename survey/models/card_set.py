@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from django.conf import settings
 from django.db import models
 from django.db.models import Q
-from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from survey.models.administration import Administration, Respondent
-from survey.models.job import Job
+from survey.models.requested_file import FileWithCodes
 
 
-class CardSet(models.Model):
-    """A file with access codes for a school, a class or one person.
+class CardSet(FileWithCodes):
+    """A file with access codes for a school, a class or one person."""
 
-    The file is deleted after a week, because it holds codes; this row stays.
-    """
+    FOLDER, JOB = "cards", "cards.make"
 
     # With fewer cards to draw from, the holder of a card is known.
     MIN_DRAWN = 5
@@ -31,21 +28,12 @@ class CardSet(models.Model):
     administration = models.ForeignKey(
         Administration, on_delete=models.CASCADE, related_name="card_sets"
     )
-    # Limits of the people in the file; without both, the whole state.
-    district = models.ForeignKey(
-        "accounts.District", on_delete=models.PROTECT, null=True, related_name="+"
-    )
-    school = models.ForeignKey(
-        "accounts.School", on_delete=models.PROTECT, null=True, related_name="+"
-    )
     grade = models.CharField(max_length=16, blank=True)
     classroom = models.CharField(max_length=64, blank=True)
     respondent = models.ForeignKey(
         Respondent, on_delete=models.CASCADE, null=True, related_name="+"
     )
     format = models.CharField(max_length=8, choices=Format, default=Format.PDF)
-    # A second language on each card; empty: the person's own.
-    language = models.CharField(max_length=16, blank=True)
     # Without names, to draw from: nobody can tell who holds which card. Always
     # so where completion is confidential.
     anonymous = models.BooleanField(default=False, db_default=False)
@@ -53,24 +41,10 @@ class CardSet(models.Model):
     with_ids = models.BooleanField(default=False)
     # Leave out people who have finished; never where that is confidential.
     unfinished = models.BooleanField(default=False, db_default=False)
-    # Begin the CSV file with a byte order mark, for Excel.
-    marked = models.BooleanField(default=False)
     # Give everyone a new code first, and when that was done.
     reissue = models.BooleanField(default=False)
     reissued_at = models.DateTimeField(null=True)
-    # Name of the private file, chosen before it is written.
-    file = models.CharField(max_length=100)
     people = models.IntegerField(null=True)
-    made_at = models.DateTimeField(null=True)
-    deleted_at = models.DateTimeField(null=True)
-    # Set when codes in the file were replaced later.
-    outdated_at = models.DateTimeField(null=True)
-    by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"
-    )
-    created_at = models.DateTimeField(default=timezone.now)
-    # The latest job that writes the file.
-    job = models.ForeignKey(Job, on_delete=models.SET_NULL, null=True, related_name="+")
 
     class Meta:
         ordering = ("-created_at", "-pk")
@@ -117,9 +91,13 @@ class CardSet(models.Model):
             parts.append(_("people who have not finished"))
         return ", ".join(parts)
 
-    @property
-    def is_ready(self) -> bool:
-        return self.made_at is not None and self.deleted_at is None
+    def audit_facts(self) -> dict[str, object]:
+        return {
+            "administration": str(self.administration),
+            "format": self.format,
+            "respondent": self.respondent_id,
+            "people": self.people,
+        }
 
     @property
     def is_withheld(self) -> bool:

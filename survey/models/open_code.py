@@ -17,6 +17,7 @@ from django.utils.translation import gettext_lazy
 from accounts.permissions import Capability, Permissions
 from survey.models.administration import Administration, Respondent
 from survey.models.job import Job
+from survey.models.requested_file import FileWithCodes
 
 # Each seat of a limited code is a row.
 MAX_SEATS = 10_000
@@ -215,11 +216,10 @@ class OpenCodeBatch(OpenCodeOptions):
         return f"open codes of order {self.pk}"
 
 
-class OpenCodeFile(models.Model):
-    """A file with open codes to print or to send: of one code, or of several schools.
+class OpenCodeFile(FileWithCodes):
+    """A file with open codes to print or to send: of one code, or of many schools."""
 
-    The file is deleted after a week, as those of login cards are.
-    """
+    FOLDER, JOB = "open-codes", "open_codes.file"
 
     class Format(models.TextChoices):
         POSTER = "poster", gettext_lazy("Posters to put up (PDF)")
@@ -229,34 +229,11 @@ class OpenCodeFile(models.Model):
     administration = models.ForeignKey(
         Administration, on_delete=models.PROTECT, related_name="+"
     )
-    # Limits of the codes in the file; without all three, the whole state.
-    district = models.ForeignKey(
-        "accounts.District", on_delete=models.PROTECT, null=True, related_name="+"
-    )
-    school = models.ForeignKey(
-        "accounts.School", on_delete=models.PROTECT, null=True, related_name="+"
-    )
     open_code = models.ForeignKey(
         OpenCode, on_delete=models.PROTECT, null=True, related_name="+"
     )
     format = models.CharField(max_length=8, choices=Format)
-    # A second language on the page; empty: none.
-    language = models.CharField(max_length=16, blank=True)
-    # Begin the CSV file with a byte order mark, for Excel.
-    marked = models.BooleanField(default=False)
-    # Name of the private file, chosen before it is written.
-    file = models.CharField(max_length=100)
     codes = models.PositiveIntegerField(null=True)
-    made_at = models.DateTimeField(null=True)
-    deleted_at = models.DateTimeField(null=True)
-    # Set when a code in the file was replaced or revoked later.
-    outdated_at = models.DateTimeField(null=True)
-    by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"
-    )
-    created_at = models.DateTimeField(default=timezone.now)
-    # The latest job that writes the file.
-    job = models.ForeignKey(Job, on_delete=models.SET_NULL, null=True, related_name="+")
 
     class Meta:
         ordering = ("-created_at", "-pk")
@@ -286,6 +263,9 @@ class OpenCodeFile(models.Model):
             return f"{place}, {self.open_code.label}"
         return place
 
-    @property
-    def is_ready(self) -> bool:
-        return self.made_at is not None and self.deleted_at is None
+    def audit_facts(self) -> dict[str, object]:
+        return {
+            "administration": self.administration.name,
+            "format": self.format,
+            "codes": self.codes,
+        }

@@ -307,7 +307,10 @@ def test_the_command_is_audited(with_names, lincoln, tmp_path):
 def test_replaced_codes_mark_card_sets_outdated(with_names, maya, lincoln, tmp_path):
     mine, unrelated = (
         CardSet.objects.create(
-            administration=with_names, school=school, file=f"cards/{school.pk}", by=by
+            administration=with_names,
+            school=school,
+            file_name=f"cards/{school.pk}",
+            by=by,
         )
         for by in [User.objects.create_user("chen@example.org")]
         for school in (lincoln, School.objects.get(name="Roosevelt"))

@@ -7,14 +7,12 @@ the file (X-Accel-Redirect) or, without nginx, this process does.
 
 from __future__ import annotations
 
-import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
 
 from django.conf import settings
 from django.core.files.storage import Storage, storages
@@ -48,34 +46,10 @@ def share(path: Path) -> None:
     path.chmod(settings.PRIVATE_FILES["OPTIONS"]["file_permissions_mode"])
 
 
-@contextmanager
-def writing_whole(name: str, *, attempt: str) -> Iterator[BinaryIO]:
-    """Write a private file under its name only when it is complete.
-
-    Each attempt has a draft of its own: a worker that seemed dead may still be
-    writing.
-    """
-    path = path_of(name)
-    draft = path.with_name(f".{path.name}.{attempt}")
-    try:
-        with open(draft, "wb", opener=_owner_only) as file:
-            yield file
-        share(draft)
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
-
-
-def _owner_only(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
-
-
-def delete_with_drafts(name: str) -> None:
-    """Delete a file, and the drafts of workers that were killed while writing."""
-    path = path_of(name)
-    path.unlink(missing_ok=True)
-    for draft in path.parent.glob(f".{path.name}.*"):
-        draft.unlink(missing_ok=True)
+def delete_files(*names: str) -> None:
+    for name in filter(None, names):
+        with suppress(OSError):
+            private_files().delete(name)
 
 
 def delete_orphans(folder: str, known_names: Callable[[], Collection[str]]) -> None:

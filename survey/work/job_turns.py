@@ -1,6 +1,6 @@
 """Let users take turns, so that many jobs of one user do not delay all others.
 
-Exports have a lower limit of their own, in `reports.requested_files`.
+Exports have a lower limit of their own, in `requested_files.py`.
 """
 
 from __future__ import annotations

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from functools import partial
 
 from django.contrib import messages
-from django.db import DEFAULT_DB_ALIAS, transaction
+from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Prefetch, QuerySet
 from django.http import Http404, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
-from django.utils import timezone
 from django.utils.text import slugify
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -21,23 +20,23 @@ from django.views.decorators.http import (
     require_safe,
 )
 
-from accounts import audit, forms
+from accounts import forms
 from accounts.access import needs
 from accounts.console.listing import Listing
-from accounts.http import CSV, StaffRequest
+from accounts.http import StaffRequest
 from accounts.permissions import Capability
 from reports.console.exports.forms import ExportForm
 from reports.console.exports.panel_form import PanelForm
 from reports.exports.requests import request_export
 from reports.models.exports import Export, exports_visible_to
-from reports.requested_files import QuotaExceeded, delete_file
 from survey.models import Administration
-from survey.work.files import download, path_of
+from survey.work.requested_files import (
+    QuotaExceeded,
+    delete_file,
+    own_file_or_404,
+    send,
+)
 
-CONTENT_TYPES = {
-    ".csv": CSV,
-    ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-}
 LONGEST_NAME = 80
 
 
@@ -159,24 +158,14 @@ def export_detail(request: StaffRequest, pk: int) -> HttpResponse:
 @require_GET
 def export_download(request: StaffRequest, pk: int) -> HttpResponseBase:
     export = _own_export_or_404(request, pk)
-    _record_download(request, export, "download export")
-    return download(
-        export.file_name,
-        as_name=file_name(export),
-        content_type=CONTENT_TYPES[export.suffix],
-    )
+    return send(export, request, action="download export", as_name=_stem(export))
 
 
 @needs(Capability.SEE_RESPONSES)
 @require_GET
 def export_codebook(request: StaffRequest, pk: int) -> HttpResponseBase:
     export = _own_export_or_404(request, pk)
-    _record_download(request, export, "download codebook")
-    return download(
-        export.codebook_name,
-        as_name=f"{file_name(export).removesuffix(export.suffix)}-codebook.html",
-        content_type="text/html; charset=utf-8",
-    )
+    return _send_codebook(request, export, "codebook_name")
 
 
 @needs(Capability.SEE_RESPONSES)
@@ -186,12 +175,14 @@ def export_codebook_table(request: StaffRequest, pk: int) -> HttpResponseBase:
     # An older export has only the page.
     if not export.codebook_table_name:
         raise Http404
-    _record_download(request, export, "download codebook")
-    return download(
-        export.codebook_table_name,
-        as_name=f"{file_name(export).removesuffix(export.suffix)}-codebook.csv",
-        content_type=CSV,
-    )
+    return _send_codebook(request, export, "codebook_table_name")
+
+
+def _send_codebook(
+    request: StaffRequest, export: Export, field: str
+) -> HttpResponseBase:
+    name = f"{_stem(export)}-codebook"
+    return send(export, request, action="download codebook", as_name=name, field=field)
 
 
 @needs(Capability.SEE_RESPONSES)
@@ -214,41 +205,22 @@ def _with_related(exports: QuerySet[Export]) -> QuerySet[Export]:
 
 
 def _own_export_or_404(request: StaffRequest, pk: int) -> Export:
-    """Return the export if this user may download it now.
-
-    Checked at every download, because roles end and files expire.
-    """
-    exports = Export.objects.using(DEFAULT_DB_ALIAS).filter(
-        by=request.user, expires_at__gt=timezone.now()
+    exports = Export.objects.prefetch_related("administrations")
+    permissions = request.permissions
+    return own_file_or_404(
+        exports, request, pk, is_allowed=lambda export: export.is_allowed(permissions)
     )
-    with_file = exports.exclude(file_name="").prefetch_related("administrations")
-    export = get_object_or_404(with_file, pk=pk)
-    if not export.is_allowed(request.permissions):
-        raise Http404
-    # Deleted a moment ago.
-    if not path_of(export.file_name).exists():
-        raise Http404
-    return export
-
-
-def _record_download(request: StaffRequest, export: Export, action: str) -> None:
-    # Committed before the file is sent: no download without its entry.
-    with transaction.atomic():
-        audit.record(
-            action,
-            by=export.by,
-            request=request,
-            subject=export,
-            **export.audit_place(),
-            after={"identities": export.identities, "sha256": export.sha256},
-        )
 
 
 def file_name(export: Export) -> str:
     """Return the name under which browsers save the file."""
+    return _stem(export) + export.suffix
+
+
+def _stem(export: Export) -> str:
     names = "-".join(
         sorted(administration.name for administration in export.administrations.all())
     )
     short = slugify(names)[:LONGEST_NAME].strip("-")
     kind = "panel" if export.is_panel else export.format
-    return f"{short}-{kind}-{export.pk}{export.suffix}"
+    return f"{short}-{kind}-{export.pk}"

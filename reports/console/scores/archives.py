@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any, cast
 
 from django.contrib import messages
-from django.db import DEFAULT_DB_ALIAS, transaction
+from django.db import DEFAULT_DB_ALIAS
 from django.db.models import QuerySet
 from django.http import Http404, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
-from django.utils import timezone
 from django.utils.text import slugify
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -19,7 +18,7 @@ from django.views.decorators.http import (
     require_POST,
 )
 
-from accounts import audit, forms
+from accounts import forms
 from accounts.access import needs
 from accounts.console.widgets import LanguageSelect
 from accounts.http import StaffRequest
@@ -29,7 +28,6 @@ from accounts.permissions import Capability, Permissions
 from accounts.templatetags.console import own_language_name
 from reports.console.scores.access import districts_with_scores, places_with_scores
 from reports.models import ReportArchive
-from reports.requested_files import QuotaExceeded, delete_file
 from reports.results.access import administration_or_404
 from reports.school_report.archives import (
     NO_REPORTS,
@@ -39,7 +37,12 @@ from reports.school_report.archives import (
 )
 from survey.models import Administration
 from survey.taking.published import published_survey
-from survey.work.files import download, path_of
+from survey.work.requested_files import (
+    QuotaExceeded,
+    delete_file,
+    own_file_or_404,
+    send,
+)
 
 MOST_SHOWN = 20
 
@@ -128,39 +131,26 @@ def scores_reports_file(
     request: StaffRequest, pk: int, archive: int
 ) -> HttpResponseBase:
     administration = _administration_or_404(request, pk)
-    report_archive = _with_file_or_404(request, administration, archive)
-    # Checked at every download, because roles end and files expire.
-    if report_archive.expires_at is None or report_archive.expires_at <= timezone.now():
-        raise Http404
-    if not allowed_archives(request.permissions, [report_archive]):
-        raise Http404
-    # Deleted a moment ago.
-    if not path_of(report_archive.file_name).exists():
-        raise Http404
-    # Committed before the file is sent: no download without its entry.
-    with transaction.atomic():
-        audit.record(
-            "download school reports",
-            by=request.user,
-            request=request,
-            subject=report_archive,
-            district=report_archive.district,
-            after={"reports": report_archive.reports, "sha256": report_archive.sha256},
-        )
+    report_archive = own_file_or_404(
+        _own_archives(request, administration),
+        request,
+        archive,
+        is_allowed=lambda own: bool(allowed_archives(request.permissions, [own])),
+    )
     place = report_archive.district.name if report_archive.district else "all"
     name = slugify(
         f"reports {administration.name} {place[:60]} {report_archive.language}"
     )
-    return download(
-        report_archive.file_name, as_name=f"{name}.zip", content_type="application/zip"
-    )
+    action = "download school reports"
+    return send(report_archive, request, action=action, as_name=name)
 
 
 @needs(Capability.SEE_RESULTS)
 @require_POST
 def scores_reports_delete(request: StaffRequest, pk: int, archive: int) -> HttpResponse:
     administration = _administration_or_404(request, pk)
-    report_archive = _with_file_or_404(request, administration, archive)
+    with_file = _own_archives(request, administration).exclude(file_name="")
+    report_archive = get_object_or_404(with_file, pk=archive)
     delete_file(report_archive, by=request.user, request=request)
     messages.success(request, _("File deleted."))
     return redirect("scores_reports", pk)
@@ -184,12 +174,3 @@ def _own_archives(
         .filter(by=request.user, administration=administration)
         .select_related("job", "district", "administration")
     )
-
-
-def _with_file_or_404(
-    request: StaffRequest, administration: Administration, pk: int
-) -> ReportArchive:
-    archives = _own_archives(request, administration).exclude(file_name="")
-    if pk >= 2**63:
-        raise Http404
-    return get_object_or_404(archives, pk=pk)

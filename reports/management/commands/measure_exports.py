@@ -17,7 +17,6 @@ from accounts.permissions import Places
 from reports.exports.selection import Selection
 from reports.models import Export
 from reports.rates.rollup import AFTER_CLOSING
-from reports.requested_files import delete_file
 from reports.results.rollup import roll_up_results
 from survey.database.replica.reports import reports_database
 from survey.fieldwork.administrations import AdministrationNotFound, get_administration
@@ -25,6 +24,7 @@ from survey.models import Administration, Job
 from survey.simulation.load_survey import NotARehearsal, is_rehearsal, open_rehearsal
 from survey.work import jobs
 from survey.work.files import path_of
+from survey.work.requested_files import delete_file
 
 ITEMS_ON_A_PAGE = 5
 # One person in ten stops halfway, and one answer in thirty is skipped. Rows are

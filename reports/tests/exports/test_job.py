@@ -12,7 +12,6 @@ from django.utils import timezone
 
 from accounts.models import AuditEntry, User
 from accounts.staff import dismiss
-from reports import requested_files
 from reports.exports import job, reading, snapshot
 from reports.models import Export
 from reports.tests.exports.conftest import (
@@ -27,7 +26,7 @@ from reports.tests.exports.test_formats import content, rows_of
 from survey.fieldwork.administrations import ChangeBlocked
 from survey.fieldwork.administrations.removal import remove_administration
 from survey.models import Job, Respondent, Response
-from survey.work import jobs
+from survey.work import jobs, requested_files
 from survey.work.files import ORPHANED_AFTER, path_of
 
 
@@ -308,7 +307,7 @@ def test_expired_files_are_deleted_and_records_stay(staff, fall, people):
     past = timezone.now() - timedelta(seconds=1)
     Export.objects.filter(pk=old.pk).update(expires_at=past)
     names = [old.file_name, old.codebook_name, old.codebook_table_name]
-    requested_files.delete_expired()
+    requested_files.delete_expired(Export)
     old.refresh_from_db()
     assert (old.file_name, old.codebook_table_name, old.status) == ("", "", "deleted")
     assert old.rows == 12
@@ -353,7 +352,7 @@ def test_leftovers_of_dead_workers_are_deleted(staff, fall, people):
     long_ago = time.time() - ORPHANED_AFTER - 60
     for path in (forgotten, stray, path_of(export.file_name)):
         os.utime(path, (long_ago, long_ago))
-    requested_files.delete_expired()
+    requested_files.delete_expired(Export)
     assert not forgotten.exists()
     assert not stray.exists()
     assert fresh.exists()

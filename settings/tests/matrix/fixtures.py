@@ -439,7 +439,7 @@ def create_open_code_jobs(
             school=open_code.school,
             open_code=open_code,
             format="csv",
-            file=write_file("open-codes", ".csv", f"open codes of {mark}"),
+            file_name=write_file("open-codes", ".csv", f"open codes of {mark}"),
             made_at=timezone.now(),
             codes=1,
             by=administrator,
@@ -599,7 +599,7 @@ def create_card_set(
 ) -> CardSet:
     return CardSet.objects.create(
         administration=administration,
-        file=write_file("cards", ".pdf", f"cards of {mark}"),
+        file_name=write_file("cards", ".pdf", f"cards of {mark}"),
         made_at=timezone.now(),
         people=1,
         # With names it could not be downloaded.

@@ -22,7 +22,7 @@ from django.views.decorators.http import (
 from accounts import audit
 from accounts.access import needs
 from accounts.console.listing import Listing
-from accounts.http import CSV, StaffRequest
+from accounts.http import StaffRequest
 from accounts.models import District, School
 from accounts.permissions import Capability as C
 from survey.console.login_cards.forms import EXCEL, CardsForm, ListForm, ReissueForm
@@ -40,15 +40,13 @@ from survey.fieldwork.login_cards.card_sets import (
     card_sets_for,
     order_cards,
     people_in,
-    start_making,
 )
 from survey.fieldwork.login_cards.card_text import card_languages
 from survey.fieldwork.login_cards.code_emails import with_email
 from survey.models import Administration, CardSet, Respondent
-from survey.work.files import download, path_of
 from survey.work.job_turns import TooManyJobs
+from survey.work.requested_files import has_file, order_again, record, send
 
-CONTENT_TYPES = {"pdf": "application/pdf", "csv": CSV}
 MAX_LISTS_SHOWN = 10
 
 
@@ -175,28 +173,11 @@ def _order_cards(
             action = "ask for new access codes" if card_set.reissue else "ask for cards"
             if card_set.format == CardSet.Format.EMAIL:
                 action = "e-mail access codes"
-            _record(action, request, card_set)
+            record(action, card_set, request)
     except TooManyJobs as refused:
         messages.error(request, str(refused))
         return redirect("cards_list", administration.pk)
     return redirect("cards_detail", administration.pk, card_set.pk)
-
-
-def _record(action: str, request: StaffRequest, card_set: CardSet) -> None:
-    audit.record(
-        action,
-        by=request.user,
-        request=request,
-        subject=card_set,
-        school=card_set.school,
-        district=card_set.district,
-        after={
-            "administration": str(card_set.administration),
-            "format": card_set.format,
-            "respondent": card_set.respondent_id,
-            "people": card_set.people,
-        },
-    )
 
 
 @needs(C.SEE_IDENTITIES)
@@ -266,11 +247,7 @@ def cards_again(request: StaffRequest, pk: int, card_set: int) -> HttpResponse:
     # The job may still have to replace the codes.
     if cards.reissue and not _may_reissue(request, cards.school):
         raise Http404
-    # A second click finds the job running, and starts no other.
-    if cards.deleted_at is None and (cards.job is None or cards.job.is_over):
-        with transaction.atomic():
-            start_making(cards, by=request.user)
-            _record("ask for cards again", request, cards)
+    order_again(cards, request=request, action="ask for cards again")
     return redirect("cards_detail", pk, cards.pk)
 
 
@@ -282,16 +259,11 @@ def cards_download(request: StaffRequest, pk: int, card_set: int) -> HttpRespons
     if cards.is_withheld:
         messages.error(request, _(WITHHELD))
         return redirect("cards_detail", pk, cards.pk)
-    # The schedule may have deleted it since the page was loaded.
-    if not cards.is_ready or not path_of(cards.file).exists():
+    if not has_file(cards):
         messages.error(request, _("This file no longer exists. Make a new one."))
         return redirect("cards_detail", pk, cards.pk)
-    _record("download cards", request, cards)
-    return download(
-        cards.file,
-        as_name=f"{_file_stem(cards)}-{cards.pk}.{cards.format}",
-        content_type=CONTENT_TYPES[cards.format],
-    )
+    name = f"{_file_stem(cards)}-{cards.pk}"
+    return send(cards, request, action="download cards", as_name=name)
 
 
 def _person_of(card_set: CardSet) -> Respondent | None:

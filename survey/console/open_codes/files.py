@@ -15,10 +15,9 @@ from django.views.decorators.http import (
     require_safe,
 )
 
-from accounts import audit
 from accounts.access import needs
 from accounts.console.listing import Listing
-from accounts.http import CSV, StaffRequest
+from accounts.http import StaffRequest
 from accounts.permissions import Capability as C
 from survey.console.login_cards.forms import EXCEL
 from survey.console.open_codes.forms import CodeFileForm
@@ -26,10 +25,10 @@ from survey.console.open_codes.scope import open_code_or_404, parse_key
 from survey.console.rosters.forms import UploadPlace, upload_places
 from survey.fieldwork.administrations.queries import administration_or_404
 from survey.fieldwork.login_cards.card_text import card_languages
-from survey.fieldwork.open_codes.code_files import files_for, order_file, start_making
+from survey.fieldwork.open_codes.code_files import files_for, order_file
 from survey.models import Administration, OpenCode, OpenCodeFile
-from survey.work.files import download, path_of
 from survey.work.job_turns import TooManyJobs
+from survey.work.requested_files import has_file, order_again, record, send
 
 Format = OpenCodeFile.Format
 
@@ -103,24 +102,8 @@ def _order(
             language=cleaned.get("language", ""),
             marked=is_excel,
         )
-        _record("make a file with open codes", request, file)
+        record("make a file with open codes", file, request)
     return file
-
-
-def _record(action: str, request: StaffRequest, file: OpenCodeFile) -> None:
-    audit.record(
-        action,
-        by=request.user,
-        request=request,
-        subject=file,
-        school=file.school,
-        district=file.district,
-        after={
-            "administration": file.administration.name,
-            "format": file.format,
-            "codes": file.codes,
-        },
-    )
 
 
 @needs(C.MANAGE_ROSTERS)
@@ -150,11 +133,7 @@ def open_code_file_again(
     """Start the job again after it was cancelled or failed."""
     administration = administration_or_404(request.permissions, pk, C.MANAGE_ROSTERS)
     file = _file_or_404(request, administration, code_file)
-    # A second click finds the job running, and starts no other.
-    if file.deleted_at is None and (file.job is None or file.job.is_over):
-        with transaction.atomic():
-            start_making(file, by=request.user)
-            _record("make a file with open codes", request, file)
+    order_again(file, request=request, action="make a file with open codes")
     return redirect("open_code_file", pk, file.pk)
 
 
@@ -165,19 +144,12 @@ def open_code_file_download(
 ) -> HttpResponseBase:
     administration = administration_or_404(request.permissions, pk, C.MANAGE_ROSTERS)
     file = _file_or_404(request, administration, code_file)
-    # The schedule may have deleted it since the page was loaded.
-    if not file.is_ready or not path_of(file.file).exists():
+    if not has_file(file):
         messages.error(request, _("This file no longer exists. Make a new one."))
         return redirect("open_code_file", pk, file.pk)
-    _record("download a file with open codes", request, file)
-    is_list = file.format == Format.CSV
-    ending = "csv" if is_list else "pdf"
-    name = slugify(f"{file.format} {file.scope}")
-    return download(
-        file.file,
-        as_name=f"{name}-{file.pk}.{ending}",
-        content_type=CSV if is_list else "application/pdf",
-    )
+    name = f"{slugify(f'{file.format} {file.scope}')}-{file.pk}"
+    action = "download a file with open codes"
+    return send(file, request, action=action, as_name=name)
 
 
 def _file_or_404(

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 
 from django.db import IntegrityError, OperationalError, connection, transaction
 from django.db.models import Model, Q, QuerySet, Sum
@@ -55,9 +56,8 @@ from survey.models import (
     RosterChange,
     RosterMissing,
 )
-from survey.people.rosters.retention import delete_files
 from survey.people.rosters.roster_lock import RosterIsRunning, hold_off_rosters
-from survey.work.files import delete_with_drafts
+from survey.work.files import delete_files
 
 # All in one transaction, within the 15 seconds of a request.
 MOST_PEOPLE = 20_000
@@ -284,12 +284,13 @@ def _delete_the_rest(administration: Administration) -> None:
 
 def _delete_files_later(administration: Administration) -> None:
     """Delete stored files after the commit; the people's messages, too."""
-    printed = administration.card_sets.values_list("file", flat=True)
-    posters = OpenCodeFile.objects.filter(administration=administration)
-    for name in [*printed, *posters.values_list("file", flat=True)]:
-        transaction.on_commit(partial(delete_with_drafts, name))
-    for names in administration.rosters.values_list("file", "rejected_file"):
-        transaction.on_commit(partial(delete_files, *names))
+    key = {"administration": administration}
+    names = [
+        *CardSet.objects.filter(**key).values_list("file_name", flat=True),
+        *OpenCodeFile.objects.filter(**key).values_list("file_name", flat=True),
+        *chain(*administration.rosters.values_list("file", "rejected_file")),
+    ]
+    transaction.on_commit(partial(delete_files, *names))
     people_removed(list(administration.respondents.values_list("pk", flat=True)))
 
 

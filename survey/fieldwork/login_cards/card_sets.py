@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
-from datetime import timedelta
-from typing import BinaryIO
+from pathlib import Path
 
 from django.conf import settings
 from django.db import transaction
@@ -22,17 +20,10 @@ from survey.fieldwork.login_cards.code_list import write_access_codes
 from survey.fieldwork.message_platforms.hooks import people_changed
 from survey.models import Administration, CardSet, Job, Respondent
 from survey.people import access_codes
-from survey.work.files import (
-    delete_orphans,
-    delete_with_drafts,
-    new_name,
-    writing_whole,
-)
 from survey.work.job_turns import refuse_many
-from survey.work.jobs import JobRefused, Progress, job, start
+from survey.work.jobs import JobRefused, Progress, job
+from survey.work.requested_files import keep_files, order, scratch_folder
 
-FOLDER = "cards"
-KEPT = timedelta(days=7)
 # All pages of a file are in memory until it is written.
 MAX_CARDS = 5_000
 TOO_MANY = gettext_noop(
@@ -84,12 +75,7 @@ def card_sets_for(
 ) -> QuerySet[CardSet]:
     """Return the sets in which this user may see every person."""
     places = permissions.places(Capability.SEE_IDENTITIES)
-    card_sets = CardSet.objects.filter(administration=administration)
-    if places.state:
-        return card_sets
-    # A set of several schools holds people whom a coordinator may not see.
-    of_schools = Q(school__in=places.schools) | Q(school__district__in=places.districts)
-    return card_sets.filter(of_schools | Q(school=None, district__in=places.districts))
+    return CardSet.objects.filter(CardSet.within(places), administration=administration)
 
 
 # Making cards ---------------------------------------------------------------
@@ -118,9 +104,7 @@ def order_cards(
     """
     refuse_many(by)
     is_drawn = administration.is_completion_confidential
-    # The file is named before it is written: a file without a row counts as
-    # orphaned.
-    card_set = CardSet.objects.create(
+    card_set = CardSet(
         administration=administration,
         school=school,
         district=district,
@@ -134,21 +118,12 @@ def order_cards(
         unfinished=unfinished,
         marked=marked,
         reissue=reissue,
-        file=new_name(FOLDER, f".{format}"),
         by=by,
     )
-    start_making(card_set, by=by)
-    return card_set
+    return order(card_set)
 
 
-@transaction.atomic
-def start_making(card_set: CardSet, *, by: User) -> None:
-    """Start the job of a set, for the first time or again after a failure."""
-    card_set.job = start(make_cards, subject_id=card_set.pk, by=by)
-    card_set.save(update_fields=["job"])
-
-
-@job("cards.make", long=True)
+@job(CardSet.JOB, long=True)
 def make_cards(job: Job, progress: Progress) -> None:
     """Reissue codes if that was ordered, then write the file or send the e-mails.
 
@@ -158,6 +133,8 @@ def make_cards(job: Job, progress: Progress) -> None:
     card_set = CardSet.objects.select_related(
         "administration__published", "school", "district", "by"
     ).get(pk=job.subject_id or 0)
+    if card_set.made_at is not None:
+        return
     is_pdf = card_set.format == CardSet.Format.PDF
     people = people_in(card_set)
     count = people.count()
@@ -179,15 +156,17 @@ def make_cards(job: Job, progress: Progress) -> None:
         return
     progress.begin_step(_("Preparing the file"), total=count)
     write = write_pdf if is_pdf else write_csv
-    with writing_whole(card_set.file, attempt=f"{job.pk}.{job.attempts}") as file:
-        write(card_set, people, file, progress)
-    CardSet.objects.filter(pk=card_set.pk).update(made_at=timezone.now(), people=count)
+    with scratch_folder(card_set) as folder:
+        path = folder / "codes"
+        write(card_set, people, path, progress)
+        suffix = f".{card_set.format}"
+        keep_files(card_set, {"file_name": (path, suffix)}, progress, people=count)
 
 
 def write_pdf(
     card_set: CardSet,
     people: QuerySet[Respondent],
-    file: BinaryIO,
+    path: Path,
     progress: Progress,
 ) -> None:
     # Only workers draw: the other processes save the memory of these libraries.
@@ -196,7 +175,7 @@ def write_pdf(
 
     sheet = sheet_of(card_set)
     cards = cards_of(card_set, people, sheet)
-    file.write(draw_cards(cards, sheet, progress.advance))
+    path.write_bytes(draw_cards(cards, sheet, progress.advance))
     named_by_id = sum(card.is_named_by_id for card in cards)
     if named_by_id:
         progress.message = ngettext(
@@ -211,12 +190,10 @@ def write_pdf(
 def write_csv(
     card_set: CardSet,
     people: QuerySet[Respondent],
-    file: BinaryIO,
+    path: Path,
     progress: Progress,
 ) -> None:
-    # Excel shows accents correctly only after a byte order mark.
-    encoding = "utf-8-sig" if card_set.marked else "utf-8"
-    with io.TextIOWrapper(file, encoding=encoding, newline="") as text:
+    with path.open("w", encoding=card_set.encoding, newline="") as text:
         write_access_codes(
             people=people,
             file=text,
@@ -280,23 +257,4 @@ def _sets_with_codes_of(
         administration=administration_id,
         outdated_at=None,
         deleted_at=None,
-    )
-
-
-# Deletion -------------------------------------------------------------------
-
-
-def delete_old_cards() -> None:
-    """Delete files with codes after a week. Run by the schedule."""
-    old = timezone.now() - KEPT
-    for card_set in CardSet.objects.filter(created_at__lt=old, deleted_at=None):
-        delete_file(card_set)
-    current = CardSet.objects.filter(deleted_at=None)
-    delete_orphans(FOLDER, lambda: set(current.values_list("file", flat=True)))
-
-
-def delete_file(card_set: CardSet) -> None:
-    delete_with_drafts(card_set.file)
-    CardSet.objects.filter(pk=card_set.pk, deleted_at=None).update(
-        deleted_at=timezone.now()
     )

@@ -1,18 +1,14 @@
-"""Files with open codes: ordered by staff, made by a job, deleted after a week.
-
-As with login cards: see `survey.fieldwork.login_cards.card_sets`.
-"""
+"""Files with open codes: ordered by staff, made by a job, deleted after a week."""
 
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Iterator
-from typing import BinaryIO
+from pathlib import Path
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -20,22 +16,15 @@ from django.utils.translation import gettext_lazy
 from accounts.csv_injection import escape_formula
 from accounts.models import District, School, User
 from accounts.permissions import Capability, Permissions
-from survey.fieldwork.login_cards.card_sets import KEPT
 from survey.fieldwork.login_cards.card_text import card_language, card_languages
 from survey.fieldwork.open_codes.codes import code_of, link_of
 from survey.models import Administration, Job, OpenCode, OpenCodeFile
 from survey.people.access_codes import format_code
 from survey.taking.published import published_survey
-from survey.work.files import (
-    delete_orphans,
-    delete_with_drafts,
-    new_name,
-    writing_whole,
-)
 from survey.work.job_turns import refuse_many
-from survey.work.jobs import JobRefused, Progress, job, start
+from survey.work.jobs import JobRefused, Progress, job
+from survey.work.requested_files import keep_files, order, scratch_folder
 
-FOLDER = "open-codes"
 # All pages of a file are in memory until it is written.
 MOST_PAGES = 1_000
 TOO_MANY = gettext_lazy(
@@ -54,11 +43,8 @@ def files_for(
 ) -> QuerySet[OpenCodeFile]:
     """Return the files whose codes this user may all see."""
     places = permissions.places(Capability.MANAGE_ROSTERS)
-    files = OpenCodeFile.objects.filter(administration=administration)
-    if places.state:
-        return files
-    of_schools = Q(school__in=places.schools) | Q(school__district__in=places.districts)
-    return files.filter(of_schools | Q(school=None, district__in=places.districts))
+    within = OpenCodeFile.within(places)
+    return OpenCodeFile.objects.filter(within, administration=administration)
 
 
 def codes_in(file: OpenCodeFile) -> QuerySet[OpenCode]:
@@ -89,9 +75,7 @@ def order_file(
 ) -> OpenCodeFile:
     """Start the job that makes a file. Raises `job_turns.TooManyJobs`."""
     refuse_many(by)
-    # The file is named before it is written: a file without a row counts as
-    # orphaned.
-    file = OpenCodeFile.objects.create(
+    file = OpenCodeFile(
         administration=administration,
         open_code=open_code,
         school=open_code.school if open_code else school,
@@ -99,42 +83,37 @@ def order_file(
         format=format,
         language=language,
         marked=marked,
-        file=new_name(FOLDER, ".csv" if format == Format.CSV else ".pdf"),
         by=by,
     )
-    start_making(file, by=by)
-    return file
+    return order(file)
 
 
-@transaction.atomic
-def start_making(file: OpenCodeFile, *, by: User) -> None:
-    """Start the job of a file, for the first time or again after a failure."""
-    file.job = start(make_file, subject_id=file.pk, by=by)
-    file.save(update_fields=["job"])
-
-
-@job("open_codes.file", long=True)
+@job(OpenCodeFile.JOB, long=True)
 def make_file(job: Job, progress: Progress) -> None:
     file = OpenCodeFile.objects.select_related(
         "administration__published", "administration__district", "open_code"
     ).get(pk=job.subject_id or 0)
+    if file.made_at is not None:
+        return
     codes = codes_in(file)
     count = codes.count()
     if not count:
         raise JobRefused(str(NO_CODES))
-    if file.format != Format.CSV and count > MOST_PAGES:
+    is_list = file.format == Format.CSV
+    if not is_list and count > MOST_PAGES:
         raise JobRefused(TOO_MANY % {"most": f"{MOST_PAGES:,}"})
     progress.begin_step(_("Preparing the file"), total=count)
-    write = write_csv if file.format == Format.CSV else write_pdf
-    with writing_whole(file.file, attempt=f"{job.pk}.{job.attempts}") as target:
-        write(file, codes, target, progress)
-    OpenCodeFile.objects.filter(pk=file.pk).update(made_at=timezone.now(), codes=count)
+    write, suffix = (write_csv, ".csv") if is_list else (write_pdf, ".pdf")
+    with scratch_folder(file) as folder:
+        path = folder / "codes"
+        write(file, codes, path, progress)
+        keep_files(file, {"file_name": (path, suffix)}, progress, codes=count)
 
 
 def write_pdf(
     file: OpenCodeFile,
     codes: QuerySet[OpenCode],
-    target: BinaryIO,
+    path: Path,
     progress: Progress,
 ) -> None:
     # Only workers draw: the other processes save the memory of these libraries.
@@ -173,18 +152,16 @@ def write_pdf(
         is_poster=file.format == Format.POSTER,
         advance=progress.advance,
     )
-    target.write(drawn)
+    path.write_bytes(drawn)
 
 
 def write_csv(
     file: OpenCodeFile,
     codes: QuerySet[OpenCode],
-    target: BinaryIO,
+    path: Path,
     progress: Progress,
 ) -> None:
-    # Excel shows accents correctly only after a byte order mark.
-    encoding = "utf-8-sig" if file.marked else "utf-8"
-    with io.TextIOWrapper(target, encoding=encoding, newline="") as text:
+    with path.open("w", encoding=file.encoding, newline="") as text:
         writer = csv.writer(text)
         writer.writerow(HEADER)
         for code in codes.iterator(chunk_size=1000):
@@ -195,13 +172,3 @@ def write_csv(
                 [*map(escape_formula, cells), link_of(code), letters, *window]
             )
             progress.advance()
-
-
-def delete_old_files() -> None:
-    """Delete files with codes after a week. Run by the schedule."""
-    old = timezone.now() - KEPT
-    for file in OpenCodeFile.objects.filter(created_at__lt=old, deleted_at=None):
-        delete_with_drafts(file.file)
-        OpenCodeFile.objects.filter(pk=file.pk).update(deleted_at=timezone.now())
-    current = OpenCodeFile.objects.filter(deleted_at=None)
-    delete_orphans(FOLDER, lambda: set(current.values_list("file", flat=True)))

@@ -29,7 +29,7 @@ from survey.people.rosters.layouts import KnownPlace, RosterLayout
 from survey.people.rosters.missing_people import store_missing_people, withdraws_many
 from survey.people.rosters.private_files import private_file
 from survey.people.rosters.report import RosterReport, write_rejected_rows
-from survey.people.rosters.retention import FOLDER, delete_files
+from survey.people.rosters.retention import FOLDER
 from survey.people.rosters.scope import (
     RosterRefused,
     RosterScope,
@@ -38,7 +38,7 @@ from survey.people.rosters.scope import (
 )
 from survey.people.rosters.table import RosterTable
 from survey.people.rosters.upload_state import UploadConflict, change_state
-from survey.work.files import new_name, path_of, share
+from survey.work.files import delete_files, new_name, path_of, share
 from survey.work.jobs import (
     Cancelled,
     Interrupted,

@@ -5,7 +5,6 @@ They hold names.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from datetime import timedelta
 
 from django.db import transaction
@@ -15,7 +14,7 @@ from django.utils import timezone
 from survey.models import RosterMissing, RosterRejection, RosterUpload
 from survey.people.rosters.change_record import forget_changes
 from survey.people.rosters.missing_people import forget_missing_people
-from survey.work.files import delete_orphans, private_files
+from survey.work.files import delete_files, delete_orphans
 
 FOLDER = "rosters"
 # Long enough to look something up in an uploaded file.
@@ -74,9 +73,3 @@ def delete_upload_files(uploads: list[RosterUpload]) -> None:
         )
         RosterRejection.objects.filter(upload__in=pks).delete()
         transaction.on_commit(lambda: delete_files(*names))
-
-
-def delete_files(*names: str) -> None:
-    for name in filter(None, names):
-        with suppress(OSError):
-            private_files().delete(name)

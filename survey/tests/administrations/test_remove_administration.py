@@ -137,8 +137,8 @@ def fill(administration: Administration, school: School, by: User) -> list[str]:
     PairChoice.objects.create(merge=merge, respondent=maya, keep="kept")
     files = [store_file(folder) for folder in ("cards", "open-codes", "rosters")]
     CardSet.objects.create(
-        school=school, respondent=maya, by=by, file=files[0], people=1, made_at=now,
-        **key,
+        school=school, respondent=maya, by=by, file_name=files[0], people=1,
+        made_at=now, **key,
     )  # fmt: skip
     schedule = EmailSchedule.objects.create(**key)
     step = EmailStep.objects.create(schedule=schedule, kind=EmailStep.Kind.INVITATION)
@@ -153,7 +153,7 @@ def fill(administration: Administration, school: School, by: User) -> list[str]:
     code.seats.create()
     OpenDecline.objects.create(form_digest=b"a", open_code=code, at=now)
     OpenCodeFile.objects.create(
-        school=school, open_code=code, format="poster", file=files[1], by=by, **key
+        school=school, open_code=code, format="poster", file_name=files[1], by=by, **key
     )
     OpenCodeBatch.objects.create(by=by, **key)
     SchoolCount.objects.create(school=school, count=20, by="a test", **key)

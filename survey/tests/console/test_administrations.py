@@ -532,7 +532,7 @@ def test_close_and_reopen_pages_explain_when_they_do_not_apply(client, staff, op
 def cards_made(administration, by, **fields):
     return CardSet.objects.create(
         administration=administration, by=by, made_at=timezone.now(), people=2,
-        file=f"cards/{CardSet.objects.count()}.pdf", **fields,
+        file_name=f"cards/{CardSet.objects.count()}.pdf", **fields,
     )  # fmt: skip
 
 

@@ -32,7 +32,7 @@ from survey.taking.login import LoginRefused, log_in_respondent
 from survey.tasks import delete_old_cards
 from survey.tests.card_readers import read_pages
 from survey.tests.people import invite
-from survey.work import files, job_turns, jobs
+from survey.work import files, job_turns, jobs, requested_files
 from survey.work.files import path_of
 
 pytestmark = pytest.mark.django_db
@@ -441,8 +441,8 @@ def test_orders_and_downloads_are_audited(client, staff, order, maya):
 def test_the_file_is_readable_only_by_its_owner(client, staff, order, maya):
     log_in(client, staff.chen)
     card_set = order(staff.lincoln, format="csv")
-    assert stat.S_IMODE(path_of(card_set.file).stat().st_mode) == 0o600
-    assert [path.name for path in path_of(card_set.file).parent.glob(".*")] == []
+    assert stat.S_IMODE(path_of(card_set.file_name).stat().st_mode) == 0o600
+    assert [path.name for path in path_of(card_set.file_name).parent.glob(".*")] == []
 
 
 def test_files_are_deleted_after_seven_days(client, staff, order, maya):
@@ -450,15 +450,11 @@ def test_files_are_deleted_after_seven_days(client, staff, order, maya):
     old, young = (order(staff.lincoln, format="csv") for _ in range(2))
     past = timezone.now() - timedelta(days=7, minutes=1)
     CardSet.objects.filter(pk=old.pk).update(created_at=past)
-    # The draft of a worker that was killed while writing.
-    left = path_of(old.file).with_name(f".{path_of(old.file).name}.1.1")
-    left.write_text("codes")
 
     delete_old_cards()
 
-    assert not path_of(old.file).exists()
-    assert not left.exists()
-    assert path_of(young.file).exists()
+    assert not path_of(old.file_name).exists()
+    assert path_of(young.file_name).exists()
     assert "was deleted" in text_of(client.get(url_of(old)))
     response = client.get(url_of(old, "file/"), follow=True)
     assert "no longer exists" in text_of(response)
@@ -467,14 +463,18 @@ def test_files_are_deleted_after_seven_days(client, staff, order, maya):
 def test_orphaned_files_are_deleted(client, staff, order, maya):
     log_in(client, staff.chen)
     deleted, there = (order(staff.lincoln, format="csv") for _ in range(2))
-    card_sets.delete_file(deleted)
-    path_of(deleted.file).write_text("codes")
+    requested_files.delete_file(deleted, by="a test")
+    path_of(deleted.file_name).write_text("codes")
+    # The folder of a worker that was killed while writing.
+    left = path_of("cards/.1-left/codes")
+    left.write_text("codes")
     long_ago = time.time() - files.ORPHANED_AFTER - 60
-    for cards in (deleted, there):
-        os.utime(path_of(cards.file), (long_ago, long_ago))
+    for path in (path_of(deleted.file_name), path_of(there.file_name), left.parent):
+        os.utime(path, (long_ago, long_ago))
     delete_old_cards()
-    assert not path_of(deleted.file).exists()
-    assert path_of(there.file).exists()
+    assert not path_of(deleted.file_name).exists()
+    assert not left.parent.exists()
+    assert path_of(there.file_name).exists()
 
 
 def test_the_schedule_deletes_old_cards(client):
@@ -553,7 +553,7 @@ def test_listing_three_sets_takes_as_many_statements_as_one(
 
 def test_the_database_requires_a_school_for_cards(staff, administration):
     with pytest.raises(IntegrityError), transaction.atomic():
-        CardSet.objects.create(administration=administration, by=staff.chen, file="x")
+        CardSet.objects.create(administration=administration, by=staff.chen)
 
 
 # New codes for many ---------------------------------------------------------

@@ -255,7 +255,6 @@ def test_a_repeated_job_sends_each_code_once(staff, administration, people):
         school=staff.lincoln,
         format=CardSet.Format.EMAIL,
         by=staff.chen,
-        file="x",
     )
     everyone = card_sets.people_in(card_set)
     send_codes(card_set, everyone)
@@ -360,3 +359,16 @@ def test_codes_for_a_school_leave_out_people_who_opted_out(
     assert "get no e-mails: 1." in card_set.job.message
     email_outbox.send_waiting()
     assert [message.to for message in mail.outbox] == [["ana@example.org"]]
+
+
+def test_e_mails_have_no_file_to_download(client, staff, post, people):
+    log_in(client, staff.chen)
+    post("cards/", format="email")
+    card_set = CardSet.objects.get()
+    assert card_set.is_ready and not card_set.file_name
+    response = client.get(
+        f"/console/administrations/{card_set.administration_id}"
+        f"/cards/{card_set.pk}/file/",
+        follow=True,
+    )
+    assert "no longer exists" in response.content.decode()

@@ -11,7 +11,6 @@ from django.utils import timezone
 
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
-from survey.fieldwork.login_cards.card_sets import KEPT
 from survey.fieldwork.open_codes import code_files
 from survey.fieldwork.open_codes.codes import (
     code_of,
@@ -21,6 +20,7 @@ from survey.fieldwork.open_codes.codes import (
 )
 from survey.fieldwork.open_codes.paper import CodePage, draw_pages
 from survey.models import Administration, Job, OpenCode, OpenCodeFile
+from survey.models.requested_file import KEPT_FOR
 from survey.people.access_codes import format_code
 from survey.tasks import delete_old_cards
 from survey.tests.card_readers import read_pages
@@ -259,10 +259,10 @@ def test_a_file_that_failed_can_be_made_again(
 def test_files_are_deleted_after_a_week(client, staff, code, make):
     log_in(client, staff.chen)
     old, new = make(code), make(code)
-    long_ago = timezone.now() - KEPT - timedelta(minutes=1)
+    long_ago = timezone.now() - KEPT_FOR - timedelta(minutes=1)
     OpenCodeFile.objects.filter(pk=old.pk).update(created_at=long_ago)
     delete_old_cards()
-    assert not path_of(old.file).exists() and path_of(new.file).exists()
+    assert not path_of(old.file_name).exists() and path_of(new.file_name).exists()
     assert "deleted" in text_of(client.get(url_of(old)))
     response = client.get(url_of(old, "file/"), follow=True)
     assert "no longer exists" in text_of(response)

@@ -7,10 +7,10 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.tests.logging_in import log_in
-from reports import requested_files
 from reports.models import Export
 from reports.tests.exports.conftest import with_release
 from survey.models import Job
+from survey.work import requested_files
 
 pytestmark = pytest.mark.django_db
 

@@ -18,7 +18,6 @@ from accounts.models import AuditEntry, District, School
 from accounts.permissions import Permissions
 from accounts.staff import dismiss
 from accounts.tests.logging_in import log_in
-from reports import requested_files
 from reports.models import (
     Export,
     GroupResults,
@@ -32,7 +31,7 @@ from reports.school_report.report import SchoolReports
 from reports.tests.console.scores.conftest import answered, scored
 from reports.tests.scores.conftest import closed
 from survey.models import Administration, Job
-from survey.work import jobs
+from survey.work import jobs, requested_files
 from survey.work.files import ORPHANED_AFTER, path_of
 
 pytestmark = pytest.mark.django_db
@@ -410,13 +409,13 @@ def test_expired_files_are_deleted_and_not_downloaded(client, staff, fall):
     old = timezone.now().timestamp() - ORPHANED_AFTER - 60
     for path in (orphan, path_of(archive.file_name)):
         os.utime(path, (old, old))
-    requested_files.delete_expired()
+    requested_files.delete_expired(ReportArchive)
     # A file that a row names stays.
     assert not orphan.exists()
     assert may_download(client, staff.dana, archive)
     ReportArchive.objects.update(expires_at=timezone.now())
     assert not may_download(client, staff.dana, archive)
-    requested_files.delete_expired()
+    requested_files.delete_expired(ReportArchive)
     assert not path_of(archive.file_name).exists()
     archive.refresh_from_db()
     assert archive.deleted_at is not None

@@ -8,28 +8,38 @@ cannot disturb its successor.
 from __future__ import annotations
 
 import errno
-import hashlib
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
+from itertools import chain
 from pathlib import Path
+from typing import TypeVar
 
 from django.db import DEFAULT_DB_ALIAS, transaction
-from django.db.models import Sum
-from django.http import HttpRequest
+from django.db.models import QuerySet, Sum
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from accounts import audit
+from accounts.http import CSV, StaffRequest
 from accounts.models import User
-from reports.models import Export, ReportArchive
-from reports.models.requested_files import KEPT_FOR, RequestedFile
-from survey.work.files import delete_orphans, new_name, path_of, share
-from survey.work.jobs import Cancelled, JobRefused, Progress, TakenOver
+from survey.models.requested_file import ChecksummedFile, RequestedFile
+from survey.work.files import (
+    delete_files,
+    delete_orphans,
+    download,
+    new_name,
+    path_of,
+    share,
+)
+from survey.work.job_kinds import JOB_KINDS
+from survey.work.jobs import Cancelled, JobRefused, Progress, TakenOver, start
 
-KINDS: tuple[type[RequestedFile], ...] = (Export, ReportArchive)
 # Of one user. Each job reads the replica and writes the shared disk.
 MOST_UNFINISHED = 5
 MOST_BYTES = 20 * 10**9
@@ -37,6 +47,14 @@ DISK_FULL = gettext_lazy(
     "The disk is full, so no file was made. Tell the system"
     " administrator, and try again."
 )
+Requested = TypeVar("Requested", bound=RequestedFile)
+CONTENT_TYPES = {
+    ".csv": CSV,
+    ".html": "text/html; charset=utf-8",
+    ".pdf": "application/pdf",
+    ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    ".zip": "application/zip",
+}
 
 
 class QuotaExceeded(Exception):
@@ -52,7 +70,7 @@ def refuse_above_quota(user: User) -> None:
     # So each request counts the one before.
     User.objects.select_for_update().get(pk=user.pk)
     unfinished = stored = 0
-    for kind in KINDS:
+    for kind in ChecksummedFile.__subclasses__():
         requested = kind._default_manager.using(DEFAULT_DB_ALIAS).filter(by=user)
         unfinished += requested.filter(job__ended_at=None, job__isnull=False).count()
         with_file = requested.exclude(file_name="")
@@ -78,6 +96,87 @@ def refuse_above_quota(user: User) -> None:
         )
 
 
+@transaction.atomic
+def order(requested: Requested) -> Requested:
+    """Store a request, and start the job that makes its file."""
+    requested.save(force_insert=True)
+    _start_making(requested, requested.by)
+    return requested
+
+
+@transaction.atomic
+def order_again(
+    requested: RequestedFile, *, request: StaffRequest, action: str
+) -> None:
+    """Start the job again after it was cancelled or failed, and record it."""
+    is_running = requested.job is not None and not requested.job.is_over
+    # A second click finds the job running, and starts no other.
+    if not (is_running or requested.made_at or requested.deleted_at):
+        _start_making(requested, request.user)
+        record(action, requested, request)
+
+
+def _start_making(requested: RequestedFile, by: User) -> None:
+    requested.job = start(JOB_KINDS[requested.JOB], subject_id=requested.pk, by=by)
+    requested.save(update_fields=["job"])
+
+
+def record(action: str, requested: RequestedFile, request: StaffRequest) -> None:
+    audit.record(
+        action,
+        by=request.user,
+        request=request,
+        subject=requested,
+        **requested.audit_place(),
+        after=requested.audit_facts(),
+    )
+
+
+def has_file(requested: RequestedFile) -> bool:
+    """Return whether the file is there; the schedule may just have deleted it."""
+    # E-mails with codes have none.
+    name = requested.file_name
+    return bool(name) and requested.is_ready and path_of(name).exists()
+
+
+def own_file_or_404(
+    files: QuerySet[Requested],
+    request: StaffRequest,
+    pk: int,
+    *,
+    is_allowed: Callable[[Requested], bool],
+) -> Requested:
+    """Return a file that this user ordered and may download now.
+
+    Asked at every download, because roles end and files expire.
+    """
+    own = files.using(DEFAULT_DB_ALIAS).filter(by=request.user).exclude(file_name="")
+    requested = get_object_or_404(own.filter(expires_at__gt=timezone.now()), pk=pk)
+    if not (is_allowed(requested) and has_file(requested)):
+        raise Http404
+    return requested
+
+
+def send(
+    requested: RequestedFile,
+    request: StaffRequest,
+    *,
+    action: str,
+    as_name: str,
+    field: str = "file_name",
+) -> HttpResponseBase:
+    """Record a download and send the file, whose name gets its suffix.
+
+    The caller has checked the permission.
+    """
+    name = getattr(requested, field)
+    suffix = Path(name).suffix
+    # Committed before the file is sent: no download without its entry.
+    with transaction.atomic():
+        record(action, requested, request)
+    return download(name, as_name=as_name + suffix, content_type=CONTENT_TYPES[suffix])
+
+
 @contextmanager
 def scratch_folder(requested: RequestedFile) -> Iterator[Path]:
     """Make a folder on the disk of the private files, and delete it at the end.
@@ -101,7 +200,7 @@ def keep_files(
     paths: Mapping[str, tuple[Path, str]],
     progress: Progress,
     *,
-    after: Mapping[str, object],
+    after: Mapping[str, object] | None = None,
     **fields: object,
 ) -> None:
     """Move files out of the scratch folder, and record them in one transaction.
@@ -109,42 +208,33 @@ def keep_files(
     `paths` has a path and a suffix for each field with the name of a file, `after`
     what the audit log says, and `fields` are stored.
     """
-    data = paths["file_name"][0]
-    with data.open("rb") as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-    size = data.stat().st_size
+    facts = requested.facts_of(paths["file_name"][0])
     folder = requested.FOLDER
     names = {field: new_name(folder, suffix) for field, (_, suffix) in paths.items()}
     for field, (path, _suffix) in paths.items():
         # On the same disk, so the file appears at once or not at all.
         share(path)
         path.rename(path_of(names[field]))
-    now = timezone.now()
     try:
         with transaction.atomic():
             rows = type(requested)._default_manager.filter(pk=requested.pk)
             rows.filter(made_at=None).update(
-                made_at=now,
-                expires_at=now + KEPT_FOR,
-                size=size,
-                sha256=sha256,
-                **names,
-                **fields,
+                made_at=timezone.now(), **facts, **names, **fields
             )
-            audit.record(
-                requested.MADE,
-                by=requested.by,
-                subject=requested,
-                **requested.audit_place(),
-                after={**after, "sha256": sha256},
-            )
+            if requested.MADE:
+                audit.record(
+                    requested.MADE,
+                    by=requested.by,
+                    subject=requested,
+                    **requested.audit_place(),
+                    after={**(after or {}), "sha256": facts["sha256"]},
+                )
             progress.confirm()
     except (TakenOver, Cancelled):
         # After any other error it is not known whether the transaction was
         # committed. A file without a row is swept up later, but a row without
         # its file would be wrong for good.
-        for name in names.values():
-            path_of(name).unlink(missing_ok=True)
+        delete_files(*names.values())
         raise
 
 
@@ -155,11 +245,11 @@ def delete_file(
     names = [getattr(requested, field) for field in requested.FILE_NAMES]
     with transaction.atomic():
         rows = type(requested)._default_manager.filter(pk=requested.pk)
-        deleted = rows.exclude(file_name="").update(
+        deleted = rows.filter(deleted_at=None).update(
             **dict.fromkeys(requested.FILE_NAMES, ""), deleted_at=timezone.now()
         )
         # A second request finds nothing to delete, and logs nothing.
-        if deleted:
+        if deleted and requested.DELETED:
             audit.record(
                 requested.DELETED,
                 by=by,
@@ -168,19 +258,18 @@ def delete_file(
                 **requested.audit_place(),
             )
     # After the commit, because a row must never name a file that is gone.
-    for name in filter(None, names):
-        path_of(name).unlink(missing_ok=True)
+    delete_files(*names)
 
 
-def delete_expired() -> None:
-    """Delete expired files, and files that no row names."""
-    for kind in KINDS:
-        with_file = kind._default_manager.using(DEFAULT_DB_ALIAS).exclude(file_name="")
-        for requested in with_file.filter(expires_at__lte=timezone.now()):
+def delete_expired(*kinds: type[RequestedFile]) -> None:
+    """Delete expired files of these kinds, and files that no row names."""
+    for kind in kinds:
+        for requested in kind.expired().using(DEFAULT_DB_ALIAS):
             delete_file(requested, by="delete_old_exports")
+        delete_orphans(kind.FOLDER, partial(_names_in_use, kind))
 
-        def names_in_use(kind: type[RequestedFile] = kind) -> set[str]:
-            rows = kind._default_manager.using(DEFAULT_DB_ALIAS).exclude(file_name="")
-            return {name for row in rows.values_list(*kind.FILE_NAMES) for name in row}
 
-        delete_orphans(kind.FOLDER, names_in_use)
+def _names_in_use(kind: type[RequestedFile]) -> set[str]:
+    with_file = kind._default_manager.using(DEFAULT_DB_ALIAS).exclude(file_name="")
+    names = with_file.filter(deleted_at=None).values_list(*kind.FILE_NAMES)
+    return set(chain(*names))
