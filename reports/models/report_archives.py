@@ -6,10 +6,11 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext as _
 
+from accounts.tables import Reference
 from reports.models.requested_files import COMPLETE_OR_NONE, AuditPlace, RequestedFile
 
 
-class ReportArchive(RequestedFile):
+class ReportArchive(RequestedFile, district=Reference.MOVED):
     """A request for the reports of many schools as one ZIP file."""
 
     FOLDER = "school-reports"

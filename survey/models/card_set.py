@@ -9,11 +9,14 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from accounts.tables import Reference, Table
 from survey.models.administration import Administration, Respondent
 from survey.models.job import Job
 
 
-class CardSet(models.Model):
+class CardSet(
+    Table, district=Reference.MOVED, school=Reference.MOVED, respondent=Reference.STAYS
+):
     """A file with access codes for a school, a class or one person.
 
     The file is deleted after a week, because it holds codes; this row stays.
