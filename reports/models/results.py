@@ -12,10 +12,11 @@ from __future__ import annotations
 from django.db import models
 
 from accounts.place_settings import DEFAULT_CODING_THRESHOLD
+from accounts.tables import Table
 from reports.models.shared_json import SharedJSONField
 
 
-class ResultsRollUp(models.Model):
+class ResultsRollUp(Table, reports="SELECT"):
     """The state of an administration's distributions."""
 
     administration = models.OneToOneField(
@@ -70,7 +71,7 @@ class ResultsRollUp(models.Model):
         return f"results of {self.administration_id} as of {self.as_of:%Y-%m-%d %H:%M}"
 
 
-class CountedSchool(models.Model):
+class CountedSchool(Table, reports="SELECT"):
     """What a roll-up has seen of a school, to recount only schools that changed.
 
     Its people are frozen with the figures: scores are calculated of the same, and the
@@ -106,7 +107,7 @@ class CountedSchool(models.Model):
         return f"{self.school_id} in {self.administration_id}"
 
 
-class FormerPeople(models.Model):
+class FormerPeople(Table):
     """People of a school in an earlier release, whose figures were replaced.
 
     Their figures have been seen, so every later release is compared with them.
@@ -131,7 +132,7 @@ class FormerPeople(models.Model):
         return f"{self.school_id} in {self.administration_id} at {self.counted_at}"
 
 
-class GroupResults(models.Model):
+class GroupResults(Table, reports="SELECT"):
     """How one group of people at one place has answered each item."""
 
     class Level(models.TextChoices):

@@ -12,6 +12,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 
+from accounts.tables import Table
 from reports.models.results import GroupResults
 
 # What scores mean, and of whom they are. Scores in another format are shown nowhere,
@@ -25,7 +26,7 @@ class ScoringQuerySet(models.QuerySet["Scoring"]):
         return self.filter(format=FORMAT)
 
 
-class Scoring(models.Model):
+class Scoring(Table):
     """The calculation of an administration's scores."""
 
     administration = models.OneToOneField(
@@ -54,7 +55,7 @@ class Scoring(models.Model):
         return self.format == FORMAT
 
 
-class Calibration(models.Model):
+class Calibration(Table):
     """The thresholds of one measure: the provenance of all its scores."""
 
     administration = models.ForeignKey(
@@ -94,7 +95,7 @@ class Calibration(models.Model):
         return f"{self.measure} in {self.administration_id}"
 
 
-class ReleasedItem(models.Model):
+class ReleasedItem(Table):
     """A person's decision that an item no longer means what it did before."""
 
     administration = models.ForeignKey(
@@ -123,7 +124,7 @@ class ReleasedItem(models.Model):
         return f"{self.item} of {self.measure} in {self.administration_id}"
 
 
-class ScoreRow(models.Model):
+class ScoreRow(Table):
     """The scores of one group of people at one place."""
 
     administration = models.ForeignKey(

@@ -32,7 +32,8 @@ from survey.models import (
     Respondent,
     Role,
 )
-from survey.people.access_codes import code_of, digests, reissue, reissue_all
+from survey.people.access_codes import code_of, digests
+from survey.people.new_codes import reissue, reissue_all
 from survey.people.rosters.undo import not_started
 from survey.taking.login import LoginRefused, log_in_respondent
 from survey.work import jobs

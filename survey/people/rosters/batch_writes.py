@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
@@ -12,6 +12,7 @@ from typing import TypeVar
 from django.db import OperationalError, connection
 from django.db.transaction import atomic
 
+from survey.fieldwork.message_platforms.hooks import people_changed
 from survey.people.rosters.staging import (
     BATCH_TABLES,
     PostgreSQLStaging,
@@ -31,8 +32,12 @@ _RETRIED = frozenset(("55P03", "40P01", "57014", "40001"))
 WRITERS = 2
 
 
-def write_batch(write: Callable[[Staging], T]) -> T:
-    """Run `write` in a short transaction; retry while rows are locked."""
+def write_batch(write: Callable[[Staging], tuple[T, Collection[int]]]) -> T:
+    """Run `write` in a short transaction; retry while rows are locked.
+
+    It returns its result and the keys of the people whom it changed, of whom message
+    platforms are told after the commit.
+    """
     for tries in range(1, MOST_TRIES + 1):
         try:
             with atomic(), connection.cursor() as cursor:
@@ -45,7 +50,10 @@ def write_batch(write: Callable[[Staging], T]) -> T:
                 for table, columns in BATCH_TABLES.items():
                     writer.execute(f"DROP TABLE IF EXISTS {table}")
                     writer.create_table(table, columns)
-                return write(writer)
+                result, people = write(writer)
+                if people:
+                    people_changed(people)
+                return result
         except OperationalError as error:
             if connection.vendor == "sqlite":
                 can_retry = "locked" in str(error)
