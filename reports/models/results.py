@@ -33,13 +33,13 @@ class ResultsRollUp(Table, reports="SELECT"):
     layout = SharedJSONField()
     # The `as_of` of the figures for which it is decided what is hidden.
     hidden_as_of = models.DateTimeField(null=True)
+    # Null until it is decided what is hidden, as `summed` and `minimum_group` are.
     # Places below which nothing is shown by an attribute: [level, key, attribute] each.
-    # Null where this was not recorded.
     undivided = models.JSONField(null=True)
     # The schools that were in figures of such places when they were shown last:
-    # [level, key, attribute, keys of schools] each. Null where this was not recorded.
+    # [level, key, attribute, keys of schools] each.
     summed = models.JSONField(null=True)
-    # By which it was decided; null where this was not recorded.
+    # By which it was decided.
     minimum_group = models.PositiveSmallIntegerField(null=True)
     # Attributes that no school shows, because people could be calculated from them and
     # others, and the attribute that each repeats, "" for several: [attribute,
@@ -47,7 +47,7 @@ class ResultsRollUp(Table, reports="SELECT"):
     repeating = models.JSONField(default=list, db_default=[])
     # The provenance of all figures: the digest of the survey by whose rules answers
     # were counted, and the versions of the programs that did so, as some schools may
-    # have been counted by an earlier one. "" where this was not recorded.
+    # have been counted by an earlier one.
     survey_digest = models.CharField(
         max_length=64, blank=True, default="", db_default=""
     )

@@ -25,7 +25,7 @@ REFERENCE = [
 ]
 SAVE_FUNCTION = (
     "public.survey_save_page(bigint, bigint, integer, bigint, bigint[], text[], text[],"
-    " bigint[], bigint, bigint, bigint)"
+    " bigint[], boolean)"
 )
 ARGUMENT = "person"
 HOLD_FUNCTION = "public.survey_hold_shard(bigint)"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -22,12 +21,11 @@ PGBOUNCER, POOL = 6432, ("taking", "taking")
 # Runs where the application is installed; prints the statement for so many
 # rows, with parameters left open.
 PRINT_STATEMENT = """
-import json, sys
-from survey.taking.storage import EVERY_REVISION, ON_CONFLICT, POSTGRESQL
+import sys
+from survey.taking.storage import ON_CONFLICT, POSTGRESQL
 count = int(sys.argv[1])
 rows = ", ".join(["(%s::bigint, %s::text, %s::text)"] + ["(%s, %s, %s)"] * (count - 1))
-text = POSTGRESQL.format(rows=rows, on_conflict=ON_CONFLICT)
-print(json.dumps([text, EVERY_REVISION]))
+print(POSTGRESQL.format(rows=rows, on_conflict=ON_CONFLICT))
 """
 
 
@@ -47,16 +45,14 @@ def save_script(application: Application, rehearsal: Mapping[str, Any]) -> str:
         f" AND administration_id = {administration}"
     )
     count = len(pages[0])
-    statement, everything = json.loads(
-        application.run_python(
-            *("-c", PRINT_STATEMENT, str(count)),
-            failing="The save statement can't be read",
-        )
+    statement = application.run_python(
+        *("-c", PRINT_STATEMENT, str(count)),
+        failing="The save statement can't be read",
     )
     values = [":person", str(administration), "1", str(administration), REVISION]
     for item in range(count):
         values += [f":item + {item}", "'a'", f"(:answer + {item}) % 5 + 1"]
-    values += ["'{}'", "0", str(everything), "0"]
+    values += ["'{}'", "true"]
     return "\n".join(
         [
             f"\\set person random({first}, {last})",

@@ -69,7 +69,7 @@ def answer_pages(
             seen, began = saved.seen[page - 1], time.monotonic()
             save = partial(saver.save, respondent, page, revision, tab=str(tab))
             for _ in attempts(is_over):
-                if save(seen=seen, base=revision) != UNKNOWN:
+                if save(seen=seen) != UNKNOWN:
                     break
             revision += TABS
             if is_over.wait(max(0.0, began + pause - time.monotonic())):

@@ -138,8 +138,8 @@ def save_out_of_order(saver: ControlledSaver) -> None:
 def save_in_two_tabs(saver: ControlledSaver) -> None:
     """Save each page in a tab, and then in one that has not seen that save."""
     for respondent in range(1, 101):
-        saver.save(respondent, 1, 10, tab="first", seen=0, base=10)
-        saver.save(respondent, 1, 20, tab="second", seen=0, base=20)
+        saver.save(respondent, 1, 10, tab="first", seen=0)
+        saver.save(respondent, 1, 20, tab="second", seen=0)
 
 
 def save_twice(saver: ControlledSaver) -> None:

@@ -194,12 +194,7 @@ class RetryingRespondent:
         self.next_revision = revision + 1
         answers = self.pool.source.answers(self.number, page, revision)
         seen = max(self.seen[page - 1], self.acknowledged.get(page, 0))
-        content = {
-            "revision": revision,
-            "seen": seen,
-            "base": revision,
-            "answers": answers,
-        }
+        content = {"revision": revision, "seen": seen, "answers": answers}
         body = json.dumps(content, separators=(",", ":"))
         key = fingerprint(answers)
         return PendingSave(page, revision, self.number, str(self.tab), seen, key, body)

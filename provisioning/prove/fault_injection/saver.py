@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -40,15 +41,17 @@ class Saver:
         revision: int,
         *,
         tab: str = "",
-        seen: int = storage.EVERY_REVISION,
-        base: int = 0,
+        seen: int | None = None,
     ) -> str:
         """Save a page as the view does, and return the outcome."""
         # Not at the top: it needs Django to be set up.
         from survey.taking.unavailable import ServiceUnavailable, run_with_retry
 
         answers = self.source.answers(respondent, page, revision)
-        save = PendingSave(page, revision, respondent, tab, seen, fingerprint(answers))
+        newest = sys.maxsize if seen is None else seen
+        save = PendingSave(
+            page, revision, respondent, tab, newest, fingerprint(answers)
+        )
         stored = self.source.stored(respondent, page, revision)
         rows = [storage.AnswerRow(item, ANSWERED, stored[item]) for item in stored]
         sent, reply = time.time(), Receipt(UNKNOWN, "retry", "cut")
@@ -61,7 +64,6 @@ class Saver:
                     revision=revision,
                     rows=rows,
                     seen=seen,
-                    base=base,
                 )
             )
             reply = Receipt(REJECTED, "halt", f"409 {receipt.outcome.value}")

@@ -468,21 +468,13 @@ def _groups(
     marked as a hidden one. A subgroup that is not known of anybody has no groups.
     """
     level, key = place
-    rows = (
-        GroupResults.objects.filter(
-            Q(level=LEVELS.STATE) | Q(level=level, place_id=key),
-            administration=administration,
-        )
-        .exclude(attribute="")
-        .values_list("attribute", "value", "level", "is_hidden")
+    rows = GroupResults.objects.filter(
+        administration=administration, level=level, place_id=key, is_hidden=False
     )
-    shown = {(row[0], row[1]) for row in rows if row[2] == level and not row[3]}
+    shown = set(rows.exclude(attribute="").values_list("attribute", "value"))
     roll_up = getattr(administration, "results_roll_up", None)
     on_roster = roll_up.roster_groups if roll_up else []
-    # Releases of an earlier version do not have the roster's groups.
-    groups = {(attribute, value) for attribute, value in on_roster} or {
-        (row[0], row[1]) for row in rows
-    }
+    groups = {(attribute, value) for attribute, value in on_roster}
     known = {attribute for attribute, value in groups if value}
     choices = [GroupChoice("", _("Everyone"))]
     order = {name: number for number, name in enumerate(administration.subgroups, 1)}

@@ -128,7 +128,7 @@ def values_of_reading(reading: ColumnReading) -> dict[str, Any]:
 def open_roster(upload: RosterUpload) -> Iterator[RosterTable]:
     """Open an upload's file with its columns."""
     known = KnownPlace.of(upload.district, upload.school)
-    # Uploads that were checked before layouts were stored have none.
+    # Uploads of feeds have none.
     layout = RosterLayout.from_dict(upload.layout) if upload.layout else None
     with (
         open_upload(upload) as file,

@@ -68,7 +68,6 @@ def save(respondent: Respondent, answer: str, revision: int, seen: int = 0) -> R
         revision=revision,
         rows=[AnswerRow(item, "a", answer)],
         seen=seen,
-        base=revision,
     )
 
 

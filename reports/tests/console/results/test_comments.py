@@ -122,17 +122,6 @@ def test_a_digest_needs_the_installations_key(closed, settings):
     assert digest != sentence_digest(closed.pk, "comment", text)
 
 
-def test_the_log_says_that_texts_were_removed(client, staff):
-    """A migration of an earlier release removed them, and recorded this."""
-    AuditEntry.objects.create(
-        by="migrate", action="remove sentences from audit", after={"entries": 3}
-    )
-    log_in(client, staff.state)
-    assert (
-        "removed the texts of released sentences" in client.get("/console/audit/").text
-    )
-
-
 def test_only_what_somebody_wrote_is_released(client, reviewer, closed):
     log_in(client, reviewer)
     done = release(client, closed, "Nobody wrote this.")
@@ -252,7 +241,7 @@ def test_no_comment_takes_longer_than_its_length(text):
 
 
 def test_a_pattern_that_goes_back_takes_longer():
-    """The other half of the test above: earlier releases split comments like this."""
+    """The other half of the test above."""
     began = time.perf_counter()
     re.split(r"(?<=[.!?…])\s+|\s*\n\s*", "a" + " " * 40_000 + "b")
     assert time.perf_counter() - began > 20 * fastest_split(" " * 40_000)
