@@ -40,13 +40,9 @@ class UploadField(forms.FileField):
             "data-largest": largest,
             "data-words": too_large,
         }
-        super().__init__(widget=forms.FileInput(attrs=attrs), **options)
+        widget, validators = forms.FileInput(attrs=attrs), [self.check_file]
+        super().__init__(widget=widget, validators=validators, **options)
         self.endings, self.largest, self.too_large = endings, largest, too_large
-
-    def clean(self, data: Any, initial: Any = None) -> UploadedFile:
-        file = cast(UploadedFile, super().clean(data, initial))
-        self.check_file(file)
-        return file
 
     def check_file(self, file: UploadedFile) -> None:
         """Raises ValidationError with what to do instead."""
