@@ -150,8 +150,9 @@ def own_file_or_404(
 
     Asked at every download, because roles end and files expire.
     """
-    own = files.using(DEFAULT_DB_ALIAS).filter(by=request.user).exclude(file_name="")
-    requested = get_object_or_404(own.filter(expires_at__gt=timezone.now()), pk=pk)
+    ordered = files.using(DEFAULT_DB_ALIAS).filter(by=request.user)
+    available = ordered.exclude(file_name="").filter(expires_at__gt=timezone.now())
+    requested = get_object_or_404(available, pk=pk)
     if not (is_allowed(requested) and has_file(requested)):
         raise Http404
     return requested

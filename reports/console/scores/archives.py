@@ -135,7 +135,9 @@ def scores_reports_file(
         _own_archives(request, administration),
         request,
         archive,
-        is_allowed=lambda own: bool(allowed_archives(request.permissions, [own])),
+        is_allowed=lambda archive: bool(
+            allowed_archives(request.permissions, [archive])
+        ),
     )
     place = report_archive.district.name if report_archive.district else "all"
     name = slugify(
