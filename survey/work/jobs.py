@@ -122,6 +122,9 @@ class Interrupted(Exception):
     """This worker is shutting down; another one starts the job again."""
 
 
+# After these a job is run again: by another worker, or when the database is back.
+RUN_AGAIN = (Interrupted, TakenOver, OperationalError, InterfaceError)
+
 JobFunction = Callable[[Job, "Progress"], None]
 
 
