@@ -67,7 +67,7 @@ class SchoolRate(models.Model):
     # Students in the same wave, or those that the school counted, for the threshold
     # of parents; null if unknown.
     students = models.PositiveIntegerField(null=True)
-    # The threshold of the school in percent; null in rows from before it could be set.
+    # The threshold of the school in percent; null is the usual one.
     percent = models.PositiveSmallIntegerField(null=True)
     # How many have to finish for a report; null if too few are invited.
     needed = models.PositiveIntegerField(null=True)

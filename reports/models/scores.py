@@ -15,8 +15,7 @@ from django.db import models
 from reports.models.results import GroupResults
 
 # What scores mean, and of whom they are. Scores in another format are shown nowhere,
-# and are calculated again (`reports.scores.job.start_outdated`). Since 2 larger places
-# have the means of schools with a report, and essentials those of scores as shown.
+# and are calculated again (`reports.scores.job.start_outdated`).
 FORMAT = 2
 
 

@@ -266,8 +266,8 @@ class Respondent(models.Model):
     code_key_version = models.PositiveSmallIntegerField()
     started_at = models.DateTimeField(null=True, blank=True)
     completed_at = models.DateTimeField(null=True, blank=True)
-    # The language in which the person finished. Empty for people who finished before
-    # this was stored; kept when a survey is reopened, and replaced by the next finish.
+    # The language in which the person finished. Kept when a survey is reopened, and
+    # replaced by the next finish.
     response_language = models.CharField(
         max_length=35, blank=True, default="", db_default=""
     )
