@@ -13,8 +13,8 @@ MOST_SCHOOLS_LISTED = 50
 
 def report_groups(report: Mapping[str, Any]) -> dict[str, object]:
     """Return what the dry run's page lists before the confirmation."""
-    other_roles = report.get("other_roles") or {}
-    left_by_school = report.get("left_by_school") or {}
+    other_roles = report.get("other_roles", {})
+    left_by_school = report.get("left_by_school", {})
     # Most people first.
     schools = sorted(left_by_school.items(), key=lambda entry: (-entry[1], entry[0]))
     return {
@@ -27,5 +27,5 @@ def report_groups(report: Mapping[str, Any]) -> dict[str, object]:
             (ROLE_WORDS.get(role, role), rows)
             for role, rows in sorted(other_roles.items())
         ],
-        "summary": report.get("summary") or [],
+        "summary": report.get("summary", []),
     }

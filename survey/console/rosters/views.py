@@ -247,7 +247,7 @@ def _render_detail(
             and (job is None or job.is_over),
             "mapping": [
                 (report["columns"][name], field_label(name))
-                for name in report.get("order_of_columns", report.get("columns", ()))
+                for name in report.get("order_of_columns", ())
             ],
             "totals": _totals(report),
             "no_withdrawal_reason": _no_withdrawal_reason(upload),
@@ -275,7 +275,7 @@ def _totals(report: Mapping[str, int]) -> list[tuple[StrOrPromise, int]]:
 
 def _layout_title(upload: RosterUpload) -> str:
     """Return the name of the system whose export the file is, or nothing."""
-    name = (upload.layout or {}).get("preset", "")
+    name = upload.layout.get("preset", "")
     if name == "groundswell":
         return _("Groundswell template")
     preset = all_presets().get(name)
