@@ -3,6 +3,20 @@
 Nothing is written to the survey's own tables. The file is loaded into temporary
 tables, checked, and matched with respondents by SQL. A dry run ends with the
 figures; `rosters.apply` goes on from the same tables.
+
+The steps, in their order, with the temporary tables that they read and change. A
+step that rejects rows removes them from what it changes.
+
+| step | reads | changes |
+|---|---|---|
+| `read_rows` | the file | `roster_row`, `roster_exempt`, `roster_left` |
+| `settle_rows` | | `roster_row`, `roster_left` |
+| `match_places` | `roster_row`, `roster_left` | `roster_place`, `roster_district` |
+| `settle_ids` | `roster_place`, people | `roster_row`, `_exempt`, `_left` |
+| `match_people` | `roster_row`, `roster_place`, people | `roster_match` |
+| `check_matches` | `roster_place`, people | `roster_match`, `roster_row`, `_exempt` |
+| `list_missing` | `roster_match`, `_exempt`, `_left`, people | `roster_missing` |
+| `complete_report` | all of them | |
 """
 
 from __future__ import annotations
@@ -19,6 +33,7 @@ from accounts.models import School
 from survey.instrument.definitions.schema import load_definition
 from survey.models import Administration, RosterUpload
 from survey.people.rosters import leavers, row_checks
+from survey.people.rosters.columns import RosterColumns
 from survey.people.rosters.identity_changes import (
     refuse_other_identifiers,
     reject_identity_conflicts,
@@ -120,9 +135,44 @@ def compare_roster(
         if lock:
             on_progress(_("Waiting for another roster of this administration"), 0)
             staging.lock(administration.pk)
-        scope = get_scope()
+        comparison = Comparison.of(staging, administration, table, get_scope())
+        report = comparison.report
+        read_rows(comparison, on_progress)
+        on_progress(_("Comparing with the people already there"), report.rows)
+        if table.is_partial:
+            complete_for = CompleteFor.CHANGES
+        notes = settle_rows(comparison)
+        schools = match_places(comparison)
+        notes |= settle_ids(comparison, complete_for)
+        match_people(staging, administration, report)
+        notes |= check_matches(comparison)
+        list_missing(comparison, complete_for)
+        complete_report(comparison, schools, notes)
+        yield RosterDiff(administration, staging, report, schools)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What the steps of a comparison share; the people are in temporary tables."""
+
+    staging: Staging
+    administration: Administration
+    table: RosterTable
+    scope: RosterScope
+    columns: RosterColumns
+    parser: RowParser
+    report: RosterReport
+    log: RejectionLog
+
+    @classmethod
+    def of(
+        cls,
+        staging: Staging,
+        administration: Administration,
+        table: RosterTable,
+        scope: RosterScope,
+    ) -> Comparison:
         columns = table.columns.with_subgroups(administration.subgroups)
-        report = RosterReport(columns, table.description)
         definition = load_definition(administration.published.definition)
         parser = RowParser(
             columns,
@@ -136,51 +186,99 @@ def compare_roster(
             known=table.known,
             layout=table.layout,
         )
+        report = RosterReport(columns, table.description)
         log = RejectionLog(lambda batch: staging.copy_rows("roster_rejection", batch))
-        with loading_rows(staging):
-            load_rows(staging, parser, table, log, report, on_progress)
-        parser.refuse_nearly_unique_subgroups()
+        return cls(staging, administration, table, scope, columns, parser, report, log)
 
-        on_progress(_("Comparing with the people already there"), report.rows)
-        row_checks.reject_repeated_people(staging, columns, log)
-        notes = row_checks.settle_date_order(
-            staging, columns, log, day_first=table.layout.day_first
-        )
-        leavers.remove_repeated_leavers(staging, report)
-        schools = match_schools(staging, parser, columns, scope, log)
-        leavers.match_places_of_leavers(staging, parser, scope)
-        if table.is_partial:
-            complete_for = CompleteFor.CHANGES
-        staging.copy_people(
-            administration.pk, everybody=complete_for == CompleteFor.STATE
-        )
-        notes |= replace_joined_ids(staging, administration, columns, scope, log)
-        # Once more, now that a district's code and its name are known to be one.
-        row_checks.reject_repeated_people(
-            staging, columns, log, by_matched_district=True
-        )
-        match_people(staging, administration, report)
-        notes |= note_opted_out(staging, administration)
-        reject_identity_conflicts(staging, administration, columns, log)
-        row_checks.reject_lost_zeros(staging, administration, columns, scope, log)
-        refuse_other_identifiers(staging, administration, report, table.id_name)
-        row_checks.reject_people_of_other_schools(staging, columns, scope, log)
-        row_checks.reject_new_addresses(staging, administration, columns, scope, log)
-        find_missing(staging, administration, report, scope, complete_for)
-        if report.left:
-            leavers.add_leavers_to_missing(staging, administration, scope)
-            leavers.count_leavers(staging, parser, report)
-        log.flush()
-        # Keeps `RosterDiff.rejections` fast for a file whose rows are all bad.
-        staging.execute(
-            "CREATE INDEX roster_rejection_row ON roster_rejection (row, sequence)"
-        )
-        report.rejected, report.rejections = log.rows, log.first
-        report.remarks = list(table.remarks)
-        report.notes = {**parser.notes, **notes, **dict.fromkeys(table.notes, 1)}
-        report.schools = count_by_school(staging, administration, schools)
-        report_places(report, schools)
-        yield RosterDiff(administration, staging, report, schools)
+
+def read_rows(comparison: Comparison, on_progress: ProgressCallback) -> None:
+    """Read the file. Raises RosterUnreadable, also if subgroups identify people."""
+    c = comparison
+    with loading_rows(c.staging):
+        load_rows(c.staging, c.parser, c.table, c.log, c.report, on_progress)
+    c.parser.refuse_nearly_unique_subgroups()
+
+
+def settle_rows(comparison: Comparison) -> dict[str, int]:
+    """Keep one row for each person, with unambiguous dates; return the notes."""
+    c = comparison
+    row_checks.reject_repeated_people(c.staging, c.columns, c.log)
+    notes = row_checks.settle_date_order(
+        c.staging, c.columns, c.log, day_first=c.table.layout.day_first
+    )
+    leavers.remove_repeated_leavers(c.staging, c.report)
+    return notes
+
+
+def match_places(comparison: Comparison) -> SchoolMatches:
+    """Find the districts and schools of all rows."""
+    c = comparison
+    schools = match_schools(c.staging, c.parser, c.columns, c.scope, c.log)
+    leavers.match_places_of_leavers(c.staging, c.parser, c.scope)
+    return schools
+
+
+def settle_ids(comparison: Comparison, complete_for: str) -> dict[str, int]:
+    """Give each person the ID of the roster, now that places are known.
+
+    Returns the notes.
+    """
+    c = comparison
+    c.staging.copy_people(
+        c.administration.pk, everybody=complete_for == CompleteFor.STATE
+    )
+    notes = replace_joined_ids(c.staging, c.administration, c.columns, c.scope, c.log)
+    # Once more, now that a district's code and its name are known to be one.
+    row_checks.reject_repeated_people(
+        c.staging, c.columns, c.log, by_matched_district=True
+    )
+    return notes
+
+
+def check_matches(comparison: Comparison) -> dict[str, int]:
+    """Reject rows that would change the wrong people; return the notes."""
+    staging, administration = comparison.staging, comparison.administration
+    columns, scope, log = comparison.columns, comparison.scope, comparison.log
+    notes = note_opted_out(staging, administration)
+    reject_identity_conflicts(staging, administration, columns, log)
+    row_checks.reject_lost_zeros(staging, administration, columns, scope, log)
+    refuse_other_identifiers(
+        staging, administration, comparison.report, comparison.table.id_name
+    )
+    row_checks.reject_people_of_other_schools(staging, columns, scope, log)
+    row_checks.reject_new_addresses(staging, administration, columns, scope, log)
+    return notes
+
+
+def list_missing(comparison: Comparison, complete_for: str) -> None:
+    """List the people to withdraw: those missing from the file, and leavers in it."""
+    c = comparison
+    find_missing(c.staging, c.administration, c.report, c.scope, complete_for)
+    if c.report.left:
+        leavers.add_leavers_to_missing(c.staging, c.administration, c.scope)
+        leavers.count_leavers(c.staging, c.parser, c.report)
+
+
+def complete_report(
+    comparison: Comparison, schools: SchoolMatches, notes: dict[str, int]
+) -> None:
+    """Count the changes, and add what the steps have noted."""
+    staging, table = comparison.staging, comparison.table
+    report, log = comparison.report, comparison.log
+    log.flush()
+    # Keeps `RosterDiff.rejections` fast for a file whose rows are all bad.
+    staging.execute(
+        "CREATE INDEX roster_rejection_row ON roster_rejection (row, sequence)"
+    )
+    report.rejected, report.rejections = log.rows, log.first
+    report.remarks = list(table.remarks)
+    report.notes = {
+        **comparison.parser.notes,
+        **notes,
+        **dict.fromkeys(table.notes, 1),
+    }
+    report.schools = count_by_school(staging, comparison.administration, schools)
+    report_places(report, schools)
 
 
 def report_places(report: RosterReport, schools: SchoolMatches) -> None:
