@@ -131,11 +131,13 @@ def scores_reports_file(
     request: StaffRequest, pk: int, archive: int
 ) -> HttpResponseBase:
     administration = _administration_or_404(request, pk)
+    archives = _own_archives(request, administration)
+    permissions = request.permissions
     report_archive = own_file_or_404(
-        _own_archives(request, administration),
+        archives,
         request,
         archive,
-        is_allowed=lambda own: bool(allowed_archives(request.permissions, [own])),
+        is_allowed=lambda row: bool(allowed_archives(permissions, [row])),
     )
     place = report_archive.district.name if report_archive.district else "all"
     name = slugify(
