@@ -22,7 +22,6 @@ from celery import current_app, signature
 from django.conf import settings
 from django.core.mail import EmailMessage
 from django.db import transaction
-from django.db.models import F
 from django.db.models.functions import Now
 from django.template.loader import render_to_string
 from django.urls import reverse
@@ -32,13 +31,15 @@ from kombu.exceptions import OperationalError
 
 from accounts.language import language_of
 from accounts.models import Letter, User
+from accounts.retry_delays import RetryDelays
+from accounts.row_leases import RowLease
 
 log = logging.getLogger(__name__)
 
 # While one worker sends a letter, others leave it alone for this long.
-IN_HAND = timedelta(minutes=2)
-# The delay doubles: the last attempt is a day and a half after the first.
-MOST_ATTEMPTS = 10
+LEASE = RowLease("due_at", duration=timedelta(minutes=2))
+# The last attempt is seventeen hours after the first.
+DELAYS = RetryDelays(first=timedelta(minutes=2), attempts=10)
 
 # Values for the template besides the stored ones. None cancels the letter.
 Facts = dict[str, object]
@@ -83,11 +84,7 @@ def send(pk: int) -> None:
     Never raises, so that one broken letter does not keep back the others.
     """
     letters = Letter.objects.filter(pk=pk)
-    # The database's clock: by that of a host an hour ahead, a letter in the hands of
-    # another worker would be due, and sent twice.
-    if not letters.filter(due_at__lte=Now()).update(
-        due_at=Now() + IN_HAND, attempts=F("attempts") + 1
-    ):
+    if not LEASE.take(letters):
         return
     letter = letters.get()
     recipient = User.objects.filter(email=letter.to.lower()).first()
@@ -125,18 +122,17 @@ def _render_and_send(letter: Letter) -> None:
 
 def send_waiting() -> None:
     """Send all letters that are due, at most 500 at a time."""
-    due = Letter.objects.filter(due_at__lte=Now()).order_by("due_at", "pk")
+    due = Letter.objects.filter(LEASE.is_free).order_by("due_at", "pk")
     for pk in list(due.values_list("pk", flat=True)[:500]):
         send(pk)
 
 
 def _postpone(letter: Letter) -> None:
-    if letter.attempts >= MOST_ATTEMPTS:
+    attempt = Letter.objects.filter(pk=letter.pk, attempts=letter.attempts)
+    if delay := DELAYS.after(letter.attempts):
+        attempt.update(**LEASE.ends_in(delay))
+    elif attempt.delete()[0]:
         log.error("letter %s is given up", letter.pk)
-        letter.delete()
-        return
-    letter.due_at = Now() + timedelta(minutes=2**letter.attempts)
-    letter.save(update_fields=["due_at"])
 
 
 def _wake_worker(pk: int) -> None:

@@ -14,8 +14,10 @@ from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from accounts.tables import Reference, Table
 
-class District(models.Model):
+
+class District(Table, taking="SELECT (id, name)"):
     code = models.CharField(max_length=64, unique=True)
     name = models.CharField(max_length=200)
     # A closed district or school keeps its people, and is not offered any more.
@@ -28,7 +30,13 @@ class District(models.Model):
         return self.name
 
 
-class School(models.Model):
+class School(
+    Table,
+    reason="a trigger writes the listing of each school",
+    taking="SELECT (id, name, district_id)",
+    reports="SELECT",
+    district=Reference.SCHOOLS,
+):
     district = models.ForeignKey(
         District, on_delete=models.PROTECT, related_name="schools"
     )
@@ -51,7 +59,7 @@ class School(models.Model):
         return self.name
 
 
-class DistrictAlias(models.Model):
+class DistrictAlias(Table, district=Reference.MOVED):
     """The code and name of a district that was merged into another one.
 
     Rosters that still use them find the other one.
@@ -70,7 +78,7 @@ class DistrictAlias(models.Model):
         return f"{self.code}: {self.district}"
 
 
-class SchoolAlias(models.Model):
+class SchoolAlias(Table, school=Reference.MOVED):
     """The code and name of a school that was merged into another one."""
 
     school = models.ForeignKey(School, on_delete=models.CASCADE, related_name="aliases")
@@ -84,7 +92,14 @@ class SchoolAlias(models.Model):
         return f"{self.code}: {self.school}"
 
 
-class SchoolListing(models.Model):
+class SchoolListing(
+    Table,
+    reason="written by that trigger",
+    taking="SELECT",
+    school=Reference.ADAPTED,
+    # By the database, with their schools.
+    district=Reference.SCHOOLS,
+):
     """One school in the public directory, with all that a search reads.
 
     The database adds, renames and deletes listings with their schools, and
@@ -141,7 +156,7 @@ class SchoolListing(models.Model):
         return self.name
 
 
-class SchoolWord(models.Model):
+class SchoolWord(Table, taking="SELECT"):
     """A word of the directory, by which a typing error is corrected."""
 
     word = models.CharField(max_length=64, primary_key=True)
@@ -153,7 +168,7 @@ class SchoolWord(models.Model):
         return self.word
 
 
-class Logo(models.Model):
+class Logo(Table, taking="SELECT"):
     """A picture, as PNG. Never changed, so that browsers keep it for ever."""
 
     # The beginning of its digest, and its size: "3f0c…-240x64".
@@ -164,7 +179,10 @@ class Logo(models.Model):
         return self.name
 
 
-class PlaceSettings(models.Model):
+# The place that stays has its own.
+class PlaceSettings(
+    Table, taking="SELECT", district=Reference.DELETED, school=Reference.DELETED
+):
     """What the state (without both), a district or a school has set.
 
     Empty values are inherited: see `accounts.place_settings`. A school's contact
@@ -260,7 +278,7 @@ class UserManager(BaseUserManager["User"]):
         )
 
 
-class User(AbstractUser):
+class User(AbstractUser, Table):
     """A member of staff. Logs in with an e-mail address."""
 
     username = None  # type: ignore[assignment]
@@ -310,7 +328,7 @@ class MembershipQuerySet(models.QuerySet["Membership"]):
         return self.filter(ended_at=None)
 
 
-class Membership(models.Model):
+class Membership(Table, district=Reference.ADAPTED, school=Reference.ADAPTED):
     """A user's role in the state, in one district or in one school.
 
     Ends by `ended_at` and is never deleted, because audits ask years later who
@@ -375,7 +393,7 @@ class Membership(models.Model):
         return str(self.school or self.district or gettext("the state"))
 
 
-class Invitation(models.Model):
+class Invitation(Table):
     """A link that was sent to a user without a password.
 
     Deleted when the password is set or the invitation is withdrawn.
@@ -398,7 +416,7 @@ class Invitation(models.Model):
         return timezone.now() >= self.sent_at + self.LASTS
 
 
-class FailedTries(models.Model):
+class FailedTries(Table):
     """Consecutive failed logins for one typed address; see `login_throttle`.
 
     Rows also exist for addresses without a user.
@@ -422,7 +440,7 @@ class FailedTries(models.Model):
         return f"{self.failures} failures, the last {self.last_at:%Y-%m-%d %H:%M}"
 
 
-class Letter(models.Model):
+class Letter(Table):
     """An e-mail that waits to be sent, and is then deleted; see `email_outbox`.
 
     It contains no link, because links with a proof are made on sending.
@@ -446,7 +464,7 @@ class Letter(models.Model):
         return f"{self.kind} to {self.to}"
 
 
-class AuditEntry(models.Model):
+class AuditEntry(Table):
     """One recorded action: who did what to which object, when and from where.
 
     The database refuses every UPDATE and DELETE (migration 0002), so a row

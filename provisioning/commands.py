@@ -154,18 +154,25 @@ def missed(
     ]
 
 
+def print_verdict(shortcomings: Sequence[str], void: str = "") -> None:
+    for shortcoming in shortcomings:
+        print(f"Not as required: {shortcoming}")
+    verdict = "NOT as required" if shortcomings else "Every requirement holds"
+    print(f"Void: {void}" if void else verdict, flush=True)
+
+
 def conclude(
-    figures: Mapping[str, Any], *, least: Mapping[str, float], most: Mapping[str, float]
+    figures: Mapping[str, Any], shortcomings: Sequence[str], void: str = ""
 ) -> int:
     """Print what is not as required, and all figures as JSON; return the exit status.
 
-    With `missed`, the sentences, and `passed`.
+    With `missed`, the sentences, and `passed`. A run that proves nothing is void.
     """
-    shortcomings = missed(figures, least=least, most=most)
-    print("; ".join(shortcomings) or "held")
-    verdict = {"missed": shortcomings, "passed": not shortcomings}
+    print_verdict(shortcomings, void)
+    passed = not shortcomings and not void
+    verdict = {"missed": shortcomings, "passed": passed}
     print(json.dumps({**figures, **verdict}), flush=True)
-    return int(bool(shortcomings))
+    return 2 if void else int(not passed)
 
 
 def write_csv(path: Path, rows: Iterable[Sequence[object]]) -> None:
@@ -256,15 +263,24 @@ def refuse_unless_served(address: str) -> None:
 # Options
 
 
+class _TextFormatter(argparse.RawDescriptionHelpFormatter):
+    """Keep the lines of a text that has several, and wrap a text that has one."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if "\n" in text:
+            return super()._fill_text(text, width, indent)
+        return argparse.HelpFormatter._fill_text(self, text, width, indent)
+
+
 def command_parser(
-    name: str, description: str | None, epilog: str = ""
+    description: str | None, epilog: str = ""
 ) -> argparse.ArgumentParser:
-    """Return a parser that prints both texts as they are, and wants whole names."""
+    """Return a parser of the command that was called; it wants whole names."""
     return argparse.ArgumentParser(
-        prog=f"provisioning/{name}",
+        prog=sys.argv[0],
         description=description,
         epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_TextFormatter,
         allow_abbrev=False,
     )
 

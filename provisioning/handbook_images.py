@@ -19,13 +19,14 @@ from pathlib import Path
 from provisioning.commands import (
     ROOT,
     Refusal,
+    command_parser,
     fetch,
     listen,
     output_of,
     step,
     wait_until,
 )
-from provisioning.environment import (
+from provisioning.install.environment import (
     PRODUCTION,
     PYTHON,
     TESTS,
@@ -70,9 +71,7 @@ def main() -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="provisioning/handbook", description=__doc__, allow_abbrev=False
-    )
+    parser = command_parser(__doc__)
     parser.add_argument(
         "--language", type=language_code, default="en", help="of the console (en)"
     )

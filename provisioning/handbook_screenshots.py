@@ -1,6 +1,6 @@
 """Log in to the demonstration as a coordinator, and photograph pages.
 
-Started by `provisioning/handbook`, with the password on standard input. Finds
+Started by `provisioning/run handbook`, with the password on standard input. Finds
 its way by addresses instead of labels, which differ between languages.
 """
 

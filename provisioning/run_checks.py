@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import base64
 import os
 import secrets
 import subprocess
-import sys
 import time
 from pathlib import Path
 
-from provisioning.commands import ROOT, run_command
-from provisioning.environment import (
+from provisioning.commands import ROOT, command_parser
+from provisioning.install.environment import (
     PRODUCTION,
     PYTHON,
     STACK,
@@ -46,11 +44,9 @@ def static_checks() -> dict[str, list[str | Path]]:
 
 
 def main() -> int:
-    argparse.ArgumentParser(
-        prog="provisioning/check",
-        description="Checks formatting, lint rules, types, migrations and the settings"
-        " for production. Runs no test and starts no server.",
-        allow_abbrev=False,
+    command_parser(
+        "Checks formatting, lint rules, types, migrations and the settings"
+        " for production. Runs no test and starts no server."
     ).parse_args()
     prepare_environment(PRODUCTION, TESTS, STACK)
     # The stack has no default for its secrets. These protect nothing.
@@ -90,7 +86,3 @@ def main() -> int:
         return 1
     print(f"All {len(checks)} static checks passed ({seconds:.0f} s)")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(run_command("provisioning/check", main))

@@ -22,6 +22,7 @@ from provisioning.commands import (
     ROOT,
     Refusal,
     Stopped,
+    command_parser,
     fetch,
     listen,
     output_of,
@@ -30,8 +31,8 @@ from provisioning.commands import (
     step,
     wait_until,
 )
-from provisioning.environment import PRODUCTION, PYTHON, prepare_environment
-from provisioning.installation.static_files import collect_static
+from provisioning.install.environment import PRODUCTION, PYTHON, prepare_environment
+from provisioning.install.static_files import collect_static
 from provisioning.processes import start_process, stop_process
 
 # Everything that this command and its settings put into the data folder; the
@@ -114,7 +115,7 @@ def main() -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="provisioning/demo", description=__doc__)
+    parser = command_parser(__doc__)
     add = parser.add_argument
     add("--port", type=port_number, default=8000, help="Serve on this port (8000).")
     add("--fresh", action="store_true", help="Delete the data of earlier runs first.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import signal
@@ -16,9 +15,8 @@ from tempfile import TemporaryDirectory, TemporaryFile
 from threading import Lock
 from typing import IO
 
-from provisioning.calibration import slowness
-from provisioning.commands import ROOT, Stopped, run_command, step
-from provisioning.environment import (
+from provisioning.commands import ROOT, Stopped, command_parser, step
+from provisioning.install.environment import (
     PRODUCTION,
     PYTHON,
     STACK,
@@ -26,7 +24,8 @@ from provisioning.environment import (
     install_missing_packages,
     prepare_environment,
 )
-from provisioning.installation.servers import private_servers
+from provisioning.install.servers import private_servers
+from provisioning.measure.calibration import slowness
 from provisioning.processes import adopt_orphans, end_orphans, end_with_parent
 
 TESTS_FAILED, NO_TESTS_COLLECTED = 1, 5
@@ -46,16 +45,14 @@ WORKERS = min(6, (os.cpu_count() or 1) + 1)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        prog="provisioning/test",
-        description="Runs the tests on private instances of PostgreSQL (with a"
+    parser = command_parser(
+        "Runs the tests on private instances of PostgreSQL (with a"
         " replica), pgbouncer, Redis and Memcached, which it starts and stops, in"
         " several processes; beside them the tests marked 'alone', and then the tests"
         " marked 'sqlite' on SQLite. Up to"
         f" {MOST_REPEATED} tests that failed are repeated by themselves.",
         epilog="Further arguments go to pytest, and then there is one process:"
         " provisioning/test survey/tests/taking/test_save_page.py -k late",
-        allow_abbrev=False,
     )
     parser.add_argument(
         "--fast",
@@ -292,7 +289,3 @@ def hold_servers() -> int:
                 signal.pause()
         except Stopped:
             return 0
-
-
-if __name__ == "__main__":
-    sys.exit(run_command("provisioning/test", main))

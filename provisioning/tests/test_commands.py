@@ -16,6 +16,7 @@ from provisioning.commands import (
     conclude,
     fetch,
     listen,
+    missed,
     output_of,
     port_number,
     positive_integer,
@@ -120,14 +121,27 @@ def test_a_table_may_be_empty(capsys):
 
 
 def test_a_measurement_ends_with_its_figures_and_what_is_not_as_required(capsys):
+    good, bad = {"per_s": 10, "lost": 0}, {"per_s": 9, "lost": 1}
     limits = {"least": {"per_s": 10}, "most": {"lost": 0}}
-    assert conclude({"per_s": 10, "lost": 0}, **limits) == 0
-    assert conclude({"per_s": 9, "lost": 1}, **limits) == 1
-    held, good, sentence, bad = capsys.readouterr().out.splitlines()
-    assert (held, sentence) == ("held", "per_s is 9, below 10; lost is 1, above 0")
-    passed = {"per_s": 10, "lost": 0, "missed": [], "passed": True}
-    assert json.loads(good) == passed
-    assert json.loads(bad)["passed"] is False
+    assert conclude(good, missed(good, **limits)) == 0
+    holds, figures = capsys.readouterr().out.splitlines()
+    assert holds == "Every requirement holds"
+    assert json.loads(figures) == {**good, "missed": [], "passed": True}
+    assert conclude(bad, missed(bad, **limits)) == 1
+    *sentences, figures = capsys.readouterr().out.splitlines()
+    assert sentences == [
+        "Not as required: per_s is 9, below 10",
+        "Not as required: lost is 1, above 0",
+        "NOT as required",
+    ]
+    assert json.loads(figures)["passed"] is False
+
+
+def test_a_run_that_proves_nothing_is_void(capsys):
+    assert conclude({"lost": 0}, [], void="nothing was read") == 2
+    void, figures = capsys.readouterr().out.splitlines()
+    assert void == "Void: nothing was read"
+    assert json.loads(figures)["passed"] is False
 
 
 @pytest.mark.parametrize("keep", [False, True])

@@ -45,9 +45,6 @@ def register() -> None:
             "request new results": gettext_noop(
                 "{who} had the results counted again: {subject}"
             ),
-            "remove sentences from audit": gettext_noop(
-                "{who} removed the texts of released sentences from the audit log"
-            ),
             "stop sharing results": gettext_noop(
                 "{who} stopped sharing results with schools: {subject}"
             ),

@@ -60,8 +60,7 @@ RESPONDENT_COLUMNS = {
     "language": "Language, from the roster; with an open code, the language that was"
     " chosen at the start.",
     "response_language": "Language of the survey when the respondent finished; blank if"
-    " it was not finished, or finished before this was stored. Earlier pages may have"
-    " been answered in another language.",
+    " it was not finished. Earlier pages may have been answered in another language.",
     "started": "Day of the first login.",
     "finished": "Day the survey was finished; blank if it was not.",
     "withdrawn": "Day the respondent was withdrawn; blank if not.",

@@ -1,10 +1,13 @@
-"""Build one row for each stored answer."""
+"""Build one row for each stored answer that is not left out.
+
+A row that says that an answer is left out would tell that the question was reached.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from itertools import repeat
+from itertools import compress, repeat
 
 from reports.exports.cells import Piece, Row, Writer
 from reports.exports.minimum_group import saved_path
@@ -21,7 +24,8 @@ from reports.exports.row_builder import (
 from reports.exports.snapshot import MASKED, NOT_APPLICABLE, SKIPPED
 
 ANSWERED = "answered"
-STATES = {SKIPPED: "skipped", NOT_APPLICABLE: "not applicable"}
+# Those that are left out have no row in the end.
+STATES = {SKIPPED: "skipped", NOT_APPLICABLE: "not applicable", MASKED: COARSENED}
 
 
 class LongRowBuilder(RowBuilder):
@@ -40,8 +44,6 @@ class LongRowBuilder(RowBuilder):
 
     def encode(self, encoder: ItemEncoder, answer: str) -> Piece:
         name, kind = encoder.variable.name, encoder.item["kind"]
-        if answer == MASKED:
-            return self.piece(name, COARSENED, None, COARSENED)
         if answer in STATES:
             return self.piece(name, None, None, STATES[answer])
         value, language = encoder.value(answer), self.plan.language
@@ -57,16 +59,18 @@ class LongRowBuilder(RowBuilder):
         rows_by_person: list[list[Row]] = [[] for _ in people]
         identities = self.identity_pieces(people)
         for group in self.groups(people):
-            columns = [column for _, column in group.encoded_columns()]
+            encoded = group.encoded_columns()
+            is_shown = [not group.masks(encoder) for encoder, _ in encoded]
+            columns = [column for _, column in encoded]
+            group.count_unanswered()
             for position, pieces in zip(
                 group.positions, zip(*columns, strict=True), strict=False
             ):
                 # Stored answers come first, and only they have a time: what
                 # the rules of the survey added gets no row.
                 saved = self._saved(people[position])
-                rows_by_person[position] = list(
-                    zip(repeat(identities[position]), pieces, saved, strict=False)
-                )
+                rows = zip(repeat(identities[position]), pieces, saved, strict=False)
+                rows_by_person[position] = list(compress(rows, is_shown))
         return [row for rows in rows_by_person for row in rows]
 
     def _saved(self, person: RespondentLine) -> list[Piece]:

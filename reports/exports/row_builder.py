@@ -277,6 +277,21 @@ class RespondentGroup:
             for encoder, answers in zip(encoders, columns, strict=True)
         ]
 
+    def count_unanswered(self) -> list[ItemEncoder]:
+        """Count these people at the items without a stored answer, and return these."""
+        answered = set(map(id, self.encoder.encoders_of(self.items)))
+        unanswered = [
+            encoder
+            for encoder in self.encoder.items.values()
+            if id(encoder) not in answered
+        ]
+        for encoder in unanswered:
+            if self.masks(encoder):
+                encoder.tally.masked += len(self.positions)
+            else:
+                encoder.tally.not_reached += len(self.positions)
+        return unanswered
+
     def masks(self, encoder: ItemEncoder) -> bool:
         return not self.masked_items.isdisjoint(encoder.sources)
 

@@ -104,20 +104,12 @@ class WideRowBuilder(RowBuilder):
             slots: list[Sequence[Piece] | repeat[Piece]] = [
                 repeat(blank) for blank in self._blanks[group.encoder.version.digest]
             ]
-            answered = set()
             for encoder, column in group.encoded_columns():
-                position = self._positions[id(encoder.variable)]
-                slots[position] = column
-                answered.add(position)
-            for encoder in group.encoder.items.values():
-                position = self._positions[id(encoder.variable)]
-                if position in answered:
-                    continue
+                slots[self._positions[id(encoder.variable)]] = column
+            for encoder in group.count_unanswered():
                 if group.masks(encoder):
+                    position = self._positions[id(encoder.variable)]
                     slots[position] = repeat(self._masked_piece(encoder.variable))
-                    encoder.tally.masked += len(group.positions)
-                else:
-                    encoder.tally.not_reached += len(group.positions)
             # As many rows as respondents, although `repeat` never ends.
             for position, cells in zip(
                 group.positions, zip(*slots, strict=False), strict=False

@@ -9,10 +9,12 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 
+from accounts.tables import Table
+
 LONGEST_SENTENCE = 500
 
 
-class ReleasedSentence(models.Model):
+class ReleasedSentence(Table):
     """A sentence that users who see the results may read."""
 
     administration = models.ForeignKey(

@@ -9,12 +9,14 @@ from django.db import models
 from django.db.models.functions import Lower
 from django.utils import timezone
 
+from accounts.tables import Table
+
 
 def new_panel_key() -> bytes:
     return secrets.token_bytes(32)
 
 
-class PanelProject(models.Model):
+class PanelProject(Table):
     """A research project of one user.
 
     Its key makes panel IDs. They are the same in all files of the project, and have

@@ -16,6 +16,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from accounts.tables import Table
 from reports.models.results import GroupResults
 
 
@@ -42,7 +43,7 @@ def public_condition(publication: str, now: datetime | None = None) -> Q:
     )
 
 
-class Publication(models.Model):
+class Publication(Table):
     """The results of an administration, as they were published once."""
 
     administration = models.ForeignKey(
@@ -115,7 +116,7 @@ class Publication(models.Model):
         return since <= (self.withdrawn_at or timezone.now())
 
 
-class PublishedPlace(models.Model):
+class PublishedPlace(Table):
     """What is published of the state, a district or a school."""
 
     publication = models.ForeignKey(

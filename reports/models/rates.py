@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from django.db import models
 
+from accounts.tables import Reference, Table
 
-class RollUp(models.Model):
+
+class RollUp(Table):
     """The time of an administration's figures."""
 
     administration = models.OneToOneField(
@@ -28,7 +30,7 @@ class RollUp(models.Model):
         return f"{self.administration_id} as of {self.as_of:%Y-%m-%d %H:%M:%S}"
 
 
-class SchoolRate(models.Model):
+class SchoolRate(Table, school=Reference.DELETED, district=Reference.MOVED):
     """The figures of one school in one administration.
 
     Withdrawn people are not counted, and those who have opted out are counted
@@ -67,7 +69,7 @@ class SchoolRate(models.Model):
     # Students in the same wave, or those that the school counted, for the threshold
     # of parents; null if unknown.
     students = models.PositiveIntegerField(null=True)
-    # The threshold of the school in percent; null in rows from before it could be set.
+    # The threshold of the school in percent; null is the usual one.
     percent = models.PositiveSmallIntegerField(null=True)
     # How many have to finish for a report; null if too few are invited.
     needed = models.PositiveIntegerField(null=True)
@@ -90,7 +92,7 @@ class SchoolRate(models.Model):
         return f"{self.finished} of {self.eligible} in {self.school_id}"
 
 
-class GradeRate(models.Model):
+class GradeRate(Table, school=Reference.DELETED):
     """The figures of one grade. Teachers have none: their groups are too small."""
 
     administration = models.ForeignKey(
@@ -118,7 +120,7 @@ class GradeRate(models.Model):
         return f"{self.finished} of {self.eligible} in grade {self.grade}"
 
 
-class Curve(models.Model):
+class Curve(Table):
     """Starts and finishes by hour in a school, a district or everywhere."""
 
     class Level(models.TextChoices):

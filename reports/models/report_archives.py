@@ -6,6 +6,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext as _
 
+from accounts.tables import Reference
 from survey.models.requested_file import (
     COMPLETE_OR_NONE,
     AuditPlace,
@@ -13,7 +14,7 @@ from survey.models.requested_file import (
 )
 
 
-class ReportArchive(ChecksummedFile):
+class ReportArchive(ChecksummedFile, district=Reference.MOVED):
     """A request for the reports of many schools as one ZIP file."""
 
     FOLDER, JOB = "school-reports", "school_reports.make"

@@ -12,10 +12,11 @@ from __future__ import annotations
 from django.db import models
 
 from accounts.place_settings import DEFAULT_CODING_THRESHOLD
+from accounts.tables import Table
 from reports.models.shared_json import SharedJSONField
 
 
-class ResultsRollUp(models.Model):
+class ResultsRollUp(Table, reports="SELECT"):
     """The state of an administration's distributions."""
 
     administration = models.OneToOneField(
@@ -32,13 +33,13 @@ class ResultsRollUp(models.Model):
     layout = SharedJSONField()
     # The `as_of` of the figures for which it is decided what is hidden.
     hidden_as_of = models.DateTimeField(null=True)
+    # Null until it is decided what is hidden, as `summed` and `minimum_group` are.
     # Places below which nothing is shown by an attribute: [level, key, attribute] each.
-    # Null where this was not recorded.
     undivided = models.JSONField(null=True)
     # The schools that were in figures of such places when they were shown last:
-    # [level, key, attribute, keys of schools] each. Null where this was not recorded.
+    # [level, key, attribute, keys of schools] each.
     summed = models.JSONField(null=True)
-    # By which it was decided; null where this was not recorded.
+    # By which it was decided.
     minimum_group = models.PositiveSmallIntegerField(null=True)
     # Attributes that no school shows, because people could be calculated from them and
     # others, and the attribute that each repeats, "" for several: [attribute,
@@ -46,7 +47,7 @@ class ResultsRollUp(models.Model):
     repeating = models.JSONField(default=list, db_default=[])
     # The provenance of all figures: the digest of the survey by whose rules answers
     # were counted, and the versions of the programs that did so, as some schools may
-    # have been counted by an earlier one. "" where this was not recorded.
+    # have been counted by an earlier one.
     survey_digest = models.CharField(
         max_length=64, blank=True, default="", db_default=""
     )
@@ -70,7 +71,7 @@ class ResultsRollUp(models.Model):
         return f"results of {self.administration_id} as of {self.as_of:%Y-%m-%d %H:%M}"
 
 
-class CountedSchool(models.Model):
+class CountedSchool(Table, reports="SELECT"):
     """What a roll-up has seen of a school, to recount only schools that changed.
 
     Its people are frozen with the figures: scores are calculated of the same, and the
@@ -106,7 +107,7 @@ class CountedSchool(models.Model):
         return f"{self.school_id} in {self.administration_id}"
 
 
-class FormerPeople(models.Model):
+class FormerPeople(Table):
     """People of a school in an earlier release, whose figures were replaced.
 
     Their figures have been seen, so every later release is compared with them.
@@ -131,7 +132,7 @@ class FormerPeople(models.Model):
         return f"{self.school_id} in {self.administration_id} at {self.counted_at}"
 
 
-class GroupResults(models.Model):
+class GroupResults(Table, reports="SELECT"):
     """How one group of people at one place has answered each item."""
 
     class Level(models.TextChoices):

@@ -12,11 +12,11 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 
+from accounts.tables import Table
 from reports.models.results import GroupResults
 
 # What scores mean, and of whom they are. Scores in another format are shown nowhere,
-# and are calculated again (`reports.scores.job.start_outdated`). Since 2 larger places
-# have the means of schools with a report, and essentials those of scores as shown.
+# and are calculated again (`reports.scores.job.start_outdated`).
 FORMAT = 2
 
 
@@ -25,7 +25,7 @@ class ScoringQuerySet(models.QuerySet["Scoring"]):
         return self.filter(format=FORMAT)
 
 
-class Scoring(models.Model):
+class Scoring(Table):
     """The calculation of an administration's scores."""
 
     administration = models.OneToOneField(
@@ -54,7 +54,7 @@ class Scoring(models.Model):
         return self.format == FORMAT
 
 
-class Calibration(models.Model):
+class Calibration(Table):
     """The thresholds of one measure: the provenance of all its scores."""
 
     administration = models.ForeignKey(
@@ -94,7 +94,7 @@ class Calibration(models.Model):
         return f"{self.measure} in {self.administration_id}"
 
 
-class ReleasedItem(models.Model):
+class ReleasedItem(Table):
     """A person's decision that an item no longer means what it did before."""
 
     administration = models.ForeignKey(
@@ -123,7 +123,7 @@ class ReleasedItem(models.Model):
         return f"{self.item} of {self.measure} in {self.administration_id}"
 
 
-class ScoreRow(models.Model):
+class ScoreRow(Table):
     """The scores of one group of people at one place."""
 
     administration = models.ForeignKey(

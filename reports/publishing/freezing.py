@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import chain
-from typing import Any, NotRequired, TypedDict
+from typing import Any, TypedDict
 
 from django.db import connection, transaction
 from django.utils import translation
@@ -46,12 +46,8 @@ from survey.taking.published import published_survey
 BATCH = 500
 # In figures of everybody.
 FEWEST_SCHOOLS = 10
-# Since 2 the figures of districts and the state are sums of published schools; since 3
-# an essential is everywhere the mean of the measures of its place, as shown; since 4
-# shares near 0 and 100 % are coded.
-SUMS_OF_SCHOOLS = 2
-MEANS_OF_MEASURES = 3
-FORMAT = CODED_ENDS = 4
+# Goes up when frozen content means something else, so that pages can tell.
+FORMAT = 4
 
 
 class Frame(TypedDict):
@@ -111,11 +107,10 @@ class ItemAnswers(TypedDict):
     not_applicable: int
     not_reached: int
     values: dict[str, int]
-    # Since the format `CODED_ENDS`: the bounds of other answers, in percent, and how
-    # many people gave one of them.
-    under: NotRequired[dict[str, int]]
-    over: NotRequired[dict[str, int]]
-    coded_people: NotRequired[int]
+    # The bounds of other answers, in percent, and how many people gave one of them.
+    under: dict[str, int]
+    over: dict[str, int]
+    coded_people: int
 
 
 @dataclass(frozen=True, slots=True)

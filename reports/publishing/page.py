@@ -17,12 +17,10 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from reports.console.rendered import rendered_once
 from reports.console.results.charts import ChartPage, chart_pages
-from reports.console.results.rendered import rendered_once
 from reports.console.results.sentences import isolated
 from reports.publishing.freezing import (
-    MEANS_OF_MEASURES,
-    SUMS_OF_SCHOOLS,
     Answers,
     Frame,
     ItemAnswers,
@@ -66,8 +64,8 @@ class Content(Protocol):
 
 
 def coded_of(item: ItemAnswers) -> dict[str, CodedShare]:
-    coded = {value: CodedShare(n) for value, n in item.get("under", {}).items()}
-    over = item.get("over", {}).items()
+    under, over = item["under"].items(), item["over"].items()
+    coded = {value: CodedShare(n) for value, n in under}
     return coded | {value: CodedShare(n, is_over=True) for value, n in over}
 
 
@@ -83,7 +81,7 @@ def group_of(answers: Answers, as_of: datetime) -> VisibleGroup:
             item["values"],
             item["width"],
             coded_of(item),
-            item.get("coded_people", 0),
+            item["coded_people"],
         )
         for name, item in answers["items"].items()
     }
@@ -214,7 +212,7 @@ class PublicPage:
             "%(n)s schools have no report, because too few people took part.",
             other_schools,
         )
-        if self.frame["schools"] and self.frame["format"] >= SUMS_OF_SCHOOLS:
+        if self.frame["schools"]:
             words = ngettext(
                 "%(n)s school has no report and is not part of these figures, because"
                 " too few people took part.",
@@ -232,16 +230,6 @@ class PublicPage:
     @property
     def other_measures(self) -> list[ReportPart]:
         return self._parts[1]
-
-    @property
-    def has_means_of_essentials(self) -> bool:
-        """Whether its essentials are means of its schools', and not of its measures.
-
-        So they were frozen before the format `MEANS_OF_MEASURES`.
-        """
-        of_schools = not self.is_school and self.frame["schools"] > 0
-        frozen_in = self.frame["format"]
-        return of_schools and SUMS_OF_SCHOOLS <= frozen_in < MEANS_OF_MEASURES
 
     @cached_property
     def charts(self) -> list[ChartPage]:
@@ -275,8 +263,9 @@ class PublicPage:
     @cached_property
     def scores_html(self) -> SafeString:
         scores = [place.summary["scores"] for place in self.places]
-        drawn = self._drawn((scores, self.has_means_of_essentials))
-        return rendered_once("reports/public/_scores.html", {"page": self}, drawn)
+        return rendered_once(
+            "reports/public/_scores.html", {"page": self}, self._drawn(scores)
+        )
 
     def _drawn(self, figures: object) -> tuple[object, ...]:
         """Return what a part of the page is made from."""
@@ -302,9 +291,6 @@ class PublicPage:
             if measure["name"] in scored:
                 part = self._measure(measure)
                 measures.setdefault(measure["essential"], []).append(part)
-        reason = ""
-        if self.has_means_of_essentials:
-            reason = _("No score: no school with a report shows all of its measures.")
         essentials = [
             (
                 ReportPart(
@@ -312,7 +298,6 @@ class PublicPage:
                     self._text(essential["label"], essential["name"]),
                     self._text(essential["description"]),
                     self._lines(essential["name"]),
-                    reason=reason,
                 ),
                 measures.pop(essential["name"]),
             )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -16,7 +15,6 @@ from accounts.models import User
 from reports.models import Publication, PublishedPlace, ResultsRollUp
 from reports.publishing.freezing import (
     FEWEST_SCHOOLS,
-    SUMS_OF_SCHOOLS,
     Freezer,
     basis_of,
     has_content,
@@ -63,18 +61,6 @@ def reason_not_to_publish(administration: Administration) -> str:
             " took part, which is too few to show all schools together."
         ) % {"schools": FEWEST_SCHOOLS}
     return ""
-
-
-def outdated_publications() -> QuerySet[Publication]:
-    """Return publications whose sums tell more than the published schools do.
-
-    Together with these, the answers of a school without a report can be calculated.
-    """
-    return Publication.objects.filter(
-        published_at__isnull=False,
-        withdrawn_at=None,
-        frame__format__lt=SUMS_OF_SCHOOLS,
-    )
 
 
 def administration_to_publish(pk: int) -> Administration:

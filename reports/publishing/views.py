@@ -27,7 +27,6 @@ from accounts.language import language_to_read
 from reports.models import Publication, PublishedPlace
 from reports.models.publications import public_condition
 from reports.publishing.csv_files import answer_rows, dictionary_rows, score_rows
-from reports.publishing.freezing import SUMS_OF_SCHOOLS
 from reports.publishing.links import Links, PublicLinks, own_name
 from reports.publishing.page import PublicPage, without_directions
 from reports.results.reading import LEVELS
@@ -130,10 +129,7 @@ def published_hidden(request: HttpRequest, pk: int | None = None) -> HttpRespons
             hidden_figures,
             min((frame["minimum_group"] for frame in frames), default=MINIMUM_GROUP),
             "public",
-            has_reports=all(
-                frame["schools"] and frame["format"] >= SUMS_OF_SCHOOLS
-                for frame in frames
-            ),
+            has_reports=all(frame["schools"] for frame in frames),
         ),
     }
     return _page(

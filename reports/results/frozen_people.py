@@ -96,9 +96,6 @@ def unpacked(
 ) -> SchoolPeople:
     header, _, numbers = zlib.decompress(stored).partition(b"\n")
     about = json.loads(header)
-    if isinstance(about, list):
-        # Of a release before it was stored who answered which item.
-        about = {"groups": about, "items": []}
     groups = [Group(school, *group) for group in about["groups"]]
     width = -(-len(about["items"]) // 8)
     size = len(numbers) // (21 + width)

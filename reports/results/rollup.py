@@ -23,10 +23,10 @@ from reports.exports.reading import versions_of
 from reports.models import ResultsRollUp
 from reports.rates.rollup import AFTER_CLOSING
 from reports.rates.rollup_query import refresh_replica_timestamp
+from reports.results.apply_suppression import hide_small_groups
 from reports.results.changes import LastRollUp, Recount, read_changes
 from reports.results.counting import GRADE, count_groups, distinct_numbers
 from reports.results.frozen_people import schools_to_keep
-from reports.results.hiding import hide_small_groups
 from reports.results.layout import CountedItem, DistinctNumbers, Layout, counted_items
 from reports.results.menu import groups_of_roster
 from reports.results.storing import Figures, store

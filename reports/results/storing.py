@@ -91,10 +91,10 @@ def store(
 
 
 def _software(last: LastRollUp | None, recount: Recount) -> str:
-    """Return the versions that have counted the figures; "" if one is not known."""
+    """Return the versions that have counted the figures."""
     if last is None or recount.is_full:
         return SOFTWARE
-    if not recount.schools or not last.software:
+    if not recount.schools:
         return last.software
     return ", ".join(sorted({*last.software.split(", "), SOFTWARE}))
 

@@ -35,7 +35,7 @@ class VisibleGroup:
     # Whether schools that hide one of these groups are not in the figures. Of a single
     # school, the number of their people would be a hidden number.
     leaves_out_schools: bool = False
-    # Whether it has the schools with a report only, as in `wholes.figures_for`.
+    # Whether it has the schools with a report only: see `aggregate_access`.
     is_sum_of_reports: bool = False
 
 

@@ -120,8 +120,6 @@ class ReportPart:
     items: Sequence[tuple[Text, bool]] = ()
     people: str = ""
     is_positive: bool = True
-    # Why the school has no score, if the reason is not that of the measures.
-    reason: str = ""
 
     @property
     def own_line(self) -> ScoreLine:
@@ -129,8 +127,6 @@ class ReportPart:
 
     @property
     def sentence(self) -> str:
-        if self.own_line.score is None and self.reason:
-            return self.reason
         if self.own_line.is_hidden:
             return _("Hidden, because too few people answered.")
         if self.own_line.score is None:

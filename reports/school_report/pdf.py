@@ -19,6 +19,9 @@ from reports.school_report.report import SchoolReport
 
 log = logging.getLogger(__name__)
 
+# What the page and the file have in common.
+BODY = "reports/_school_report.html"
+
 # A report takes two seconds, the first one of a process included.
 SECONDS = 60
 # More would take the processor from page saves.
@@ -29,18 +32,12 @@ class NoPdf(Exception):
     """WeasyPrint, or a library of Debian that it needs, has failed."""
 
 
-def body_of(report: SchoolReport) -> str:
-    """Render what the page and the file have in common."""
-    with translation.override(report.frame_language):
-        return render_to_string("reports/_school_report.html", {"report": report})
-
-
 def html_of(report: SchoolReport) -> str:
     """Render the document of the file."""
     with translation.override(report.frame_language):
         return render_to_string(
             "reports/school_report_print.html",
-            {"report": report, "body": body_of(report)},
+            {"report": report, "body": render_to_string(BODY, {"report": report})},
         )
 
 

@@ -53,6 +53,15 @@ class SchoolReport:
     is_of_people: bool = False
 
     @property
+    def drawn(self) -> tuple[object, ...]:
+        """Return all that the body of the page shows."""
+        return (
+            *(self.language, self.rate_sentence, self.reason),
+            *(self.essentials, self.other_measures, self.benchmarks),
+            self.is_of_people,
+        )
+
+    @property
     def has_figures(self) -> bool:
         return bool(self.essentials or self.other_measures)
 

@@ -24,16 +24,16 @@ def hide_attribute(
     tables: ReleasedTables, decision: Decision, number: int, small: Mask
 ) -> None:
     """Hide groups of one attribute from the schools upwards, the `small` ones first."""
-    tree, groups, minimum, precedent = (
+    tree, groups, minimum, earlier = (
         tables.tree,
         tables.groups,
         tables.minimum,
-        tables.precedent,
+        tables.earlier,
     )
     hidden, counted = decision.groups, decision.counted[:, number]
     attribute = np.array(groups.attributes[number])
     people = groups.people[:, attribute].copy()
-    forced = precedent.forced.groups[:, attribute]
+    forced = earlier.forced.groups[:, attribute]
     for place in range(len(tree) - 1, ROOT, -1):
         if hidden[place, EVERYONE]:
             # Also groups with nobody: which these are tells about the place.
@@ -45,8 +45,8 @@ def hide_attribute(
             everyone = groups.people[children, EVERYONE]
             left_out = everyone[~counted[children]].sum()
             are_many = left_out > MOST_LEFT_OUT * everyone.sum()
-            was_divided = precedent.divided[place, number]
-            if precedent.undivided[place, number] or are_many and not was_divided:
+            was_divided = earlier.divided[place, number]
+            if earlier.undivided[place, number] or are_many and not was_divided:
                 below = tree.below(place)
                 hidden[np.ix_(below, attribute)] = True
                 counted[children] = ~hidden[children, EVERYONE]
@@ -81,7 +81,7 @@ def hide_groups(
     tables: ReleasedTables, place: int, attribute: Integers, small: Mask
 ) -> Mask:
     """Return which groups of a place are hidden: `small` ones [column] and others."""
-    groups, minimum, precedent = tables.groups, tables.minimum, tables.precedent
+    groups, minimum, earlier = tables.groups, tables.minimum, tables.earlier
     if not small[attribute].any():
         return np.zeros(len(attribute), dtype=bool)
     everyone = groups.people[place, EVERYONE]
@@ -89,7 +89,7 @@ def hide_groups(
     least = np.maximum(0, everyone - (most.sum() - most))
     return hide_people(
         *(groups.people[place, attribute], (least, most), minimum, small[attribute]),
-        precedent.preferred.groups[place, attribute],
+        earlier.preferred.groups[place, attribute],
     )
 
 
@@ -101,15 +101,15 @@ def hide_item(
     Or where few people have answered it. A place that hides it in a group of an
     attribute is left out of the larger place's figures by this attribute.
     """
-    tree, groups, minimum, precedent = (
+    tree, groups, minimum, earlier = (
         tables.tree,
         tables.groups,
         tables.minimum,
-        tables.precedent,
+        tables.earlier,
     )
     preferred, forced = (
-        precedent.preferred.of_item(name),
-        precedent.forced.of_item(name),
+        earlier.preferred.of_item(name),
+        earlier.forced.of_item(name),
     )
     hidden = decision.items[name]
     all_hidden = hidden[:, EVERYONE]
@@ -171,7 +171,7 @@ def tells_groups(
     """
     place, number = cell
     schools = tables.tree.leaves_of(place, decision.counted[:, number])
-    if tables.precedent.summed.get(cell, set(schools)) != set(schools):
+    if tables.earlier.summed.get(cell, set(schools)) != set(schools):
         return True
     counts = tables.groups.present_and_absent
     return tells_parts(tables, decision, counts, cell, of_people=True)

@@ -176,7 +176,7 @@ class Search:
     ) -> None:
         self.tables, self.memberships = tables, memberships
         self.groups, self.minimum = tables.groups, tables.minimum
-        forced = tables.precedent.forced.groups
+        forced = tables.earlier.forced.groups
         self.small = tables.groups.too_small(tables.minimum) | forced
         hidden = small_places(tables)
         self.places = [
@@ -272,7 +272,7 @@ class Search:
             columns = np.array(self.shown(place, dependent))
             dependent[place, columns[columns != EVERYONE]] = True
             return
-        preferred = self.tables.precedent.preferred.groups[place]
+        preferred = self.tables.earlier.preferred.groups[place]
         members = of_place.members.astype(float)
         gram = scalar_products(members, of_place.people)
         light = few_answers(sizes(sums, members, of_place.people), self.minimum)
@@ -313,7 +313,7 @@ class Search:
             if not len(of_item):
                 continue
             gram = scalar_products(members, answered[:, number])
-            preferred = self.tables.precedent.preferred.of_item(name)[place]
+            preferred = self.tables.earlier.preferred.of_item(name)[place]
             while True:
                 group = group_to_hide(
                     *(gram, of_item, columns, of_groups[:, number], preferred)

@@ -11,9 +11,9 @@ from reports.suppression.tables import (
     EVERYONE,
     ROOT,
     Decision,
+    EarlierSuppression,
     ItemTables,
     Mask,
-    Precedent,
     ReleasedTables,
 )
 
@@ -24,11 +24,11 @@ def hide_places(tables: ReleasedTables, decision: Decision) -> None:
     Hidden places are a part of the larger place only together. Otherwise it has the
     people of the others alone, so no further place has to be hidden.
     """
-    tree, groups, minimum, precedent = (
+    tree, groups, minimum, earlier = (
         tables.tree,
         tables.groups,
         tables.minimum,
-        tables.precedent,
+        tables.earlier,
     )
     hidden, counted = decision.groups[:, EVERYONE], decision.counted_all
     hidden |= small_places(tables)
@@ -53,7 +53,7 @@ def hide_places(tables: ReleasedTables, decision: Decision) -> None:
                 and people[children[together]].sum() >= minimum
                 and (width >= wanted)[together].all()
                 and are_same_as_before(
-                    precedent, precedent.preferred.groups[children, EVERYONE], together
+                    earlier, earlier.preferred.groups[children, EVERYONE], together
                 )
             )
         published[place] = published[children[counted[children]]].sum()
@@ -65,14 +65,14 @@ def hide_places(tables: ReleasedTables, decision: Decision) -> None:
 
 def small_places(tables: ReleasedTables) -> Mask:
     """Return the places with few people, and those below them."""
-    tree, groups, minimum, precedent = (
+    tree, groups, minimum, earlier = (
         tables.tree,
         tables.groups,
         tables.minimum,
-        tables.precedent,
+        tables.earlier,
     )
     people = groups.people[:, EVERYONE]
-    small = (people > 0) & (people < minimum) | precedent.forced.groups[:, EVERYONE]
+    small = (people > 0) & (people < minimum) | earlier.forced.groups[:, EVERYONE]
     for place in range(1, len(tree)):
         small[place] |= small[tree.parents[place]]
     return small
@@ -86,17 +86,17 @@ def hide_item_of_places(
     As with places themselves: those that hide it are a part of the larger place's
     figures together, or not at all.
     """
-    tree, groups, minimum, precedent = (
+    tree, groups, minimum, earlier = (
         tables.tree,
         tables.groups,
         tables.minimum,
-        tables.precedent,
+        tables.earlier,
     )
     hidden = decision.groups[:, EVERYONE].copy()
     preferred = np.zeros_like(hidden)
     for name in item.counts:
-        hidden |= precedent.forced.of_item(name)[:, EVERYONE]
-        preferred |= precedent.preferred.of_item(name)[:, EVERYONE]
+        hidden |= earlier.forced.of_item(name)[:, EVERYONE]
+        preferred |= earlier.preferred.of_item(name)[:, EVERYONE]
     answered = item.answered[:, EVERYONE].copy()
     hidden |= few_answers(answered, minimum)
     counted = decision.counted_all.copy()
@@ -111,7 +111,7 @@ def hide_item_of_places(
         if together.any() and not (
             together.sum() > 1
             and answered[parts[together]].sum() >= minimum
-            and are_same_as_before(precedent, preferred[parts], together)
+            and are_same_as_before(earlier, preferred[parts], together)
             and not any(
                 has_narrow_counts(people[parts], counts[parts], together)
                 for counts in published
@@ -130,12 +130,12 @@ def hide_item_of_places(
         decision.counted_all_items[name] = counted
 
 
-def are_same_as_before(precedent: Precedent, before: Mask, hidden: Mask) -> bool:
+def are_same_as_before(earlier: EarlierSuppression, before: Mask, hidden: Mask) -> bool:
     """Return whether the hidden parts of a sum are those that were hidden before.
 
     Otherwise the sums of two waves, subtracted, would be those of other parts.
     """
-    return not precedent.is_known or bool((before == hidden).all())
+    return not earlier.is_known or bool((before == hidden).all())
 
 
 def counted_in_scores(people: NDArray[np.float64], hidden: Mask, minimum: int) -> Mask:

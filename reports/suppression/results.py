@@ -76,16 +76,16 @@ def decide(
     options of a multiple choice. `answered` are the people who answered an item:
     [place, column]; without them, everybody did.
     """
-    groups, precedent, dependent = tables.groups, tables.precedent, tables.dependent
+    groups, earlier, dependent = tables.groups, tables.earlier, tables.dependent
     hidden = np.zeros(groups.people.shape, dtype=bool)
     counted = np.ones((len(tables.tree), len(groups.attributes)), dtype=bool)
     decision = Decision(
         *(hidden, counted, np.zeros_like(counted)),
         np.ones(len(tables.tree), dtype=bool),
-        summed=dict(precedent.summed),
+        summed=dict(earlier.summed),
     )
     hide_places(tables, decision)
-    small = groups.too_small(tables.minimum) | precedent.forced.groups
+    small = groups.too_small(tables.minimum) | earlier.forced.groups
     if dependent:
         small |= dependent.groups
     for number in range(len(groups.attributes)):

@@ -175,7 +175,7 @@ class HiddenCells:
 
 
 @dataclass(frozen=True)
-class Precedent:
+class EarlierSuppression:
     """What readers have seen hidden before, of the same people.
 
     If further parts of a sum have to be hidden, `preferred` ones are before others.
@@ -193,7 +193,7 @@ class Precedent:
     is_known: bool = True
 
     @classmethod
-    def none(cls, groups: GroupCounts) -> Precedent:
+    def none(cls, groups: GroupCounts) -> EarlierSuppression:
         places = len(groups.people)
         nothing = HiddenCells(np.zeros(groups.people.shape, dtype=bool))
         unknown = np.zeros((places, len(groups.attributes)), dtype=bool)
@@ -262,7 +262,7 @@ class ReleasedTables:
     tree: PlaceTree
     groups: GroupCounts
     minimum: int
-    precedent: Precedent
+    earlier: EarlierSuppression
     dependent: DependentGroups | None = None
 
 

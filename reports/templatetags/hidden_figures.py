@@ -14,6 +14,12 @@ register.simple_tag(explanation.results_shown)
 register.simple_tag(explanation.files_without_names)
 
 
+@register.filter
+def unbroken_percent(text: str) -> str:
+    """Keep numbers on one line with their percent signs."""
+    return text.replace(" %", "\u00a0%")
+
+
 @register.inclusion_tag("reports/_repeating_columns.html")
 def repeating_columns(
     administration: Administration, may_change: bool = False

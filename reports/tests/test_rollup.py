@@ -223,7 +223,6 @@ def test_schools_that_a_roster_adds_are_not_listed_elsewhere(staff, administer):
 
 
 def test_schools_of_other_rosters_would_lack_a_roster(staff, administer):
-    """As before the moment was stored."""
     adding, other_roster = administer("a"), administer("b")
     add_schools_by_roster(adding)
     School.objects.update(added_at=None)

@@ -11,7 +11,7 @@ def patience(seconds: float) -> float:
     """Return `seconds` of a quiet machine, multiplied for the one at hand.
 
     For upper bounds only: how long to wait for what must happen. The factor
-    is measured before pytest starts; see `provisioning.calibration`.
+    is measured before pytest starts; see `provisioning.measure.calibration`.
     """
     return seconds * float(os.environ.get("GROUNDSWELL_TEST_PATIENCE", "1"))
 

@@ -12,7 +12,7 @@ import hypothesis
 import pytest
 from _pytest import runner
 
-from provisioning.calibration import slowness
+from provisioning.measure.calibration import slowness
 
 # The longest files first, and those that mostly wait: started last, one of them
 # would keep one process busy while the others have nothing left to do. Short tests
@@ -25,7 +25,7 @@ LONGEST = (
     "reports/tests/browser/",
     "settings/monitoring/tests/test_metrics.py",
     "survey/tests/simulation/test_demo.py",
-    "provisioning/tests/installation/",
+    "provisioning/tests/install/",
     "survey/tests/javascript/",
     "survey/tests/console/test_people_search_indexes.py",
     "settings/tests/infrastructure/test_time_limit.py",

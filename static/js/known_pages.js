@@ -19,8 +19,7 @@ export class KnownPages {
     }
   }
 
-  // Servers of the last release tell only the highest revisions.
-  noteShown(seen, shown = seen.map((revision) => [revision])) {
+  noteShown(seen, shown) {
     this.seen = [...seen];
     this.shown = shown.map((revisions) => [...revisions]);
   }

@@ -68,7 +68,7 @@ export class PageSlots extends KnownPages {
     const { page } = slot;
     const revision = this.takeRevision();
     const { content, replaced } = later;
-    const sight = { seen: this.seenOf(page), shown: this.shownOf(page), base: revision };
+    const sight = { seen: this.seenOf(page), shown: this.shownOf(page) };
     slot.save = waitingSave(page, { revision, ...sight, content, replaced });
     slot.later = null;
   }
@@ -230,7 +230,7 @@ export class PageSlots extends KnownPages {
 
   // True if another tab has saved a page whose answers wait here, or were lost: only
   // the person can tell which are right.
-  isOvertakenBy({ seen, shown = seen.map((revision) => [revision]), known }) {
+  isOvertakenBy({ seen, shown, known }) {
     return known.some(([page, content]) => {
       const slot = this.slots.get(page);
       const own = [0, slot?.save?.revision, ...(this.shown[page - 1] ?? [])];

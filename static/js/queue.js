@@ -207,10 +207,8 @@ export class Queue extends PageSlots {
   }
 }
 
-export function bodyOf({ revision, seen, shown, oldest = seen, base, content }) {
-  // Only where rows of a page differ, which servers of the last release refuse.
+export function bodyOf({ revision, seen, shown, content }) {
+  // Only where rows of a page differ.
   const list = shown ? `"shown":[${shown}],` : "";
-  // A save that a tab of the last release left.
-  const range = oldest === seen ? "" : `"oldest":${oldest},`;
-  return `{"revision":${revision},"seen":${seen},${list}${range}"base":${base},"answers":${content}}`;
+  return `{"revision":${revision},"seen":${seen},${list}"answers":${content}}`;
 }

@@ -163,7 +163,7 @@ export class KeptStore {
 
 // Removes every person's records whose survey has ended by the server's time.
 export function wipeEnded(now = serverTime()) {
-  return removeWhere(({ until, time }) => now > (until ?? time + KEPT_AFTER_CLOSING));
+  return removeWhere(({ until }) => now > until);
 }
 
 // Removes one person's records.

@@ -41,17 +41,12 @@ export function waitingSave(page, save) {
   return { page, ...save, replaced, attempts: 0, restored: false, refused: null };
 }
 
-// Everything in a save's body, so that a retry is identical to the byte. `seen`
-// tells the server which rows this tab has shown to the person. `base` is the
-// save's own revision; in records of earlier releases, the tab's first.
-function bodyFields({ revision, seen, shown, oldest, base, content }) {
-  return { revision, seen, shown, oldest, base, content };
-}
-
-// The answers that `replaced` lists were replaced by these, and may be on the
-// server all the same.
-export function keptFields(save) {
-  return { ...bodyFields(save), replaced: save.replaced };
+// Everything in a save's body, so that a retry is identical to the byte: `seen`
+// and `shown` tell the server which rows this tab has shown to the person. The
+// answers that `replaced` lists were replaced by these, and may be on the server
+// all the same.
+export function keptFields({ revision, seen, shown, content, replaced }) {
+  return { revision, seen, shown, content, replaced };
 }
 
 // Two drafts that were taken over are as old as the older one.

@@ -14,7 +14,7 @@ from accounts.access import staff
 from accounts.http import StaffRequest
 
 IMAGES = settings.BASE_DIR / "static" / "img" / "handbook"
-# `provisioning/handbook` takes the images, which are shown in this language
+# `provisioning/run handbook` takes the images, which are shown in this language
 # where the reader's own has none.
 FALLBACK = "en"
 

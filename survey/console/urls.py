@@ -188,7 +188,7 @@ urlpatterns = [
     # Numbers of families or students, where there is no roster.
     path(COUNTS, counts.count_list, name="count_list"),
     path(f"{COUNTS}upload/", counts.count_upload, name="count_upload"),
-    path(f"{COUNTS}save/", counts.count_save_file, name="count_save_file"),
+    path(f"{COUNTS}save/", counts.count_upload_save, name="count_upload_save"),
     path(f"{COUNTS}template.csv", counts.count_template, name="count_template"),
     path(f"{COUNTS}<int:school_id>/", counts.count_change, name="count_change"),
     # Background jobs.

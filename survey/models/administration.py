@@ -13,6 +13,7 @@ from django.utils import formats, timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
+from accounts.tables import Reference, Table
 from survey.models.instrument import PublishedSurvey
 
 
@@ -36,7 +37,7 @@ MAX_MINIMUM_GROUP = 100
 CLOSES_SOON = timedelta(days=2)
 
 
-class Wave(models.Model):
+class Wave(Table, district=Reference.ADAPTED):
     """Administrations that are meant to be compared over time."""
 
     name = models.CharField(max_length=200)
@@ -63,7 +64,15 @@ class Wave(models.Model):
         return self.name
 
 
-class Administration(models.Model):
+class Administration(
+    Table,
+    reason="each save reads when it closes",
+    on_every_node=True,
+    taking="SELECT",
+    district=Reference.MOVED,
+    districts=Reference.ADAPTED,
+    schools=Reference.ADAPTED,
+):
     """One survey offered to one role in one window.
 
     Only the functions of `survey.fieldwork.administrations` change it.
@@ -223,7 +232,14 @@ class RespondentQuerySet(models.QuerySet["Respondent"]):
         return self.filter(open_code=None)
 
 
-class Respondent(models.Model):
+class Respondent(
+    Table,
+    reason="each save locks its own row",
+    key="id",
+    taking="SELECT, INSERT, UPDATE (started_at, completed_at, response_language)",
+    reports="SELECT",
+    school=Reference.PEOPLE,
+):
     """One person in one administration, from a roster or an open code.
 
     Holds no identity. `issue` counts the access codes this person was given; only
@@ -266,8 +282,8 @@ class Respondent(models.Model):
     code_key_version = models.PositiveSmallIntegerField()
     started_at = models.DateTimeField(null=True, blank=True)
     completed_at = models.DateTimeField(null=True, blank=True)
-    # The language in which the person finished. Empty for people who finished before
-    # this was stored; kept when a survey is reopened, and replaced by the next finish.
+    # The language in which the person finished. Kept when a survey is reopened, and
+    # replaced by the next finish.
     response_language = models.CharField(
         max_length=35, blank=True, default="", db_default=""
     )
@@ -320,7 +336,13 @@ class Respondent(models.Model):
         return self.opted_out_at is not None and not self.awaits_consent
 
 
-class Identity(models.Model):
+class Identity(
+    Table,
+    reason="unique by administration, district and ID; read by staff alone",
+    # Deleted with the duplicate's name; the ID belongs to one person then.
+    respondent=Reference.PEOPLE,
+    district=Reference.PEOPLE,
+):
     """Name and contact data of a respondent.
 
     Stored apart from the answers, so that it can be destroyed without them.

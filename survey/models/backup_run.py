@@ -2,8 +2,10 @@ from __future__ import annotations
 
 from django.db import models
 
+from accounts.tables import Table
 
-class BackupRun(models.Model):
+
+class BackupRun(Table):
     """A backup, or a drill that restored one; written by the database's hosts."""
 
     class Kind(models.TextChoices):

@@ -7,11 +7,17 @@ from django.db.models import Q
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from accounts.tables import Reference
 from survey.models.administration import Administration, Respondent
 from survey.models.requested_file import FileWithCodes
 
 
-class CardSet(FileWithCodes):
+class CardSet(
+    FileWithCodes,
+    district=Reference.MOVED,
+    school=Reference.MOVED,
+    respondent=Reference.STAYS,
+):
     """A file with access codes for a school, a class or one person."""
 
     FOLDER, JOB = "cards", "cards.make"

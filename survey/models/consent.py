@@ -7,10 +7,16 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from accounts.tables import Reference, Table
 from survey.models.administration import Respondent
 
 
-class Consent(models.Model):
+class Consent(
+    Table,
+    reason="a bigint key of its own; written by staff",
+    # Counts for the record that stays.
+    respondent=Reference.PEOPLE,
+):
     """One consent, with who gave it.
 
     It counts until a later opt-out: `Respondent.awaits_consent` and `opted_out_at`

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from django.db import models
 
+from accounts.tables import Reference, Table
 from survey.models.administration import Administration, Respondent
 
 
-class CountedGroup(models.Model):
+class CountedGroup(
+    Table,
+    reason="joined with all people",
+    key="respondent_id",
+    reports="SELECT",
+    respondent=Reference.STAYS,
+    school=Reference.PEOPLE,
+):
     """The groups of a person in response rates and exports without names.
 
     Rosters store one before they change, withdraw, add or bring back a person

@@ -6,8 +6,11 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Coalesce, Lower
 
+from accounts.tables import Reference, Table
 
-class DayOff(models.Model):
+
+# The district that stays has a calendar of its own.
+class DayOff(Table, district=Reference.DELETED):
     """A holiday, or a weekday without school.
 
     A district has the state's days off and its own. Without any weekday, these are

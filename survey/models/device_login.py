@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from django.db import models
 
+from accounts.tables import Reference, Table
 from survey.models.administration import Administration, Respondent
 
 
-class DeviceLogin(models.Model):
+class DeviceLogin(
+    Table,
+    reason="a login writes it",
+    key="respondent_id",
+    taking="SELECT, INSERT, UPDATE",
+    respondent=Reference.STAYS,
+):
     """A code that was used on a device; see `survey.taking.devices`."""
 
     pk = models.CompositePrimaryKey("respondent_id", "device")

@@ -7,13 +7,14 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy, ngettext
 
+from accounts.tables import Reference, Table
 from survey.models.administration import Administration, Respondent
 
 # Of one schedule. Mail servers that accept more are rare.
 MAX_RATE = 60_000
 
 
-class EmailSchedule(models.Model):
+class EmailSchedule(Table):
     """The e-mails of one administration; nothing is sent before it is confirmed.
 
     Only the functions of `survey.fieldwork.emails.schedules` change it.
@@ -50,7 +51,7 @@ class EmailSchedule(models.Model):
         return self.confirmed_at is not None and self.paused_at is None
 
 
-class EmailStep(models.Model):
+class EmailStep(Table):
     """One e-mail of a schedule: the invitation, a reminder or the thanks."""
 
     class Kind(models.TextChoices):
@@ -102,7 +103,7 @@ class EmailStep(models.Model):
         return self.get_kind_display()
 
 
-class EmailTemplate(models.Model):
+class EmailTemplate(Table):
     """The text of a step in one language, checked by `emails.templates`."""
 
     step = models.ForeignKey(
@@ -128,7 +129,11 @@ class EmailTemplate(models.Model):
         return f"{self.step} ({self.language})"
 
 
-class EmailDelivery(models.Model):
+class EmailDelivery(
+    Table,
+    reason="unique by step and person; written by the worker alone",
+    respondent=Reference.STAYS,
+):
     """The ledger: one row for each person and step, made before it is sent."""
 
     class State(models.TextChoices):
@@ -211,7 +216,7 @@ class EmailDelivery(models.Model):
         return f"{self.step} to respondent {self.respondent_id}: {self.state}"
 
 
-class SuppressedAddress(models.Model):
+class SuppressedAddress(Table):
     """An address that gets no e-mails; see `survey.fieldwork.emails.suppression`.
 
     Belongs to no person and no administration, so that it outlives rosters.

@@ -15,10 +15,11 @@ from django.db.models.functions import Coalesce
 from django.utils.translation import gettext as _
 
 from accounts.language import language_to_read
+from accounts.tables import Reference, Table
 from survey.models.cached import FrozenManager
 
 
-class Survey(models.Model):
+class Survey(Table, district=Reference.MOVED):
     """One version of a survey; a new version is a new row."""
 
     # The owner, who may change and retire it. Null: the state.
@@ -96,7 +97,7 @@ class Survey(models.Model):
         }
 
 
-class OptionSet(models.Model):
+class OptionSet(Table):
     survey = models.ForeignKey(
         Survey, on_delete=models.CASCADE, related_name="option_sets"
     )
@@ -116,7 +117,7 @@ class OptionSet(models.Model):
         return self.name
 
 
-class Option(models.Model):
+class Option(Table):
     option_set = models.ForeignKey(
         OptionSet, on_delete=models.CASCADE, related_name="options"
     )
@@ -141,7 +142,7 @@ class Option(models.Model):
         return self.value
 
 
-class Page(models.Model):
+class Page(Table):
     survey = models.ForeignKey(Survey, on_delete=models.CASCADE, related_name="pages")
     position = models.PositiveIntegerField()
     name = models.CharField(max_length=255)
@@ -162,7 +163,7 @@ class Page(models.Model):
         return self.name
 
 
-class Block(models.Model):
+class Block(Table):
     """Items of a page that belong together: under a heading, or in a grid."""
 
     page = models.ForeignKey(Page, on_delete=models.CASCADE, related_name="blocks")
@@ -186,7 +187,7 @@ class Block(models.Model):
         return f"{self.page} {self.position}"
 
 
-class Item(models.Model):
+class Item(Table):
     class Kind(models.TextChoices):
         TEXT = "text"
         INTEGER = "integer"
@@ -235,7 +236,7 @@ class Item(models.Model):
         return self.name
 
 
-class SurveyMeasures(models.Model):
+class SurveyMeasures(Table):
     """The measures of a survey, as `survey.instrument.definitions.schema.Measures`.
 
     Reports read them. They are not in the published definition, because
@@ -256,7 +257,7 @@ class SurveyMeasures(models.Model):
         return f"measures of {self.survey_id}"
 
 
-class PublishedSurvey(models.Model):
+class PublishedSurvey(Table, taking="SELECT"):
     """A survey as respondents answer it, in one row that never changes.
 
     `definition` is the canonical JSON text whose SHA-256 is `digest`; its
@@ -277,7 +278,7 @@ class PublishedSurvey(models.Model):
         return self.digest[:12]
 
 
-class Retirement(models.Model):
+class Retirement(Table):
     """Keeps new administrations from offering a published survey.
 
     A separate row, because the survey's own row is frozen.
@@ -298,7 +299,7 @@ class Retirement(models.Model):
         return f"{self.survey}, retired"
 
 
-class SurveyUpload(models.Model):
+class SurveyUpload(Table, district=Reference.MOVED):
     """An uploaded workbook, and the problems found in it.
 
     `problems` and `warnings` are lists of {sheet, row, column, reason, text}.

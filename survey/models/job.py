@@ -8,10 +8,11 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import pgettext_lazy
 
+from accounts.tables import Table
 from survey.work.job_kinds import JOB_KINDS
 
 
-class Job(models.Model):
+class Job(Table):
     """One background job, such as a roster or an export; see `survey.work.jobs`.
 
     This row is authoritative: the message in RabbitMQ only wakes a worker, and

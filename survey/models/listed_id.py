@@ -9,6 +9,7 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from accounts.permissions import Capability, Permissions
+from accounts.tables import Reference, Table
 from survey.models.administration import Administration, Identity
 from survey.models.opt_out import OptOut
 
@@ -40,7 +41,7 @@ class ListedIdQuerySet(models.QuerySet["ListedId"]):
         )
 
 
-class ListedId(models.Model):
+class ListedId(Table, district=Reference.ADAPTED, school=Reference.ADAPTED):
     """An ID of a list that was not on the roster; see `survey.people.opt_outs`.
 
     The row stays once a person has it: a roster that is undone may delete the person.

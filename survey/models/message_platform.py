@@ -10,6 +10,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from accounts.permissions import Capability, Permissions
+from accounts.tables import Reference, Table
 
 
 def new_person_secret() -> bytes:
@@ -25,7 +26,7 @@ class MessagePlatformQuerySet(models.QuerySet["MessagePlatform"]):
         return self.filter(district__in=places.districts)
 
 
-class MessagePlatform(models.Model):
+class MessagePlatform(Table, taking="SELECT", district=Reference.MOVED):
     """A service of a district or the state that sends e-mails, texts or push messages.
 
     Only the functions of `survey.fieldwork.message_platforms.platforms` change it.
@@ -62,7 +63,7 @@ class MessagePlatform(models.Model):
         return self.name
 
 
-class MessagePlatformKey(models.Model):
+class MessagePlatformKey(Table, taking="SELECT"):
     """An API key of a platform. The key itself is shown once and not stored."""
 
     platform = models.ForeignKey(

@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from accounts.permissions import Capability, Permissions
+from accounts.tables import Reference, Table
 from survey.models.administration import Administration, Respondent
 from survey.models.job import Job
 from survey.models.requested_file import FileWithCodes
@@ -40,7 +41,7 @@ class OpenCodeQuerySet(models.QuerySet["OpenCode"]):
         return self.filter(school__in=permissions.schools(Capability.MANAGE_ROSTERS))
 
 
-class OpenCodeOptions(models.Model):
+class OpenCodeOptions(Table):
     """What can be chosen for a code, or for the codes of all schools."""
 
     # For the staff, such as "Spring newsletter"; respondents do not see it.
@@ -67,7 +68,7 @@ class OpenCodeOptions(models.Model):
         abstract = True
 
 
-class OpenCode(OpenCodeOptions):
+class OpenCode(OpenCodeOptions, taking="SELECT", school=Reference.MOVED):
     """A code with which anyone can begin; see `survey/fieldwork/open_codes/README.md`.
 
     Starting with it writes nothing here: the starts are its respondents. `issue`
@@ -147,7 +148,12 @@ class OpenCode(OpenCodeOptions):
         )
 
 
-class OpenCodeSeat(models.Model):
+class OpenCodeSeat(
+    Table,
+    reason="a free seat is looked for without a respondent",
+    taking="SELECT, UPDATE (respondent_id, claimed_at)",
+    respondent=Reference.STAYS,
+):
     """One of the starts that a limited code admits; created with the code."""
 
     open_code = models.ForeignKey(
@@ -180,7 +186,7 @@ class OpenCodeSeat(models.Model):
         return f"seat {self.pk}"
 
 
-class OpenDecline(models.Model):
+class OpenDecline(Table, taking="INSERT"):
     """A decision not to take part. A row of its own, so that none waits."""
 
     # Of the form that was sent: sending it twice counts once.
@@ -216,7 +222,7 @@ class OpenCodeBatch(OpenCodeOptions):
         return f"open codes of order {self.pk}"
 
 
-class OpenCodeFile(FileWithCodes):
+class OpenCodeFile(FileWithCodes, district=Reference.MOVED, school=Reference.MOVED):
     """A file with open codes to print or to send: of one code, or of many schools."""
 
     FOLDER, JOB = "open-codes", "open_codes.file"

@@ -8,10 +8,17 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from accounts.tables import Reference, Table
 from survey.models.administration import Respondent
 
 
-class OptOut(models.Model):
+class OptOut(
+    Table,
+    reason="a bigint key of its own; a few for each school",
+    reports="SELECT (respondent_id, ended_at)",
+    # A refusal counts for the record that stays.
+    respondent=Reference.PEOPLE,
+):
     """One refusal, with who asked for it, and when it was taken back.
 
     While it stands, `Respondent.opted_out_at` is set: see `survey.people.opt_outs`.

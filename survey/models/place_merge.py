@@ -9,6 +9,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from accounts.permissions import Capability, Permissions
+from accounts.tables import Reference, Table
 from survey.models.administration import Respondent
 
 
@@ -21,7 +22,7 @@ class PlaceMergeQuerySet(models.QuerySet["PlaceMerge"]):
         return self.filter(kind=PlaceMerge.Kind.SCHOOLS, district__in=places.districts)
 
 
-class PlaceMerge(models.Model):
+class PlaceMerge(Table, district=Reference.MOVED):
     """A merge: checked in a dry run, confirmed and done (`survey.people.merging`)."""
 
     class Kind(models.TextChoices):
@@ -92,7 +93,11 @@ class PlaceMerge(models.Model):
         return f"{self.duplicate_name} into {self.kept_name}"
 
 
-class PairChoice(models.Model):
+class PairChoice(
+    Table,
+    reason="a bigint key of its own; deleted after a merge",
+    respondent=Reference.STAYS,
+):
     """Which record of one person stays, if both have been started."""
 
     merge = models.ForeignKey(

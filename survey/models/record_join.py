@@ -8,10 +8,18 @@ from django.db.models import F, Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from accounts.tables import Reference, Table
 from survey.models.administration import Administration, Respondent
 
 
-class RecordJoin(models.Model):
+class RecordJoin(
+    Table,
+    reason="names two respondents, who lie in two shards",
+    # Leads to the record that stays from then on.
+    kept=Reference.PEOPLE,
+    other=Reference.STAYS,
+    district=Reference.ADAPTED,
+):
     """A request to join two records, and what became of it.
 
     Once joined, rosters with the ID of the withdrawn record find the one that stays.

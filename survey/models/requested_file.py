@@ -15,6 +15,7 @@ from django.utils.translation import pgettext
 
 from accounts.models import District, School
 from accounts.permissions import Places
+from accounts.tables import Table
 from survey.models.job import Job
 
 KEPT_FOR = timedelta(days=7)
@@ -27,7 +28,7 @@ class AuditPlace(TypedDict, total=False):
     district: District | None
 
 
-class RequestedFile(models.Model):
+class RequestedFile(Table):
     """A request for a file, and the record of it once the file is deleted."""
 
     # Fields with names of files; the first is the file itself.

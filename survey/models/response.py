@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from django.db import models
 
+from accounts.tables import Table
 
-class Response(models.Model):
+
+class Response(
+    Table,
+    reason="what page saves write",
+    key="respondent_id",
+    taking="SELECT, INSERT, UPDATE",
+    reports="SELECT",
+):
     """One respondent's answer to one item.
 
     Without a surrogate key, secondary indexes and foreign-key constraints,

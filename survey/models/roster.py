@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from accounts.permissions import Capability, Permissions
+from accounts.tables import Reference, Table
 
 
 class RosterUploadQuerySet(models.QuerySet["RosterUpload"]):
@@ -29,7 +30,7 @@ class RosterUploadQuerySet(models.QuerySet["RosterUpload"]):
         )
 
 
-class RosterUpload(models.Model):
+class RosterUpload(Table, district=Reference.MOVED, school=Reference.MOVED):
     """One roster file for one place; see `survey.people.rosters.uploads`."""
 
     class State(models.TextChoices):
@@ -148,7 +149,7 @@ class RosterUpload(models.Model):
         return str(self.school or self.district or _("The whole state"))
 
 
-class RosterLayoutChoice(models.Model):
+class RosterLayoutChoice(Table, district=Reference.MOVED, school=Reference.MOVED):
     """The columns that somebody chose for files with one header.
 
     Rows are never changed, so that an upload keeps naming the person who chose its
@@ -188,7 +189,7 @@ class RosterLayoutChoice(models.Model):
         return f"{self.district or 'The whole state'}, {self.chosen_at:%Y-%m-%d}"
 
 
-class RosterSchool(models.Model):
+class RosterSchool(Table, school=Reference.MOVED):
     """Numbers of one upload's changes in one school."""
 
     upload = models.ForeignKey(
@@ -232,7 +233,7 @@ def is_more_than_a_tenth(withdrawn: int, people: int) -> bool:
     return withdrawn * 10 > people
 
 
-class RosterRejection(models.Model):
+class RosterRejection(Table):
     """A rejected cell. Only the first ones are stored; the CSV file has all."""
 
     upload = models.ForeignKey(

@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
 from accounts.permissions import Capability, Permissions
+from accounts.tables import Reference, Table
 
 
 class RosterFeedQuerySet(models.QuerySet["RosterFeed"]):
@@ -24,7 +25,7 @@ class RosterFeedQuerySet(models.QuerySet["RosterFeed"]):
         return self.filter(removed_at=None)
 
 
-class RosterFeed(models.Model):
+class RosterFeed(Table, district=Reference.ADAPTED):
     """A source of a district's rosters that is scanned every night.
 
     Only the functions of `survey.people.rosters.feeds` change it.
@@ -107,7 +108,7 @@ class RosterFeed(models.Model):
         return self.name
 
 
-class FeedScan(models.Model):
+class FeedScan(Table, district=Reference.MOVED):
     """One look at a feed: download, parse, compare and apply."""
 
     class Reason(models.TextChoices):
@@ -200,7 +201,7 @@ class FeedScan(models.Model):
         return self.state not in self.UNFINISHED
 
 
-class FeedStage(models.Model):
+class FeedStage(Table):
     """One stage of a scan: how long it took and how much it handled."""
 
     class Stage(models.TextChoices):

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from django.db import models
 
+from accounts.tables import Reference, Table
 from survey.models.administration import Respondent
 from survey.models.roster import RosterUpload
 
 
-class RosterMissing(models.Model):
+class RosterMissing(
+    Table, reason="keyed by upload; deleted once applied", respondent=Reference.STAYS
+):
     """A person to withdraw; deleted when the upload is applied or cancelled."""
 
     # Also finds all people of an upload.

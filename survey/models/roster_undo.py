@@ -6,11 +6,12 @@ from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
+from accounts.tables import Reference, Table
 from survey.models.administration import Respondent
 from survey.models.roster import RosterUpload
 
 
-class RosterUndo(models.Model):
+class RosterUndo(Table):
     """What must be known to undo one upload, and how that went.
 
     Made when applying begins. An upload without one cannot be undone.
@@ -41,7 +42,12 @@ class RosterUndo(models.Model):
         return f"undo of {self.upload_id}"
 
 
-class RosterChange(models.Model):
+class RosterChange(
+    Table,
+    reason="keyed by upload; deleted after 30 days",
+    respondent=Reference.STAYS,
+    school=Reference.MOVED,
+):
     """What an upload did to one person, and the person's data before.
 
     Written in the transaction that changes the person, and deleted when that is

@@ -8,6 +8,7 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from accounts.tables import Reference, Table
 from survey.models.administration import Administration
 
 # The largest schools of the country have some 10,000 students.
@@ -19,7 +20,11 @@ class SchoolCountQuerySet(models.QuerySet["SchoolCount"]):
         return self.filter(replaced_at=None)
 
 
-class SchoolCount(models.Model):
+class SchoolCount(
+    Table,
+    taking="SELECT (administration_id, school_id, unit, count, replaced_at)",
+    school=Reference.ADAPTED,
+):
     """The size of a school's group, the denominator of its response rate.
 
     A change adds a row, and the old one stays: the history says who and when.

@@ -6,8 +6,10 @@ from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy
 
+from accounts.tables import Table
 
-class SchoolImport(models.Model):
+
+class SchoolImport(Table):
     """An uploaded list of schools: checked, then confirmed and applied.
 
     `report` is that of `survey.people.schools.importing.SchoolReport`.

@@ -186,7 +186,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _is_signed(self, district: District) -> bool:
         """Sign the same request again and compare."""
-        # Not at the top: the command `provisioning/feeds` starts without .venv.
+        # Not at the top: the command `provisioning/run feeds` starts without .venv.
         from oauthlib.oauth1 import Client as OAuth1Client
 
         sent = dict(

@@ -108,8 +108,6 @@ def bootstrap_data(
         "revision": saved.revision,
         "seen": saved.seen,
         "shown": saved.shown,
-        # Tabs of the release before read this when they continue.
-        "oldest": [min(page, default=0) for page in saved.shown],
         "tag": session.tag,
         "queueKey": queue_key_for(session.respondent_id),
         "seed": seed_for(session.administration_id, session.respondent_id),

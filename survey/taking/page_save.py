@@ -21,7 +21,7 @@ from django.utils import timezone
 from survey.taking.published import Published
 from survey.taking.refusals import refusal
 from survey.taking.session import RespondentSession
-from survey.taking.storage import EVERY_REVISION, Outcome, save_page
+from survey.taking.storage import Outcome, save_page
 from survey.taking.unavailable import ServiceUnavailable
 from survey.taking.validation import check_page
 
@@ -38,7 +38,7 @@ FARTHEST_AHEAD = 24 * 60 * 60 * 1_000_000
 MOST_SHOWN = 1000
 
 REQUIRED_KEYS = {"revision", "answers"}
-ALLOWED_KEYS = REQUIRED_KEYS | {"seen", "base", "oldest", "shown"}
+ALLOWED_KEYS = REQUIRED_KEYS | {"seen", "shown"}
 
 REFUSALS = {
     Outcome.SUPERSEDED: (409, "superseded"),
@@ -60,13 +60,11 @@ class BadRequest(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PageSave:
-    """The body of a save. The last four say what its tab has seen: see `save_page`."""
+    """The body of a save. The last two say what its tab has seen: see `save_page`."""
 
     revision: int
     answers: Mapping[str, object]
-    seen: int = EVERY_REVISION
-    base: int = 0
-    oldest: int | None = None
+    seen: int | None = None
     shown: Sequence[int] = ()
 
 
@@ -177,8 +175,6 @@ def process_page(
         revision=save.revision,
         rows=rows,
         seen=save.seen,
-        base=save.base,
-        oldest=save.oldest,
         shown=save.shown,
     )
     if receipt.outcome is Outcome.UNCERTAIN:

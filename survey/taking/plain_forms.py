@@ -252,7 +252,6 @@ def _save(visit: Visit, answers: PageAnswers) -> HttpResponse:
             names, passed=go in ("next", "review") and not problems
         ),
         seen=form.seen,
-        base=form.revision,
         shown=form.shown if len(form.shown) > 1 else (),
     )
     reply = process_page(visit.session, visit.published, answers.n, save)

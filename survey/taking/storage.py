@@ -25,8 +25,6 @@ from survey.taking.prepared_statements import Parameter, execute
 
 # A page that was started in time may still arrive after the window closed.
 GRACE = timedelta(minutes=10)
-# The `seen` of a client that does not say what it has shown: every revision.
-EVERY_REVISION = 2**63 - 1
 # A tab's revisions are equal modulo this number: their low 20 bits are drawn at
 # random when the tab is loaded, and show which rows are its own.
 TABS = 2**20
@@ -61,10 +59,9 @@ class AnswerRow:
 class Sight(NamedTuple):
     """The rows that a tab has seen, in the order of the statement's parameters."""
 
-    shown: tuple[int, ...]
-    oldest: int
-    seen: int
-    base: int
+    revisions: tuple[int, ...]
+    # Of a client that does not say what it has seen.
+    is_everything: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +85,7 @@ DO UPDATE SET state = excluded.state, value = excluded.value,
     saved_at = excluded.saved_at, revision = CASE
     WHEN survey_response.revision < excluded.revision
       AND (survey_response.revision {IS_SHOWN}
-        OR survey_response.revision BETWEEN %s AND %s
-        OR survey_response.revision >= %s
+        OR %s
         OR (survey_response.revision & {TABS - 1}) = (excluded.revision & {TABS - 1}))
     THEN excluded.revision END
 WHERE survey_response.revision <> excluded.revision
@@ -116,7 +112,7 @@ FROM taker CROSS JOIN (VALUES {rows}) i (item_id, state, value)
 # The function's text is survey/database/sql/save_page.sql. NULL where it refuses.
 ON_CLUSTER = """
 SELECT survey_save_page(%s::bigint, %s::bigint, %s::integer, %s::bigint, %s::bigint[],
-    %s::text[], %s::text[], %s::bigint[], %s::bigint, %s::bigint, %s::bigint)
+    %s::text[], %s::text[], %s::bigint[], %s::boolean)
 """
 
 SQLITE = """
@@ -151,7 +147,7 @@ def postgresql_insert(count: int) -> tuple[str, tuple[str, ...]]:
     first = "(%s::bigint, %s::text, %s::text)"
     rows = ", ".join([first] + ["(%s, %s, %s)"] * (count - 1))
     types = ("bigint",) * 5 + ("bigint", "text", "text") * count
-    types += ("bigint[]",) + ("bigint",) * 3
+    types += ("bigint[]", "boolean")
     return POSTGRESQL.format(rows=rows, on_conflict=ON_CONFLICT), types
 
 
@@ -169,9 +165,7 @@ def save_page(
     issue: int,
     revision: int,
     rows: Sequence[AnswerRow],
-    seen: int = EVERY_REVISION,
-    base: int = 0,
-    oldest: int | None = None,
+    seen: int | None = None,
     shown: Sequence[int] = (),
 ) -> Receipt:
     """Store the answers of one page. 1 statement; 2 when it is refused.
@@ -184,18 +178,13 @@ def save_page(
     say. `seen` is the highest revision of the page's rows that the tab was loaded
     with; `shown` lists all of them if they differ. Replacing any other row would
     undo answers that the respondent never saw in this tab: that is SUPERSEDED.
-
-    A tab of an earlier release may replace rows from `oldest` to `seen`. One whose
-    `base` is below its revision has random low bits: it may replace rows up to
-    `seen` and from `base`, where its own revisions start.
+    Without `seen`, as load generators save, every row counts as seen.
     """
     # In the order of the primary key, so that two tabs never deadlock.
     rows = sorted(rows, key=lambda row: row.item_id)
     if not rows:
         return Receipt(Outcome.SAVED, datetime.now(UTC))
-    if oldest is None:
-        oldest = seen if shown or base == revision else 0
-    sight = Sight(tuple(shown), oldest, seen, base)
+    sight = Sight((*shown, seen or 0), seen is None)
     values: list[Parameter] = []
     for row in rows:
         values += (row.item_id, row.state, row.value)
@@ -208,12 +197,13 @@ def save_page(
                 cursor.execute(
                     sqlite_insert(len(rows)),
                     [revision, adapt(now), *values, *guards]
-                    + [json.dumps(sight.shown), *sight[1:]],
+                    + [json.dumps(sight.revisions), sight.is_everything],
                 )
             elif settings.IS_DISTRIBUTED:
                 columns = map(list, zip(*map(astuple, rows), strict=True))
                 parameters: list[Any] = [respondent_id, administration_id, issue]
-                parameters += [revision, *columns, list(sight.shown), *sight[1:]]
+                parameters += [revision, *columns]
+                parameters += [list(sight.revisions), sight.is_everything]
                 # Inside a transaction, an error by which it refuses would end it.
                 in_block = connection.in_atomic_block
                 with transaction.atomic() if in_block else nullcontext():
@@ -221,7 +211,8 @@ def save_page(
             else:
                 text, types = postgresql_insert(len(rows))
                 taker = (respondent_id, administration_id, issue, administration_id)
-                seen_rows = (f"{{{','.join(map(str, sight.shown))}}}", *sight[1:])
+                revisions = f"{{{','.join(map(str, sight.revisions))}}}"
+                seen_rows = (revisions, sight.is_everything)
                 execute(cursor, text, types, [*taker, revision, *values, *seen_rows])
             written = cursor.fetchall()
     except IntegrityError as error:
@@ -283,8 +274,8 @@ def _explain_refusal(
 def _may_replace(stored: int, revision: int, sight: Sight) -> bool:
     """Apply the condition of ON_CONFLICT to one stored revision."""
     is_own = stored % TABS == revision % TABS
-    is_in_range = sight.oldest <= stored <= sight.seen or stored >= sight.base
-    return stored < revision and (is_own or is_in_range or stored in sight.shown)
+    is_seen = sight.is_everything or stored in sight.revisions
+    return stored < revision and (is_own or is_seen)
 
 
 def as_datetime(value: datetime | str) -> datetime:

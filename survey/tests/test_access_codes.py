@@ -26,8 +26,8 @@ from survey.people.access_codes import (
     find_impossible_symbol,
     format_code,
     normalise,
-    reissue,
 )
+from survey.people.new_codes import reissue
 from survey.tests.conftest import enrol
 
 ids = st.integers(1, 2**63 - 1)

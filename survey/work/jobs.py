@@ -16,18 +16,15 @@ function that writes in a transaction ends it with `progress.confirm()`.
 
 The modules that declare jobs are imported by `survey.tasks` and
 `reports.tasks`, which the apps load when they are ready.
-
-A job's times are the database's. By the workers' own clocks, a worker whose clock is
-a minute behind would seem dead to all others, which would take over each of its jobs.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 
 from amqp.exceptions import AMQPError
@@ -41,7 +38,7 @@ from django.db import (
     connections,
     transaction,
 )
-from django.db.models import F, Q, QuerySet
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import translation
 from django.utils.translation import gettext as _
@@ -50,6 +47,8 @@ from kombu.exceptions import OperationalError as BrokerError
 
 from accounts.language import language_of
 from accounts.models import User
+from accounts.retry_delays import RetryDelays
+from accounts.row_leases import RowLease
 from survey.models import Job
 from survey.work.job_kinds import JOB_KINDS, JobKind
 
@@ -60,12 +59,12 @@ HEARTBEAT = 1.0
 # A worker without a heartbeat for this long counts as dead. Longer than a
 # stall of the disk, shorter than the patience of a person at the page.
 DEAD_AFTER = timedelta(seconds=30)
-MAX_ATTEMPTS = 3
+LEASE = RowLease("heartbeat_at", duration=DEAD_AFTER, shows_renewal=True)
+DELAYS = RetryDelays(first=timedelta(seconds=2), attempts=3)
 # While a database is away, as a replica that is set up anew, attempts go on for half
-# an hour; each pause is twice as long as the one before. The first ones are short:
-# pgbouncer refuses the first client after an outage too.
-MAX_ATTEMPTS_WHILE_AWAY = 11
-FIRST_PAUSE = timedelta(seconds=2)
+# an hour. The first delays are short: pgbouncer refuses the first client after an
+# outage too.
+DELAYS_WHILE_AWAY = replace(DELAYS, attempts=11)
 # During a deploy, old workers run together with new pages for a minute. After an hour
 # no worker will ever know a kind that none of them knows now.
 UNKNOWN_KIND_AFTER = timedelta(hours=1)
@@ -77,8 +76,8 @@ MAX_WOKEN_PER_WORKER = 20
 # Seconds after which workers ignore such a message. Otherwise those of a long queue,
 # sent again and again, would pile up.
 WOKEN_FOR = 30
-# Seconds between tries to write how a job ended: as long as a failover takes.
-RETRY_PAUSES = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
+# How a job ended is written within 25 seconds: as long as a failover takes.
+WRITE_DELAYS = RetryDelays(first=timedelta(milliseconds=100), attempts=9)
 
 # The names of Celery's queues. Long jobs have a queue and workers of their
 # own, so that a job of twenty minutes never delays one of a second. E-mails are sent
@@ -122,6 +121,9 @@ class TakenOver(Exception):
 class Interrupted(Exception):
     """This worker is shutting down; another one starts the job again."""
 
+
+# After these a job is run again: by another worker, or when the database is back.
+RUN_AGAIN = (Interrupted, TakenOver, OperationalError, InterfaceError)
 
 JobFunction = Callable[[Job, "Progress"], None]
 
@@ -193,12 +195,9 @@ def kinds_of(*queues: str) -> list[str]:
 def runnable_jobs(*queues: str) -> QuerySet[Job]:
     """Waiting jobs and jobs of dead workers, oldest first, of known kinds."""
     kinds = kinds_of(*(queues or QUEUES))
-    return Job.objects.filter(
-        Q(state=Job.State.WAITING, heartbeat_at=None)
-        | Q(heartbeat_at__lt=Now() - DEAD_AFTER),
-        ended_at=None,
-        kind__in=kinds,
-    ).order_by("created_at", "pk")
+    return Job.objects.filter(LEASE.is_free, ended_at=None, kind__in=kinds).order_by(
+        "created_at", "pk"
+    )
 
 
 def wake_forgotten() -> None:
@@ -235,7 +234,7 @@ def run(pk: int) -> bool:
         return False
     # What a job stores is read first by the person who asked for it.
     with translation.override(language_of(claimed.by)):
-        if waiting is None and claimed.attempts > MAX_ATTEMPTS:
+        if waiting is None and claimed.attempts > DELAYS.attempts:
             _end(claimed, Job.State.FAILED, _(WORKER_DIED))
         else:
             _run_claimed(claimed)
@@ -260,11 +259,9 @@ def _run_claimed(claimed: Job) -> None:
         log.exception("job %s failed", claimed.pk)
         # A failover, a conflict with the replica's replay, SQLite's writer.
         is_passing = isinstance(error, OperationalError | InterfaceError)
-        most = MAX_ATTEMPTS_WHILE_AWAY if _is_away(error) else MAX_ATTEMPTS
-        if is_passing and claimed.attempts < most:
-            pause = FIRST_PAUSE * 2 ** (claimed.attempts - 1)
-            runnable_at = Now() - DEAD_AFTER + pause
-            _put_back(claimed, message=_(RETRYING), heartbeat_at=runnable_at)
+        delays = DELAYS_WHILE_AWAY if _is_away(error) else DELAYS
+        if is_passing and (delay := delays.after(claimed.attempts)):
+            _put_back(claimed, message=_(RETRYING), **LEASE.ends_in(delay))
         else:
             _end(claimed, Job.State.FAILED, _(FAILED))
     else:
@@ -281,17 +278,10 @@ def _is_away(error: Exception) -> bool:
 @transaction.atomic
 def _claim(pk: int, state: Job.State) -> Job | None:
     # In one transaction, so that the attempt read is the attempt written.
-    claimed = (
-        runnable_jobs()
-        .filter(pk=pk, state=state)
-        .update(
-            state=Job.State.RUNNING,
-            started_at=Now(),
-            heartbeat_at=Now(),
-            attempts=F("attempts") + 1,
-        )
-    )
-    return Job.objects.select_related("by").get(pk=pk) if claimed else None
+    claimable = runnable_jobs().filter(pk=pk, state=state)
+    if LEASE.take(claimable, state=Job.State.RUNNING, started_at=Now()):
+        return Job.objects.select_related("by").get(pk=pk)
+    return None
 
 
 def _attempt(job: Job) -> QuerySet[Job]:
@@ -320,16 +310,13 @@ def _put_back(job: Job, **changes: object) -> None:
 
 def _write_with_retries(write: Callable[[], int]) -> None:
     # The outcome must not be lost because the database is away for a moment.
-    for pause in RETRY_PAUSES:
-        try:
-            write()
-            return
-        except (OperationalError, InterfaceError):
-            if connection.in_atomic_block:
-                raise
-            connection.close_if_unusable_or_obsolete()
-            time.sleep(pause)
-    write()
+    def may_retry(error: Exception) -> bool:
+        if connection.in_atomic_block:
+            return False
+        connection.close_if_unusable_or_obsolete()
+        return isinstance(error, OperationalError | InterfaceError)
+
+    WRITE_DELAYS.call(write, may_retry=may_retry)
 
 
 class Progress:
@@ -387,7 +374,7 @@ class Progress:
             done=self.done,
             total=self.total,
             message=self.message[:500],
-            heartbeat_at=Now(),
+            **LEASE.ends_in(LEASE.duration),
         )
         self.taken_over = not written
         cancel_asked_at = attempt.values_list("cancel_asked_at", flat=True).first()

@@ -151,9 +151,9 @@ def own_file_or_404(
 
     Checked at every download, because roles end and files expire.
     """
-    with_file = files.using(DEFAULT_DB_ALIAS).exclude(file_name="")
-    rows = with_file.filter(by=request.user, expires_at__gt=timezone.now())
-    requested = get_object_or_404(rows, pk=pk)
+    ordered = files.using(DEFAULT_DB_ALIAS).filter(by=request.user)
+    available = ordered.exclude(file_name="").filter(expires_at__gt=timezone.now())
+    requested = get_object_or_404(available, pk=pk)
     if not (is_allowed(requested) and has_file(requested)):
         raise Http404
     return requested

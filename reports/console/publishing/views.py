@@ -29,7 +29,6 @@ from reports.publishing.page import PublicPage
 from reports.publishing.preview import Preview
 from reports.publishing.publications import (
     PublicationRefused,
-    outdated_publications,
     reason_not_to_publish,
     request_publication,
     withdraw,
@@ -109,10 +108,6 @@ def publishing(request: StaffRequest, pk: int) -> HttpResponse:
         "publications": [
             publication for publication in publications if publication.published_at
         ],
-        "outdated": outdated_publications()
-        .using(DEFAULT_DB_ALIAS)
-        .filter(administration=administration)
-        .first(),
         "unfinished": current if current and not current.published_at else None,
         "languages": [
             (code, own_name(code), PreviewLinks(pk, code).state()) for code in languages
@@ -221,11 +216,7 @@ def publishing_withdraw(
         withdrawn_at=None,
         published_at__isnull=False,
     )
-    is_outdated = outdated_publications().filter(pk=row.pk).exists()
-    form = WithdrawForm(
-        request.POST if request.method == "POST" else None,
-        initial={"because": _("Outdated figures")} if is_outdated else None,
-    )
+    form = WithdrawForm(request.POST if request.method == "POST" else None)
     if form.is_valid():
         withdraw(
             row,

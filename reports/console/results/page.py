@@ -22,9 +22,9 @@ from accounts.http import StaffRequest
 from accounts.language import language_to_read
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions, Places
+from reports.console.rendered import rendered_once
 from reports.console.results.charts import ChartPage, chart_pages
 from reports.console.results.provenance import Provenance
-from reports.console.results.rendered import rendered_once
 from reports.models import GroupResults
 from reports.rates.thresholds import ThresholdProgress, ThresholdState
 from reports.results.access import (
@@ -34,13 +34,13 @@ from reports.results.access import (
     results_for,
     threshold_of,
 )
+from reports.results.aggregate_access import figures_for
 from reports.results.comments import may_review
 from reports.results.menu import attribute_label
 from reports.results.reading import LEVELS
 from reports.results.rollup import attributes_of, is_outdated
 from reports.results.small_schools import SmallSchools, small_schools
 from reports.results.visible import Place, VisibleGroup
-from reports.results.wholes import figures_for
 from reports.scores.visible import has_scores
 from survey.fieldwork.administrations import may_manage
 from survey.instrument.definitions.measures import measures_of
@@ -468,21 +468,13 @@ def _groups(
     marked as a hidden one. A subgroup that is not known of anybody has no groups.
     """
     level, key = place
-    rows = (
-        GroupResults.objects.filter(
-            Q(level=LEVELS.STATE) | Q(level=level, place_id=key),
-            administration=administration,
-        )
-        .exclude(attribute="")
-        .values_list("attribute", "value", "level", "is_hidden")
+    rows = GroupResults.objects.filter(
+        administration=administration, level=level, place_id=key, is_hidden=False
     )
-    shown = {(row[0], row[1]) for row in rows if row[2] == level and not row[3]}
+    shown = set(rows.exclude(attribute="").values_list("attribute", "value"))
     roll_up = getattr(administration, "results_roll_up", None)
     on_roster = roll_up.roster_groups if roll_up else []
-    # Releases of an earlier version do not have the roster's groups.
-    groups = {(attribute, value) for attribute, value in on_roster} or {
-        (row[0], row[1]) for row in rows
-    }
+    groups = {(attribute, value) for attribute, value in on_roster}
     known = {attribute for attribute, value in groups if value}
     choices = [GroupChoice("", _("Everyone"))]
     order = {name: number for number, name in enumerate(administration.subgroups, 1)}

@@ -14,13 +14,12 @@ from survey.taking.published import SurveyNotFound, published_survey
 class Provenance:
     survey: str
     version: str
-    # The first symbols of the digest of the published survey; "" if not recorded.
+    # The first symbols of the digest of the published survey.
     digest: str
     administration: str
     role: str
     wave: str
     counted_at: datetime
-    # "" if not recorded.
     software: str
 
     @classmethod
@@ -34,7 +33,7 @@ class Provenance:
             return None
         survey = administration.published.survey
         version, digest = survey.version, roll_up.survey_digest
-        if digest not in ("", administration.published_id):
+        if digest != administration.published_id:
             try:
                 version = published_survey(digest).definition["version"]
             except SurveyNotFound:

@@ -16,7 +16,6 @@ from accounts.permissions import Capability
 from reports.console.results.csv_rows import HEADER, csv_rows
 from reports.console.results.page import ResultsPage
 from reports.models import ResultsRollUp
-from reports.publishing.publications import outdated_publications
 from reports.results.access import (
     administration_or_404,
     has_unshared_results,
@@ -33,22 +32,15 @@ from survey.models import Administration
 @needs(Capability.SEE_RESULTS)
 @require_safe
 def results_list(request: StaffRequest) -> HttpResponse:
-    """List the administrations whose results the user may see.
-
-    2 statements, and 1 more for users who publish: what they have to publish again.
-    """
+    """List the administrations whose results the user may see. 2 statements."""
     administrations = (
         results_for(request.permissions)
         .select_related("published__survey", "wave", "district", "results_roll_up")
         .defer("published__definition", "published__survey__source")
         .order_by("-closes_at", "name")
     )
-    outdated = set()
-    if request.permissions.has(Capability.PUBLISH_RESULTS):
-        outdated = set(outdated_publications().values_list("administration", flat=True))
     context = {
         "administrations": administrations,
-        "outdated": outdated,
         "are_unshared": not administrations
         and has_unshared_results(request.permissions),
     }

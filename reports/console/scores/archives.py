@@ -131,13 +131,13 @@ def scores_reports_file(
     request: StaffRequest, pk: int, archive: int
 ) -> HttpResponseBase:
     administration = _administration_or_404(request, pk)
-    archives = _own_archives(request, administration)
-    permissions = request.permissions
     report_archive = own_file_or_404(
-        archives,
+        _own_archives(request, administration),
         request,
         archive,
-        is_allowed=lambda row: bool(allowed_archives(permissions, [row])),
+        is_allowed=lambda archive: bool(
+            allowed_archives(request.permissions, [archive])
+        ),
     )
     place = report_archive.district.name if report_archive.district else "all"
     name = slugify(

@@ -13,10 +13,11 @@ from accounts.audit import record
 from accounts.http import StaffRequest, attachment, csv_response
 from accounts.language import language_to_read
 from accounts.permissions import Capability
+from reports.console.rendered import rendered_once
 from reports.console.scores.access import school_or_404
 from reports.console.scores.table import ScoresTable, csv_rows
 from reports.results.access import administration_or_404
-from reports.school_report.pdf import NoPdf, body_of, html_of, pdf_files
+from reports.school_report.pdf import BODY, NoPdf, html_of, pdf_files
 from reports.school_report.report import (
     SchoolReport,
     report_language_for,
@@ -63,7 +64,9 @@ def scores_csv(request: StaffRequest, pk: int) -> HttpResponse:
 def school_report_page(request: StaffRequest, pk: int, school: int) -> HttpResponse:
     """Show a school's report in one of the survey's languages."""
     report, languages = _report(request, pk, school)
-    context = {"report": report, "languages": languages, "body": body_of(report)}
+    with translation.override(report.frame_language):
+        body = rendered_once(BODY, {"report": report}, report.drawn)
+    context = {"report": report, "languages": languages, "body": body}
     return render(request, "reports/school_report.html", context)
 
 

@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from reports.results.hiding import hide_small_groups
+from reports.results.apply_suppression import hide_small_groups
 from reports.results.rollup import roll_up_results
 from reports.tests.exports.conftest import answer, enrol, opened  # noqa: F401
 from survey.instrument.definitions.publishing import publish_survey

@@ -1,7 +1,7 @@
 """The images of the handbook show pages whose words have not changed since.
 
-`provisioning/handbook` takes the images, and runs this module to record the words of
-these pages beside it. If a test fails here, take the images again, in each language.
+`provisioning/run handbook` takes the images, and runs this module to record the words
+of these pages beside it. If a test fails here, take the images again, in each language.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def test_images_show_the_words_of_today(client, staff, addresses, language):
         changed = sorted(set(words) ^ set(was))
         assert not changed, (
             f"{name}.webp no longer shows its page: {changed}. Take the images again:"
-            f" provisioning/handbook --language {language}"
+            f" provisioning/run handbook --language {language}"
         )
 
 

@@ -20,7 +20,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accounts.models import School
-from reports.exports import minimum_group, release_mask, released_rows, shown_values
+from reports.exports import (
+    long_rows,
+    minimum_group,
+    release_mask,
+    released_rows,
+    shown_values,
+)
 from reports.exports.masked_items import masked_items
 from reports.exports.reading import versions_of
 from reports.exports.release_mask import ShownPlace, shown_places
@@ -439,11 +445,23 @@ class TestItemsOfFew:
         assert hidden.values["1"] == rows["1"] == 2
         assert hidden.values["2"] == rows["2"] == 2
 
-    def test_a_long_file_has_no_answer_either(self, staff, follow_up):
+    def states_of_teen(self, staff, follow_up) -> list[str]:
         rows = rows_of(made(staff.state, follow_up, format="long"))
-        masked = [row for row in rows if row["item"] == "teen" and row["value"] == "*"]
-        assert len(masked) >= 4
-        assert {(row["label"], row["state"]) for row in masked} == {("", "*")}
+        return [row["state"] for row in rows if row["item"] == "teen"]
+
+    def test_a_long_file_has_no_row_either(self, staff, follow_up):
+        """Nor for those who skipped it: no row says that somebody reached it."""
+        wide = [row["teen"] for row in rows_of(made(staff.state, follow_up))]
+        states = self.states_of_teen(staff, follow_up)
+        assert len(states) == sum(value not in ("*", "-99") for value in wide) > 0
+        assert "*" not in states
+
+    def test_rows_of_what_is_left_out_would_tell_who_reached_it(
+        self, staff, follow_up, monkeypatch
+    ):
+        """The twin."""
+        monkeypatch.setattr(long_rows, "compress", lambda rows, _shown: rows)
+        assert "*" in self.states_of_teen(staff, follow_up)
 
     def test_calculations_tell_about_what_they_read(self, closed):
         [version] = versions_of([closed]).values()

@@ -15,7 +15,6 @@ from django.utils import timezone
 
 from accounts.tests.logging_in import log_in
 from reports.models import GroupResults, Publication, ResultsRollUp, SchoolRate
-from reports.publishing.freezing import MEANS_OF_MEASURES
 from reports.publishing.publications import withdraw
 from reports.rates import visible_rates
 from reports.tests.console.scores.conftest import answered, scored
@@ -389,24 +388,6 @@ class TestEssentials:
         assert error == pytest.approx(math.hypot(*errors) / 2, abs=0.1)
         text = page("published_district", divided.pk, staff.riverside.pk).text
         assert "No score" not in text
-        assert "the mean of the essentials" not in text
-
-    def test_what_was_frozen_before_says_how_its_essentials_were_made(
-        self, staff, divided, publish
-    ):
-        publication = publish(divided)
-        publication.frame["format"] = MEANS_OF_MEASURES - 1
-        publication.save(update_fields=["frame"])
-        district = publication.places.get(level="district", place_id=staff.riverside.pk)
-        # No school showed both of its measures.
-        district.summary["scores"]["safe"] = None
-        district.save(update_fields=["summary"])
-        text = page("published_district", divided.pk, staff.riverside.pk).text
-        assert "No score: no school with a report shows all of its measures." in text
-        assert "the mean of the essentials of the schools that show it" in text
-        assert "Hidden, because too few" not in text
-        text = page("published_school", divided.pk, staff.lincoln.pk).text
-        assert "Hidden, because too few people answered." in text
         assert "the mean of the essentials" not in text
 
 

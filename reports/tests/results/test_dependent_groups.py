@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from accounts.tests.logging_in import log_in
 from reports.models import GroupResults, ResultsRollUp
-from reports.results import hiding
+from reports.results import apply_suppression
 from reports.results.reading import distributions
 from reports.results.rollup import roll_up_results
 from reports.results.visible import visible_groups
@@ -99,7 +99,7 @@ def test_without_protection_overlapping_groups_tell_of_six_people(
             isolate_in_sum=lambda *_: False,
         )
 
-    monkeypatch.setattr(hiding, "dependent_groups", nothing)
+    monkeypatch.setattr(apply_suppression, "dependent_groups", nothing)
     release(closed)
     place = ("school", staff.lincoln.pk, "lunch", "reduced")
     truth = values(distributions(closed, *place))

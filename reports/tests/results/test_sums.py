@@ -11,7 +11,7 @@ from django.core.cache import cache
 from django.utils import timezone
 
 from reports.models import GroupResults, ResultsRollUp, RollUp, SchoolRate
-from reports.results.hiding import hide_small_groups
+from reports.results.apply_suppression import hide_small_groups
 from reports.results.layout import STATES, Column, CountedItem, Layout
 from reports.results.rollup import roll_up_results
 from reports.results.sums import SchoolAnswers, SchoolSum, sums_of_reports

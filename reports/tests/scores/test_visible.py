@@ -18,7 +18,7 @@ from reports.models import (
 )
 from reports.models.scores import FORMAT
 from reports.rates.rollup import roll_up
-from reports.results.hiding import hide_small_groups
+from reports.results.apply_suppression import hide_small_groups
 from reports.results.rollup import roll_up_results
 from reports.scores.scoring import score_administration
 from reports.scores.visible import (

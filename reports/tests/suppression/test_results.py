@@ -10,10 +10,10 @@ import pytest
 from reports.suppression import attributes, candidates, places, results
 from reports.suppression.tables import (
     UNKNOWN,
+    EarlierSuppression,
     GroupCounts,
     HiddenCells,
     PlaceTree,
-    Precedent,
     ReleasedTables,
 )
 
@@ -42,9 +42,9 @@ def tables(schools, items=()):
     return tree, groups, counts
 
 
-def decide(tree, groups, items, minimum=10, precedent=None, answered=None):
-    precedent = precedent or Precedent.none(groups)
-    released = ReleasedTables(tree, groups, minimum, precedent)
+def decide(tree, groups, items, minimum=10, earlier=None, answered=None):
+    earlier = earlier or EarlierSuppression.none(groups)
+    released = ReleasedTables(tree, groups, minimum, earlier)
     return results.decide(released, items, answered)
 
 
@@ -114,13 +114,13 @@ def test_a_district_of_undivided_schools_shows_all_grades_or_none(small, shows_g
     assert (decision.items["item_0"][DISTRICT, FOURTH:] == grades).all()
 
 
-def precedent_of(decision, groups, people):
-    """Return the precedent of a decision about so many people of each group."""
+def earlier_of(decision, groups, people):
+    """Return what an earlier decision hid, about so many people of each group."""
     hidden = HiddenCells(decision.groups, decision.items)
     are_same = np.abs(groups.people - people) < 10
     forced = hidden.intersection(hidden, are_same)
     undivided = decision.undivided
-    return Precedent(hidden, forced, undivided, ~undivided, decision.summed)
+    return EarlierSuppression(hidden, forced, undivided, ~undivided, decision.summed)
 
 
 def test_a_grade_that_has_grown_a_little_stays_hidden_with_the_same_other_one():
@@ -131,8 +131,8 @@ def test_a_grade_that_has_grown_a_little_stays_hidden_with_the_same_other_one():
     people = groups.people
     assert hidden_cells(first.groups) == {(LINCOLN, FOURTH), (LINCOLN, FIFTH)}
     tree, groups, items = tables(now, [even(now)])
-    precedent = precedent_of(first, groups, people)
-    decision = decide(tree, groups, items, precedent=precedent)
+    earlier = earlier_of(first, groups, people)
+    decision = decide(tree, groups, items, earlier=earlier)
     assert hidden_cells(decision.groups) == {(LINCOLN, FOURTH), (LINCOLN, FIFTH)}
     assert (decision.items["item_0"] == decision.groups).all()
     # The twin: the eleven of now tell what the nine of before have answered.
@@ -147,8 +147,8 @@ def test_the_smallest_other_grade_is_hidden_only_if_none_was_before():
     ]
     hidden = np.zeros(groups.people.shape, dtype=bool)
     hidden[LINCOLN, FIFTH] = True
-    precedent = replace(Precedent.none(groups), preferred=HiddenCells(hidden))
-    assert decide(tree, groups, {}, precedent=precedent).groups[LINCOLN].tolist() == [
+    earlier = replace(EarlierSuppression.none(groups), preferred=HiddenCells(hidden))
+    assert decide(tree, groups, {}, earlier=earlier).groups[LINCOLN].tolist() == [
         *(False, True, True, False)
     ]
 
@@ -160,8 +160,8 @@ def test_schools_of_a_district_show_grades_if_they_did_before():
         tree, groups, _ = tables(before)
         first, people = decide(tree, groups, {}), groups.people
         tree, groups, _ = tables(now)
-        precedent = precedent_of(first, groups, people)
-        decision = decide(tree, groups, {}, precedent=precedent)
+        earlier = earlier_of(first, groups, people)
+        decision = decide(tree, groups, {}, earlier=earlier)
         assert decision.undivided[DISTRICT].tolist() == [is_undivided]
         # The twin: otherwise other schools would be in the district's figures.
         assert decide(tree, groups, {}).undivided[DISTRICT].tolist() == [
@@ -182,13 +182,13 @@ def test_a_sum_of_other_schools_than_before_is_not_shown():
     shown = first.published(tree, groups, groups.people)[DISTRICT, FOURTH]
     people = groups.people
     tree, groups, _ = tables(now)
-    precedent = precedent_of(first, groups, people)
-    decision = decide(tree, groups, {}, precedent=precedent)
+    earlier = earlier_of(first, groups, people)
+    decision = decide(tree, groups, {}, earlier=earlier)
     assert decision.groups[DISTRICT].tolist() == [False, True, True]
     # It is not shown in the wave after either.
     assert decision.summed == first.summed
     # The twin: subtracted, two sums tell how many are in grade 4 of a small school.
-    alone = decide(tree, groups, {}, precedent=replace(precedent, summed={}))
+    alone = decide(tree, groups, {}, earlier=replace(earlier, summed={}))
     assert not alone.groups[DISTRICT].any()
     less = shown - alone.published(tree, groups, groups.people)[DISTRICT, FOURTH]
     assert less == 4
@@ -302,8 +302,10 @@ def test_small_schools_are_not_a_part_that_was_another_one_before():
     hidden = np.zeros(groups.people.shape, dtype=bool)
     hidden[LINCOLN] = True
     preferred = HiddenCells(hidden)
-    precedent = replace(Precedent.none(groups), preferred=preferred, is_known=True)
-    decision = decide(tree, groups, items, precedent=precedent)
+    earlier = replace(
+        EarlierSuppression.none(groups), preferred=preferred, is_known=True
+    )
+    decision = decide(tree, groups, items, earlier=earlier)
     published = decision.published(tree, groups, groups.people)
     # Roosevelt was shown before, so both together would tell of Lincoln alone.
     assert published[DISTRICT, EVERYONE] == 1800

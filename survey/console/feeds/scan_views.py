@@ -63,8 +63,8 @@ def feed_scan_confirm(request: StaffRequest, pk: int, scan: int) -> HttpResponse
             typed=typed,
             request=request,
         )
-    except WrongNumberTyped:
-        return _show(request, feed, chosen, typed=typed[:200], is_wrong=True)
+    except WrongNumberTyped as wrong:
+        return _show(request, feed, chosen, typed=typed[:200], error=str(wrong))
     except scans.ScanConflict as error:
         messages.error(request, str(error))
     return redirect("feed_scan", pk, scan)
@@ -93,7 +93,7 @@ def _show(
     scan: FeedScan,
     *,
     typed: str = "",
-    is_wrong: bool = False,
+    error: str = "",
 ) -> HttpResponse:
     """3 statements: stages, uploads, and the administrations' surveys."""
     uploads = list(
@@ -103,10 +103,6 @@ def _show(
         )
     )
     stages = list(scan.stages.all())
-    withdrawn = sum(upload.withdrawn for upload in uploads)
-    error = _("Type the number of people who will be withdrawn: %(withdrawn)s.") % {
-        "withdrawn": withdrawn
-    }
     context = {
         "feed": feed,
         "scan": scan,
@@ -117,9 +113,9 @@ def _show(
             for upload in uploads
         ],
         "labels": list(TOTAL_LABELS.values()),
-        "withdrawn": withdrawn,
+        "withdrawn": sum(upload.withdrawn for upload in uploads),
         "must_be_typed": any(upload.must_be_typed for upload in uploads),
         "typed": typed,
-        "error": error if is_wrong else "",
+        "error": error,
     }
     return render(request, "survey/console/feed_scan.html", context)

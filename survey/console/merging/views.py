@@ -175,6 +175,7 @@ def _render(
 
 
 def _figures(merge: PlaceMerge) -> list[tuple[str, str]]:
+    """Return labels and numbers."""
     report = merge.report
     if not report:
         return []
@@ -182,8 +183,8 @@ def _figures(merge: PlaceMerge) -> list[tuple[str, str]]:
     if merge.kind == PlaceMerge.Kind.DISTRICTS:
         figures += [
             _figure(report["pairs"], PEOPLE_TWICE),
-            (_rounded(report["one_started"]), _("of these started with one record")),
-            (_rounded(report["both_started"]), _("of these started with both records")),
+            (_("of these started with one record"), _rounded(report["one_started"])),
+            (_("of these started with both records"), _rounded(report["both_started"])),
             _figure(len(report["merged_schools"]), SCHOOLS_TWICE),
             _figure(report["moved_schools"], SCHOOLS_MOVE),
         ]
@@ -195,7 +196,7 @@ def _figures(merge: PlaceMerge) -> list[tuple[str, str]]:
 
 
 def _figure(number: int, label: StrOrPromise) -> tuple[str, str]:
-    return f"{number:,}", label % {"number": number}
+    return label % {"number": number}, f"{number:,}"
 
 
 def _rounded(number: int) -> str:

@@ -21,9 +21,8 @@ from survey.fieldwork.login_cards.card_sets import (
     mark_sets_of_person_outdated,
     order_cards,
 )
-from survey.fieldwork.message_platforms.hooks import people_changed
 from survey.models import CardSet, Respondent
-from survey.people import access_codes
+from survey.people.new_codes import reissue
 from survey.work.job_turns import TooManyJobs
 
 # In the session: the person whose code the next page shows once, never the
@@ -108,8 +107,7 @@ def _issue_new_code(request: StaffRequest, person: Respondent) -> HttpResponse:
     before = person.issue
     try:
         with transaction.atomic():
-            access_codes.reissue(respondent=person)
-            people_changed([person.pk])
+            reissue(respondent=person)
             mark_sets_of_person_outdated(person)
             audit.record(
                 "reissue an access code",

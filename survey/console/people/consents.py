@@ -9,7 +9,7 @@ from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -24,6 +24,7 @@ from survey.console.people.opt_out_lists import (
     upload_list,
 )
 from survey.console.people.opt_outs import RequestForm, changeable_person_or_404
+from survey.console.table_files import TableField
 from survey.fieldwork.administrations.queries import administration_or_404
 from survey.models import Administration, Consent, ListedId
 from survey.people.opt_outs.consents import give_consent
@@ -45,24 +46,35 @@ class ConsentForm(RequestForm):
 
 
 class ConsentListForm(ConsentForm, OptOutListForm):
-    def __init__(self, *args: object, **more: object) -> None:
-        super().__init__(*args, **more)
-        self.fields["file"].help_text = _(
+    file = TableField(
+        label=gettext_lazy("File"),
+        help_text=gettext_lazy(
             "CSV or Excel, with one row for each person whose consent was given, and"
             " their student or staff ID."
-        )
-
-    def too_large(self) -> str:
-        return _("The file is larger than 4 MB. Upload one school at a time.")
+        ),
+        too_large=gettext_lazy(
+            "The file is larger than 4 MB. Upload one school at a time."
+        ),
+    )
 
 
 CONSENTS = ListPages(
     kind=ListedId.Kind.CONSENT,
     form=ConsentListForm,
-    route="people_consents",
-    template="survey/console/people_consents.html",
-    checked_template="survey/console/people_consents_checked.html",
+    upload="people_consents",
+    title=gettext_lazy("Upload consents"),
+    checked_title=gettext_lazy("Check consents"),
     viewed="list of consents",
+    saved_message=ngettext_lazy(
+        "The consent of %(people)s person was recorded.",
+        "The consents of %(people)s people were recorded.",
+        "number",
+    ),
+    kept_message=ngettext_lazy(
+        "%(ids)s ID was kept: its consent counts as soon as a roster lists it.",
+        "%(ids)s IDs were kept: their consents count as soon as a roster lists them.",
+        "number",
+    ),
 )
 
 
@@ -118,28 +130,7 @@ def people_consents(request: StaffRequest, pk: int) -> HttpResponse:
 @require_POST
 def people_consents_save(request: StaffRequest, pk: int) -> HttpResponse:
     """Record the consents of a list that was checked, all or none."""
-    administration = _administration_or_404(request, pk)
-    saved = save_checked(request, administration, CONSENTS)
-    if isinstance(saved, HttpResponse):
-        return saved
-    number, ids = saved
-    if number or not ids:
-        text = ngettext(
-            "The consent of %(number)s person was recorded.",
-            "The consents of %(number)s people were recorded.",
-            number,
-        )
-        messages.success(request, text % {"number": f"{number:,}"})
-    if ids:
-        text = ngettext(
-            "%(number)s ID was kept: its consent counts as soon as a roster lists it.",
-            "%(number)s IDs were kept: their consents count as soon as a roster lists"
-            " them.",
-            ids,
-        )
-        messages.success(request, text % {"number": f"{ids:,}"})
-        return redirect("people_listed", pk)
-    return redirect("people_list", pk)
+    return save_checked(request, _administration_or_404(request, pk), CONSENTS)
 
 
 def _administration_or_404(request: StaffRequest, pk: int) -> Administration:

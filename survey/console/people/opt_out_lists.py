@@ -7,17 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date
-from typing import BinaryIO, cast
+from typing import TYPE_CHECKING
 
-from django import forms
 from django.contrib import messages
-from django.core import signing
-from django.core.files.uploadedfile import UploadedFile
 from django.db.models import QuerySet
 from django.http import HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import get_object_or_404, redirect
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import gettext_lazy, ngettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import (
     require_http_methods,
@@ -31,80 +28,75 @@ from accounts.console.listing import Listing
 from accounts.http import StaffRequest
 from accounts.models import School
 from accounts.permissions import Capability as C
+from survey.console.checked_files import MOST_SHOWN, FilePages, check_file
 from survey.console.people.opt_outs import RequestForm
-from survey.console.table_files import check_table_file
+from survey.console.table_files import TableField
 from survey.fieldwork.administrations.queries import administration_or_404
-from survey.instrument.spreadsheets.workbook_guard import MIB, ROSTER, unpacked_size
-from survey.models import Administration, ListedId, Respondent
+from survey.models import Administration, ListedId
 from survey.models.listed_id import ListedIdQuerySet
 from survey.people.opt_outs.list_file import (
     MOST_ROWS,
     REQUIRED,
-    ListReport,
     check_list,
     list_header,
 )
 from survey.people.opt_outs.listed_ids import EarlyId, remove_id, save_list
 from survey.people.opt_outs.records import OptOutConflict, Request
-from survey.people.rosters.file_reader import RosterUnreadable, open_any_table
 
-SALT = "survey.opt_outs.checked"
-# A checked list can be confirmed for an hour.
-VALID_FOR = 60 * 60
-# People and problems on the page of a checked list.
-MOST_SHOWN = 200
-ENDINGS = (".csv", ".txt", ".tsv", ".xlsx", ".xls")
-# The rows are read while the browser waits.
-LARGEST_UPLOAD = 4 * MIB
-LARGEST_UNPACKED = 32 * MIB
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 
 class OptOutListForm(RequestForm):
-    file = forms.FileField(
+    file = TableField(
         label=gettext_lazy("File"),
         help_text=gettext_lazy(
             "CSV or Excel, with one row for each person who opts out and their"
             " student or staff ID."
         ),
-        max_length=200,
-        widget=forms.FileInput(attrs={"accept": ",".join(ENDINGS)}),
+        too_large=gettext_lazy(
+            "The file is larger than 4 MB. Upload only people who opt out."
+        ),
     )
 
     field_order = ("file", "requested_by", "requested_on", "reason")
 
-    def clean_file(self) -> UploadedFile:
-        file: UploadedFile = self.cleaned_data["file"]
-        content = check_table_file(file, ENDINGS)
-        is_large = (file.size or 0) > LARGEST_UPLOAD
-        if is_large or unpacked_size(content, ROSTER) > LARGEST_UNPACKED:
-            raise forms.ValidationError(self.too_large())
-        file.seek(0)
-        return file
 
-    def too_large(self) -> str:
-        return _("The file is larger than 4 MB. Upload only people who opt out.")
-
-
-@dataclass(frozen=True, slots=True)
-class ListPages:
-    """What the pages of one kind of list differ in."""
-
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListPages(FilePages):
     kind: str
     form: type[OptOutListForm]
-    route: str
-    template: str
-    checked_template: str
     # In the audit log.
     viewed: str
+    # What was done, by `number`: people who changed, and IDs for later rosters.
+    saved_message: StrOrPromise
+    kept_message: StrOrPromise
+    under: str = "people_list"
+    under_name: StrOrPromise = gettext_lazy("People")
+    # Whether the page of a checked list warns of its effects.
+    is_danger: bool = False
 
 
 OPT_OUTS = ListPages(
     kind=ListedId.Kind.OPT_OUT,
     form=OptOutListForm,
-    route="people_opt_outs",
-    template="survey/console/people_opt_outs.html",
-    checked_template="survey/console/people_opt_outs_checked.html",
+    upload="people_opt_outs",
+    title=gettext_lazy("Upload opt-outs"),
+    checked_title=gettext_lazy("Check opt-outs"),
+    is_danger=True,
     viewed="list of opt-outs",
+    saved_message=ngettext_lazy(
+        "%(people)s person has opted out, and their access codes no longer work."
+        " Take back the login cards that were handed out.",
+        "%(people)s people have opted out, and their access codes no longer work."
+        " Take back the login cards that were handed out.",
+        "number",
+    ),
+    kept_message=ngettext_lazy(
+        "%(ids)s ID is kept: a roster that lists these people opts them out.",
+        "%(ids)s IDs are kept: a roster that lists these people opts them out.",
+        "number",
+    ),
 )
 
 
@@ -125,38 +117,57 @@ def upload_list(
 ) -> HttpResponse:
     if request.method == "POST":
         form = pages.form(request.POST, request.FILES)
-        if form.is_valid():
-            try:
-                report = _check(request, administration, form, pages.kind)
-            except RosterUnreadable as error:
-                form.add_error("file", str(error))
-            else:
-                return _show_checked(request, administration, form.asked, report, pages)
     else:
         form = pages.form(initial=pages.form.first_values(administration))
-    return render(
-        request,
-        pages.template,
-        {
-            "administration": administration,
-            "form": form,
-            "most": MOST_ROWS,
-            "kept": _listed(request, administration).count(),
-        },
+    report = check_file(
+        form,
+        list_header,
+        REQUIRED,
+        lambda table: check_list(
+            table,
+            administration,
+            _schools(request, administration),
+            request.permissions.places(C.SEE_IDENTITIES, C.MANAGE_ROSTERS),
+            pages.kind,
+        ),
     )
-
-
-def _check(
-    request: StaffRequest,
-    administration: Administration,
-    form: OptOutListForm,
-    kind: str,
-) -> ListReport:
-    content = cast(BinaryIO, form.cleaned_data["file"].file)
-    schools = _schools(request, administration)
-    places = request.permissions.places(C.SEE_IDENTITIES, C.MANAGE_ROSTERS)
-    with open_any_table(content, list_header, REQUIRED) as table:
-        return check_list(table, administration, schools, places, kind)
+    if report is None:
+        waiting = _listed(request, administration).count()
+        return pages.render_form(
+            request, administration, form, most=MOST_ROWS, kept=waiting
+        )
+    shows_progress = not administration.is_completion_confidential
+    if report.people:
+        places = {person.school for person in report.people}
+        audit.record(
+            "look at people",
+            by=request.user,
+            request=request,
+            subject=administration,
+            school=places.pop() if len(places) == 1 else None,
+            after={pages.viewed: True, "people": len(report.people[:MOST_SHOWN])},
+        )
+    return pages.render_checked(
+        request,
+        administration,
+        report,
+        changes=report.people,
+        problems=report.problems,
+        content={
+            "people": [
+                [person.pk, person.started_at is not None if shows_progress else None]
+                for person in report.people
+            ],
+            "early": report.early,
+            "on": form.asked.requested_on.isoformat(),
+            "by": form.asked.requested_by,
+            "reason": form.asked.reason,
+        },
+        early=report.early[:MOST_SHOWN],
+        is_danger=pages.is_danger and bool(report.people),
+        started=len(report.started) if shows_progress else 0,
+        shows_progress=shows_progress,
+    )
 
 
 def _schools(request: StaffRequest, administration: Administration) -> QuerySet[School]:
@@ -166,110 +177,31 @@ def _schools(request: StaffRequest, administration: Administration) -> QuerySet[
     return schools
 
 
-def _show_checked(
-    request: StaffRequest,
-    administration: Administration,
-    asked: Request,
-    report: ListReport,
-    pages: ListPages,
-) -> HttpResponse:
-    shows_progress = not administration.is_completion_confidential
-
-    def started(person: Respondent) -> bool | None:
-        return person.started_at is not None if shows_progress else None
-
-    checked = {
-        "administration": administration.pk,
-        "kind": pages.kind,
-        "user": request.user.pk,
-        "people": [[person.pk, started(person)] for person in report.people],
-        "early": report.early,
-        "on": asked.requested_on.isoformat(),
-        "by": asked.requested_by,
-        "reason": asked.reason,
-    }
-    shown = report.people[:MOST_SHOWN]
-    places = {person.school for person in report.people}
-    if shown:
-        audit.record(
-            "look at people",
-            by=request.user,
-            request=request,
-            subject=administration,
-            school=places.pop() if len(places) == 1 else None,
-            after={pages.viewed: True, "people": len(shown)},
-        )
-    return render(
-        request,
-        pages.checked_template,
-        {
-            "administration": administration,
-            "report": report,
-            "people": shown,
-            "early": report.early[:MOST_SHOWN],
-            "problems": report.problems[:MOST_SHOWN],
-            "most_shown": MOST_SHOWN,
-            "started": len(report.started) if shows_progress else 0,
-            "shows_progress": shows_progress,
-            # Signed, so that those who opt out are those who were shown.
-            "checked": signing.dumps(checked, salt=SALT, compress=True),
-        },
-    )
-
-
 @needs(C.MANAGE_ROSTERS)
 @never_cache
 @require_POST
 def people_opt_outs_save(request: StaffRequest, pk: int) -> HttpResponse:
     """Opt out the people of a list that was checked, all or none."""
     administration = administration_or_404(request.permissions, pk, C.SEE_IDENTITIES)
-    checked = save_checked(request, administration, OPT_OUTS)
-    if isinstance(checked, HttpResponse):
-        return checked
-    number, ids = checked
-    if number or not ids:
-        done = ngettext(
-            "%(people)s person has opted out, and their access codes no longer work."
-            " Take back the login cards that were handed out.",
-            "%(people)s people have opted out, and their access codes no longer work."
-            " Take back the login cards that were handed out.",
-            number,
-        )
-        messages.success(request, done % {"people": f"{number:,}"})
-    if ids:
-        done = ngettext(
-            "%(ids)s ID is kept: a roster that lists these people opts them out.",
-            "%(ids)s IDs are kept: a roster that lists these people opts them out.",
-            ids,
-        )
-        messages.success(request, done % {"ids": f"{ids:,}"})
-        return redirect("people_listed", pk)
-    return redirect("people_list", pk)
+    return save_checked(request, administration, OPT_OUTS)
 
 
 def save_checked(
     request: StaffRequest, administration: Administration, pages: ListPages
-) -> tuple[int, int] | HttpResponse:
-    """Return how many people changed and how many IDs are kept, or a redirection."""
+) -> HttpResponse:
+    checked = pages.confirmed_content(request, administration)
+    if checked is None:
+        return redirect(pages.upload, administration.pk)
+    early = [EarlyId(*early_id) for early_id in checked["early"]]
     try:
-        text = request.POST.get("checked", "")
-        checked = signing.loads(text, salt=SALT, max_age=VALID_FOR)
-    except signing.BadSignature:
-        checked = {}
-    wanted = (administration.pk, pages.kind, request.user.pk)
-    if tuple(checked.get(key) for key in ("administration", "kind", "user")) != wanted:
-        messages.error(request, _("This page is too old. Upload the file again."))
-        return redirect(pages.route, administration.pk)
-    asked = Request(
-        requested_on=date.fromisoformat(checked["on"]),
-        requested_by=checked["by"],
-        reason=checked["reason"],
-    )
-    try:
-        number = save_list(
+        people = save_list(
             dict(checked["people"]),
-            [EarlyId(*early_id) for early_id in checked["early"]],
-            asked,
+            early,
+            Request(
+                requested_on=date.fromisoformat(checked["on"]),
+                requested_by=checked["by"],
+                reason=checked["reason"],
+            ),
             administration=administration,
             schools=_schools(request, administration),
             by=request.user,
@@ -278,8 +210,15 @@ def save_checked(
         )
     except OptOutConflict as conflict:
         messages.error(request, str(conflict))
-        return redirect(pages.route, administration.pk)
-    return number, len(checked["early"])
+        return redirect(pages.upload, administration.pk)
+    if people or not early:
+        saved = pages.saved_message % {"number": people, "people": f"{people:,}"}
+        messages.success(request, saved)
+    if not early:
+        return redirect("people_list", administration.pk)
+    message = pages.kept_message % {"number": len(early), "ids": f"{len(early):,}"}
+    messages.success(request, message)
+    return redirect("people_listed", administration.pk)
 
 
 @needs(C.MANAGE_ROSTERS)

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy, gettext_noop
 from accounts import forms
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions
-from survey.console.table_files import check_table_file
+from survey.console.table_files import TableField
 from survey.instrument.spreadsheets.file_kinds import EXPORT
 from survey.instrument.spreadsheets.old_excel import is_old_excel
 from survey.instrument.spreadsheets.workbook_guard import MIB, ROSTER, unpacked_size
@@ -28,13 +28,6 @@ if TYPE_CHECKING:
 
 CompleteFor = RosterUpload.CompleteFor
 
-# A little below nginx's `largest_upload`, since the form around the file needs
-# some of that. nginx's error page names the same number.
-LARGEST_UPLOAD = 300 * 10**6
-TOO_LARGE = gettext_lazy(
-    "The file is larger than 300 MB. Save it as CSV, which is smaller than a"
-    " workbook, or split it by school or district."
-)
 # Without JavaScript, a browser forgets the file.
 CHOOSE_FILE_AGAIN = gettext_noop(
     "If the file is no longer chosen, choose it once more."
@@ -46,7 +39,6 @@ OPENED_AT_ONCE = 4 * MIB
 # looked at for a header.
 UNPACKED_AT_ONCE = 1 * MIB
 ENDINGS = (".csv", ".txt", ".tsv", ".xlsx", ".xls", ".zip")
-LONGEST_NAME = 200
 
 COMPLETE_FOR_LABELS = {
     CompleteFor.SCHOOLS: gettext_lazy("People of the schools in this file"),
@@ -98,7 +90,7 @@ class RosterForm(forms.Form):
         label=gettext_lazy("Place"),
         help_text=gettext_lazy("The file may name schools of this place only."),
     )
-    file = forms.FileField(
+    file = TableField(
         label=gettext_lazy("Roster file"),
         help_text=(
             gettext_lazy(
@@ -106,14 +98,15 @@ class RosterForm(forms.Form):
                 " OneRoster export; at most 300 MB."
             )
         ),
-        widget=forms.FileInput(
-            attrs={
-                "accept": ",".join(ENDINGS),
-                "data-largest": LARGEST_UPLOAD,
-                "data-words": TOO_LARGE,
-            }
+        endings=ENDINGS,
+        # A little below nginx's `largest_upload`, since the form around the file
+        # needs some of that. nginx's error page names the same number.
+        largest=300 * 10**6,
+        too_large=gettext_lazy(
+            "The file is larger than 300 MB. Save it as CSV, which is smaller than a"
+            " workbook, or split it by school or district."
         ),
-        max_length=LONGEST_NAME,
+        export=EXPORT,
     )
     sheet = forms.CharField(
         label=gettext_lazy("Sheet"),
@@ -171,14 +164,6 @@ class RosterForm(forms.Form):
         field = self.fields[name]
         assert isinstance(field, forms.ChoiceField)  # noqa: S101
         field.choices = list(choices.items())
-
-    def clean_file(self) -> UploadedFile:
-        file: UploadedFile = self.cleaned_data["file"]
-        size = file.size or 0
-        if size > LARGEST_UPLOAD:
-            raise forms.ValidationError(TOO_LARGE)
-        check_table_file(file, ENDINGS, EXPORT)
-        return file
 
     def clean(self) -> dict[str, object]:
         cleaned: dict[str, object] = super().clean() or {}

@@ -28,6 +28,4 @@ def report_groups(report: Mapping[str, Any]) -> dict[str, object]:
             for role, rows in sorted(other_roles.items())
         ],
         "summary": report.get("summary") or [],
-        # Of a report without a summary, which was made by an earlier version.
-        "dropped": [] if report.get("summary") else report.get("dropped") or [],
     }

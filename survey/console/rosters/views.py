@@ -347,11 +347,8 @@ def roster_confirm(request: StaffRequest, pk: int) -> HttpResponse:
             columns=request.POST.get("columns"),
             request=request,
         )
-    except WrongNumberTyped:
-        error = _("Type the number of people who will be withdrawn: %(withdrawn)s.") % {
-            "withdrawn": upload.withdrawn
-        }
-        return _render_detail(request, upload, typed=typed[:200], error=error)
+    except WrongNumberTyped as wrong:
+        return _render_detail(request, upload, typed=typed[:200], error=str(wrong))
     except UploadConflict as error:
         messages.error(request, str(error))
     return redirect("roster_detail", pk)

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from django.core.files.uploadedfile import UploadedFile
 from django.utils.functional import lazy
 from django.utils.translation import gettext, gettext_lazy, gettext_noop
 
 from accounts import forms
-from survey.console.table_files import check_table_file
-from survey.instrument.spreadsheets.workbook_guard import MIB, ROSTER, unpacked_size
+from survey.console.table_files import TableField
 from survey.models import SchoolCount
 from survey.models.school_count import LARGEST_COUNT
 
-ENDINGS = (".csv", ".txt", ".tsv", ".xlsx")
-# The rows are read while the browser waits.
-LARGEST_UPLOAD = 4 * MIB
-LARGEST_UNPACKED = 32 * MIB
-TOO_LARGE = gettext_lazy("The file is larger than 4 MB. Upload one district at a time.")
 _RANGE_TEXT = gettext_noop("Type a whole number from 1 to %(largest)s.")
 # A number within a text that is translated when it is shown.
 RANGE = lazy(lambda: gettext(_RANGE_TEXT) % {"largest": f"{LARGEST_COUNT:,}"}, str)()
-LONGEST_NAME = 200
 
 
 class UnitForm(forms.Form):
@@ -57,20 +49,13 @@ class CountForm(UnitForm):
 
 
 class CountFileForm(UnitForm):
-    file = forms.FileField(
+    file = TableField(
         label=gettext_lazy("File"),
         help_text=gettext_lazy("CSV or Excel (.xlsx), with one row for each school."),
-        max_length=LONGEST_NAME,
-        widget=forms.FileInput(attrs={"accept": ",".join(ENDINGS)}),
+        endings=(".csv", ".txt", ".tsv", ".xlsx"),
+        too_large=gettext_lazy(
+            "The file is larger than 4 MB. Upload one district at a time."
+        ),
     )
 
     field_order = ("file", "unit")
-
-    def clean_file(self) -> UploadedFile:
-        file: UploadedFile = self.cleaned_data["file"]
-        content = check_table_file(file, ENDINGS)
-        is_large = (file.size or 0) > LARGEST_UPLOAD
-        if is_large or unpacked_size(content, ROSTER) > LARGEST_UNPACKED:
-            raise forms.ValidationError(TOO_LARGE)
-        file.seek(0)
-        return file

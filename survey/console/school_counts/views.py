@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import BinaryIO, cast
-
 from django.contrib import messages
-from django.core import signing
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import F, FilteredRelation, Q
 from django.db.models.functions import Coalesce
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import (
     require_http_methods,
     require_POST,
@@ -23,6 +20,7 @@ from accounts.access import needs
 from accounts.console.listing import Listing
 from accounts.http import StaffRequest, csv_response
 from accounts.permissions import Capability
+from survey.console.checked_files import FilePages, check_file
 from survey.console.school_counts.forms import CountFileForm, CountForm
 from survey.fieldwork.administrations.queries import administration_or_404
 from survey.fieldwork.school_counts.changes import (
@@ -34,20 +32,20 @@ from survey.fieldwork.school_counts.changes import (
 )
 from survey.fieldwork.school_counts.count_file import (
     REQUIRED,
-    CountReport,
     check_counts,
     count_header,
     template_rows,
 )
 from survey.models import Administration, Denominator, SchoolCount
-from survey.people.rosters.file_reader import RosterUnreadable, open_any_table
 
 MANAGE = Capability.MANAGE_ROSTERS
-SALT = "survey.school_counts.checked"
-# A checked file can be saved for an hour.
-VALID_FOR = 60 * 60
-# Rows and rejected cells on the page of a checked file.
-MOST_SHOWN = 200
+PAGES = FilePages(
+    upload="count_upload",
+    under="count_list",
+    under_name=gettext_lazy("Counts of families or students"),
+    title=gettext_lazy("Upload counts of families or students"),
+    checked_title=gettext_lazy("Check counts"),
+)
 # The history on the page of a school.
 MOST_CHANGES = 50
 
@@ -141,77 +139,43 @@ def count_upload(request: StaffRequest, pk: int) -> HttpResponse:
     """Check a file, and show what it would change; nothing is stored."""
     administration = _administration_or_404(request, pk)
     form = CountFileForm(request.POST or None, request.FILES or None)
-    if request.method == "POST" and form.is_valid():
-        try:
-            report = _check(request, administration, form)
-        except RosterUnreadable as error:
-            form.add_error("file", str(error))
-        else:
-            return _show_checked(request, administration, report)
-    return render(
-        request,
-        "survey/console/count_upload.html",
-        {"administration": administration, "form": form},
-    )
-
-
-def _check(
-    request: StaffRequest, administration: Administration, form: CountFileForm
-) -> CountReport:
-    content = cast(BinaryIO, form.cleaned_data["file"].file)
-    with open_any_table(content, count_header, REQUIRED) as table:
-        return check_counts(
+    report = check_file(
+        form,
+        count_header,
+        REQUIRED,
+        lambda table: check_counts(
             table,
             schools_to_count(request.permissions, administration),
             current_counts(administration),
             unit=form.cleaned_data["unit"],
-        )
-
-
-def _show_checked(
-    request: StaffRequest, administration: Administration, report: CountReport
-) -> HttpResponse:
+        ),
+    )
+    if report is None:
+        return PAGES.render_form(request, administration, form)
     changes = report.changes
-    checked = {
-        "administration": administration.pk,
-        "user": request.user.pk,
-        "counts": [
-            [row.school.pk, row.unit, row.count, row.before.pk if row.before else None]
-            for row in changes
-        ],
-    }
-    return render(
+    counts = [
+        [row.school.pk, row.unit, row.count, row.before.pk if row.before else None]
+        for row in changes
+    ]
+    return PAGES.render_checked(
         request,
-        "survey/console/count_checked.html",
-        {
-            "administration": administration,
-            "report": report,
-            "changes": changes[:MOST_SHOWN],
-            "number": len(changes),
-            "unchanged": len(report.valid) - len(changes),
-            "rejections": report.rejections[:MOST_SHOWN],
-            "most_shown": MOST_SHOWN,
-            # Signed, so that what is saved is what was checked and shown.
-            "checked": signing.dumps(checked, salt=SALT, compress=True),
-        },
+        administration,
+        report,
+        changes=changes,
+        problems=report.rejections,
+        content={"counts": counts},
+        unchanged=len(report.valid) - len(changes),
     )
 
 
 @needs(MANAGE)
 @require_POST
-def count_save_file(request: StaffRequest, pk: int) -> HttpResponse:
+def count_upload_save(request: StaffRequest, pk: int) -> HttpResponse:
     """Store the numbers of a file that was checked, all or none of them."""
     administration = _administration_or_404(request, pk)
-    try:
-        checked = signing.loads(
-            request.POST.get("checked", ""), salt=SALT, max_age=VALID_FOR
-        )
-    except signing.BadSignature:
-        checked = {}
-    wanted = (administration.pk, request.user.pk)
-    if (checked.get("administration"), checked.get("user")) != wanted:
-        messages.error(request, _("This page is too old. Upload the file again."))
-        return redirect("count_upload", pk)
+    checked = PAGES.confirmed_content(request, administration)
+    if checked is None:
+        return redirect(PAGES.upload, pk)
     counts = [NewCount(*row) for row in checked["counts"]]
     try:
         changed = import_counts(
@@ -222,26 +186,22 @@ def count_save_file(request: StaffRequest, pk: int) -> HttpResponse:
         )
     except ValidationError as error:
         reasons = " ".join(error.messages)
-        messages.error(
-            request, _("Nothing was saved. %(reasons)s") % {"reasons": reasons}
-        )
-        return redirect("count_upload", pk)
+        refusal = _("Nothing was saved. %(reasons)s") % {"reasons": reasons}
     except PermissionDenied:
-        messages.error(
-            request,
-            _(
-                "Nothing was saved: a school of the file is no longer yours or in"
-                " this survey. Upload the file again."
-            ),
+        refusal = _(
+            "Nothing was saved: a school of the file is no longer yours or in this"
+            " survey. Upload the file again."
         )
-        return redirect("count_upload", pk)
-    saved = ngettext(
-        "Count of %(schools)s school saved.",
-        "Counts of %(schools)s schools saved.",
-        changed,
-    )
-    messages.success(request, saved % {"schools": f"{changed:,}"})
-    return redirect("count_list", pk)
+    else:
+        saved = ngettext(
+            "Count of %(schools)s school saved.",
+            "Counts of %(schools)s schools saved.",
+            changed,
+        )
+        messages.success(request, saved % {"schools": f"{changed:,}"})
+        return redirect("count_list", pk)
+    messages.error(request, refusal)
+    return redirect(PAGES.upload, pk)
 
 
 @needs(MANAGE)

@@ -7,7 +7,6 @@ from functools import wraps
 from typing import ParamSpec, cast
 
 from django.core.exceptions import ValidationError
-from django.core.files.uploadedfile import UploadedFile
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext_lazy, pgettext_lazy
@@ -24,17 +23,12 @@ from accounts.console.listing import Listing
 from accounts.http import StaffRequest, csv_response
 from accounts.permissions import Capability
 from survey.console.rosters.forms import ENDINGS
-from survey.console.table_files import check_table_file
+from survey.console.table_files import TableField
 from survey.models import SchoolImport
 from survey.people.schools import uploads
 from survey.work.job_turns import TooManyJobs
 
 MANAGE = Capability.MANAGE_ROSTERS
-# A list of 100,000 schools has 12 MB.
-LARGEST_UPLOAD = 30 * 10**6
-TOO_LARGE = gettext_lazy(
-    "The file is larger than 30 MB. Save it as CSV, or split it by state."
-)
 MOST_SHOWN = 200
 COUNT_LABELS = (
     ("created", pgettext_lazy("schools", "created")),
@@ -46,17 +40,15 @@ P = ParamSpec("P")
 
 
 class SchoolFileForm(forms.Form):
-    file = forms.FileField(
+    file = TableField(
         label=gettext_lazy("List of schools"),
         help_text=gettext_lazy("CSV or Excel, at most 30 MB, with one row per school."),
-        widget=forms.FileInput(
-            attrs={
-                "accept": ",".join(ENDINGS),
-                "data-largest": LARGEST_UPLOAD,
-                "data-words": TOO_LARGE,
-            }
+        endings=ENDINGS,
+        # A list of 100,000 schools has 12 MB.
+        largest=30 * 10**6,
+        too_large=gettext_lazy(
+            "The file is larger than 30 MB. Save it as CSV, or split it by state."
         ),
-        max_length=200,
     )
     create = forms.BooleanField(
         label=gettext_lazy("Add schools that are not known here"),
@@ -65,13 +57,6 @@ class SchoolFileForm(forms.Form):
         ),
         required=False,
     )
-
-    def clean_file(self) -> UploadedFile:
-        file: UploadedFile = self.cleaned_data["file"]
-        check_table_file(file, ENDINGS)
-        if (file.size or 0) > LARGEST_UPLOAD:
-            raise forms.ValidationError(TOO_LARGE)
-        return file
 
 
 def _of_the_state(view: Callable[P, HttpResponse]) -> Callable[P, HttpResponse]:

@@ -22,33 +22,28 @@ from accounts.http import StaffRequest, csv_response
 from accounts.models import District
 from accounts.permissions import Capability, Permissions
 from survey.console.surveys.views import STATE, owners_of
+from survey.console.table_files import UploadField
 from survey.instrument.definitions.ownership import replaced_draft_date
 from survey.instrument.definitions.uploads import job_of, receive_upload
 from survey.instrument.spreadsheets.workbook_guard import MIB, SURVEY
 from survey.models import Survey, SurveyUpload
 
-TOO_LARGE = format_lazy(
-    gettext_lazy(
-        "The file is larger than {most} MB. Check that it is the"
-        " right file, and remove any pictures: they are not shown."
-    ),
-    most=SURVEY.file // MIB,
-)
-
 
 class WorkbookForm(forms.Form):
-    file = forms.FileField(
+    file = UploadField(
         label=gettext_lazy("Workbook"),
         help_text=format_lazy(
             gettext_lazy("An XLSForm (.xlsx or .xls) of at most {most} MB."),
             most=SURVEY.file // MIB,
         ),
-        widget=forms.FileInput(
-            attrs={
-                "accept": ".xlsx,.xls",
-                "data-largest": SURVEY.file,
-                "data-words": TOO_LARGE,
-            }
+        endings=(".xlsx", ".xls"),
+        largest=SURVEY.file,
+        too_large=format_lazy(
+            gettext_lazy(
+                "The file is larger than {most} MB. Check that it is the"
+                " right file, and remove any pictures: they are not shown."
+            ),
+            most=SURVEY.file // MIB,
         ),
         error_messages={
             "required": gettext_lazy("Choose a file."),
@@ -58,12 +53,6 @@ class WorkbookForm(forms.Form):
             ),
         },
     )
-
-    def clean_file(self) -> UploadedFile:
-        file: UploadedFile = self.cleaned_data["file"]
-        if file.size is None or file.size > SURVEY.file:
-            raise forms.ValidationError(TOO_LARGE)
-        return file
 
 
 class UploadForm(WorkbookForm):

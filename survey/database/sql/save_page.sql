@@ -7,7 +7,7 @@
 CREATE FUNCTION public.survey_save_page(
     person bigint, administration bigint, of_issue integer, new_revision bigint,
     items bigint[], states text[], texts text[],
-    shown bigint[], oldest bigint, seen bigint, base bigint
+    seen bigint[], has_seen_all boolean
 )
 RETURNS timestamptz
 LANGUAGE plpgsql
@@ -34,22 +34,21 @@ BEGIN
     EXECUTE format($sql$
     INSERT INTO %s AS x
         (administration_id, respondent_id, item_id, state, value, revision, saved_at)
-    SELECT $2, $1, i.item_id, i.state, i.value, $3, $11
+    SELECT $2, $1, i.item_id, i.state, i.value, $3, $9
     FROM unnest($4, $5, $6) i (item_id, state, value)
     ON CONFLICT (administration_id, respondent_id, item_id)
         DO UPDATE SET state = excluded.state, value = excluded.value,
             saved_at = excluded.saved_at, revision = CASE
             WHEN x.revision < excluded.revision
               AND (x.revision = ANY ($7)
-                OR x.revision BETWEEN $8 AND $9
-                OR x.revision >= $10
+                OR $8
                 OR (x.revision & 1048575) = (excluded.revision & 1048575))
             THEN excluded.revision END
         WHERE x.revision <> excluded.revision
     $sql$,
     'public.survey_response_' || shard
     )
-    USING person, administration, new_revision, items, states, texts, shown, oldest, seen, base, at;
+    USING person, administration, new_revision, items, states, texts, seen, has_seen_all, at;
     GET DIAGNOSTICS written = ROW_COUNT;
     IF written < cardinality(items) THEN
         RETURN NULL;

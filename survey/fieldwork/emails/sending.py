@@ -21,6 +21,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
+from accounts.retry_delays import RetryDelays
 from survey.fieldwork.emails.claims import (
     THANKS_FOR,
     Claim,
@@ -50,9 +51,8 @@ Kind = EmailStep.Kind
 SLICE = 50
 # After all people of a step, before it looks for new ones and those to try again.
 REST = timedelta(minutes=5)
-# The delay doubles: the last attempt is an hour and a half after the first.
-FIRST_RETRY = timedelta(minutes=3)
-MOST_ATTEMPTS = 6
+# The last attempt is an hour and a half after the first.
+DELAYS = RetryDelays(first=timedelta(minutes=3), attempts=6)
 # Lost connections in a row, each of which may take `EMAIL_TIMEOUT`.
 MOST_LOST = 3
 # Failures in a row after which the schedule is paused: the mail server has a reason
@@ -226,9 +226,8 @@ class Sender:
         if self.unrecorded is None:
             return
         claimed, outcome = self.unrecorded
-        now, retry_at = timezone.now(), None
-        if outcome.is_retried and claimed.attempts < MOST_ATTEMPTS:
-            retry_at = now + FIRST_RETRY * 2 ** (claimed.attempts - 1)
+        now = timezone.now()
+        delay = DELAYS.after(claimed.attempts) if outcome.is_retried else None
         EmailDelivery.objects.filter(
             pk=claimed.pk,
             state=State.CLAIMED,
@@ -239,7 +238,7 @@ class Sender:
             reason=outcome.reason,
             provider_id=outcome.provider_id,
             recorded_at=now,
-            retry_at=retry_at,
+            retry_at=delay and now + delay,
         )
 
 

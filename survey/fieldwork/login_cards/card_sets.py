@@ -17,9 +17,8 @@ from accounts.permissions import Capability, Permissions
 from survey.fieldwork.administrations import invited_people
 from survey.fieldwork.login_cards.code_emails import send_codes
 from survey.fieldwork.login_cards.code_list import write_access_codes
-from survey.fieldwork.message_platforms.hooks import people_changed
 from survey.models import Administration, CardSet, Respondent
-from survey.people import access_codes
+from survey.people.new_codes import reissue_all
 from survey.work.job_turns import refuse_many
 from survey.work.jobs import JobRefused, Progress
 from survey.work.requested_files import keep_files, makes, order
@@ -206,8 +205,7 @@ def reissue_once(card_set: CardSet) -> int:
     if not unissued.update(reissued_at=timezone.now()):
         return 0
     # Rolled back together with the mark if the worker dies.
-    count = access_codes.reissue_all(people_in(card_set))
-    people_changed(list(people_in(card_set).values_list("pk", flat=True)))
+    count = reissue_all(people_in(card_set))
     administration_id, school = card_set.administration_id, card_set.school
     outdated = _sets_with_codes_of(administration_id, school).exclude(pk=card_set.pk)
     outdated.update(outdated_at=timezone.now())

@@ -86,9 +86,8 @@ def _for_whom(
             role=administration.role,
             words=words,
         ),
-        # Letters of the release before have no numbers.
-        number=facts.get("number", 1),
-        total=facts.get("total", 1),
+        number=facts["number"],
+        total=facts["total"],
         words=words,
     )
 

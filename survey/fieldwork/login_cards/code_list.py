@@ -10,9 +10,9 @@ from django.db.models import QuerySet
 
 from accounts.csv_injection import escape_formula
 from accounts.models import School
-from survey.fieldwork.message_platforms.hooks import people_changed
 from survey.models import Respondent
 from survey.people import access_codes
+from survey.people.new_codes import reissue_all
 
 HEADER = (
     "school",
@@ -52,8 +52,7 @@ def write_access_codes(
         if reissue:
             # One commit for a school. If the file is lost afterwards, writing
             # it again finds the new codes.
-            access_codes.reissue_all(of_school)
-            people_changed(list(of_school.values_list("pk", flat=True)))
+            reissue_all(of_school)
         respondents = of_school.select_related("identity").order_by(
             "grade",
             "classroom",

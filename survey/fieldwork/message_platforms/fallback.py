@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import astuple
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from django.db import DEFAULT_DB_ALIAS, connection, connections, router
 
+from accounts.retry_delays import RetryDelays
 from survey.database.routers import forced_reads
 from survey.fieldwork.message_platforms.directory import (
     KEPT,
@@ -37,7 +38,7 @@ MOST_READS = 4
 # A read that takes longer counts as dead.
 READ_SECONDS = 2
 # How long, and how often, somebody else's read is waited for.
-WAITS = (0.005, 0.01, 0.02, 0.04)
+WAITS = RetryDelays(first=timedelta(milliseconds=5), attempts=5)
 
 # 1: read it. 0: somebody else reads it. -1: too many are being read.
 CLAIM = """

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from accounts.csv_injection import unescape_formula
 from accounts.models import School
 from survey.models import SchoolCount
 from survey.models.school_count import LARGEST_COUNT
@@ -57,10 +57,8 @@ LONGEST_SHOWN = 100
 class CountColumns(RosterColumns):
     @property
     def missing(self) -> list[str]:
-        known = ("school" in self.fields, "count" in self.fields)
-        return [
-            name for name, is_found in zip(REQUIRED, known, strict=True) if not is_found
-        ]
+        names = zip(("school", "count"), REQUIRED, strict=True)
+        return [label for name, label in names if name not in self.fields]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +136,7 @@ def check_counts(
                 )
                 % {"most_rows": f"{MOST_ROWS:,}"}
             )
-        if not reader.cell(cells, "count"):
+        if not table.columns.text(cells, "count"):
             report.blank += 1
         elif parsed := reader.read(number, cells, report.rejections):
             school, of, count = parsed
@@ -176,27 +174,24 @@ class _RowReader:
         for school in schools.select_related("district").iterator(chunk_size=2000):
             self.schools.setdefault(school.code.casefold(), []).append(school)
 
-    def cell(self, cells: Sequence[str], name: str) -> str:
-        index = self.columns.fields.get(name)
-        text = "" if index is None else unescape_formula(cells[index])
-        return " ".join(text.split())
-
     def read(
         self, number: int, cells: Sequence[str], rejections: list[CellRejection]
     ) -> tuple[School, str, int] | None:
+        cell = partial(self.columns.text, cells)
+
         def reject(name: str, reason: str) -> None:
             heading = self.columns.heading(name)
-            text = self.cell(cells, name)[:LONGEST_SHOWN]
+            text = cell(name)[:LONGEST_SHOWN]
             rejections.append(CellRejection(number, heading, reason, text))
 
         before = len(rejections)
-        match = self._find(self.cell(cells, "school"), self.cell(cells, "district"))
+        match = self._find(cell("school"), cell("district"))
         if isinstance(match, str):
             reject("school", match)
-        count, reason = _parse_count(self.cell(cells, "count"))
+        count, reason = _parse_count(cell("count"))
         if reason:
             reject("count", reason)
-        unit = self.cell(cells, "unit").casefold() or self.unit
+        unit = cell("unit").casefold() or self.unit
         if unit not in Unit.values:
             reject("unit", _("is neither “students” nor “families”"))
         if len(rejections) > before or isinstance(match, str):

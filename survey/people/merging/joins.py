@@ -170,7 +170,9 @@ def join_records(job: Job, progress: Progress) -> None:
     progress.message = _("Joined.")
 
 
-def _join(join: RecordJoin, progress: Progress, writer: Staging) -> None:
+def _join(
+    join: RecordJoin, progress: Progress, writer: Staging
+) -> tuple[None, list[int]]:
     """Join in the transaction of a batch. Raises JobRefused."""
     keys = (join.kept_id, join.other_id)
     records, started = read_records(join.administration, keys, lock=True)
@@ -186,7 +188,7 @@ def _join(join: RecordJoin, progress: Progress, writer: Staging) -> None:
     if survivor is None:
         raise JobRefused(_(BOTH_STARTED))
     withdrawn = pair.duplicate if survivor is pair.target else pair.target
-    withdraw_duplicate(writer, withdrawn, survivor)
+    changed = withdraw_duplicate(writer, withdrawn, survivor)
     _forget_changes(join.administration, keys)
     alias = {
         "district": identities[withdrawn.pk].district_id,
@@ -210,6 +212,7 @@ def _join(join: RecordJoin, progress: Progress, writer: Staging) -> None:
         after={"stays": str(survivor), "withdrawn": str(withdrawn)},
     )
     progress.confirm()
+    return None, changed
 
 
 def _check(

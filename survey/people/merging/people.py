@@ -15,7 +15,6 @@ from django.utils import timezone
 
 from accounts.models import District, School
 from survey.database.respondent_locks import lock_respondents
-from survey.fieldwork.message_platforms.hooks import people_changed
 from survey.models import (
     Administration,
     CountedGroup,
@@ -185,16 +184,18 @@ def _merge_batch(
     schools: Mapping[int, int],
     keep: str,
     choices: Mapping[int, str],
-) -> int:
+) -> tuple[int, list[int]]:
+    """Return the number of people who wait for a decision, and those changed."""
     batch = read_batch(administration, people, target, lock=True)
     moving, left = list(batch.alone), 0
+    changed: list[int] = []
     for pair in batch.pairs:
         survivor = pair.survivor(choices.get(pair.duplicate.pk, keep))
         if survivor is None:
             left += 1
             continue
         withdrawn = pair.target if survivor is pair.duplicate else pair.duplicate
-        withdraw_duplicate(writer, withdrawn, survivor)
+        changed += withdraw_duplicate(writer, withdrawn, survivor)
         if survivor is pair.duplicate:
             moving.append(survivor.pk)
     Identity.objects.filter(pk__in=moving).update(district=target)
@@ -204,19 +205,19 @@ def _merge_batch(
         by_school.setdefault(school, []).append(pk)
     for school, pks in by_school.items():
         _move_to_school(pks, school, schools[school])
-    people_changed(moving)
-    return left
+    return left, changed + moving
 
 
 def withdraw_duplicate(
     writer: Staging, duplicate: Respondent, survivor: Respondent
-) -> None:
+) -> list[int]:
     """Withdraw one record of a person; the other one can be used from then on.
 
     If either has opted out, nobody can use the other one either.
 
     The record keeps its answers, if it has any, and its code is refused as withdrawn.
     Its name and ID are deleted, because an ID belongs to one person in a district.
+    Returns the keys of both.
     """
     now = timezone.now()
     if duplicate.withdrawn_at is None:
@@ -231,7 +232,7 @@ def withdraw_duplicate(
     # IDs of earlier joins lead to the record that is there.
     joined = RecordJoin.objects.filter(kept=duplicate, state=RecordJoin.State.JOINED)
     joined.update(kept=survivor)
-    people_changed([duplicate.pk, survivor.pk])
+    return [duplicate.pk, survivor.pk]
 
 
 def _move_to_school(people: list[int], duplicate: int, target: int) -> None:
@@ -264,11 +265,11 @@ def move_people_of_school(duplicate: School, target: School) -> None:
 
 def _move_batch(
     people: list[int], duplicate: int, target: int, writer: Staging
-) -> None:
+) -> tuple[None, list[int]]:
     lock_respondents(Respondent.objects.filter(pk__in=people).values_list("pk"))
     _move_to_school(people, duplicate, target)
     # People who have left may still count in the school, and are no longer in it.
-    people_changed(people)
+    return None, people
 
 
 def forget_rosters_of(schools: list[int]) -> None:

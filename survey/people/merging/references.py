@@ -1,12 +1,8 @@
-"""What happens to each table that refers to a merged district, school or person.
-
-A test compares these lists with the models: a new foreign key needs a line here.
-"""
+"""Move what refers to a merged district or school, as the models declare it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from enum import Enum, auto
 from typing import Any
 
 from django.apps import apps
@@ -17,6 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from accounts.models import District, Membership, School, SchoolListing
+from accounts.tables import Reference, tables
 from survey.models import (
     Administration,
     ListedId,
@@ -34,97 +31,6 @@ TWO_FEEDS = gettext_noop(
 )
 
 
-class Reference(Enum):
-    """How a foreign key to the duplicate is treated."""
-
-    # It points to the other place from then on.
-    MOVED = auto()
-    # The same, after rows that would break a constraint were adapted.
-    ADAPTED = auto()
-    # By `survey.people.merging.people`, in batches.
-    PEOPLE = auto()
-    # By `survey.people.merging.places`: the schools of a merged district.
-    SCHOOLS = auto()
-    # Deleted with the duplicate: figures that are counted anew, directory entries.
-    DELETED = auto()
-    # The duplicate of a person stays, withdrawn, with all that refers to it.
-    STAYS = auto()
-
-
-R = Reference
-SCHOOL_REFERENCES: Mapping[str, Reference] = {
-    "accounts.Membership.school": R.ADAPTED,
-    # The school that stays has its own.
-    "accounts.PlaceSettings.school": R.DELETED,
-    "accounts.SchoolAlias.school": R.MOVED,
-    "accounts.SchoolListing.school": R.ADAPTED,
-    "reports.Export.school": R.MOVED,
-    "reports.GradeRate.school": R.DELETED,
-    "reports.SchoolRate.school": R.DELETED,
-    "survey.Administration_schools.school": R.ADAPTED,
-    "survey.CardSet.school": R.MOVED,
-    "survey.CountedGroup.school": R.PEOPLE,
-    "survey.ListedId.school": R.ADAPTED,
-    "survey.OpenCode.school": R.MOVED,
-    "survey.OpenCodeFile.school": R.MOVED,
-    "survey.Respondent.school": R.PEOPLE,
-    "survey.RosterChange.school": R.MOVED,
-    "survey.RosterLayoutChoice.school": R.MOVED,
-    "survey.RosterSchool.school": R.MOVED,
-    "survey.RosterUpload.school": R.MOVED,
-    "survey.SchoolCount.school": R.ADAPTED,
-}
-DISTRICT_REFERENCES: Mapping[str, Reference] = {
-    "accounts.DistrictAlias.district": R.MOVED,
-    "accounts.Membership.district": R.ADAPTED,
-    # The district that stays has its own.
-    "accounts.PlaceSettings.district": R.DELETED,
-    "accounts.School.district": R.SCHOOLS,
-    # By the database, with their schools.
-    "accounts.SchoolListing.district": R.SCHOOLS,
-    "reports.Export.district": R.MOVED,
-    "reports.ReportArchive.district": R.MOVED,
-    "reports.SchoolRate.district": R.MOVED,
-    "survey.Administration.district": R.MOVED,
-    "survey.Administration_districts.district": R.ADAPTED,
-    "survey.CardSet.district": R.MOVED,
-    # The district that stays has a calendar of its own.
-    "survey.DayOff.district": R.DELETED,
-    "survey.FeedScan.district": R.MOVED,
-    "survey.Identity.district": R.PEOPLE,
-    "survey.ListedId.district": R.ADAPTED,
-    "survey.MessagePlatform.district": R.MOVED,
-    "survey.OpenCodeFile.district": R.MOVED,
-    "survey.PlaceMerge.district": R.MOVED,
-    "survey.RecordJoin.district": R.ADAPTED,
-    "survey.RosterFeed.district": R.ADAPTED,
-    "survey.RosterLayoutChoice.district": R.MOVED,
-    "survey.RosterUpload.district": R.MOVED,
-    "survey.Survey.district": R.MOVED,
-    "survey.SurveyUpload.district": R.MOVED,
-    "survey.Wave.district": R.ADAPTED,
-}
-RESPONDENT_REFERENCES: Mapping[str, Reference] = {
-    "survey.CardSet.respondent": R.STAYS,
-    # Counts for the record that stays.
-    "survey.Consent.respondent": R.PEOPLE,
-    "survey.CountedGroup.respondent": R.STAYS,
-    "survey.DeviceLogin.respondent": R.STAYS,
-    "survey.EmailDelivery.respondent": R.STAYS,
-    # Deleted with the duplicate's name; the ID belongs to one person then.
-    "survey.Identity.respondent": R.PEOPLE,
-    "survey.OpenCodeSeat.respondent": R.STAYS,
-    # A refusal counts for the record that stays.
-    "survey.OptOut.respondent": R.PEOPLE,
-    "survey.PairChoice.respondent": R.STAYS,
-    # Leads to the record that stays from then on.
-    "survey.RecordJoin.kept": R.PEOPLE,
-    "survey.RecordJoin.other": R.STAYS,
-    "survey.RosterChange.respondent": R.STAYS,
-    "survey.RosterMissing.respondent": R.STAYS,
-}
-
-
 def foreign_keys_to(model: type[Model]) -> set[str]:
     """Return all foreign keys to a model, such as "survey.Respondent.school"."""
     keys = set()
@@ -135,22 +41,36 @@ def foreign_keys_to(model: type[Model]) -> set[str]:
     return keys
 
 
+def references_to(model: type[Model]) -> dict[str, Reference]:
+    """Return what a merge does with each foreign key to a model."""
+    references = {}
+    for declaring in tables():
+        for name, reference in declaring.declaration.references.items():
+            field: Any = declaring._meta.get_field(name)
+            if field.related_model is not model:
+                continue
+            if field.many_to_many:
+                field = field.remote_field.through._meta.get_field(
+                    field.m2m_reverse_field_name()
+                )
+            references[f"{field.model._meta.label}.{field.name}"] = reference
+    return dict(sorted(references.items()))
+
+
 def move_references(duplicate: School | District, target: School | District) -> None:
     """Let all rows that a merge moves refer to `target`. Call it in a transaction."""
-    is_school = isinstance(duplicate, School)
-    references = SCHOOL_REFERENCES if is_school else DISTRICT_REFERENCES
     for adapt in ADAPTERS[type(duplicate)]:
         adapt(duplicate, target)
-    for name, reference in references.items():
+    for name, reference in references_to(type(duplicate)).items():
         label, _, field = name.rpartition(".")
-        if reference in (R.MOVED, R.ADAPTED) and name not in MOVED_BY_ADAPTERS:
-            rows = apps.get_model(label)._default_manager
-            rows.filter(**{field: duplicate.pk}).update(**{field: target.pk})
-        elif reference == R.DELETED:
-            rows = apps.get_model(label)._default_manager
-            rows.filter(**{field: duplicate.pk}).delete()
+        rows = apps.get_model(label)._default_manager.filter(**{field: duplicate.pk})
+        if reference == Reference.DELETED:
+            rows.delete()
+        elif reference in MOVING and name not in MOVED_BY_ADAPTERS:
+            rows.update(**{field: target.pk})
 
 
+MOVING = (Reference.MOVED, Reference.ADAPTED)
 # The rest of a row cannot refer to two places, or it is not one of the duplicate's.
 MOVED_BY_ADAPTERS = frozenset(
     (

@@ -17,15 +17,14 @@ from django.utils.translation import gettext as _
 
 from accounts import audit
 from accounts.models import School, User
-from survey.fieldwork.message_platforms.hooks import people_changed
 from survey.models import Administration, Consent, ListedId, Respondent
+from survey.people.changes import changes_person
 from survey.people.opt_outs.records import (
     BATCH,
     OptOutConflict,
     Request,
     admit,
     lock_people,
-    lock_person,
     record_list,
 )
 
@@ -41,16 +40,15 @@ def await_consent(people: Collection[int]) -> None:
     )
 
 
-@transaction.atomic
+@changes_person
 def give_consent(
-    person: Respondent,
+    current: Respondent,
     given: Request,
     *,
     by: User,
     request: HttpRequest | None = None,
 ) -> Consent:
     """Let a person take part who has awaited consent. Raises OptOutConflict."""
-    current = lock_person(person)
     if not current.awaits_consent:
         raise OptOutConflict(
             _("This person does not await consent, or no longer. Nothing was changed.")
@@ -59,7 +57,6 @@ def give_consent(
         admit(cursor, [current.pk])
     consent = _consent(current.pk, given, by)
     consent.save(force_insert=True)
-    people_changed([current.pk])
     audit.record(
         "record a consent",
         by=by,
@@ -87,8 +84,9 @@ def give_consents(
     All people have to be in `schools`. Those who have opted out since stay so. Raises
     OptOutConflict.
     """
-    current = lock_people(people, administration, schools)
-    chosen = [person for person in current if person.awaits_consent]
+    chosen = lock_people(
+        people, administration, schools, only=lambda person: person.awaits_consent
+    )
     if not chosen:
         return 0
     ids = [person.pk for person in chosen]
@@ -96,7 +94,6 @@ def give_consents(
         admit(cursor, ids)
     rows = [_consent(pk, given, by) for pk in ids]
     Consent.objects.bulk_create(rows, batch_size=BATCH)
-    people_changed(ids)
     record_list(
         "record consents of a list",
         chosen,

@@ -12,7 +12,6 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from accounts.csv_injection import unescape_formula
 from accounts.models import District, School
 from accounts.permissions import Places
 from survey.models import Administration, Identity, ListedId, RecordJoin, Respondent
@@ -180,12 +179,7 @@ def _is_done(kind: str, person: Respondent) -> bool:
 
 
 def _rows_with_id(table: RosterTable, report: ListReport) -> Iterator[ListRow]:
-
-    def cell(cells: Sequence[str], name: str) -> str:
-        index = table.columns.fields.get(name)
-        text = "" if index is None else unescape_formula(cells[index])
-        return " ".join(text.split())
-
+    cell = table.columns.text
     for number, cells in table.rows:
         report.rows += 1
         if report.rows > MOST_ROWS:

@@ -8,7 +8,7 @@ People who await consent are kept out in the same way: see `consents`.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
@@ -36,6 +36,7 @@ from survey.models import (
     OptOut,
     Respondent,
 )
+from survey.people.changes import changes_person
 from survey.people.rosters.counted_groups import (
     Writer,
     keep_groups_of_returning,
@@ -75,9 +76,9 @@ class Request:
     reason: str = ""
 
 
-@transaction.atomic
+@changes_person
 def opt_out(
-    person: Respondent,
+    current: Respondent,
     asked: Request,
     *,
     by: User,
@@ -89,7 +90,6 @@ def opt_out(
     `expects_start` is whether it had been when the page was shown; None where this
     is hidden. Raises OptOutConflict.
     """
-    current = lock_person(person)
     if current.has_opted_out:
         raise OptOutConflict(_(ALREADY))
     has_started = current.started_at is not None
@@ -105,7 +105,6 @@ def opt_out(
         by=by,
         was_withdrawn_at=current.withdrawn_at,
     )
-    people_changed([current.pk])
     # Their cards must not be handed out.
     mark_sets_of_person_outdated(current)
     audit.record(
@@ -140,8 +139,9 @@ def opt_out_list(
     where this is hidden. All have to be in `schools`. Page saves of these people wait,
     up to a second for 5,000. Raises OptOutConflict.
     """
-    current = lock_people(people, administration, schools)
-    chosen = [person for person in current if not person.has_opted_out]
+    chosen = lock_people(
+        people, administration, schools, only=lambda person: not person.has_opted_out
+    )
     if any(person.started_at and people[person.pk] is False for person in chosen):
         raise OptOutConflict(_(LIST_STARTED_SINCE))
     if not chosen:
@@ -169,7 +169,6 @@ def opt_out_list(
         ],
         batch_size=BATCH,
     )
-    people_changed(ids)
     mark_sets_of_people_outdated(changed)
     record_list(
         "opt out people of a list",
@@ -211,15 +210,14 @@ def record_list(
         )
 
 
-@transaction.atomic
+@changes_person
 def take_back(
-    person: Respondent, *, by: User, request: HttpRequest | None = None
+    current: Respondent, *, by: User, request: HttpRequest | None = None
 ) -> None:
     """Let a person take part again, unless withdrawn before. Raises OptOutConflict.
 
     Where consent is required, the person awaits it: nobody has given it since.
     """
-    current = lock_person(person)
     ended = OptOut.objects.filter(respondent=current, ended_at=None).first()
     if not current.has_opted_out or ended is None:
         raise OptOutConflict(_(NOT_OPTED_OUT))
@@ -233,7 +231,6 @@ def take_back(
     ended.ended_at, ended.ended_by = timezone.now(), by
     ended.save(update_fields=["ended_at", "ended_by"])
     _forget_listed_id(current)
-    people_changed([current.pk])
     audit.record(
         "take back an opt-out",
         by=by,
@@ -305,10 +302,15 @@ def admit(writer: Writer, people: Sequence[int], *, are_new: bool = False) -> No
 
 
 def lock_people(
-    people: Collection[int], administration: Administration, schools: QuerySet[School]
+    people: Collection[int],
+    administration: Administration,
+    schools: QuerySet[School],
+    *,
+    only: Callable[[Respondent], bool],
 ) -> list[Respondent]:
-    """Lock the people of a list, all of whom are in these schools.
+    """Lock the people of a list, all of whom are in these schools, to change some.
 
+    Returns the people to change, of whom message platforms are told after the commit.
     Raises OptOutConflict.
     """
     rows = Respondent.objects.on_roster().filter(
@@ -317,13 +319,10 @@ def lock_people(
     current = lock_respondents(rows.select_related("school__district"), of=("self",))
     if len(current) < len(people):
         raise OptOutConflict(_(NOT_YOURS))
-    return current
-
-
-def lock_person(person: Respondent) -> Respondent:
-    """Lock a person's row, so that rosters, starts and page saves wait or are seen."""
-    people = Respondent.objects.select_for_update(of=("self",))
-    return people.select_related("school", "administration").get(pk=person.pk)
+    chosen = [person for person in current if only(person)]
+    if chosen:
+        people_changed([person.pk for person in chosen])
+    return chosen
 
 
 def _withdraw(writer: Writer, person: Respondent, at: datetime) -> None:

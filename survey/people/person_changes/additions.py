@@ -12,7 +12,6 @@ from django.utils.translation import gettext as _
 
 from accounts import audit
 from accounts.models import School, User
-from survey.fieldwork.message_platforms.hooks import people_changed
 from survey.models import (
     Administration,
     Identity,
@@ -20,6 +19,7 @@ from survey.models import (
     Respondent,
 )
 from survey.people import access_codes
+from survey.people.new_codes import reissue
 from survey.people.opt_outs.listed_ids import apply_listed_ids
 from survey.people.person_changes.records import NO_SCHOOL, PersonConflict
 from survey.people.rosters.counted_groups import keep_group_of_added
@@ -87,7 +87,7 @@ def add_person(
         code_digest=secrets.token_bytes(32),
         code_key_version=access_codes.current_version(),
     )
-    access_codes.reissue(respondent=person)
+    reissue(respondent=person)
     Identity.objects.create(
         respondent=person,
         administration=administration,
@@ -101,7 +101,6 @@ def add_person(
     with connection.cursor() as cursor:
         keep_group_of_added(cursor, person)
         apply_listed_ids(cursor, administration, [person.pk], are_new=True)
-    people_changed([person.pk])
     audit.record(
         "add a person",
         by=by,

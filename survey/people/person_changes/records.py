@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import connection
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -17,10 +17,10 @@ from django.utils.translation import gettext_noop
 from accounts import audit
 from accounts.models import School, User
 from survey.fieldwork.login_cards.card_sets import mark_sets_of_person_outdated
-from survey.fieldwork.message_platforms.hooks import people_changed, people_removed
+from survey.fieldwork.message_platforms.hooks import people_removed
 from survey.models import Identity, Respondent, RosterChange
+from survey.people.changes import changes_person
 from survey.people.opt_outs.listed_ids import apply_listed_ids
-from survey.people.opt_outs.records import lock_person
 from survey.people.rosters.counted_groups import (
     keep_groups_of_returning,
     keep_groups_of_withdrawn,
@@ -61,9 +61,9 @@ class PersonConflict(Exception):
     """The person is not as the page showed. The text says so; nothing was changed."""
 
 
-@transaction.atomic
+@changes_person
 def correct_person(
-    person: Respondent,
+    current: Respondent,
     changes: Mapping[str, Any],
     *,
     by: User,
@@ -74,7 +74,6 @@ def correct_person(
     `changes` has only what somebody changed: another value may have come from a
     roster since the page was loaded. Raises PersonConflict.
     """
-    current = lock_person(person)
     identity = Identity.objects.filter(pk=current.pk).first()
     if identity is None:
         raise PersonConflict(_(GONE))
@@ -126,12 +125,11 @@ def _differing(
     }
 
 
-@transaction.atomic
+@changes_person
 def withdraw_person(
-    person: Respondent, *, by: User, request: HttpRequest | None = None
+    current: Respondent, *, by: User, request: HttpRequest | None = None
 ) -> None:
     """Withdraw a person until a roster lists them. Raises PersonConflict."""
-    current = lock_person(person)
     if current.withdrawn_at:
         raise PersonConflict(_(WITHDRAWN))
     with connection.cursor() as cursor:
@@ -142,15 +140,14 @@ def withdraw_person(
     _record("withdraw a person", current, by, request)
 
 
-@transaction.atomic
+@changes_person
 def bring_back_person(
-    person: Respondent, *, by: User, request: HttpRequest | None = None
+    current: Respondent, *, by: User, request: HttpRequest | None = None
 ) -> None:
     """Let a withdrawn person take part again. Raises PersonConflict.
 
     Not people who have opted out, and no record that was joined with another one.
     """
-    current = lock_person(person)
     has_name = Identity.objects.filter(pk=current.pk).exists()
     if current.withdrawn_at is None or current.opted_out_at or not has_name:
         raise PersonConflict(_(NOT_WITHDRAWN))
@@ -161,15 +158,14 @@ def bring_back_person(
     _record("bring back a person", current, by, request)
 
 
-@transaction.atomic
+@changes_person
 def reopen_survey(
-    person: Respondent, *, by: User, request: HttpRequest | None = None
+    current: Respondent, *, by: User, request: HttpRequest | None = None
 ) -> None:
     """Let a person who has finished change the answers. Raises PersonConflict.
 
     Not where it is confidential who has finished: it would tell.
     """
-    current = lock_person(person)
     administration = current.administration
     if administration.is_completion_confidential:
         raise PersonConflict(_(HIDDEN))
@@ -180,7 +176,6 @@ def reopen_survey(
     Respondent.objects.filter(pk=current.pk).update(completed_at=None)
     # What message platforms read about finishing is never taken back by writing it.
     people_removed([current.pk])
-    people_changed([current.pk])
     _record("reopen a finished survey", current, by, request)
 
 
@@ -196,7 +191,6 @@ def _finish(person: Respondent) -> None:
     if uploads:
         rows = RosterChange.objects.filter(upload__in=uploads, respondent=person.pk)
         rows._raw_delete(rows.db)
-    people_changed([person.pk])
 
 
 def _record(

@@ -12,7 +12,6 @@ from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from survey.fieldwork.message_platforms.hooks import people_changed
 from survey.models import Administration, Respondent
 from survey.people import access_codes
 from survey.people.opt_outs.listed_ids import apply_listed_ids
@@ -238,7 +237,7 @@ def _insert_people(
     known: Sequence[int],
     record: ChangeRecord | None,
     writer: Staging,
-) -> None:
+) -> tuple[None, list[int]]:
     def digest(pk: int, issue: int) -> bytes:
         code = access_codes.code_for(pk, issue, version)
         return access_codes.digest_for(code, version)
@@ -273,7 +272,7 @@ def _insert_people(
     if record:
         record.add_new_people(writer)
     apply_listed_ids(writer, administration, ids, are_new=True)
-    people_changed(ids)
+    return None, ids
 
 
 def lock_schools_of_batch(writer: Staging) -> None:
@@ -312,7 +311,7 @@ def change_people(
 
             def update(
                 writer: Staging, change: str = change, people: ExportedRows = people
-            ) -> None:
+            ) -> tuple[None, list[int]]:
                 writer.import_batch(people)
                 lock_schools_of_batch(writer)
                 if record:
@@ -331,7 +330,7 @@ def change_people(
                 rows = writer.fetch_all("SELECT respondent_id FROM roster_batch")
                 ids = [pk for (pk,) in rows]
                 apply_listed_ids(writer, diff.administration, ids)
-                people_changed(ids)
+                return None, ids
 
             write_batch(update)
             done += len(batch)
@@ -369,12 +368,12 @@ def withdraw_people(
             writer: Staging,
             ids: list[int] = ids,
             people: QuerySet[Respondent] = people,
-        ) -> int:
+        ) -> tuple[None, list[int]]:
             if record:
                 record.add_withdrawn_people(writer, ids)
             keep_groups_of_withdrawn(writer, ids)
-            people_changed(ids)
-            return people.update(withdrawn_at=now)
+            people.update(withdrawn_at=now)
+            return None, ids
 
         write_batch(withdraw)
         done += len(ids)

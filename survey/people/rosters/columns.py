@@ -15,6 +15,8 @@ from itertools import pairwise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
+from accounts.csv_injection import unescape_formula
+
 # Field -> headers that mean it, without spaces, punctuation and case. The
 # earlier one wins if a file has several, except for IDs.
 _HEADERS = {
@@ -239,6 +241,12 @@ class RosterColumns:
         """Return the file's own header for a field or attribute."""
         index = self.fields.get(name, self.attributes.get(name))
         return name if index is None else self.header[index]
+
+    def text(self, cells: Sequence[str], name: str) -> str:
+        """Return a row's cell on one line; nothing for a field without a column."""
+        index = self.fields.get(name)
+        text = "" if index is None else unescape_formula(cells[index])
+        return " ".join(text.split())
 
 
 def columns_of(

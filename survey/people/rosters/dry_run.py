@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any, BinaryIO
 
-from django.db import InterfaceError, OperationalError, transaction
+from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -40,8 +40,8 @@ from survey.people.rosters.table import RosterTable
 from survey.people.rosters.upload_state import UploadConflict, change_state
 from survey.work.files import delete_files, new_name, path_of, share
 from survey.work.jobs import (
+    RUN_AGAIN,
     Cancelled,
-    Interrupted,
     JobRefused,
     Progress,
     TakenOver,
@@ -128,7 +128,7 @@ def values_of_reading(reading: ColumnReading) -> dict[str, Any]:
 def open_roster(upload: RosterUpload) -> Iterator[RosterTable]:
     """Open an upload's file with its columns."""
     known = KnownPlace.of(upload.district, upload.school)
-    # Uploads that were checked before layouts were stored have none.
+    # Uploads of feeds have none.
     layout = RosterLayout.from_dict(upload.layout) if upload.layout else None
     with (
         open_upload(upload) as file,
@@ -167,9 +167,8 @@ def storing_failure(upload: RosterUpload) -> Iterator[None]:
     )
     try:
         yield
-    except (Interrupted, TakenOver, OperationalError, InterfaceError):
-        # The job will be run again, by another worker or when the database is
-        # back. If all attempts fail, the page offers to start it again.
+    except RUN_AGAIN:
+        # If all attempts fail, the page offers to start it again.
         raise
     except Cancelled:
         running.update(state=State.CANCELLED, ended_at=timezone.now())

@@ -42,8 +42,9 @@ def store_missing_people(upload: RosterUpload, diff: RosterDiff) -> None:
         write_batch(partial(_insert, people))
 
 
-def _insert(people: ExportedRows, writer: Staging) -> None:
+def _insert(people: ExportedRows, writer: Staging) -> tuple[None, tuple[()]]:
     writer.import_batch(people, _TABLE)
+    return None, ()
 
 
 def forget_missing_people(upload: RosterUpload) -> None:

@@ -325,11 +325,13 @@ def create_new_schools(
     if not matches.new_schools:
         return
 
-    def insert(writer: Staging) -> tuple[dict[int, int], dict[int, int]]:
+    def insert(
+        writer: Staging,
+    ) -> tuple[tuple[dict[int, int], dict[int, int]], tuple[()]]:
         districts, schools = _insert_places(matches, writer)
         if on_created:
             on_created(districts.values(), schools.values())
-        return districts, schools
+        return (districts, schools), ()
 
     districts, schools = write_batch(insert)
     matches.rows = [

@@ -22,7 +22,7 @@ from django.utils.translation import gettext_noop
 from accounts.models import User
 from accounts.permissions import Permissions
 from survey.database.respondent_locks import lock_respondents
-from survey.fieldwork.message_platforms.hooks import people_changed, people_removed
+from survey.fieldwork.message_platforms.hooks import people_removed
 from survey.models import (
     CardSet,
     EmailDelivery,
@@ -256,14 +256,14 @@ def _undo_batch(
     write: Callable[[Staging, RosterUndo, list[int]], Counter[str]],
     ids: list[int],
     writer: Staging,
-) -> None:
+) -> tuple[None, list[int]]:
     counts = write(writer, undo, ids)
-    people_changed(ids)
     rows = RosterChange.objects.filter(upload=undo.upload_id, respondent__in=ids)
     rows._raw_delete(rows.db)
     RosterUndo.objects.filter(pk=undo.pk).update(
         **{name: F(name) + number for name, number in counts.items()}
     )
+    return None, ids
 
 
 def not_started(ids: Collection[int]) -> list[int]:

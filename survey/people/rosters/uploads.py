@@ -235,7 +235,10 @@ def check_typed_number(typed: str, withdrawn: int, *, must_be_typed: bool) -> st
         digits = "".join(sign for sign in typed if sign not in ",.' \u00a0\u202f")
         is_number = digits.isdecimal() and len(digits) < 10
         if not is_number or int(digits) != withdrawn:
-            raise WrongNumberTyped
+            raise WrongNumberTyped(
+                _("Type the number of people who will be withdrawn: %(withdrawn)s.")
+                % {"withdrawn": withdrawn}
+            )
     return typed
 
 

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import TextIO
 
 from django.core.exceptions import ValidationError
@@ -133,9 +134,7 @@ def _parse(
     columns: RosterColumns,
     rejections: list[CellRejection],
 ) -> SchoolRow | None:
-    def cell(name: str) -> str:
-        index = columns.fields.get(name)
-        return "" if index is None else " ".join(cells[index].split())
+    cell = partial(columns.text, cells)
 
     def reject(name: str, reason: str) -> None:
         text = cell(name)[:100]

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from accounts.models import AuditEntry, Membership
 from accounts.tests.logging_in import log_in
+from survey.console.checked_files import SALT
 from survey.models import ListedId, OptOut, RecordJoin, Respondent
 from survey.people.opt_outs import list_file
 from survey.tests.people import invite
@@ -171,7 +172,7 @@ def test_a_list_does_not_tell_who_has_started(
     assert "person has started" not in text_of(page)
     assert "If any of these people have started" in text_of(page)
     # What is signed can be read.
-    signed = signing.loads(page.context["checked"], salt="survey.opt_outs.checked")
+    signed = signing.loads(page.context["checked"], salt=SALT)
     assert signed["people"] == [[people["00123"].pk, None]]
     confirm(page)
     assert opted_out() == {"00123"}
@@ -250,7 +251,7 @@ def test_three_people_take_as_many_statements_as_one(
     # people; the audit.
     with django_assert_num_queries(9):
         page = upload("ID", *keys)
-    assert len(page.context["people"]) == number
+    assert len(page.context["changes"]) == number
 
 
 @pytest.fixture

@@ -65,7 +65,7 @@ def numbers() -> dict[str, tuple[int, str]]:
 
 def rejected(page) -> list[tuple[int, str]]:
     """Return rows and problems of a checked file."""
-    return [(cell.row, cell.reason) for cell in page.context["rejections"]]
+    return [(cell.row, cell.reason) for cell in page.context["problems"]]
 
 
 # One school ---------------------------------------------------------------------

@@ -12,6 +12,7 @@ from django.urls import reverse
 
 from accounts.models import AuditEntry, School, SchoolListing
 from accounts.tests.logging_in import log_in
+from survey.console.schools.views import SchoolFileForm
 from survey.models import Job, SchoolImport
 from survey.people.schools import uploads
 from survey.tests.spreadsheets.hostile_files import LAUGHS, with_entities
@@ -150,7 +151,7 @@ def test_a_file_that_is_no_list_of_schools_is_refused(state, content, name, mess
     ],
 )
 def test_a_wrong_file_is_refused_at_once(state, monkeypatch, content, name, message):
-    monkeypatch.setattr("survey.console.schools.views.LARGEST_UPLOAD", 100)
+    monkeypatch.setattr(SchoolFileForm.base_fields["file"], "largest", 100)
     assert message in send(state, content, name).text
     assert not SchoolImport.objects.exists()
 

@@ -15,8 +15,8 @@ from django.core.management.commands import flush
 from django.db import connection
 from django.test import override_settings
 
-from provisioning.citus.build import programs_with_citus
-from provisioning.citus.nodes import Node, new_worker
+from provisioning.prove.citus.build import programs_with_citus
+from provisioning.prove.citus.nodes import Node, new_worker
 from survey.database.distribution import distribution_sql
 from survey.tests.database_flush import sql_flush
 
@@ -32,7 +32,7 @@ class Nodes(NamedTuple):
 def nodes(django_db_setup: None) -> Iterator[Nodes]:
     programs = programs_with_citus()
     if not (settings.SERVERS and programs):
-        pytest.skip("Citus is not built here; provisioning/cluster builds it")
+        pytest.skip("Citus is not built here; provisioning/run cluster builds it")
     run = Path(settings.SERVERS)
     number = 100 + os.getpid() % 10_000 * 2
     with ExitStack() as stack:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from provisioning.citus.nodes import Node
+from provisioning.prove.citus.nodes import Node
 from survey.database.distribution import DISTRIBUTED, REFERENCE
 
 
@@ -32,5 +32,5 @@ def test_a_code_belongs_to_one_person(node):
 
 
 def test_a_page_of_nobody_is_refused(node):
-    page = "7, 1, 1, 9, '{1}', '{a}', '{3}', '{}', 0, 9, 0"
+    page = "7, 1, 1, 9, '{1}', '{a}', '{3}', '{}', true"
     assert node.sql(f"SELECT survey_save_page({page}) IS NULL") == [["t"]]

@@ -10,7 +10,8 @@ from django.utils import timezone
 
 from survey.fieldwork.open_codes.seats import return_unused_seats
 from survey.models import OpenCodeSeat, Respondent
-from survey.people.access_codes import code_of, reissue_all
+from survey.people.access_codes import code_of
+from survey.people.new_codes import reissue_all
 from survey.taking.login import LoginRefused, log_in_respondent
 from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, Browser
 from survey.tests.open_codes import test_races, test_seats, test_starts

@@ -113,6 +113,7 @@ export class Model {
       tab: life,
       base: Math.max(...seen, Math.floor(this.clock.time * 1000)) + 1,
       seen,
+      shown: seen.map((revision) => [revision]),
       known,
       changed: () => life === this.lives && this.check(),
     });
@@ -267,7 +268,10 @@ export function scripted({ base = 100, tab = base, ...options } = {}) {
     remove: async (page) => kept.delete(page),
   };
   const send = (save) => new Promise((answer) => sent.push({ ...save, answer }));
-  const queue = new Queue({ send, store, clock, random, tab, base, seen, known, changed: () => {} });
+  const shown = seen.map((revision) => [revision]);
+  const queue = new Queue({
+    ...{ send, store, clock, random, tab, base, seen, shown, known, changed: () => {} },
+  });
   const settle = () => clock.advance(clock.time);
   return { queue, clock, kept, sent, settle, status: () => statusOf(queue, true) };
 }

@@ -20,9 +20,7 @@ SEEDS = range(1, 151)
 def body(n: int, answers: str, seen: int = 9, first: int = 100) -> str:
     """Return the n-th save of a tab whose first revision is `first`."""
     revision = first + n * TABS
-    return (
-        f'{{"revision":{revision},"seen":{seen},"base":{revision},"answers":{answers}}}'
-    )
+    return f'{{"revision":{revision},"seen":{seen},"answers":{answers}}}'
 
 
 RUN_MODEL = """async ([seeds, sabotage]) => {
@@ -237,7 +235,7 @@ def test_everything_is_sent_after_a_new_login(run):
 def test_a_restored_save_is_sent_first_with_its_own_revision(run):
     assert run("""
       const { queue, sent, settle, kept } = scripted({ base: 500, known: [[1, '{"a":"0"}']] });
-      const save = { revision: 100, seen: 9, base: 100, content: '{"a":"1"}' };
+      const save = { revision: 100, seen: 9, content: '{"a":"1"}' };
       await queue.restore(1, { before: '{"a":"0"}', save, later: null });
       queue.put(1, '{"a":"2"}');
       const first = sent.map(({body}) => body);
@@ -246,11 +244,11 @@ def test_a_restored_save_is_sent_first_with_its_own_revision(run):
       await settle();
       return [first, slot.save.revision, slot.later.content, sent[1].body];
     """) == [
-        ['{"revision":100,"seen":9,"base":100,"answers":{"a":"1"}}'],
+        ['{"revision":100,"seen":9,"answers":{"a":"1"}}'],
         100,
         '{"a":"2"}',
         body(0, '{"a":"2"}', seen=100, first=500).replace(
-            '"base', '"shown":[9,100],"base'
+            '"answers', '"shown":[9,100],"answers'
         ),
     ]
 
@@ -259,7 +257,7 @@ def test_a_restored_save_that_the_server_already_has_is_sent_again(run):
     """An older save of the page may still be on its way to the server."""
     assert run("""
       const { queue, sent, settle, kept, status } = scripted({ known: [[1, '{"a":"1"}']] });
-      const save = { revision: 70, seen: 9, base: 60, content: '{"a":"1"}' };
+      const save = { revision: 70, seen: 9, content: '{"a":"1"}' };
       await queue.restore(1, { before: "{}", save, later: null });
       sent[0].answer({kind: "saved", revision: 70, at: "x"});
       await settle();
@@ -272,7 +270,7 @@ def test_a_restored_save_that_another_device_replaced_is_dropped(run):
       const { queue, sent, settle, kept } = scripted({
         seen: [80], known: [[1, '{"a":"3","b":null}']],
       });
-      const save = { revision: 70, seen: 9, base: 60, content: '{"a":"1","b":null}' };
+      const save = { revision: 70, seen: 9, content: '{"a":"1","b":null}' };
       await queue.restore(1, { before: "{}", save, later: null });
       await settle();
       return [sent.length, queue.unsaved(1), queue.pending(), kept.size];
@@ -284,7 +282,7 @@ def test_a_restored_save_with_more_than_the_other_device_has_is_not_dropped(run)
       const { queue, sent, settle, kept } = scripted({
         seen: [80], known: [[1, '{"a":"3","b":null}']],
       });
-      const save = { revision: 70, seen: 9, base: 60, content: '{"a":"1","b":"2"}' };
+      const save = { revision: 70, seen: 9, content: '{"a":"1","b":"2"}' };
       await queue.restore(1, { before: "{}", save, later: null });
       sent[0].answer({kind: "halt", error: "superseded"});
       await settle();
@@ -295,7 +293,7 @@ def test_a_restored_save_with_more_than_the_other_device_has_is_not_dropped(run)
 def test_a_restored_save_that_another_device_repeated_is_dropped(run):
     assert run("""
       const { queue, sent, settle, kept } = scripted({ known: [[1, '{"a":"1"}']] });
-      const save = { revision: 70, seen: 9, base: 60, content: '{"a":"1"}' };
+      const save = { revision: 70, seen: 9, content: '{"a":"1"}' };
       await queue.restore(1, { before: "{}", save, later: null });
       sent[0].answer({kind: "halt", error: "superseded"});
       await settle();
@@ -311,7 +309,7 @@ def test_continue_here_keeps_changes_of_both_sides(run):
       sent[0].answer({kind: "halt", error: "superseded"});
       await settle();
       const stopped = [status().key, queue.pending()];
-      queue.rebase({ base: 900, seen: [899], known: [[1, '{"a":"0","b":"2"}']] });
+      queue.rebase({ base: 900, seen: [899], shown: [[899]], known: [[1, '{"a":"0","b":"2"}']] });
       return [stopped, sent[1].body];
     """) == [
         ["superseded", 1],
@@ -325,7 +323,8 @@ def test_an_answer_without_a_row_is_lost_although_its_page_was_saved_since(run):
       queue.put(1, '{"b":"2"}');
       sent[0].answer({kind: "saved", revision: sent[0].revision, at: "x"});
       await settle();
-      const state = { base: 9e9, seen: [8e9], known: [[1, '{"a":"1"}']], earlier: [] };
+      const sight = { base: 9e9, seen: [8e9], shown: [[8e9]] };
+      const state = { ...sight, known: [[1, '{"a":"1"}']], earlier: [] };
       // An answer that this device may not show has a row.
       const lost = [queue.isLostBy(state), queue.isLostBy({ ...state, earlier: ["b"] })];
       queue.rebase(state);
@@ -341,7 +340,7 @@ ADOPT_LOST = """
   await queue.restore(1, { before: '{"a":"3"}', beforeRevision: 500, save: null, later });
   // What is shown now is not what this tab was loaded with.
   const seen = queue.seenOf(1);
-  queue.rebase({ base: 900, seen: [100], known: [[1, '{"a":"6"}']] });
+  queue.rebase({ base: 900, seen: [100], shown: [[100]], known: [[1, '{"a":"6"}']] });
   return [seen, queue.unsaved(1)];
 """
 
@@ -361,7 +360,7 @@ def test_a_draft_that_was_taken_over_twice_wins_over_what_it_replaced(run):
       const { queue, kept } = scripted({ known: [[1, '{"a":"0"}']] });
       queue.put(1, '{"a":"1"}');
       const replaced = ['{"a":"0","b":"2"}'];
-      const save = { revision: 50, seen: 9, base: 50, content: '{"a":"0","b":"3"}', replaced };
+      const save = { revision: 50, seen: 9, content: '{"a":"0","b":"3"}', replaced };
       await queue.restore(1, { before: '{"a":"0"}', beforeRevision: 9, save, later: null });
       const next = scripted({ seen: [800], known: [[1, '{"a":"0","b":"2"}']] }).queue;
       await next.restore(1, kept.get(1));
@@ -377,12 +376,12 @@ def test_answers_of_a_dropped_save_are_no_changes_of_this_tab(run):
         run("""
       const known = '{"a":"1","b":"2"}';
       const { queue, sent, settle } = scripted({ seen: [60], known: [[1, known]] });
-      const save = { revision: 70, seen: 9, base: 60, content: known };
+      const save = { revision: 70, seen: 9, content: known };
       await queue.restore(1, { before: "{}", save, later: null });
       queue.hold(1, '{"a":"1","b":"3"}');
       sent[0].answer({kind: "halt", error: "superseded"});
       await settle();
-      queue.rebase({ base: 9e9, seen: [8e9], known: [[1, '{"a":"4","b":"2"}']] });
+      queue.rebase({ base: 9e9, seen: [8e9], shown: [[8e9]], known: [[1, '{"a":"4","b":"2"}']] });
       return queue.unsaved(1);
     """)
         == '{"a":"4","b":"3"}'
@@ -590,11 +589,11 @@ def test_continue_here_merges_a_restored_save_without_undoing_newer_answers(run)
     assert run("""
       const theirs = [[1, '{"a":"4","b":null}']];
       const { queue, sent, settle } = scripted({ known: theirs });
-      const save = { revision: 70, seen: 9, base: 60, content: '{"a":"1","b":"1"}' };
+      const save = { revision: 70, seen: 9, content: '{"a":"1","b":"1"}' };
       await queue.restore(1, { before: '{"a":null,"b":null}', save, later: null });
       sent[0].answer({ kind: "halt", error: "superseded" });
       await settle();
-      queue.rebase({ base: 900, seen: [899], known: theirs });
+      queue.rebase({ base: 900, seen: [899], shown: [[899]], known: theirs });
       await settle();
       return sent[1].body;
     """) == body(1, '{"a":"4","b":"1"}', seen=899)

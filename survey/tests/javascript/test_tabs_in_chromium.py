@@ -115,7 +115,7 @@ def test_without_its_protection_a_rare_history_loses_answers(
 @pytest.mark.parametrize(
     ("sabotage", "damage"),
     [
-        # The rule of earlier releases, which a primary's late clock defeats.
+        # Two tabs have the same base where a primary's clock is late.
         ("takes rows from the base for its own", "overwritten unseen"),
         ("gives all tabs one number", "overwritten unseen"),
         ("takes older rows for seen", "overwritten unseen"),

@@ -26,7 +26,7 @@ from settings.tests.patience import patience
 from survey.fieldwork.login_cards import card_sets
 from survey.fieldwork.login_cards.card_text import CARD_WORDS
 from survey.models import CardSet, Identity, Job, PublishedSurvey, Respondent
-from survey.people import access_codes
+from survey.people import access_codes, new_codes
 from survey.people.access_codes import code_of, format_code
 from survey.taking.login import LoginRefused, log_in_respondent
 from survey.tasks import delete_old_cards
@@ -726,8 +726,8 @@ def test_a_worker_killed_while_issuing_codes_changes_none(
     card_set = card_sets.order_cards(
         administration=administration, by=staff.chen, school=staff.lincoln, reissue=True
     )
-    monkeypatch.setattr(access_codes, "REISSUE_BATCH", 1)
-    replace, calls = access_codes._replace, []
+    monkeypatch.setattr(new_codes, "REISSUE_BATCH", 1)
+    replace, calls = new_codes._replace, []
 
     def killed_at_the_second(rows, version):
         calls.append(rows)
@@ -735,7 +735,7 @@ def test_a_worker_killed_while_issuing_codes_changes_none(
             raise KeyboardInterrupt
         replace(rows, version)
 
-    monkeypatch.setattr(access_codes, "_replace", killed_at_the_second)
+    monkeypatch.setattr(new_codes, "_replace", killed_at_the_second)
     with pytest.raises(KeyboardInterrupt):
         card_sets.reissue_once(card_set)
     card_set.refresh_from_db()
@@ -756,7 +756,7 @@ def test_a_code_that_belongs_to_another_person_is_skipped(
         return code_for(respondent_id, issue, version)
 
     monkeypatch.setattr(access_codes, "code_for", unlucky)
-    assert access_codes.reissue_all(administration.respondents.all()) == 2
+    assert new_codes.reissue_all(administration.respondents.all()) == 2
     maya.refresh_from_db()
     layla.refresh_from_db()
     assert sorted((maya.issue, layla.issue)) == [2, 3]
@@ -767,7 +767,7 @@ def test_a_code_that_belongs_to_another_person_is_skipped(
 
 def test_new_codes_use_the_newest_key(administration, maya):
     Respondent.objects.filter(pk=maya.pk).update(code_key_version=1)
-    access_codes.reissue_all(administration.respondents.all())
+    new_codes.reissue_all(administration.respondents.all())
     maya.refresh_from_db()
     assert maya.code_key_version == 2
     assert log_in_respondent(code_of(maya)).respondent_id == maya.pk

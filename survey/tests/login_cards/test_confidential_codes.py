@@ -239,16 +239,6 @@ def test_siblings_are_named_where_cards_have_names(
         assert f"For {name} Ruiz" in text
 
 
-def test_a_letter_of_the_release_before_is_sent(siblings):
-    Letter.objects.create(
-        kind="access code",
-        to="home@example.org",
-        facts={"respondent": siblings[0].pk},
-    )
-    [text] = texts_to_home()
-    assert "Class 7A" in text and "Code 1" not in text
-
-
 def test_a_repeated_job_sends_each_code_once(staff, administration, people):
     card_set = CardSet.objects.create(
         administration=administration,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from django.utils import timezone
 
@@ -353,7 +355,7 @@ def test_an_interrupted_merge_goes_on(
     twice, merge, staff, copy, administration, monkeypatch
 ):
     monkeypatch.setattr(people, "MOVED_AT_ONCE", 1)
-    monkeypatch.setattr(jobs, "MAX_ATTEMPTS", 1)
+    monkeypatch.setattr(jobs, "DELAYS", replace(jobs.DELAYS, attempts=1))
     write, calls = people.write_batch, []
 
     def fail_at_the_second(batch):

@@ -96,10 +96,10 @@ def test_a_server_that_refuses_every_tenth_for_now(schedule, smtp, send, reply):
 def test_an_email_is_not_tried_for_ever(schedule, smtp, send):
     smtp.on_rcpt = lambda n: "451 Later"
     Identity.objects.exclude(email="p0@example.org").update(email="")
-    for _ in range(sending.MOST_ATTEMPTS + 2):
+    for _ in range(sending.DELAYS.attempts + 2):
         make_retries_due()
         send(schedule)
-    assert smtp.recipients == sending.MOST_ATTEMPTS
+    assert smtp.recipients == sending.DELAYS.attempts
     row = EmailDelivery.objects.get()
     assert (row.state, row.reason, row.retry_at) == ("failed", "busy", None)
 

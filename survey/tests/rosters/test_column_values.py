@@ -114,7 +114,6 @@ def test_an_answer_about_one_column_is_none_about_another(dana, asked):
 
 
 def test_without_stored_values_the_rows_would_be_rejected(dana, asked):
-    """As for uploads from before these were stored."""
     options = ColumnSamples.of(asked).options
     without_values = {key: some for key, some in options.items() if ":" not in key}
     samples = {**asked.samples, "options": without_values}

@@ -9,7 +9,6 @@ import json
 import pytest
 from django.core.management import call_command
 
-from survey.models import RosterUpload
 from survey.tests.rosters.roster_imports import ALI, HEADER, MAYA
 from survey.tests.rosters.test_import_roster_command import command
 
@@ -53,17 +52,6 @@ def test_console_command_and_json_say_the_same(administration, staff, console_of
     )
     assert json.loads(command(path, "--partial", "--json"))["summary"] == SUMMARY
     assert "\n".join(SUMMARY) in command(path, "--partial")
-
-
-def test_a_report_of_an_earlier_version_lists_the_columns_that_were_not_kept(
-    administration, staff, console_of
-):
-    dana = console_of(staff.dana)
-    upload = dana.upload(administration, *LINES)
-    del upload.report["summary"]
-    RosterUpload.objects.filter(pk=upload.pk).update(report=upload.report)
-    page = dana.get(f"/console/rosters/{upload.pk}/").content.decode()
-    assert "Nothing of these columns is kept: locker." in page
 
 
 def test_every_row_is_counted_once(administration, tmp_path):

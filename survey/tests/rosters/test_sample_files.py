@@ -206,7 +206,7 @@ def test_damaged_old_excel_file_is_refused_by_a_worker(upload_file):
 
 
 def test_a_large_file_is_refused_by_its_size(upload_file, monkeypatch):
-    monkeypatch.setattr(forms, "LARGEST_UPLOAD", 10)
+    monkeypatch.setattr(forms.RosterForm.base_fields["file"], "largest", 10)
     result = upload_file("roster.csv", (FOLDER / "semicolons.csv").read_bytes())
     assert "larger than 300 MB" in str(result["refused"])
 

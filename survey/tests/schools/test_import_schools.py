@@ -158,6 +158,11 @@ def test_valid_rows_are_imported_with_partial_and_the_others_written_to_a_file(
     assert line["LAT"] == "'=1"
 
 
+def test_a_longitude_that_was_escaped_in_a_file_of_rejected_rows_is_read(staff, run):
+    assert run(row(lon="'-89.6"))["changed"] == 1
+    assert SchoolListing.objects.get(school=staff.lincoln).longitude == -89.6
+
+
 def test_a_dry_run_changes_nothing(staff, run):
     new = row(ncessch="170002000001", name="New")
     report = run(LINCOLN, new, options=["--dry-run", "--create"])

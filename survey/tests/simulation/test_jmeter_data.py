@@ -67,15 +67,12 @@ def take_it(line: dict, properties: dict) -> tuple[list, Client]:
     """Do what the JMeter plan does with one line of the codes."""
     browser = Browser()
     assert browser.post("/", {"code": line["code"]}).status_code == 302
-    revision = base = browser.bootstrap()["revision"]
+    revision = browser.bootstrap()["revision"]
     receipts = []
     for page in pages_of(properties, line["take"]):
         for answers in ("answers", "changed"):
             revision += 1
-            body = (
-                f'{{"revision":{revision},"seen":{base},"base":{base},'
-                f'"answers":{page[answers]}}}'
-            )
+            body = f'{{"revision":{revision},"answers":{page[answers]}}}'
             reply = browser.send(page["page"], body)
             assert reply.status_code == 200, reply.content
             receipts.append((reply.json()["saved"], int(page["items"])))

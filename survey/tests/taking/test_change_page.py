@@ -163,7 +163,7 @@ def save_as_tab(browser, n, answers):
     """Save with what the page that was just loaded has shown, as a tab does."""
     shell = browser.bootstrap()
     revision, seen = shell["revision"], shell["seen"][n - 1]
-    body = {"revision": revision, "seen": seen, "base": revision, "answers": answers}
+    body = {"revision": revision, "seen": seen, "answers": answers}
     body["shown"] = shell["shown"][n - 1]
     return browser.send(n, json.dumps(body))
 
@@ -179,7 +179,7 @@ def test_two_devices_that_answered_different_questions_leave_no_dead_end(
         (phone, second, {"comment": "from the phone"}),
     ):
         revision = shell["revision"]
-        body = {"revision": revision, "seen": 0, "base": revision, "answers": answers}
+        body = {"revision": revision, "seen": 0, "answers": answers}
         assert device.send(1, json.dumps(body)).status_code == 200
     assert len(set(Response.objects.values_list("revision", flat=True))) == 2
     tablet = Browser().log_in(maya)
@@ -233,10 +233,9 @@ def test_a_body_of_a_megabyte_is_refused_unread(at_page_one):
     assert at_page_one.save(1, comment, at_page_one.base).status_code == 413
 
 
-def test_an_implausible_seen_or_base_is_refused(at_page_one):
+def test_an_implausible_seen_is_refused(at_page_one):
     for number in (None, True, "1", 1.5, -1, 2**63, [], {}):
         assert refused_for_its_revision(at_page_one, seen=number), number
-        assert refused_for_its_revision(at_page_one, base=number), number
 
 
 def test_an_implausible_list_of_shown_revisions_is_refused(at_page_one):
@@ -261,9 +260,9 @@ def test_an_old_open_tab_does_not_undo_a_newer_tabs_save(browser, maya):
     assert phone.save(1, FIRST_PAGE, phone_base).status_code == 200
 
     def from_laptop(shell):
-        sight = {"seen": shell["seen"][0], "base": shell["revision"]}
-        body = {"revision": shell["revision"], "answers": dict.fromkeys(FIRST_PAGE)}
-        return browser.send(1, json.dumps({**body, **sight}))
+        body = {"revision": shell["revision"], "seen": shell["seen"][0]}
+        body["answers"] = dict.fromkeys(FIRST_PAGE)
+        return browser.send(1, json.dumps(body))
 
     response = from_laptop(laptop)
     assert (response.status_code, response.json()["error"]) == (409, "superseded")
@@ -281,10 +280,10 @@ def test_a_page_that_arrives_late_does_not_count_as_seen(browser, maya):
     laptop = browser.log_in(maya).bootstrap()
     assert phone.save(1, FIRST_PAGE, base).status_code == 200
 
-    body = {"revision": laptop["revision"], "answers": dict.fromkeys(FIRST_PAGE)}
-    sight = {"seen": laptop["seen"][0], "base": laptop["revision"]}
+    body = {"revision": laptop["revision"], "seen": laptop["seen"][0]}
+    body["answers"] = dict.fromkeys(FIRST_PAGE)
     assert laptop["seen"] == [0, base + 1, 0]
-    assert browser.send(1, json.dumps({**body, **sight})).status_code == 409
+    assert browser.send(1, json.dumps(body)).status_code == 409
     assert browser.bootstrap()["answers"]["age"] == "12"
 
 

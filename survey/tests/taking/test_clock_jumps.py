@@ -14,7 +14,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from provisioning.processes import descendants_of
-from provisioning.shifted_clock import shift_clock
+from provisioning.prove.shifted_clock import shift_clock
 from survey.models import Respondent, Response
 from survey.taking.published import published_survey
 from survey.taking.saved_answers import SavedAnswers, read_saved_answers
@@ -68,7 +68,6 @@ def save(respondent: Respondent, answer: str, revision: int, seen: int = 0) -> R
         revision=revision,
         rows=[AnswerRow(item, "a", answer)],
         seen=seen,
-        base=revision,
     )
 
 

@@ -124,7 +124,7 @@ def test_a_page_answered_again_replaces_only_what_was_answered(device, maya):
     second = Browser().log_in(maya)
     shell = second.bootstrap()
     save = {"revision": shell["revision"], "seen": shell["seen"][0]}
-    body = {**save, "base": shell["revision"], "answers": {"safe": "1"}}
+    body = {**save, "answers": {"safe": "1"}}
     assert second.send(1, json.dumps(body)).status_code == 200
     values = dict(Response.objects.values_list("value", "saved_at"))
     assert "1" in values and "colours" in values

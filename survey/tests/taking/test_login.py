@@ -14,7 +14,8 @@ from django.utils import timezone
 from accounts.tests.conftest import staff  # noqa: F401
 from accounts.tests.logging_in import is_inside, type_password
 from survey.models import Administration, Respondent
-from survey.people.access_codes import format_code, reissue
+from survey.people.access_codes import format_code
+from survey.people.new_codes import reissue
 from survey.taking import login, login_session, saved_answers
 from survey.tests.conftest import Browser, code_of, enrol
 

@@ -112,7 +112,7 @@ def test_every_condition_holds_with_a_cached_plan(maya, noor):
     for revision in range(1, 9):
         save(maya, revision=revision)
     assert save(maya, SPORT, revision=3).outcome is Outcome.SUPERSEDED
-    unseen = {"revision": 21, "seen": 2, "base": 21}
+    unseen = {"revision": 21, "seen": 2}
     assert save(maya, SPORT, **unseen).outcome is Outcome.SUPERSEDED
     assert save(maya, SPORT, **unseen, shown=[2, 7]).outcome is Outcome.SUPERSEDED
     assert save(maya, SPORT, **unseen, shown=[2, 8]).outcome is Outcome.SAVED
@@ -128,7 +128,7 @@ def test_every_condition_holds_with_a_cached_plan(maya, noor):
 @outside
 def test_a_refused_save_leaves_the_connection_as_it_was(maya):
     save(maya, revision=10)
-    refused = {"revision": 21, "seen": 2, "base": 21}
+    refused = {"revision": 21, "seen": 2}
     assert ran(lambda: save(maya, SPORT, **refused)) == ["EXECUTE", "SELECT"]
     assert not connection.errors_occurred
     assert ran(lambda: save(maya, SPORT, revision=22)) == ["EXECUTE"]

@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from survey.models import Administration, DeviceLogin, Respondent, Response
-from survey.people.access_codes import reissue
+from survey.people.new_codes import reissue
 from survey.taking import login_session, resume_cookie, session, views
 from survey.taking.middleware import SessionMiddleware
 from survey.tests.conftest import FIRST_PAGE, SECOND_PAGE, Browser, code_of

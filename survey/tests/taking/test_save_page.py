@@ -86,7 +86,7 @@ LAPTOP, PHONE = 1, 2
 def save_from(respondent, tab, at, rows, seen=0):
     """Save as a browser does, `at` counts up from tab to tab."""
     revision = at * TABS + tab
-    return save(respondent, rows, revision, seen=seen, base=revision)
+    return save(respondent, rows, revision, seen=seen)
 
 
 def without(monkeypatch, guard: str, instead: str) -> None:
@@ -97,6 +97,15 @@ def without(monkeypatch, guard: str, instead: str) -> None:
     )
     storage.postgresql_insert.cache_clear()
     storage.sqlite_insert.cache_clear()
+
+
+def without_exact_revisions(monkeypatch):
+    """Let a tab replace rows up to the highest revision that it has seen."""
+    ranges = {
+        "postgresql": "<= ANY(%s::bigint[])",
+        "sqlite": "<= (SELECT max(value) FROM json_each(%s))",
+    }
+    without(monkeypatch, storage.IS_SHOWN, ranges[connection.vendor])
 
 
 @pytest.fixture(autouse=True)
@@ -136,11 +145,9 @@ def test_two_tabs_with_the_same_base_do_not_undo_each_other(maya):
 
 
 def test_without_the_tab_in_the_revision_they_would(maya):
-    """The rule of earlier releases: rows from the tab's base are its own."""
-    base = 1 * TABS
-    save(maya, ART, revision=base, base=base, seen=0)
-    receipt = save(maya, SPORT, revision=base + 1, base=base, seen=0)
-    assert receipt.outcome is Outcome.SAVED
+    """With the same low bits, each takes the other's rows for its own."""
+    assert save_from(maya, PHONE, 1, ART).outcome is Outcome.SAVED
+    assert save_from(maya, PHONE, 2, SPORT).outcome is Outcome.SAVED
     assert stored(maya) == SPORT
 
 
@@ -153,7 +160,7 @@ def test_a_tab_has_not_seen_rows_below_those_that_a_promotion_lost(maya):
 
 
 def test_without_the_exact_revision_it_would_undo_them(maya, monkeypatch):
-    without(monkeypatch, "BETWEEN %s AND", "BETWEEN 0 * %s AND")
+    without_exact_revisions(monkeypatch)
     save_from(maya, PHONE, 5, ART)
     lost = 9 * TABS + 7
     assert save_from(maya, LAPTOP, 10, SPORT, seen=lost).outcome is Outcome.SAVED
@@ -166,7 +173,7 @@ PARTS = [1 * TABS + PHONE, 5 * TABS + 7]
 
 def save_in_parts(respondent):
     for revision, row in zip(PARTS, (ART[0], ART[2]), strict=True):
-        save(respondent, [row], revision, seen=0, base=revision)
+        save(respondent, [row], revision, seen=0)
     save_from(respondent, 9, 3, [ART[1]])
 
 
@@ -174,7 +181,7 @@ def test_a_tab_replaces_all_rows_that_it_was_loaded_with(maya):
     save_in_parts(maya)
     revision = 10 * TABS + LAPTOP
     shown = [*PARTS, 3 * TABS + 9]
-    receipt = save(maya, SPORT, revision, seen=PARTS[1], base=revision, shown=shown)
+    receipt = save(maya, SPORT, revision, seen=PARTS[1], shown=shown)
     assert receipt.outcome is Outcome.SAVED
     assert stored(maya) == SPORT
 
@@ -182,7 +189,7 @@ def test_a_tab_replaces_all_rows_that_it_was_loaded_with(maya):
 def test_a_tab_does_not_replace_a_row_between_those_that_it_was_loaded_with(maya):
     save_in_parts(maya)
     revision = 10 * TABS + LAPTOP
-    receipt = save(maya, SPORT, revision, seen=PARTS[1], base=revision, shown=PARTS)
+    receipt = save(maya, SPORT, revision, seen=PARTS[1], shown=PARTS)
     assert receipt.outcome is Outcome.SUPERSEDED
     assert stored(maya) == ART
 
@@ -198,7 +205,6 @@ def test_of_a_refused_save_no_row_is_stored(maya):
 
 
 def test_with_its_guard_as_a_filter_it_would_be_stored_in_part(maya, monkeypatch):
-    """The rule of earlier releases."""
     update, rest = storage.ON_CONFLICT.split("revision = CASE\n    WHEN ")
     guard = rest.split("\n    THEN")[0]
     filtered = (
@@ -210,24 +216,13 @@ def test_with_its_guard_as_a_filter_it_would_be_stored_in_part(maya, monkeypatch
     assert stored(maya) == [SPORT[0], ART[1], SPORT[2]]
 
 
-def test_with_a_range_of_revisions_it_would_replace_that_row(maya):
-    """The rule of the release before, still applied to its tabs."""
+def test_with_a_range_of_revisions_it_would_replace_that_row(maya, monkeypatch):
+    without_exact_revisions(monkeypatch)
     save_in_parts(maya)
-    revision, (oldest, seen) = 10 * TABS + LAPTOP, PARTS
-    receipt = save(maya, SPORT, revision, seen=seen, base=revision, oldest=oldest)
+    revision = 10 * TABS + LAPTOP
+    receipt = save(maya, SPORT, revision, seen=PARTS[1], shown=PARTS)
     assert receipt.outcome is Outcome.SAVED
     assert stored(maya) == SPORT
-
-
-def test_tabs_of_an_earlier_release_count_their_own_rows_from_their_base(maya):
-    base, old = 20, {"seen": 10, "base": 20}
-    save(maya, ART, revision=10)
-    assert save(maya, SPORT, revision=base, **old).outcome is Outcome.SAVED
-    assert save(maya, ART, revision=base + 1, **old).outcome is Outcome.SAVED
-    save(maya, SPORT, revision=base + 30)
-    assert save(maya, ART, revision=base + 31, seen=10, base=base + 31).outcome is (
-        Outcome.SUPERSEDED
-    )
 
 
 def test_a_repeated_save_with_seen_is_still_a_retry(maya):

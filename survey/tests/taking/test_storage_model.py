@@ -32,16 +32,12 @@ values = st.one_of(st.none(), st.sampled_from(["1", "2", "a c", "é 🙂"]))
 @dataclass
 class Tab:
     number: int
-    is_old: bool
-    base: int
     next: int
     seen: dict[int, int]
 
     def take_revision(self) -> int:
-        revision = self.next
-        if not self.is_old:
-            # The next number whose low bits are this tab's.
-            revision += (self.number - revision) % TABS
+        # The next number whose low bits are this tab's.
+        revision = self.next + (self.number - self.next) % TABS
         self.next = revision + 1
         return revision
 
@@ -52,7 +48,6 @@ class Save:
     revision: int
     rows: list[AnswerRow]
     seen: int
-    base: int
     tab: Tab
 
 
@@ -60,9 +55,8 @@ class Saving(RuleBasedStateMachine):
     """Three tabs of one person; a sent page may arrive late, twice or never.
 
     The model is what each page should hold: the sending with the highest
-    revision of those that were let in before finishing. Tab c is of an earlier
-    release, and the tabs count from numbers that they may share, because the
-    primary's clock is behind.
+    revision of those that were let in before finishing. The tabs count from
+    numbers that they may share, because the primary's clock is behind.
     """
 
     sent = Bundle("sent")
@@ -82,10 +76,7 @@ class Saving(RuleBasedStateMachine):
         newest = max((save.revision for save in self.model.values()), default=0)
         self.loads += 1
         self.tabs[name] = Tab(
-            # Far apart, because the old tab's low bits count up.
-            number=self.loads * 1000,
-            is_old=name == "c",
-            base=newest + 1,
+            number=self.loads,
             next=newest + 1,
             seen={page: save.revision for page, save in self.model.items()},
         )
@@ -103,8 +94,7 @@ class Saving(RuleBasedStateMachine):
         ]
         tab = self.tabs[name]
         revision = tab.take_revision()
-        base = tab.base if tab.is_old else revision
-        return Save(page, revision, rows, tab.seen.get(page, 0), base, tab)
+        return Save(page, revision, rows, tab.seen.get(page, 0), tab)
 
     @rule(name=st.sampled_from("abc"))
     def reload(self, name):
@@ -174,17 +164,11 @@ class Saving(RuleBasedStateMachine):
             revision=save.revision,
             rows=save.rows,
             seen=save.seen,
-            base=save.base,
         )
 
 
 def has_seen(save: Save, held: Save) -> bool:
-    """Return whether the tab was loaded with the stored save, or sent it.
-
-    An earlier release's tab takes more for its own, if bases are shared.
-    """
-    if save.tab.is_old and save.base != save.revision:
-        return held.revision <= save.seen or held.revision >= save.base
+    """Return whether the tab was loaded with the stored save, or sent it."""
     return held.tab is save.tab or held.revision == save.seen
 
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from settings.tests.patience import patience
 from survey.models import Respondent, Response
-from survey.people.access_codes import reissue
+from survey.people.new_codes import reissue
 from survey.taking import storage
 from survey.taking.storage import AnswerRow, Outcome, Receipt, save_page
 

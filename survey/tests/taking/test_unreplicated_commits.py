@@ -188,7 +188,7 @@ def end_after_roster(server: Server, maya: Respondent) -> int:
     """Write a part of a roster, and tell the connection's process to end."""
     server.stop_waiting()
     [(process,)] = write_batch(
-        lambda writer: writer.fetch_all("SELECT pg_backend_pid()")
+        lambda writer: (writer.fetch_all("SELECT pg_backend_pid()"), ())
     )
     server.start_waiting()
     # Now the setting has arrived.

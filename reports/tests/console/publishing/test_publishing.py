@@ -199,37 +199,6 @@ class TestPublishing:
         assert Publication.objects.get().published_at
 
 
-class TestOutdatedPublications:
-    def outdate(self, publication):
-        publication.frame["format"] = 1
-        publication.save(update_fields=["frame"])
-
-    def test_they_are_named_with_what_to_do(self, state, fall, publish):
-        publication = publish(fall)
-        address = reverse("publishing", args=[fall.pk])
-        results = reverse("results_list")
-        assert "outdated" not in state.get(address).text
-        assert "Publication outdated" not in state.get(results).text
-        self.outdate(publication)
-        assert "The publication is outdated" in state.get(address).text
-        assert "Publication outdated" in state.get(results).text
-        withdrawal = reverse("publishing_withdraw", args=[fall.pk, publication.pk])
-        assert f'href="{withdrawal}"' in state.get(address).text
-        assert "Outdated figures" in state.get(withdrawal).text
-        state.post(withdrawal, {"because": "Outdated figures"})
-        assert "outdated" not in state.get(results).text
-        assert "Publish for everybody" in state.get(address).text
-
-    def test_only_who_can_publish_them_reads_of_them(
-        self, client, staff, fall, publish
-    ):
-        self.outdate(publish(fall))
-        log_in(client, staff.analyst)
-        text = client.get(reverse("results_list")).text
-        assert fall.title in text
-        assert "Publication outdated" not in text
-
-
 class TestPermissions:
     def test_only_administrators_of_the_state_publish(
         self, client, staff, fall, publish

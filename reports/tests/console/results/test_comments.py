@@ -19,8 +19,8 @@ from accounts.tests.conftest import member
 from accounts.tests.logging_in import log_in
 from reports.models import ReleasedSentence, ResultsRollUp
 from reports.results import comments
+from reports.results.apply_suppression import hide_small_groups
 from reports.results.comments import highlight, sentence_digest, sentences_of
-from reports.results.hiding import hide_small_groups
 from reports.results.rollup import roll_up_results
 from reports.tests.exports.conftest import answer
 from survey.models import Identity, Respondent
@@ -120,17 +120,6 @@ def test_a_digest_needs_the_installations_key(closed, settings):
     assert digest != sentence_digest(closed.pk, "other", text)
     settings.SECRET_KEY = "guessed"
     assert digest != sentence_digest(closed.pk, "comment", text)
-
-
-def test_the_log_says_that_texts_were_removed(client, staff):
-    """A migration of an earlier release removed them, and recorded this."""
-    AuditEntry.objects.create(
-        by="migrate", action="remove sentences from audit", after={"entries": 3}
-    )
-    log_in(client, staff.state)
-    assert (
-        "removed the texts of released sentences" in client.get("/console/audit/").text
-    )
 
 
 def test_only_what_somebody_wrote_is_released(client, reviewer, closed):
@@ -252,7 +241,7 @@ def test_no_comment_takes_longer_than_its_length(text):
 
 
 def test_a_pattern_that_goes_back_takes_longer():
-    """The other half of the test above: earlier releases split comments like this."""
+    """The other half of the test above."""
     began = time.perf_counter()
     re.split(r"(?<=[.!?…])\s+|\s*\n\s*", "a" + " " * 40_000 + "b")
     assert time.perf_counter() - began > 20 * fastest_split(" " * 40_000)

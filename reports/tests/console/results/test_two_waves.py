@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from accounts.tests.logging_in import log_in
 from reports.models import GroupResults
+from reports.results.apply_suppression import hide_small_groups
 from reports.results.counting import lengthened, packed, unpacked
-from reports.results.hiding import hide_small_groups
 from reports.results.layout import Column, Layout
 from reports.results.rollup import roll_up_results
 from reports.tests.exports.conftest import enrol_and_answer, opened

@@ -10,6 +10,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
+from accounts.retry_delays import RetryDelays
 from survey.models import FeedScan, FeedStage, RosterFeed
 from survey.people.rosters.feeds.credentials import FeedKeyMissing, unseal
 from survey.people.rosters.feeds.downloads import (
@@ -30,8 +31,8 @@ from survey.work.job_kinds import JobKind
 from survey.work.jobs import JobRefused, Progress, start
 
 FOLDER = "feeds"
-# A night's download is tried again after these pauses, while others use the worker.
-RETRY_AFTER = (timedelta(minutes=2), timedelta(minutes=10))
+# A night's download is tried again after 2 and 10 minutes, while others use the worker.
+DELAYS = RetryDelays(first=timedelta(minutes=2), factor=5, attempts=3)
 # Deltas go back a day too far: clocks differ, and some systems store dates without
 # a time. Merging an object twice changes nothing.
 OVERLAP = timedelta(days=1)
@@ -107,9 +108,10 @@ def source_of(feed: RosterFeed) -> FeedSource:
 
 def _postpone(scan: FeedScan, stage: FeedStage, message: str) -> bool:
     """Let `schedule` start the download again later; return False if not."""
-    if scan.reason != FeedScan.Reason.NIGHT or stage.attempts > len(RETRY_AFTER):
+    delay = DELAYS.after(stage.attempts)
+    if scan.reason != FeedScan.Reason.NIGHT or delay is None:
         return False
-    retry_at = timezone.now() + RETRY_AFTER[stage.attempts - 1]
+    retry_at = timezone.now() + delay
     if scan.begins_before and retry_at >= scan.begins_before:
         return False
     with transaction.atomic():

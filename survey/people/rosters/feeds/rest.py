@@ -7,12 +7,11 @@ download: from a part of a roster, people would seem to have left.
 from __future__ import annotations
 
 import json
-import random
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
@@ -20,6 +19,7 @@ from urllib.parse import parse_qs, quote, urlencode, urlsplit
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
+from accounts.retry_delays import RetryDelays
 from survey.people.rosters.feeds.download_types import (
     Download,
     DownloadFailed,
@@ -69,9 +69,8 @@ TOO_MUCH = gettext_noop(
     " system to send no more objects than the parameter limit asks for."
 )
 
-ATTEMPTS = 6
-# In seconds; doubled from attempt to attempt.
-BACK_OFF = 1.0
+# Half a second to a second first, as many feeds may ask one server at once.
+DELAYS = RetryDelays(first=timedelta(seconds=0.5), attempts=6, jitter=1)
 # Passing errors of the server, or of a proxy before it.
 PASSING = (500, 502, 503, 504)
 # A server that asks for more patience is tried again by the next scan.
@@ -306,26 +305,22 @@ class RestServer:
 
     def _get(self, url: str) -> Reply:
         """Send a request, and again after errors that may pass."""
-        for attempt in range(ATTEMPTS):
-            is_last = attempt == ATTEMPTS - 1
-            wait = BACK_OFF * 2**attempt * random.uniform(0.5, 1)  # noqa: S311
+        for wait in DELAYS:
             try:
                 reply = self._get_once(url)
             except DownloadFailed as error:
-                if is_last or not error.may_retry:
+                if not error.may_retry:
                     raise
             else:
-                if reply.status == 401 and not is_last and self._authorization.renew():
+                if reply.status == 401 and self._authorization.renew():
                     continue
                 if reply.status != 429 and reply.status not in PASSING:
                     return reply
-                if is_last:
-                    break
                 wait = max(wait, _retry_after(reply.headers.get("retry-after", "")))
                 if wait > LONGEST_RETRY_AFTER:
-                    break
-            time.sleep(self._client.deadline.shorten(min(wait, LONGEST_RETRY_AFTER)))
-        return reply
+                    return reply
+            time.sleep(self._client.deadline.shorten(wait))
+        return self._get_once(url)
 
     def _get_once(self, url: str) -> Reply:
         with self._client.request(

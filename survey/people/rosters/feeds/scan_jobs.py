@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from django.db import InterfaceError, OperationalError
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -24,12 +23,11 @@ from survey.work.jobs import (
     CONFIRMED,
     DOWNLOADS,
     FAILED,
+    RUN_AGAIN,
     SCANS,
     Cancelled,
-    Interrupted,
     JobRefused,
     Progress,
-    TakenOver,
     job,
 )
 
@@ -87,7 +85,7 @@ def running_scan(job: Job) -> Iterator[FeedScan | None]:
     scan = scans.select_related("feed__by", "feed__district").get()
     try:
         yield scan
-    except (Interrupted, TakenOver, Cancelled, OperationalError, InterfaceError):
+    except (*RUN_AGAIN, Cancelled):
         # The job is run again, or the scan was cancelled.
         raise
     except JobRefused as refused:

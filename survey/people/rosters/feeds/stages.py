@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from django.db import InterfaceError, OperationalError
 from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from settings.monitoring.metrics import observe_feed_stage  # noqa: TID251
 from survey.models import FeedScan, FeedStage
-from survey.work.jobs import FAILED, Cancelled, Interrupted, JobRefused, TakenOver
+from survey.work.jobs import FAILED, RUN_AGAIN, Cancelled, JobRefused
 
 # More columns than any file of OneRoster has.
 MOST_NOTES = 100
@@ -31,8 +30,8 @@ def record_stage(scan: FeedScan, name: str) -> Iterator[FeedStage]:
     try:
         yield stage
         result = "failed" if stage.message else "done"
-    except (Interrupted, TakenOver, Cancelled, OperationalError, InterfaceError):
-        # The attempt is repeated by another worker, or the scan is over.
+    except (*RUN_AGAIN, Cancelled):
+        # The attempt is repeated, or the scan is over.
         result = "interrupted"
         raise
     except Exception as error:

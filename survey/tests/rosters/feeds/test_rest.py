@@ -78,7 +78,8 @@ def district_of(version: str) -> District:
 
 @pytest.fixture
 def server(north, monkeypatch):
-    monkeypatch.setattr(rest, "BACK_OFF", 0.01)
+    soon = replace(rest.DELAYS, first=timedelta(milliseconds=5))
+    monkeypatch.setattr(rest, "DELAYS", soon)
     with serve({"north": north}) as server:
         yield server
 
@@ -336,7 +337,7 @@ def test_waiting_has_an_end(source, folder, north):
     with pytest.raises(DownloadFailed, match="status 503") as failed:
         fetch(source, folder)
     assert failed.value.may_retry
-    assert len(north.requests) == rest.ATTEMPTS
+    assert len(north.requests) == rest.DELAYS.attempts
 
 
 def test_a_server_that_asks_for_an_hour_is_left_to_the_next_scan(source, folder, north):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import re
+from dataclasses import replace
+from datetime import timedelta
 
 import asyncssh
 import pytest
@@ -119,7 +121,8 @@ def test_a_folder_of_an_sftp_server_is_scanned(add, remote):
 
 
 def test_a_rest_server_is_scanned(add, district, monkeypatch):
-    monkeypatch.setattr(rest, "BACK_OFF", 0.01)
+    soon = replace(rest.DELAYS, first=timedelta(milliseconds=5))
+    monkeypatch.setattr(rest, "DELAYS", soon)
     with serve({"north": district}) as server:
         feed = add_rest(add, server)
         ended = scan(feed)

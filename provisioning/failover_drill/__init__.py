@@ -1,1 +1,0 @@
-"""Make the primary of a fleet fail under load: `provisioning/failovers`."""

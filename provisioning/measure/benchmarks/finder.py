@@ -1,0 +1,316 @@
+"""Measure the public school finder on the stack that provisioning/stack up has started.
+
+Imports made-up schools, asks for the nearest ones from places around towns, and
+compares nginx's cache with and without normalised coordinates. Edits schools and stops
+the database for ten seconds meanwhile. The schools are deleted at the end. The last
+line is one JSON object.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import random
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import (
+    AbstractContextManager,
+    closing,
+    contextmanager,
+    nullcontext,
+)
+from itertools import cycle, islice, repeat
+from pathlib import Path
+from typing import Any
+
+from provisioning.commands import (
+    Refusal,
+    command_parser,
+    conclude,
+    missed,
+    positive_integer,
+    print_figures,
+    step,
+    wait_until,
+)
+from provisioning.install.promotion import PRIMARY, answers
+from provisioning.measure.benchmarks.cached_pages import (
+    LEAST_OF_LIMIT,
+    closed_loop,
+    measure_throughput,
+    request_for,
+)
+from provisioning.measure.benchmarks.machine import describe_machine
+from provisioning.measure.benchmarks.stack import Stack, running_stack, sql_file
+from provisioning.measure.load.crowd import send
+from provisioning.measure.load.respondent import Request
+from provisioning.measure.load.school_visitors import Place, draw_places, hit_ratio
+from provisioning.measure.load.target import refuse_real_respondents
+from provisioning.measure.percentiles import percentile
+from provisioning.prove.fault_injection.stack import RunningStack
+from survey.simulation.schools import EAST, NORTH, SOUTH, WEST
+
+SCHOOLS = 100_000
+REQUESTS, EDITS = 100_000, 10_000
+FROM_THE_CACHE = ("HIT", "STALE", "UPDATING", "REVALIDATED")
+WANTED_RATE = REQUESTS / 60
+# Seconds for which a visitor may see a page after the school was edited.
+LIFETIME = 30.0
+LEAST_HITS = 0.9
+MOST_P95_MS, MOST_SLOWER = 20.0, 1.2
+MOST_SEARCH_MS, MOST_NEAREST_MS = 10.0, 5.0
+OUTAGE = 10.0
+# Of the misses that the application answers at most, so many are offered.
+SHARE_OF_MOST = 0.6
+
+
+def main() -> int:
+    options = parse_options()
+    stack = running_stack()
+    gc.freeze()
+    machine = describe_machine(stack)
+    print(f"{machine['cpu']}, {machine['cores']} cores, revision {machine['revision']}")
+    with closing(RunningStack(stack.folder)) as servers:
+        refuse_real_respondents(
+            lambda sql: json.loads(stack.sql(sql)[0][0]),
+            consequence="this loads the stack and stops its database",
+        )
+        with made_up_schools(stack, options.schools, keep=options.keep):
+            result = measure(stack, servers, options.seconds)
+    shortcomings = missed(result, **limits_of(result))
+    return conclude({"machine": machine, **result}, shortcomings)
+
+
+def parse_options() -> argparse.Namespace:
+    parser = command_parser(__doc__)
+    add = parser.add_argument
+    add("--schools", type=positive_integer, default=SCHOOLS, help="(100,000)")
+    add("--seconds", type=float, default=60.0, help="of each part under load (60)")
+    add("--keep", action="store_true", help="keep the made-up schools for the next run")
+    options = parser.parse_args()
+    if options.seconds < 4:
+        parser.error("--seconds is at least 4")
+    return options
+
+
+def measure(stack: Stack, servers: RunningStack, seconds: float) -> dict[str, Any]:
+    print("Misses, in the application's process", flush=True)
+    result: dict[str, Any] = {"misses": time_misses(stack)}
+    part = min(10.0, seconds / 2)
+    places = draw_places(200, seed=2)
+    throughput = measure_throughput(
+        stack, [nearby(stack, place) for place in places], part
+    )
+    misses = measure_misses(stack, part)
+    rate = rate_to_offer(misses)
+    print(
+        f"At most {misses:,.0f} misses a second. Offered: {rate:,.0f} requests a"
+        f" second, {rate / WANTED_RATE:.0%} of {REQUESTS:,} a minute",
+        flush=True,
+    )
+    # The first part fills the cache.
+    parts = [list(draw_places(round(rate * seconds), seed)) for seed in range(3)]
+    cold = offer(stack, parts[0], rate, seconds)
+    calm = offer(stack, parts[1], rate, seconds)
+    edited = offer(stack, parts[2], rate, seconds, edits(stack, seconds))
+    # Some were refused before; now all of these are in the cache.
+    known = parts[2][-round(rate * OUTAGE) :]
+    closed_loop(stack, (nearby(stack, place) for place in known))
+    known = list(islice(cycle(known), round(rate * OUTAGE * 2)))
+    down = offer(stack, known, rate, OUTAGE, outage(servers))
+    by_decimals = hit_ratios(parts[0] + parts[1], rate, warm=seconds)
+    result |= {
+        "hit_ratio": calm["hit_ratio"],
+        "hit_ratio_raw": by_decimals[12],
+        "hit_ratio_by_decimals": by_decimals,
+        **throughput,
+        "p95_ms": calm["p95"],
+        "p95_ms_edited": edited["p95"],
+        "edited": {**edited, "schools": EDITS},
+        "cold": cold,
+        "calm": calm,
+        "database_down": down,
+        "scale": round(rate / WANTED_RATE, 2),
+        "misses_per_s": misses,
+    }
+    result |= worst_of(result)
+    print_figures(result)
+    return result
+
+
+def rate_to_offer(misses: float) -> float:
+    """Return the wanted rate, or the highest that leaves room for its misses."""
+    for percent in range(100, 5, -5):
+        rate = WANTED_RATE * (percent / 100)
+        places = list(draw_places(round(rate * LIFETIME * 2), seed=9))
+        missing = 1 - hit_ratios(places, rate, warm=LIFETIME)[2]
+        if rate * missing <= SHARE_OF_MOST * misses:
+            break
+    return rate
+
+
+def hit_ratios(
+    places: Sequence[Place], rate: float, *, warm: float
+) -> dict[int, float]:
+    """Return the share of cached pages by the decimals of the keys."""
+    return {
+        decimals: round(
+            hit_ratio(
+                places, decimals=decimals, rate=rate, lifetime=LIFETIME, warm=warm
+            ),
+            4,
+        )
+        for decimals in (1, 2, 3, 4, 12)
+    }
+
+
+def time_misses(stack: Stack) -> dict[str, dict[str, float]]:
+    timed = stack.call("measure.benchmarks.school_searches.time_searches")
+    return {
+        name: {
+            "median": round(percentile(times, 50), 2),
+            "p95": round(percentile(times, 95), 2),
+        }
+        for name, times in timed.items()
+    }
+
+
+def limits_of(result: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    of_limit = LEAST_OF_LIMIT * result["nginx_cache_per_s"]
+    return {
+        "least": {"hit_ratio": LEAST_HITS, "cached_per_s": of_limit},
+        "most": {
+            "p95_ms": MOST_P95_MS,
+            "p95_ms_edited": MOST_SLOWER * result["p95_ms"],
+            "failed": 0,
+            "nearest_ms": MOST_NEAREST_MS,
+            "by_name_ms": MOST_SEARCH_MS,
+        },
+    }
+
+
+def worst_of(result: Mapping[str, Any]) -> dict[str, float]:
+    """Return the sums and maxima that have limits."""
+    medians = {name: each["median"] for name, each in result["misses"].items()}
+    parts = [result[part] for part in ("calm", "edited", "database_down")]
+    return {
+        "failed": sum(part["failed"] + part["refused"] for part in parts),
+        "nearest_ms": medians.pop("nearest"),
+        "by_name_ms": max(medians.values()),
+    }
+
+
+@contextmanager
+def made_up_schools(stack: Stack, wanted: int, *, keep: bool) -> Iterator[None]:
+    """Import schools, unless they are there; delete them at the end."""
+    if len(stack.sql(sql_file("made_up_schools"))) != wanted:
+        with step(f"Importing {wanted:,} schools"), tempfile.TemporaryDirectory() as at:
+            path = Path(at) / "schools.csv"
+            path.write_text(stack.manage("make_schools", f"--schools={wanted}"))
+            stack.manage("import_schools", str(path), "--create")
+        stack.sql("VACUUM ANALYZE accounts_schoollisting, accounts_schoolword")
+    try:
+        yield
+    finally:
+        if not keep:
+            with step("Deleting the made-up schools"):
+                # The directory's words are refreshed every ten minutes.
+                stack.sql(sql_file("delete_made_up_schools"))
+
+
+# Requests
+
+
+def nearby(stack: Stack, place: Place) -> Request:
+    # In another order than the key's, with a parameter that nobody knows.
+    query = f"utm_source=mail&lon={place.longitude}&lat={place.latitude}"
+    return request_for(stack, f"/schools/?{query}")
+
+
+def measure_misses(stack: Stack, seconds: float) -> float:
+    """Return how many pages a second the application makes, that are not cached."""
+    chance = random.Random()  # noqa: S311
+    # All over the country, so that hardly any two are neighbours.
+    places = (
+        Place(
+            f"{chance.uniform(SOUTH, NORTH):.12f}", f"{chance.uniform(WEST, EAST):.12f}"
+        )
+        for _ in repeat(None)
+    )
+    return closed_loop(stack, (nearby(stack, place) for place in places), seconds)[0]
+
+
+def offer(
+    stack: Stack,
+    places: Sequence[Place],
+    rate: float,
+    seconds: float,
+    during: AbstractContextManager[None] | None = None,
+) -> dict[str, Any]:
+    """Offer one request for each place at this rate, whatever the stack does."""
+    log = stack.folder / "log" / "nginx-access.log"
+    before = log.stat().st_size
+    people = (iter((nearby(stack, place),)) for place in places)
+    with during or nullcontext():
+        tally = send(
+            stack.target,
+            people,
+            rate=rate,
+            seconds=seconds,
+            seed=len(places),
+            connections=1024,
+        ).tally
+    # The log is written once a second.
+    time.sleep(2)
+    with log.open("rb") as lines:
+        lines.seek(before)
+        entries = [
+            entry for entry in map(json.loads, lines) if entry["path"] == "/schools/"
+        ]
+    statuses = Counter(entry["cache"] for entry in entries)
+    hits = sum(statuses[status] for status in FROM_THE_CACHE)
+    return {
+        "offered_per_s": round(rate, 1),
+        "requests": statuses.total(),
+        "hit_ratio": round(hits / max(1, statuses.total()), 4),
+        "cache": dict(statuses),
+        "refused": sum(entry["status"] == 503 for entry in entries),
+        "failed": tally.failed(),
+        "failures": tally.failures_by_name(),
+        **tally.percentiles(),
+    }
+
+
+# Meanwhile
+
+
+@contextmanager
+def edits(stack: Stack, seconds: float) -> Iterator[None]:
+    """Edit EDITS schools in many transactions, spread over the time."""
+    batches = 200
+    schools = [school for (school,) in stack.sql(sql_file("made_up_schools"))]
+    chosen = schools[:: max(1, len(schools) // EDITS)]
+    statements = "".join(
+        sql_file("edit_schools", ids=",".join(chosen[part::batches]))
+        + f"SELECT pg_sleep({seconds / batches * 0.9:.3f});\n"
+        for part in range(min(batches, len(chosen)))
+    )
+    with ThreadPoolExecutor(1) as threads:
+        editing = threads.submit(stack.sql, statements)
+        yield
+        editing.result()
+
+
+@contextmanager
+def outage(servers: RunningStack) -> Iterator[None]:
+    names = [name for name in ("primary", "replica") if servers.programs(name)]
+    try:
+        with servers.stopped(*names):
+            yield
+    finally:
+        if not wait_until(lambda: answers(servers.run, PRIMARY), seconds=60):
+            raise Refusal("PostgreSQL did not come back")

@@ -1,0 +1,73 @@
+"""Measure the cost of a run: processor time by server, PostgreSQL's counters."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import NamedTuple
+
+from provisioning import processes
+from provisioning.install.supervisor import Supervisor
+from provisioning.measure.benchmarks.stack import Application, Stack, sql_file
+
+# Each server's group in the supervisor.
+GROUPS = {
+    "gunicorn taking": "taking",
+    "gunicorn console": "console",
+    "pgbouncer": "pgbouncer",
+    "PostgreSQL": "primary",
+    "replica": "replica",
+    "Redis": "redis",
+    "Memcached": "memcached",
+    "nginx": "nginx",
+}
+
+
+class Counters(NamedTuple):
+    statements: int
+    saves: int
+    commits: int
+    flushes: int
+    wal_bytes: int
+
+    @classmethod
+    def now(cls, application: Application) -> Counters:
+        rows = application.sql(
+            sql_file("counters"), failing="PostgreSQL does not count its statements"
+        )
+        return cls(*(int(cell) for row in rows for cell in row))
+
+    def since(self, before: Counters) -> Counters:
+        return Counters(*(now - then for now, then in zip(self, before, strict=True)))
+
+
+class Meter:
+    """Processor seconds of each server between `begin` and `end`."""
+
+    def __init__(self, stack: Stack) -> None:
+        with closing(Supervisor(stack.folder)) as supervisor:
+            pids = {server: supervisor.pids(group) for server, group in GROUPS.items()}
+        self.groups = {server: running for server, running in pids.items() if running}
+        self.used: dict[str, float] = {}
+        self.used_by_all = 0.0
+
+    def begin(self) -> None:
+        self._before = processes.cpu_seconds_by_group(self.groups)
+        self._machine_before = processes.machine_cpu_seconds()
+
+    def end(self) -> None:
+        after = processes.cpu_seconds_by_group(self.groups)
+        self.used = {
+            # A server that was restarted in between counts from nothing.
+            group: max(0.0, seconds - self._before.get(group, 0.0))
+            for group, seconds in after.items()
+        }
+        self.used_by_all = processes.machine_cpu_seconds() - self._machine_before
+
+    def per_request(self, requests: int, engine_seconds: float) -> dict[str, float]:
+        """Return µs of each server, of the load engine and of everything else."""
+        used = {**self.used, "load engine": engine_seconds}
+        used["rest of the machine"] = max(0.0, self.used_by_all - sum(used.values()))
+        return {
+            group: round(seconds * 1e6 / max(1, requests), 1)
+            for group, seconds in used.items()
+        }

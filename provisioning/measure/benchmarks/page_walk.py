@@ -1,0 +1,180 @@
+"""Follow the console's links in one process, for `provisioning/run pages`."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from html.parser import HTMLParser
+from typing import Any, NamedTuple
+from urllib.parse import urldefrag, urljoin
+
+import django
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import Resolver404, resolve, reverse
+
+from provisioning.commands import print_table
+
+FIRST = "/console/"
+LOGIN = "/console/account/login/"
+# Of each route: three schools are as good as thirty.
+MOST = 3
+# It would end the walk.
+LEFT_OUT = ("account_logout",)
+
+
+class PageTime(NamedTuple):
+    route: str
+    role: str
+    path: str
+    status: int
+    # In milliseconds.
+    median: float
+    statements: int
+    bytes: int
+
+    def is_bad(self, bound: float) -> bool:
+        return self.status >= 400 or self.median > bound
+
+
+def main() -> int:
+    times, bound = int(sys.argv[1]), float(sys.argv[2])
+    django.setup()
+    demo = json.load(sys.stdin)
+    _do_some_work(demo)
+    pages: list[PageTime] = []
+    for login in demo["staff"]:
+        client = logged_in(login["email"], demo["staff_password"])
+        # Without its place.
+        role = login["role"].partition(",")[0]
+        pages += timed_pages(client, role, times)
+    return 1 if print_pages(pages, bound) else 0
+
+
+def print_pages(pages: Sequence[PageTime], bound: float) -> int:
+    """Print errors first, then the slowest pages; return how many are bad."""
+    print_table(
+        ("  route", "role", "ms", "statements", "KB", ""),
+        [
+            (
+                f"{'!' if page.is_bad(bound) else ' '} {page.route}",
+                page.role,
+                f"{page.median:.1f}",
+                page.statements,
+                f"{page.bytes / 1000:.1f}",
+                f"{page.status} at {page.path}" if page.status >= 400 else "",
+            )
+            for page in sorted(
+                pages, key=lambda page: (page.status < 400, -page.median)
+            )
+        ],
+    )
+    bad = sum(page.is_bad(bound) for page in pages)
+    print(f"\n{len(pages)} pages, {bad} over {bound:g} ms or with an error")
+    return bad
+
+
+def logged_in(email: str, password: str) -> Client:
+    client = Client(raise_request_exception=False, SERVER_NAME="127.0.0.1")
+    reply = client.post(LOGIN, {"login": email, "password": password})
+    if reply.status_code != 302:
+        sys.exit(f"{email} was not let in: {reply.status_code}")
+    return client
+
+
+def timed_pages(client: Client, role: str, times: int) -> Iterator[PageTime]:
+    for route, path, status, _ in followed(client):
+        took = []
+        for _ in range(times):
+            began = time.perf_counter()
+            body_of(client.get(path))
+            took.append((time.perf_counter() - began) * 1000)
+        with CaptureQueriesContext(connection) as statements:
+            size = len(body_of(client.get(path)))
+        median = statistics.median(took) if took else 0.0
+        yield PageTime(route, role, path, status, median, len(statements), size)
+
+
+def followed(client: Client) -> Iterator[tuple[str, str, int, bytes]]:
+    """Yield route, address, status and body of linked pages, breadth first."""
+    waiting, known = [FIRST], {FIRST}
+    visits: Counter[str] = Counter()
+    for path in waiting:
+        try:
+            route = resolve(path.partition("?")[0]).url_name or path
+        except Resolver404:
+            route = "(no route)"
+        visits[route] += 1
+        if route in LEFT_OUT or visits[route] > MOST:
+            continue
+        reply = client.get(path)
+        body = body_of(reply)
+        yield route, path, reply.status_code, body
+        for address in links_of(path, reply, body):
+            if address.startswith(FIRST) and address not in known:
+                known.add(address)
+                waiting.append(address)
+
+
+def body_of(reply: Any) -> bytes:
+    body = b"".join(reply.streaming_content) if reply.streaming else reply.content
+    return bytes(body)
+
+
+def links_of(path: str, reply: Any, body: bytes) -> list[str]:
+    if "Location" in reply:
+        return [urljoin(path, reply["Location"])]
+    if not reply.get("Content-Type", "").startswith("text/html"):
+        return []
+    parser = LinkParser()
+    parser.feed(body.decode())
+    return [urldefrag(urljoin(path, address)).url for address in parser.addresses]
+
+
+class LinkParser(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.addresses: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        address = dict(attrs).get("href")
+        if tag == "a" and address:
+            self.addresses.append(address)
+
+
+def _do_some_work(demo: dict[str, Any]) -> None:
+    """Roll up rates; upload a roster and a survey; order cards and an export."""
+    # Models can be imported only now.
+    from reports.tasks import roll_up_rates
+    from survey.models import Administration, Respondent
+    from survey.simulation.demo.load import FOLDER
+    from survey.work import jobs
+
+    roll_up_rates()
+    emails = [login["email"] for login in demo["staff"] if "state" in login["role"]]
+    state = logged_in(emails[0], demo["staff_password"])
+    students = Administration.objects.get(name="demo-students")
+    school = Respondent.objects.filter(administration=students)[0].school_id
+    with (FOLDER / "students.csv").open("rb") as roster:
+        form = {"file": roster, "complete_for": "changes"}
+        state.post(reverse("roster_upload", args=[students.pk]), form)
+    cards = f"{reverse('cards_list', args=[students.pk])}?school={school}"
+    state.post(cards, {"format": "pdf"})
+    # With names, because the demonstration's survey is open and has no results.
+    names = {"identities": "on", "reason": "The pages of an export are measured."}
+    export = {"administrations": students.pk, "format": "wide", **names}
+    state.post(reverse("export_new"), export)
+    with (FOLDER / "students.xlsx").open("rb") as workbook:
+        state.post(reverse("survey_upload"), {"file": workbook, "owner": "state"})
+    for queue in (jobs.QUICK, jobs.LONG):
+        for pk in list(jobs.runnable_jobs(queue).values_list("pk", flat=True)):
+            jobs.run(pk)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

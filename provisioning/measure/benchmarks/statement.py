@@ -1,0 +1,130 @@
+"""Run the product's own save statement with pgbench: the database's limit."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from provisioning.commands import Refusal, reason
+from provisioning.install.postgresql import DATABASE, postgresql_programs
+from provisioning.measure.benchmarks.stack import Application
+from provisioning.measure.percentiles import percentile
+
+# pgbouncer's port, and the taking pool's database and user there.
+PGBOUNCER, POOL = 6432, ("taking", "taking")
+
+# Runs where the application is installed; prints the statement for so many
+# rows, with parameters left open.
+PRINT_STATEMENT = """
+import sys
+from survey.taking.storage import ON_CONFLICT, POSTGRESQL
+count = int(sys.argv[1])
+rows = ", ".join(["(%s::bigint, %s::text, %s::text)"] + ["(%s, %s, %s)"] * (count - 1))
+print(POSTGRESQL.format(rows=rows, on_conflict=ON_CONFLICT))
+"""
+
+
+# Above those of the browsers that saved before: a save with a lower one fails.
+REVISION = "((extract(epoch FROM now()) + 120) * 1000000)::bigint"
+
+
+def save_script(application: Application, rehearsal: Mapping[str, Any]) -> str:
+    """Return a pgbench script that saves a random page of a random person.
+
+    `rehearsal` is its description by open_rehearsal.
+    """
+    administration = rehearsal["administration_id"]
+    pages = [[item["id"] for item in page["items"]] for page in rehearsal["pages"]]
+    [[first, last]] = application.sql(
+        "SELECT min(id), max(id) FROM survey_respondent WHERE completed_at IS NULL"  # noqa: S608
+        f" AND administration_id = {administration}"
+    )
+    count = len(pages[0])
+    statement = application.run_python(
+        *("-c", PRINT_STATEMENT, str(count)),
+        failing="The save statement can't be read",
+    )
+    values = [":person", str(administration), "1", str(administration), REVISION]
+    for item in range(count):
+        values += [f":item + {item}", "'a'", f"(:answer + {item}) % 5 + 1"]
+    values += ["'{}'", "true"]
+    return "\n".join(
+        [
+            f"\\set person random({first}, {last})",
+            f"\\set page random(0, {len(pages) - 1})",
+            f"\\set item {pages[0][0]} + :page * {distance(pages)}",
+            "\\set answer random(0, 4)",
+            " ".join(fill_in(statement, values).split()) + ";",
+        ]
+    )
+
+
+def distance(pages: Sequence[Sequence[int]]) -> int:
+    """Return how far apart the first items of pages are; refuse several distances."""
+    first = [items[0] for items in pages]
+    distances = {
+        after - before for before, after in zip(first, first[1:], strict=False)
+    }
+    if len(distances) > 1:
+        raise Refusal("The items of this survey have no regular ids")
+    return distances.pop() if distances else len(pages[0])
+
+
+def fill_in(statement: str, values: Sequence[str]) -> str:
+    waiting = list(values)
+    filled = re.sub("%s", lambda _: waiting.pop(0), statement)
+    if waiting:
+        raise Refusal("The save statement has changed its parameters")
+    # A calculated text is no literal, so that it has to be cast.
+    return re.sub(r"\((:answer \+ \d+)\) % 5 \+ 1", r"((\1) % 5 + 1)::text", filled)
+
+
+def pgbench(
+    application: Application,
+    script: str,
+    *,
+    clients: int,
+    seconds: float,
+    port: int = 5432,
+    password: str = "",
+    logged: bool = False,
+) -> tuple[float, float]:
+    """Return transactions a second, and p95 in ms (0 without a log). Raises Refusal.
+
+    `password` is the taking role's, for pgbouncer's port.
+    With `logged`, pgbench writes down each transaction, for the percentile.
+    """
+    database, user = POOL if port == PGBOUNCER else (DATABASE, "postgres")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "save.sql").write_text(script)
+        log = ["--log", f"--log-prefix={folder / 'pgbench'}"] if logged else []
+        done = subprocess.run(
+            [f"{postgresql_programs()}/pgbench", "--no-vacuum", "--protocol=simple"]
+            + [f"--host={application.run}", f"--port={port}", f"--username={user}"]
+            + [f"--client={clients}", f"--jobs={min(2, clients)}"]
+            + [f"--time={max(1, round(seconds))}", f"--file={folder / 'save.sql'}"]
+            + [*log, database],
+            env={**os.environ, "PGPASSWORD": password},
+            capture_output=True,
+            text=True,
+        )
+        rate = re.search(r"tps = ([\d.]+)", done.stdout)
+        if done.returncode or not rate:
+            raise Refusal(f"pgbench fails: {reason(done.stderr or done.stdout)}")
+        return round(float(rate[1]), 1), p95_of_logs(folder)
+
+
+def p95_of_logs(folder: Path) -> float:
+    """Return the 95th percentile in ms from pgbench's logs."""
+    times: list[int] = []
+    for path in folder.glob("pgbench.*"):
+        with path.open() as file:
+            # client, transaction, µs, script, and when.
+            times += [int(line.split(maxsplit=3)[2]) for line in file]
+    return round(percentile(times, 95) / 1000, 2)

@@ -1,0 +1,1 @@
+"""Make the primary of a fleet fail under load: `provisioning/run failovers`."""

@@ -1,0 +1,159 @@
+"""Three database hosts and a web host, as the fleet's roles configure them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from provisioning.commands import ROOT, Refusal, output_of, wait_until
+from provisioning.install.environment import PYTHON
+from provisioning.install.playbook import (
+    ANSIBLE,
+    ansible_environment,
+    playbook_command,
+)
+from provisioning.install.stack_folder import environment_of
+from provisioning.prove.failovers.host import USER, Host, run
+from provisioning.prove.failovers.watchdog import NAME as WATCHDOG
+from provisioning.prove.failovers.watchdog import Watchdog
+
+INVENTORY = ANSIBLE / "inventories" / "fleet.example"
+# As in the inventory.
+DATABASES = {"db1": "10.0.0.11", "db2": "10.0.0.12", "db3": "10.0.0.13"}
+WEB = {"web1": "10.0.0.41"}
+START_SECONDS = 120.0
+WHOLE_SECONDS = 180.0
+
+# What a small machine needs instead of a fleet's sizes, and a test's data fill.
+SIZES = {
+    "gathers_facts": False,
+    "shared_buffers": "64MB",
+    "effective_cache_size": "256MB",
+    "maintenance_work_mem": "32MB",
+    "max_wal_size": "256MB",
+    "min_wal_size": "64MB",
+    "max_slot_wal_keep_size": "512MB",
+    "huge_pages": "off",
+    # A pipe instead of a device. The role requires one under A1 alone.
+    "patroni_watchdog_driver": "testing",
+    "patroni_watchdog_device": "{{ run }}/" + WATCHDOG,
+    "failover_free_megabytes": 20,
+    # One fault after another on the same host.
+    "failover_pause_seconds": 30,
+}
+IS_PRIMARY = "SELECT NOT pg_is_in_recovery()"
+# Patroni waits for any standby (*) while it chooses one, and none may take over.
+STANDBYS = """
+SELECT count(*), count(*) FILTER (WHERE sync_state IN ('sync', 'quorum')
+    AND current_setting('synchronous_standby_names') <> '*')
+FROM pg_stat_replication WHERE state = 'streaming' AND application_name LIKE 'db%'
+"""
+
+
+@dataclass
+class Cluster:
+    folder: Path
+    promise: str
+    databases: list[Host] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.write_configuration()
+        run("ip link set lo up")
+        run("ip link add bridge type bridge")
+        run("ip address add 10.0.0.1/24 dev bridge")
+        run("ip link set bridge up")
+        for name, address in DATABASES.items():
+            host = Host.connected(name, address, self.folder / name)
+            host.mount_disk()
+            if self.promise == "A1":
+                host.watchdog = Watchdog(host.folder / "run" / WATCHDOG, host.kill)
+            self.databases.append(host)
+        [(name, address)] = WEB.items()
+        self.web = Host.connected(name, address, self.folder / name)
+
+    def write_configuration(self) -> None:
+        variables: dict[str, object] = {
+            **SIZES,
+            "files_only": True,
+            "deploys_code": False,
+            "installs_packages": False,
+            "home": f"{self.folder}/{{{{ inventory_hostname }}}}",
+            "files_folder": f"{self.folder}/files",
+            "secrets": f"{self.folder}/secrets",
+            "server_user": USER,
+            "promise": self.promise,
+            # There is nothing outside of these networks.
+            "backup_repository": "none",
+            "ansible_connection": "local",
+            "ansible_become": False,
+            "ansible_python_interpreter": sys.executable,
+        }
+        options = ("--tags=files", "--limit=failover,web1", "--forks=4")
+        command = playbook_command(
+            f"--inventory={INVENTORY}",
+            *options,
+            "--skip-tags=web,firewall",
+            variables=variables,
+        )
+        output_of(
+            command,
+            failing="Ansible writes no configuration",
+            env=ansible_environment(self.folder),
+            cwd=ANSIBLE,
+        )
+
+    def start(self) -> None:
+        for host in (*self.databases, self.web):
+            host.start()
+        if not wait_until(self.primary, seconds=START_SECONDS, pause=0.5):
+            raise Refusal("No database host becomes the primary; see --keep")
+        for host in self.databases:
+            scripts = host.folder / "etc/database"
+            host.run(f"sh {scripts}/on_leader sh {scripts}/configure")
+        if not self.becomes_whole():
+            raise Refusal("The cluster does not become whole; see --keep")
+
+    def migrate(self) -> None:
+        environment = {**os.environ, **environment_of(self.web.folder, "manage")}
+        command = f"{PYTHON} {ROOT}/manage.py migrate --verbosity=0"
+        self.web.run(command, env=environment)
+
+    def execute(self, sql: str) -> None:
+        primary = self.primary()
+        if primary is None:
+            raise Refusal("No database host is the primary")
+        psql = ["psql", "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1"]
+        output_of(
+            [*psql, f"--host={primary.folder}/run", "--username=postgres"]
+            + ["--dbname=groundswell"],
+            failing="PostgreSQL refuses",
+            input_text=sql,
+        )
+
+    def primary(self) -> Host | None:
+        """Return the only host that is no standby."""
+        primaries = [
+            host for host in self.databases if host.query(IS_PRIMARY) == (True,)
+        ]
+        return primaries[0] if len(primaries) == 1 else None
+
+    def is_whole(self) -> bool:
+        """Return whether both standbys follow the primary, as the promise wants."""
+        primary = self.primary()
+        standbys = primary and primary.query(STANDBYS)
+        if not standbys:
+            return False
+        return standbys[0] == 2 and (self.promise == "A1" or standbys[1] > 0)
+
+    def becomes_whole(self) -> bool:
+        return wait_until(self.is_whole, seconds=WHOLE_SECONDS, pause=0.5)
+
+    def heal(self) -> None:
+        for host in self.databases:
+            host.speed_up_disk()
+            host.empty_disk()
+            host.shift_clock(0)
+            host.reconnect()
+            host.resume()

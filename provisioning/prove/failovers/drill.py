@@ -1,0 +1,190 @@
+"""Let faults follow one another under load, and time each failover."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+from provisioning import processes
+from provisioning.commands import Refusal, wait_until
+from provisioning.install.environment import PYTHON
+from provisioning.install.stack_folder import environment_of
+from provisioning.measure.load.respondent import ACKED
+from provisioning.prove import fault_injection
+from provisioning.prove.failovers.cluster import IS_PRIMARY, Cluster
+from provisioning.prove.failovers.faults import Fault
+from provisioning.prove.failovers.host import Host
+from provisioning.prove.fault_injection.attempts import Attempt, LogReader
+
+MODULE = "provisioning.prove.failovers.load"
+# Within which another host has to be the primary; else the fault did not make
+# it fail, or nobody could take over.
+FAILOVER_SECONDS = 45.0
+# As long a fault that should change nothing is watched: longer than a lease.
+UNNOTICED_SECONDS = 12.0
+RECOVERY_SECONDS = 90.0
+# Saving has recovered when it succeeded in each of so many seconds.
+STEADY = 3
+GAP = 1.0
+# Between a cluster that is whole and the next fault.
+CALM = 2.0
+
+
+@dataclass
+class Failover:
+    fault: str
+    began: float
+    host: str
+    # The next primary; "" where the fault changed none.
+    successor: str = ""
+    # Until saves succeeded again; None: they never did.
+    seconds: float | None = None
+    # Until both standbys followed again.
+    whole: float = 0.0
+
+    def line(self) -> str:
+        change = f"{self.host} -> {self.successor}" if self.successor else self.host
+        back = "never" if self.seconds is None else f"{self.seconds:.1f} s"
+        return (
+            f"{self.fault:<12} {change:<12} saves again after {back:<8}"
+            f" whole after {self.whole:.1f} s"
+        )
+
+
+class Load:
+    """The load process, and what it has acknowledged."""
+
+    def __init__(self, cluster: Cluster, *, seed: int, rate: int, people: int) -> None:
+        self.rate = rate
+        self.reader = LogReader(cluster.folder / "attempts.log")
+        self.attempts: list[Attempt] = []
+        self.acknowledged: list[float] = []
+        arguments = [str(self.reader.path), str(seed), str(rate), str(people)]
+        with (cluster.folder / "load.log").open("w") as output:
+            self.process = processes.start_process(
+                [PYTHON, "-m", "provisioning", MODULE, "load", *arguments],
+                output=output,
+                env={**os.environ, **environment_of(cluster.web.folder, "taking")},
+            )
+
+    def read(self) -> None:
+        if self.process.poll() is not None:
+            raise Refusal("The load process has ended")
+        self._read()
+
+    def _read(self) -> None:
+        for attempt in self.reader.read():
+            self.attempts.append(attempt)
+            if attempt.outcome == ACKED:
+                self.acknowledged.append(attempt.answered)
+
+    def is_steady(self) -> bool:
+        """Return whether saves succeeded in each of the last seconds."""
+        self.read()
+        now = time.time()
+        ages = [now - answered for answered in self.acknowledged[-self.rate * 5 :]]
+        return all(
+            sum(second <= age < second + 1 for age in ages) >= self.rate / 4
+            for second in range(STEADY)
+        )
+
+    def recovered_after(self, began: float) -> float:
+        """Return the seconds from `began` to the end of the last interruption."""
+        last, recovered = began, began
+        for answered in sorted(at for at in self.acknowledged if at >= began):
+            if answered - last >= GAP:
+                recovered = answered
+            last = answered
+        return recovered - began
+
+    def stop(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(30)
+        self._read()
+        if not self.reader.completed:
+            raise Refusal("The load process did not end as planned: the run is void")
+
+
+@dataclass
+class Drill:
+    cluster: Cluster
+    load: Load
+    random: Random
+    failovers: list[Failover] = field(default_factory=list)
+    # False once a host did not come back: the drill ends there.
+    is_whole: bool = True
+
+    def run(self, faults: list[Fault], count: int) -> None:
+        """Inject faults in turn until the primary has changed `count` times."""
+        drawn: list[Fault] = []
+        while self.is_whole and self.changes() < count:
+            drawn = drawn or self.random.sample(faults, len(faults))
+            self.inject(drawn.pop())
+
+    def changes(self) -> int:
+        return sum(bool(failover.successor) for failover in self.failovers)
+
+    def inject(self, fault: Fault) -> None:
+        if not wait_until(self.load.is_steady, seconds=RECOVERY_SECONDS, pause=0.2):
+            raise Refusal("Page saves do not succeed before the fault")
+        host = self.cluster.primary()
+        if host is None:
+            raise Refusal("There is no primary before the fault")
+        self._fail(fault.name, fault.inject, host, fails_over=fault.fails_over)
+        if fault.then and (primary := self.cluster.primary()):
+            if fault.heals_first:
+                self.cluster.heal()
+                # Its member of etcd is back, PostgreSQL is not yet.
+                time.sleep(CALM)
+            self._fail(fault.name, fault.then, primary)
+        began = time.monotonic()
+        self.cluster.heal()
+        self.is_whole = self.cluster.becomes_whole()
+        self.failovers[-1].whole = time.monotonic() - began
+        print(f"{self.changes():>4} {self.failovers[-1].line()}", flush=True)
+        time.sleep(CALM)
+
+    def _fail(
+        self,
+        name: str,
+        inject: Callable[[Cluster, Host], None],
+        host: Host,
+        *,
+        fails_over: bool = True,
+    ) -> None:
+        failover = Failover(name, time.time(), host.name)
+        self.failovers.append(failover)
+        inject(self.cluster, host)
+        survivors = [each for each in self.cluster.databases if each is not host]
+
+        def successor() -> Host | None:
+            primaries = [
+                each for each in survivors if each.query(IS_PRIMARY) == (True,)
+            ]
+            return primaries[0] if primaries else None
+
+        seconds = FAILOVER_SECONDS if fails_over else UNNOTICED_SECONDS
+        if wait_until(successor, seconds=seconds, pause=0.2):
+            promoted = successor()
+            failover.successor = promoted.name if promoted else ""
+        if wait_until(self.load.is_steady, seconds=RECOVERY_SECONDS, pause=0.2):
+            failover.seconds = round(self.load.recovered_after(failover.began), 1)
+
+
+def prepare(cluster: Cluster, people: int, administration: int) -> None:
+    """Make the tables, and an administration that respondents may answer."""
+    cluster.migrate()
+    folder = Path(fault_injection.__file__).parent
+    sql = (folder / "controls.sql").read_text()
+    cluster.execute(sql.format(administration=administration, people=people))
+    for host in cluster.databases:
+        if host is cluster.primary():
+            cluster.execute((host.folder / "etc/database/grants.sql").read_text())

@@ -1,0 +1,98 @@
+"""Prepare `provisioning/run failovers`, and start it in namespaces of its own."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from pathlib import Path
+
+from provisioning.commands import (
+    Refusal,
+    command_parser,
+    positive_integer,
+    scratch_folder,
+)
+from provisioning.install.environment import (
+    PRODUCTION,
+    PYTHON,
+    STACK,
+    install_missing_packages,
+    prepare_environment,
+)
+from provisioning.processes import start_process
+from provisioning.prove.failovers.faults import FAULTS
+
+DESCRIPTION = """\
+Runs the database of a fleet in network namespaces of this machine: three hosts
+with PostgreSQL, Patroni and etcd, and a web host with pgbouncer and HAProxy,
+configured by the fleet's own Ansible roles. Makes the primary fail again and
+again while simulated respondents save pages, and then compares what was
+acknowledged with what is stored.
+"""
+EPILOG = """\
+docs/decisions/0106-what-the-failover-drill-does.md lists the faults and what is
+counted.
+
+The last line is one JSON object. Exit status: 0 if the promise held, 1 if not:
+no split, no saves lost (under A2), and a median of at most 15 seconds until
+saves succeed again. With --control split: 0 if the split was found.
+"""
+MODULE = "provisioning.prove.failovers.__main__"
+# Everything that is started or mounted ends with the process namespace. A shell
+# is its first process, because that one has to reap what killed programs leave.
+NAMESPACES = (
+    *("unshare", "--net", "--mount", "--propagation=private", "--pid"),
+    *("--fork", "--kill-child", "--mount-proc"),
+    *("sh", "-c", '"$@"; exit $?', "sh"),
+)
+PACKAGES = ("failover", "haproxy", "worker", "firewall", "power_loss")
+
+
+def main() -> int:
+    options = arguments()
+    if options.list:
+        for fault in FAULTS:
+            print(f"{fault.name:<12} {fault.description}")
+        return 0
+    if os.geteuid() != 0:
+        raise Refusal("Only root can make network namespaces; try sudo")
+    prepare_environment(PRODUCTION, STACK)
+    install_missing_packages(*PACKAGES)
+    command = [*NAMESPACES, str(PYTHON), "-m", "provisioning", MODULE]
+    with scratch_folder(options.folder, keep=options.keep) as folder:
+        process = start_process(
+            [*command, *sys.argv, f"--folder={folder}"],
+            parent_signal=signal.SIGKILL,
+        )
+        try:
+            return process.wait()
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGTERM)
+                process.wait()
+
+
+def arguments(command: list[str] | None = None) -> argparse.Namespace:
+    parser = command_parser(DESCRIPTION, EPILOG)
+    add = parser.add_argument
+    promise = "A2: commits wait for a standby; A1: for the primary alone (A2)"
+    add("--promise", choices=["A1", "A2"], default="A2", help=promise)
+    count = "run until the primary has changed so often (10)"
+    add("--count", type=positive_integer, default=10, metavar="N", help=count)
+    only = "inject this fault only; may be given several times"
+    names = [fault.name for fault in FAULTS]
+    add("--only", action="append", choices=names, metavar="NAME", help=only)
+    add("--list", action="store_true", help="list the faults, and stop")
+    control = "remove what protects from two primaries: a split has to be found"
+    add("--control", choices=["split"], help=control)
+    rate = "page saves a second to offer (60)"
+    add("--rate", type=positive_integer, default=60, metavar="R", help=rate)
+    add("--seed", type=int, metavar="S", help="repeat the draws of an earlier run")
+    record = "add the result to provisioning/measured/failovers.json"
+    add("--record", action="store_true", help=record)
+    folder = "where the servers' data lie during the run (/tmp)"
+    add("--folder", type=Path, default=Path("/tmp"), metavar="F", help=folder)  # noqa: S108
+    add("--keep", action="store_true", help="keep the servers' logs")
+    return parser.parse_args(command)

@@ -1,0 +1,257 @@
+"""Show what still works while a program is down, hung or slow.
+
+Seven actions begin together a moment after the fault, and are repeated until they
+are done, as people and browsers do. Each is then compared with what is required.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+
+from provisioning.commands import Refusal
+from provisioning.measure.load.engine import clock
+from provisioning.measure.load.respondent import (
+    Answers,
+    RehearsalSurvey,
+    Respondent,
+    save_requests,
+)
+from provisioning.measure.load.target import target_of
+from provisioning.prove.fault_injection.load_processes import PAGES, Rehearsal
+from provisioning.prove.fault_injection.matrix_actions import (
+    Course,
+    Staff,
+    log_in,
+    send,
+    visit,
+)
+from provisioning.prove.fault_injection.stack import RunningStack
+
+# Seconds that a program is down or hung: longer than any server waits for another.
+FAULT_SECONDS = 15.0
+# Within so many seconds after its end everything has to be done.
+RECOVERY_SECONDS = 45.0
+# Each reply of a slow program comes up to this late.
+SLOW_SECONDS, AWAKE_SECONDS = 3.0, 0.2
+# People who have answered before, so that exports and rates have something to show.
+ANSWERED = 40
+# Each fault needs four people.
+PEOPLE = 200
+HEADER = "district,school,student id,given name,family name,grade"
+ROW = "rehearsal,rehearsal-00000,{},Maya,Lopez,05"
+STORED = """
+SELECT json_object_agg(item_id, value) FROM survey_response WHERE respondent_id = {}
+"""
+FINISHED = "SELECT completed_at FROM survey_respondent WHERE id = {}"
+INVITED = """
+SELECT count(*) FROM survey_identity WHERE administration_id = {} AND external_id = '{}'
+"""
+
+# From the best to the worst.
+WORKS, QUEUED, LATER, NEVER = OUTCOMES = ("works", "queued", "later", "never")
+
+
+@dataclass(frozen=True)
+class Part:
+    """Programs that fail together, and the worst that is allowed meanwhile."""
+
+    programs: tuple[str, ...]
+    # Action -> outcome; the others have to work.
+    worst: Mapping[str, str]
+
+
+# Nobody may be told of an answer that is not on the disk of the primary, which all
+# writes need. Sessions of staff are in it; respondents have a signed cookie too.
+RESPONDENTS = dict.fromkeys(("log in", "save page", "resume", "finish"), LATER)
+WRITING_STAFF = dict.fromkeys(("exports", "roster import"), LATER)
+# Permissions are read from the primary too: a replica may not know yet that a role
+# has ended.
+STAFF = {"rates": LATER, **WRITING_STAFF}
+PARTS = {
+    "PostgreSQL": Part(("primary",), {**RESPONDENTS, **STAFF}),
+    # Exports are read from the replica alone, so that they never slow down saves.
+    "replica": Part(("replica",), {"exports": QUEUED}),
+    "pgbouncer": Part(("pgbouncer",), {**RESPONDENTS, **STAFF}),
+    "Redis": Part(("redis",), {"log in": LATER}),
+    "Memcached": Part(("memcached",), {}),
+    "RabbitMQ and Celery": Part(
+        ("rabbitmq", "worker", "long_worker", "beat"),
+        dict.fromkeys(WRITING_STAFF, QUEUED),
+    ),
+}
+
+
+@contextmanager
+def slow(stack: RunningStack, *programs: str) -> Iterator[None]:
+    """Suspend the programs most of the time, so that a reply takes up to 3 s."""
+    over = threading.Event()
+
+    def alternate() -> None:
+        while not over.is_set():
+            with stack.suspended(*programs):
+                over.wait(SLOW_SECONDS)
+            over.wait(AWAKE_SECONDS)
+
+    thread = threading.Thread(target=alternate)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+MODES: dict[str, Callable[..., AbstractContextManager[None]]] = {
+    "down": RunningStack.stopped,
+    "hung": RunningStack.suspended,
+    "slow": slow,
+}
+
+
+@dataclass
+class Cell:
+    """Compare how one action went during a fault with what is required."""
+
+    course: Course
+    # Seconds from the action's beginning to the end of the fault.
+    healed: float
+    required: str
+
+    @property
+    def outcome(self) -> str:
+        if self.course.done is None:
+            return NEVER
+        if self.course.done <= self.healed:
+            return WORKS
+        accepted = self.course.accepted
+        return QUEUED if accepted is not None and accepted <= self.healed else LATER
+
+    def summary(self) -> str:
+        """Return the outcome, with the seconds until then, or after the fault."""
+        done = self.course.done
+        if done is None:
+            return NEVER
+        since = done if self.outcome == WORKS else done - self.healed
+        return f"{self.outcome} {since:.1f} s"
+
+    def line(self) -> str:
+        told = Counter(failure for _, failure in self.course.failures)
+        remarks = [f"{count} x {failure}" for failure, count in told.items()]
+        if self.course.remark:
+            remarks.append(self.course.remark)
+        mark = "" if self.is_as_required else "   NOT as required"
+        name, summary = self.course.name, self.summary()
+        return f"{name:<14}{summary:<16}{', '.join(remarks)}{mark}"
+
+    @property
+    def is_as_required(self) -> bool:
+        return OUTCOMES.index(self.outcome) <= OUTCOMES.index(self.required)
+
+
+class MatrixRun:
+    def __init__(self, stack: RunningStack, rehearsal: Rehearsal, seed: int) -> None:
+        self.stack = stack
+        self.administration = rehearsal.administration
+        self.survey = RehearsalSurvey.of(rehearsal.described)
+        self.items = {
+            item["name"]: item["id"]
+            for page in rehearsal.described["pages"]
+            for item in page["items"]
+        }
+        self.target = target_of(stack.address)
+        self.seed = seed
+        self.people = iter(rehearsal.people)
+        self.staff = Staff(stack, self.administration)
+        # Part and mode -> its cells.
+        self.cells: dict[tuple[str, str], list[Cell]] = {}
+        # Answers that were acknowledged and are not stored, and so on.
+        self.wrong: list[str] = []
+
+    def run(self) -> None:
+        for _ in range(ANSWERED):
+            self._answer_all(self._next_person()[1])
+        self.stack.application.manage("roll_up_rates")
+        for name in PARTS:
+            for mode in MODES:
+                self._break(name, mode)
+
+    def _next_person(self) -> tuple[int, Respondent]:
+        number, code = next(self.people)
+        return number, Respondent(code, self.survey, self.target, seed=self.seed)
+
+    def _answer_all(self, person: Respondent) -> None:
+        log_in(person)
+        for request in save_requests(person, range(1, PAGES + 1)):
+            if failure := send(person, request):
+                raise Refusal(f"Nobody can save before the fault: {failure}")
+
+    def _break(self, name: str, mode: str) -> None:
+        part = PARTS[name]
+        (_, newcomer), (saving, saver), (_, returning), (finishing, finisher) = (
+            self._next_person() for _ in range(4)
+        )
+        log_in(saver)
+        for person in (returning, finisher):
+            self._answer_all(person)
+        answers = self.survey.draw_answers(1, saver.chance)
+        student = f"M{len(self.cells)}"
+        entry = (newcomer.login_page, newcomer.login, newcomer.display)
+        actions = [
+            visit("log in", newcomer, *entry),
+            visit("save page", saver, lambda: saver.save(1, answers)),
+            visit("resume", returning, returning.display),
+            visit("finish", finisher, finisher.review, finisher.finish),
+            self.staff.rates(),
+            self.staff.export(),
+            self.staff.roster(f"{HEADER}\n{ROW.format(student)}\n"),
+        ]
+        with ThreadPoolExecutor(len(actions)) as pool:
+            with MODES[mode](self.stack, *part.programs):
+                time.sleep(1.0)
+                began, limit = clock(), FAULT_SECONDS + RECOVERY_SECONDS
+                courses = [pool.submit(action.run, limit) for action in actions]
+                time.sleep(FAULT_SECONDS)
+                healed = clock() - began
+            cells = [
+                Cell(course, healed, part.worst.get(course.name, WORKS))
+                for course in (future.result() for future in courses)
+            ]
+        self.cells[name, mode] = cells
+        print(f"{name}, {mode}", flush=True)
+        for cell in cells:
+            print(f"  {cell.line()}", flush=True)
+        self._read_back(f"{name}, {mode}", saving, answers, finishing, student)
+
+    def _read_back(
+        self, where: str, saver: int, answers: Answers, finisher: int, student: str
+    ) -> None:
+        """Compare what was reported as done with the database."""
+        expected = {self.items[name]: value for name, value in answers.items()}
+        stored = self.stack.query(STORED.format(saver)) or {}
+        if {int(item): value for item, value in stored.items()} != expected:
+            self.wrong.append(f"{where}: the page that was saved is not stored")
+        if not self.stack.query(FINISHED.format(finisher)):
+            self.wrong.append(f"{where}: who finished has not finished")
+        people = self.stack.query(INVITED.format(self.administration, student))
+        if people != 1:
+            self.wrong.append(f"{where}: the person of the roster is there {people} x")
+
+    def shortcomings(self) -> list[str]:
+        return self.wrong + [
+            f"{part}, {mode}: {cell.course.name} {cell.outcome}, not {cell.required}"
+            for (part, mode), cells in self.cells.items()
+            for cell in cells
+            if not cell.is_as_required
+        ]
+
+    def described(self) -> dict[str, object]:
+        return {
+            f"{part}, {mode}": {cell.course.name: cell.summary() for cell in cells}
+            for (part, mode), cells in self.cells.items()
+        }

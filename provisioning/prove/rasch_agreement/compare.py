@@ -1,0 +1,223 @@
+"""`provisioning/run agreement`: compare the Rasch model with an independent program.
+
+The last line is JSON. Exits 1 if a threshold, a person measure or a fit statistic
+differs from eRm's by more than allowed, or if simulated thresholds are not found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gzip
+import io
+import json
+import math
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from provisioning.commands import (
+    ROOT,
+    Refusal,
+    command_parser,
+    output_of,
+    positive_integer,
+    print_table,
+    step,
+)
+from provisioning.install.environment import (
+    PRODUCTION,
+    PYTHON,
+    install_packages,
+    manage,
+    prepare_environment,
+)
+
+HERE = Path(__file__).parent
+DATA_SETS = HERE / "data_sets"
+R_PACKAGES = ("r-cran-erm", "r-cran-psychotools", "r-cran-psychtools")
+
+# In logits; for fit statistics in mean squares.
+MOST_DIFFERENCE = 0.02
+MOST_BIAS = 0.02
+COVERAGE = (0.93, 0.97)
+COMPARED = ("threshold", "person", "fit")
+MODELS = {"RM": "partial_credit", "PCM": "partial_credit", "RSM": "rating_scale"}
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The largest differences in one data set."""
+
+    name: str
+    model: str
+    people: int
+    items: int
+    threshold: float
+    person: float
+    fit: float
+
+
+def main() -> int:
+    options = parse_options()
+    prepare_environment(PRODUCTION)
+    with tempfile.TemporaryDirectory() as folder:
+        data_sets = DATA_SETS
+        if options.with_r:
+            data_sets = Path(folder, "data_sets")
+            make_data_sets(data_sets)
+        differences = [
+            compare(data_set, Path(folder, data_set.name))
+            for data_set in sorted(data_sets.iterdir())
+        ]
+    print_table(
+        ("data set", "model", "people", "items", *COMPARED),
+        (
+            (
+                *(each.name, each.model, each.people, each.items),
+                *(f"{getattr(each, name):.5f}" for name in COMPARED),
+            )
+            for each in differences
+        ),
+    )
+    most = {name: max(getattr(each, name) for each in differences) for name in COMPARED}
+    figures = {
+        "data_sets": len(differences),
+        **{f"max_{name}_difference": value for name, value in most.items()},
+        **recover(options.simulations),
+    }
+    figures["passed"] = (
+        max(most.values()) <= MOST_DIFFERENCE
+        and figures["simulated_bias"] <= MOST_BIAS
+        and COVERAGE[0] <= figures["simulated_coverage"] <= COVERAGE[1]
+    )
+    print(json.dumps({name: rounded(value) for name, value in figures.items()}))
+    return 0 if figures["passed"] else 1
+
+
+def parse_options() -> argparse.Namespace:
+    parser = command_parser(
+        "Estimates thresholds, person measures and fit of the data sets"
+        " beside it, and compares them with what eRm, an independent program,"
+        " estimated from the same answers. Then simulates"
+        " answers and looks for bias, and for how often 95 % intervals hold the true"
+        f" thresholds. Exits 1 beyond {MOST_DIFFERENCE} logits."
+    )
+    parser.add_argument(
+        "--with-r",
+        action="store_true",
+        help="make the data sets and eRm's estimates again, which installs R (root)"
+        " and takes half an hour",
+    )
+    parser.add_argument(
+        "--simulations", type=positive_integer, default=200, help="(200)"
+    )
+    return parser.parse_args()
+
+
+def make_data_sets(folder: Path) -> None:
+    if shutil.which("Rscript") is None:
+        with step(f"Installing {' '.join(R_PACKAGES)}"):
+            install_packages(R_PACKAGES)
+    with step("Making data sets and estimating with eRm"):
+        output_of(["Rscript", HERE / "make_data_sets.R", folder], failing="R failed")
+
+
+def compare(data_set: Path, folder: Path) -> Difference:
+    """Return the largest differences between eRm's estimates and ours."""
+    folder.mkdir()
+    with gzip.open(data_set / "answers.csv.gz", "rt") as file:
+        text = file.read()
+    answers = folder / "answers.csv"
+    answers.write_text(text)
+    items = text.partition("\n")[0].split(",")
+    model = (data_set / "model.txt").read_text().strip()
+    with step(data_set.name):
+        manage(
+            *("estimate_measures", str(answers)),
+            *("--items", ",".join(items), "--output", str(folder / "estimates")),
+            *("--model", MODELS[model]),
+            environment=os.environ,
+        )
+    ours = {path.stem: read(path) for path in (folder / "estimates").iterdir()}
+    theirs = {
+        name: read(data_set / f"{name}.csv.gz")
+        for name in ("thresholds", "items", "persons")
+    }
+    people = [
+        (mine["mle"], reference["mle"])
+        for mine, reference in zip(ours["persons"], theirs["persons"], strict=True)
+        if reference["is_extrapolated"] == "0"
+    ]
+    return Difference(
+        name=data_set.name,
+        model=model,
+        people=len(ours["persons"]),
+        items=len(items),
+        threshold=largest(columns(ours, theirs, "thresholds", "threshold")),
+        person=largest(people),
+        fit=max(
+            largest(columns(ours, theirs, "items", name))
+            for name in ("infit", "outfit")
+        ),
+    )
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    content = path.read_bytes()
+    if path.suffix == ".gz":
+        content = gzip.decompress(content)
+    return list(csv.DictReader(io.StringIO(content.decode())))
+
+
+def columns(
+    ours: dict[str, list[dict[str, str]]],
+    theirs: dict[str, list[dict[str, str]]],
+    table: str,
+    column: str,
+) -> list[tuple[str, str]]:
+    """Pair a column's values in rows of the same item and step."""
+    pairs = []
+    for mine, reference in zip(ours[table], theirs[table], strict=True):
+        if (mine["item"], mine.get("step")) != (
+            reference["item"],
+            reference.get("step"),
+        ):
+            raise Refusal(f"{table}.csv has other rows than eRm's: {mine}, {reference}")
+        pairs.append((mine[column], reference[column]))
+    return pairs
+
+
+def largest(pairs: Iterable[tuple[str, str]]) -> float:
+    # A blank on one side only is a difference that no limit allows.
+    return max(
+        float("inf")
+        if not mine or not reference
+        else abs(float(mine) - float(reference))
+        for mine, reference in pairs
+        if mine or reference
+    )
+
+
+def rounded(value: float) -> float | None:
+    """Return a number for JSON, which knows no infinity."""
+    if not math.isfinite(value):
+        return None
+    return round(value, 5) if isinstance(value, float) else value
+
+
+def recover(simulations: int) -> dict[str, float]:
+    with step(f"Simulating {simulations} surveys"):
+        output = output_of(
+            [
+                *(PYTHON, "-m", "provisioning.prove.rasch_agreement.recovery"),
+                str(simulations),
+            ],
+            failing="The simulation failed",
+            cwd=ROOT,
+        )
+    figures: dict[str, float] = json.loads(output)
+    return figures

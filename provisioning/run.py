@@ -1,0 +1,114 @@
+"""Run a command by its name: `provisioning/run NAME [ARGUMENTS]`."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+from provisioning.commands import print_table, run_command
+
+# Each name with its module and what it does. A module is imported once its command is
+# called: most need more than the standard library after they have prepared `.venv`.
+COMMANDS = {
+    "agreement": (
+        "prove.rasch_agreement.compare",
+        "Compares the Rasch model with eRm, an independent program",
+    ),
+    "capacity": (
+        "measure.capacity",
+        "Computes servers, pools and memory for a day to come",
+    ),
+    "check_pdf": (
+        "prove.pdf_check.check",
+        "Checks PDF files against PDF/UA-1 with veraPDF",
+    ),
+    "cluster": (
+        "prove.citus.run",
+        "Runs the product on a Citus cluster, after a migration under load",
+    ),
+    "drill_restore": (
+        "install.backups.drill",
+        "Restores a database from its backups and compares it",
+    ),
+    "emails": (
+        "measure.benchmarks.emails",
+        "Measures how fast e-mails are sent, and that none is doubled or lost",
+    ),
+    "failovers": (
+        "prove.failovers.start",
+        "Makes the primary of a fleet fail, again and again, under load",
+    ),
+    "feeds": (
+        "measure.benchmarks.feeds",
+        "Measures a night of roster feeds, and that nobody is doubled or lost",
+    ),
+    "finder": (
+        "measure.benchmarks.finder",
+        "Measures the public school finder and its cache",
+    ),
+    "group_commit": (
+        "measure.group_commit",
+        "Finds the best commit_delay of this machine",
+    ),
+    "handbook": (
+        "handbook_images",
+        "Takes the screenshots of the handbook for school coordinators",
+    ),
+    "measure_published": (
+        "measure.benchmarks.published",
+        "Compares public pages of results with what nginx can do at most",
+    ),
+    "measure_rates": (
+        "measure.benchmarks.rates",
+        "Times the roll-up of response rates, the board, and saves meanwhile",
+    ),
+    "measure_saves": (
+        "measure.benchmarks.saves",
+        "Times page saves over HTTP, on SQLite and on PostgreSQL",
+    ),
+    "measure_school_reports": (
+        "measure.benchmarks.school_reports",
+        "Times a ZIP file with the reports of all schools",
+    ),
+    "messages": (
+        "measure.benchmarks.messages",
+        "Climbs a ladder of message platforms' requests, beside an empty view",
+    ),
+    "pages": (
+        "measure.benchmarks.pages",
+        "Times every page of the console that links lead to, as each role",
+    ),
+    "power_loss": (
+        "prove.power_loss.start",
+        "Cuts the power under PostgreSQL, and counts lost answers",
+    ),
+    "queries": (
+        "measure.queries",
+        "Says which statements a survey costs, on both database servers",
+    ),
+    "rosters": (
+        "measure.benchmarks.rosters",
+        "Times a roster of a whole state, and the one a year after it",
+    ),
+}
+
+
+def main() -> int:
+    name, *arguments = sys.argv[1:] or ["--help"]
+    if name in ("-h", "--help"):
+        print("usage: provisioning/run NAME [ARGUMENTS]; each has --help\n")
+        print_table(
+            ("name", "what it does"),
+            [(name, sentence) for name, (_, sentence) in COMMANDS.items()],
+        )
+        return 0
+    if name not in COMMANDS:
+        print(
+            f"provisioning/run: there is no command {name};"
+            " provisioning/run without a name lists them",
+            file=sys.stderr,
+        )
+        return 2
+    sys.argv = [f"provisioning/run {name}", *arguments]
+    module = import_module(f"provisioning.{COMMANDS[name][0]}")
+    return run_command(sys.argv[0], module.main)
