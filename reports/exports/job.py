@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from django.db import DEFAULT_DB_ALIAS
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -23,9 +22,8 @@ from reports.exports.row_builder import ExportPlan, RowBuilder
 from reports.exports.wide_rows import WideRowBuilder
 from reports.exports.xlsx_file import MOST_COLUMNS, XlsxFile
 from reports.models.exports import Export
-from survey.models import Job
-from survey.work.jobs import JobRefused, Progress, job
-from survey.work.requested_files import keep_files, scratch_folder
+from survey.work.jobs import JobRefused, Progress
+from survey.work.requested_files import keep_files, makes
 
 DATA_FILE, CODEBOOK_FILE, TABLE_FILE = "data", "codebook.html", "codebook.csv"
 # Bytes of the stream that are turned into rows at once: some thousand people
@@ -51,19 +49,13 @@ class ExportResult:
     responses: int
 
 
-@job(Export.JOB, long=True)
-def make_export(job: Job, progress: Progress) -> None:
-    # From the primary: on the replica the row may not have arrived yet.
-    known = Export.objects.using(DEFAULT_DB_ALIAS).select_related("by", "project")
-    export = known.get(pk=job.subject_id or 0)
-    if export.made_at is not None:
-        return
+@makes(Export, "by", "project")
+def make_export(export: Export, folder: Path, progress: Progress) -> None:
     # The person may have lost the role since requesting it.
     if not export.is_allowed(Permissions(export.by)):
         raise JobRefused(PERMISSIONS_CHANGED)
-    with scratch_folder(export) as folder:
-        result = build_files(export, folder, progress)
-        keep_export(export, folder, result, progress)
+    result = build_files(export, folder, progress)
+    keep_export(export, folder, result, progress)
     # Not with `begin_step`, which raises if someone cancels: the file is kept.
     progress.message = _("Ready: %(rows)s rows.") % {"rows": f"{result.rows.rows:,}"}
     progress.done = progress.total = result.respondents

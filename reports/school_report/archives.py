@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 
-from django.db import DEFAULT_DB_ALIAS, transaction
+from django.db import transaction
 from django.http import HttpRequest
 from django.utils import translation
 from django.utils.text import slugify
@@ -35,13 +35,13 @@ from reports.school_report.report import (
     report_language_for,
 )
 from reports.scores.visible import decided
-from survey.models import Administration, Job
-from survey.work.jobs import JobRefused, Progress, job
+from survey.models import Administration
+from survey.work.jobs import JobRefused, Progress
 from survey.work.requested_files import (
     keep_files,
+    makes,
     order,
     refuse_above_quota,
-    scratch_folder,
 )
 
 # WeasyPrint takes half a second to start and some megabytes for each report. A job
@@ -150,13 +150,8 @@ def has_reports(
     return decided(shown).exists()
 
 
-@job(ReportArchive.JOB, long=True)
-def make_archive(job: Job, progress: Progress) -> None:
-    # From the primary: on the replica the row may not have arrived yet.
-    known = ReportArchive.objects.using(DEFAULT_DB_ALIAS)
-    archive = known.select_related("by", "district").get(pk=job.subject_id or 0)
-    if archive.made_at is not None:
-        return
+@makes(ReportArchive, "by", "district")
+def make_archive(archive: ReportArchive, folder: Path, progress: Progress) -> None:
     permissions = Permissions(archive.by)
     # The user may have lost the role since requesting it.
     if not allowed_archives(permissions, [archive]):
@@ -167,28 +162,27 @@ def make_archive(job: Job, progress: Progress) -> None:
         .defer("published__definition", "published__survey__source")
         .get(pk=archive.administration_id)
     )
-    with scratch_folder(archive) as folder:
-        path = folder / "reports.zip"
-        with translation.override(report_language_for(archive.language)):
-            reader = SchoolReports(permissions, administration, archive.language)
-            reader.leave_out_waves(archive.district_id)
-        writer = ArchiveWriter(archive, reader)
-        try:
-            writer.write(path, progress)
-        except NoPdf as error:
-            raise JobRefused(NO_PDF) from error
-        if not writer.reports:
-            raise JobRefused(NO_REPORTS)
-        keep_files(
-            archive,
-            {"file_name": (path, ".zip")},
-            progress,
-            after={"schools": writer.schools, "reports": writer.reports},
-            waves=[wave.pk for wave in [*reader.waves, administration]],
-            shows_state=reader.shows_state,
-            schools=writer.schools,
-            reports=writer.reports,
-        )
+    path = folder / "reports.zip"
+    with translation.override(report_language_for(archive.language)):
+        reader = SchoolReports(permissions, administration, archive.language)
+        reader.leave_out_waves(archive.district_id)
+    writer = ArchiveWriter(archive, reader)
+    try:
+        writer.write(path, progress)
+    except NoPdf as error:
+        raise JobRefused(NO_PDF) from error
+    if not writer.reports:
+        raise JobRefused(NO_REPORTS)
+    keep_files(
+        archive,
+        {"file_name": (path, ".zip")},
+        progress,
+        after={"schools": writer.schools, "reports": writer.reports},
+        waves=[wave.pk for wave in [*reader.waves, administration]],
+        shows_state=reader.shows_state,
+        schools=writer.schools,
+        reports=writer.reports,
+    )
     # Not with `begin_step`, which raises if someone cancels: the file is kept.
     words = _("Ready: reports of %(reports)s of %(schools)s schools.")
     progress.message = words % {

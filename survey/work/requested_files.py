@@ -28,6 +28,7 @@ from django.utils.translation import gettext_lazy
 from accounts import audit
 from accounts.http import CSV, StaffRequest
 from accounts.models import User
+from survey.models import Job
 from survey.models.requested_file import ChecksummedFile, RequestedFile
 from survey.work.files import (
     delete_files,
@@ -37,8 +38,8 @@ from survey.work.files import (
     path_of,
     share,
 )
-from survey.work.job_kinds import JOB_KINDS
-from survey.work.jobs import Cancelled, JobRefused, Progress, TakenOver, start
+from survey.work.job_kinds import JOB_KINDS, JobKind
+from survey.work.jobs import Cancelled, JobRefused, Progress, TakenOver, job, start
 
 # Of one user. Each job reads the replica and writes the shared disk.
 MOST_UNFINISHED = 5
@@ -148,7 +149,7 @@ def own_file_or_404(
 ) -> Requested:
     """Return a file that this user ordered and may download now.
 
-    Asked at every download, because roles end and files expire.
+    Checked at every download, because roles end and files expire.
     """
     ordered = files.using(DEFAULT_DB_ALIAS).filter(by=request.user)
     available = ordered.exclude(file_name="").filter(expires_at__gt=timezone.now())
@@ -178,12 +179,33 @@ def send(
     return download(name, as_name=as_name + suffix, content_type=CONTENT_TYPES[suffix])
 
 
-@contextmanager
-def scratch_folder(requested: RequestedFile) -> Iterator[Path]:
-    """Make a folder on the disk of the private files, and delete it at the end.
+def makes(
+    kind: type[Requested], *related: str
+) -> Callable[[Callable[[Requested, Path, Progress], None]], JobKind]:
+    """Register a function that makes files of a kind, in a folder of its own.
 
-    Raises JobRefused when the disk is full.
+    It ends with `keep_files`. The folder is on the disk of the private files.
     """
+
+    def register(make: Callable[[Requested, Path, Progress], None]) -> JobKind:
+        @job(kind.JOB, long=True)
+        def run(job: Job, progress: Progress) -> None:
+            # From the primary: on the replica the row may not have arrived yet.
+            known = kind._default_manager.using(DEFAULT_DB_ALIAS)
+            requested = known.select_related(*related).get(pk=job.subject_id or 0)
+            # A repeated job keeps the first file.
+            if requested.made_at is None:
+                with _scratch_folder(requested) as folder:
+                    make(requested, folder, progress)
+
+        return run
+
+    return register
+
+
+@contextmanager
+def _scratch_folder(requested: RequestedFile) -> Iterator[Path]:
+    """Make a folder, and delete it at the end. Raises JobRefused on a full disk."""
     name = f"{requested.FOLDER}/.{requested.pk}-{secrets.token_hex(8)}/any"
     folder = path_of(name).parent
     try:

@@ -17,11 +17,11 @@ from accounts.permissions import Capability, Permissions
 from survey.fieldwork.administrations import invited_people
 from survey.fieldwork.login_cards.code_emails import send_codes
 from survey.fieldwork.login_cards.code_list import write_access_codes
-from survey.models import Administration, CardSet, Job, Respondent
+from survey.models import Administration, CardSet, Respondent
 from survey.people.new_codes import reissue_all
 from survey.work.job_turns import refuse_many
-from survey.work.jobs import JobRefused, Progress, job
-from survey.work.requested_files import keep_files, order, scratch_folder
+from survey.work.jobs import JobRefused, Progress
+from survey.work.requested_files import keep_files, makes, order
 
 # All pages of a file are in memory until it is written.
 MAX_CARDS = 5_000
@@ -122,18 +122,13 @@ def order_cards(
     return order(card_set)
 
 
-@job(CardSet.JOB, long=True)
-def make_cards(job: Job, progress: Progress) -> None:
+@makes(CardSet, "administration__published", "school", "district", "by")
+def make_cards(card_set: CardSet, folder: Path, progress: Progress) -> None:
     """Reissue codes if that was ordered, then write the file or send the e-mails.
 
     Codes are replaced in one transaction with the mark that says so, and so
     only once, even if the worker dies. The rest can be repeated.
     """
-    card_set = CardSet.objects.select_related(
-        "administration__published", "school", "district", "by"
-    ).get(pk=job.subject_id or 0)
-    if card_set.made_at is not None:
-        return
     is_pdf = card_set.format == CardSet.Format.PDF
     people = people_in(card_set)
     count = people.count()
@@ -155,11 +150,10 @@ def make_cards(job: Job, progress: Progress) -> None:
         return
     progress.begin_step(_("Preparing the file"), total=count)
     write = write_pdf if is_pdf else write_csv
-    with scratch_folder(card_set) as folder:
-        path = folder / "codes"
-        write(card_set, people, path, progress)
-        suffix = f".{card_set.format}"
-        keep_files(card_set, {"file_name": (path, suffix)}, progress, people=count)
+    path = folder / "codes"
+    write(card_set, people, path, progress)
+    suffix = f".{card_set.format}"
+    keep_files(card_set, {"file_name": (path, suffix)}, progress, people=count)
 
 
 def write_pdf(

@@ -18,12 +18,12 @@ from accounts.models import District, School, User
 from accounts.permissions import Capability, Permissions
 from survey.fieldwork.login_cards.card_text import card_language, card_languages
 from survey.fieldwork.open_codes.codes import code_of, link_of
-from survey.models import Administration, Job, OpenCode, OpenCodeFile
+from survey.models import Administration, OpenCode, OpenCodeFile
 from survey.people.access_codes import format_code
 from survey.taking.published import published_survey
 from survey.work.job_turns import refuse_many
-from survey.work.jobs import JobRefused, Progress, job
-from survey.work.requested_files import keep_files, order, scratch_folder
+from survey.work.jobs import JobRefused, Progress
+from survey.work.requested_files import keep_files, makes, order
 
 # All pages of a file are in memory until it is written.
 MOST_PAGES = 1_000
@@ -88,13 +88,10 @@ def order_file(
     return order(file)
 
 
-@job(OpenCodeFile.JOB, long=True)
-def make_file(job: Job, progress: Progress) -> None:
-    file = OpenCodeFile.objects.select_related(
-        "administration__published", "administration__district", "open_code"
-    ).get(pk=job.subject_id or 0)
-    if file.made_at is not None:
-        return
+@makes(
+    OpenCodeFile, "administration__published", "administration__district", "open_code"
+)
+def make_file(file: OpenCodeFile, folder: Path, progress: Progress) -> None:
     codes = codes_in(file)
     count = codes.count()
     if not count:
@@ -104,10 +101,9 @@ def make_file(job: Job, progress: Progress) -> None:
         raise JobRefused(TOO_MANY % {"most": f"{MOST_PAGES:,}"})
     progress.begin_step(_("Preparing the file"), total=count)
     write, suffix = (write_csv, ".csv") if is_list else (write_pdf, ".pdf")
-    with scratch_folder(file) as folder:
-        path = folder / "codes"
-        write(file, codes, path, progress)
-        keep_files(file, {"file_name": (path, suffix)}, progress, codes=count)
+    path = folder / "codes"
+    write(file, codes, path, progress)
+    keep_files(file, {"file_name": (path, suffix)}, progress, codes=count)
 
 
 def write_pdf(
