@@ -68,8 +68,8 @@ export class PageSlots extends KnownPages {
     const { page } = slot;
     const revision = this.takeRevision();
     const { content, replaced } = later;
-    const sight = { seen: this.seenOf(page), shown: this.shownOf(page) };
-    slot.save = waitingSave(page, { revision, ...sight, content, replaced });
+    const shownRows = { seen: this.seenOf(page), shown: this.shownOf(page) };
+    slot.save = waitingSave(page, { revision, ...shownRows, content, replaced });
     slot.later = null;
   }
 

@@ -76,7 +76,7 @@ LANGUAGE = "in-"
 NEW = {"questions": "new_questions", "options": "new_options"}
 
 
-class Elsewhere(Exception):
+class OtherResponse(Exception):
     """The request is answered by another page."""
 
     def __init__(self, response: HttpResponse) -> None:
@@ -154,8 +154,8 @@ def _answer(request: HttpRequest, n: int, act: Action) -> HttpResponse:
         response = run_with_retry(run)
     except LoginRefused as refused:
         return refuse_code(request, refused)
-    except Elsewhere as elsewhere:
-        response = elsewhere.response
+    except OtherResponse as other_response:
+        response = other_response.response
     except ServiceUnavailable as unavailable:
         if request.method == "POST":
             response = send_again(request)
@@ -169,22 +169,22 @@ def _answer(request: HttpRequest, n: int, act: Action) -> HttpResponse:
 def _open_visit(request: HttpRequest) -> Visit:
     """Read who asks, and what is saved. 1 statement, 1 session read.
 
-    Raises Elsewhere.
+    Raises OtherResponse.
     """
     session = current_session(request)
     if session is None:
-        raise Elsewhere(cannot_go_on(request, "session"))
+        raise OtherResponse(cannot_go_on(request, "session"))
     if is_another_persons_tab(request, session):
-        raise Elsewhere(refuse_other_person(request))
+        raise OtherResponse(refuse_other_person(request))
     published = published_survey(session.digest)
     fields = request.POST if request.method == "POST" else request.GET
     try:
         device = devices.device_of(request.COOKIES)
         saved = read_saved_answers(session, published, device)
     except SessionEnded as ended:
-        raise Elsewhere(cannot_go_on(request, ended.reason)) from None
+        raise OtherResponse(cannot_go_on(request, ended.reason)) from None
     if saved.completed_at is not None:
-        raise Elsewhere(redirect("survey_complete"))
+        raise OtherResponse(redirect("survey_complete"))
     return Visit(
         request=request,
         session=session,
@@ -263,7 +263,7 @@ def _save(visit: Visit, answers: PageAnswers) -> HttpResponse:
     set_outcome(response, reply.outcome)
     if is_stopping:
         # The session has ended, and is not extended.
-        raise Elsewhere(response)
+        raise OtherResponse(response)
     return response
 
 

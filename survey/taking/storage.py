@@ -56,7 +56,7 @@ class AnswerRow:
     value: str | None
 
 
-class Sight(NamedTuple):
+class SeenRevisions(NamedTuple):
     """The rows that a tab has seen, in the order of the statement's parameters."""
 
     revisions: tuple[int, ...]
@@ -184,7 +184,7 @@ def save_page(
     rows = sorted(rows, key=lambda row: row.item_id)
     if not rows:
         return Receipt(Outcome.SAVED, datetime.now(UTC))
-    sight = Sight((*shown, seen or 0), seen is None)
+    rows_seen = SeenRevisions((*shown, seen or 0), seen is None)
     values: list[Parameter] = []
     for row in rows:
         values += (row.item_id, row.state, row.value)
@@ -197,13 +197,19 @@ def save_page(
                 cursor.execute(
                     sqlite_insert(len(rows)),
                     [revision, adapt(now), *values, *guards]
-                    + [json.dumps(sight.revisions), sight.is_everything],
+                    + [
+                        json.dumps(rows_seen.revisions),
+                        rows_seen.is_everything,
+                    ],
                 )
             elif settings.IS_DISTRIBUTED:
                 columns = map(list, zip(*map(astuple, rows), strict=True))
                 parameters: list[Any] = [respondent_id, administration_id, issue]
                 parameters += [revision, *columns]
-                parameters += [list(sight.revisions), sight.is_everything]
+                parameters += [
+                    list(rows_seen.revisions),
+                    rows_seen.is_everything,
+                ]
                 # Inside a transaction, an error by which it refuses would end it.
                 in_block = connection.in_atomic_block
                 with transaction.atomic() if in_block else nullcontext():
@@ -211,8 +217,8 @@ def save_page(
             else:
                 text, types = postgresql_insert(len(rows))
                 taker = (respondent_id, administration_id, issue, administration_id)
-                revisions = f"{{{','.join(map(str, sight.revisions))}}}"
-                seen_rows = (revisions, sight.is_everything)
+                revisions = f"{{{','.join(map(str, rows_seen.revisions))}}}"
+                seen_rows = (revisions, rows_seen.is_everything)
                 execute(cursor, text, types, [*taker, revision, *values, *seen_rows])
             written = cursor.fetchall()
     except IntegrityError as error:
@@ -224,7 +230,7 @@ def save_page(
     if len(written) == len(rows):
         return Receipt(Outcome.SAVED, as_datetime(written[0][0]))
     return _explain_refusal(
-        administration_id, respondent_id, issue, revision, rows, sight
+        administration_id, respondent_id, issue, revision, rows, rows_seen
     )
 
 
@@ -241,7 +247,7 @@ def _explain_refusal(
     issue: int,
     revision: int,
     rows: Sequence[AnswerRow],
-    sight: Sight,
+    rows_seen: SeenRevisions,
 ) -> Receipt:
     """Tell a repeated save, whose rows are all stored, from a refusal. 1 statement."""
     items = [row.item_id for row in rows]
@@ -266,15 +272,15 @@ def _explain_refusal(
     if datetime.now(UTC) >= as_datetime(closes_at) + GRACE:
         return Receipt(Outcome.CLOSED)
     stored = [row[7] for row in stored_rows if row[7] is not None]
-    if all(_may_replace(saved, revision, sight) for saved in stored):
+    if all(_may_replace(saved, revision, rows_seen) for saved in stored):
         return Receipt(Outcome.UNCERTAIN)
     return Receipt(Outcome.SUPERSEDED)
 
 
-def _may_replace(stored: int, revision: int, sight: Sight) -> bool:
+def _may_replace(stored: int, revision: int, rows_seen: SeenRevisions) -> bool:
     """Apply the condition of ON_CONFLICT to one stored revision."""
     is_own = stored % TABS == revision % TABS
-    is_seen = sight.is_everything or stored in sight.revisions
+    is_seen = rows_seen.is_everything or stored in rows_seen.revisions
     return stored < revision and (is_own or is_seen)
 
 

@@ -25,7 +25,7 @@ from provisioning.measure.load.respondent import (
 from provisioning.measure.load.target import target_of
 from provisioning.prove.fault_injection.load_processes import PAGES, Rehearsal
 from provisioning.prove.fault_injection.matrix_actions import (
-    Course,
+    ActionLog,
     Staff,
     log_in,
     send,
@@ -118,35 +118,35 @@ MODES: dict[str, Callable[..., AbstractContextManager[None]]] = {
 class Cell:
     """Compare how one action went during a fault with what is required."""
 
-    course: Course
+    log: ActionLog
     # Seconds from the action's beginning to the end of the fault.
     healed: float
     required: str
 
     @property
     def outcome(self) -> str:
-        if self.course.done is None:
+        if self.log.done is None:
             return NEVER
-        if self.course.done <= self.healed:
+        if self.log.done <= self.healed:
             return WORKS
-        accepted = self.course.accepted
+        accepted = self.log.accepted
         return QUEUED if accepted is not None and accepted <= self.healed else LATER
 
     def summary(self) -> str:
         """Return the outcome, with the seconds until then, or after the fault."""
-        done = self.course.done
+        done = self.log.done
         if done is None:
             return NEVER
         since = done if self.outcome == WORKS else done - self.healed
         return f"{self.outcome} {since:.1f} s"
 
     def line(self) -> str:
-        told = Counter(failure for _, failure in self.course.failures)
+        told = Counter(failure for _, failure in self.log.failures)
         remarks = [f"{count} x {failure}" for failure, count in told.items()]
-        if self.course.remark:
-            remarks.append(self.course.remark)
+        if self.log.remark:
+            remarks.append(self.log.remark)
         mark = "" if self.is_as_required else "   NOT as required"
-        name, summary = self.course.name, self.summary()
+        name, summary = self.log.name, self.summary()
         return f"{name:<14}{summary:<16}{', '.join(remarks)}{mark}"
 
     @property
@@ -219,8 +219,8 @@ class MatrixRun:
                 time.sleep(FAULT_SECONDS)
                 healed = clock() - began
             cells = [
-                Cell(course, healed, part.worst.get(course.name, WORKS))
-                for course in (future.result() for future in courses)
+                Cell(log, healed, part.worst.get(log.name, WORKS))
+                for log in (future.result() for future in courses)
             ]
         self.cells[name, mode] = cells
         print(f"{name}, {mode}", flush=True)
@@ -244,7 +244,7 @@ class MatrixRun:
 
     def shortcomings(self) -> list[str]:
         return self.wrong + [
-            f"{part}, {mode}: {cell.course.name} {cell.outcome}, not {cell.required}"
+            f"{part}, {mode}: {cell.log.name} {cell.outcome}, not {cell.required}"
             for (part, mode), cells in self.cells.items()
             for cell in cells
             if not cell.is_as_required
@@ -252,6 +252,6 @@ class MatrixRun:
 
     def described(self) -> dict[str, object]:
         return {
-            f"{part}, {mode}": {cell.course.name: cell.summary() for cell in cells}
+            f"{part}, {mode}": {cell.log.name: cell.summary() for cell in cells}
             for (part, mode), cells in self.cells.items()
         }

@@ -34,7 +34,7 @@ class NotServed(Exception):
 
 
 @dataclass
-class Course:
+class ActionLog:
     """How an action went: its attempts, and when it was accepted and done."""
 
     name: str
@@ -52,7 +52,7 @@ class Course:
 
 
 # Returns what went wrong, or "".
-Step = Callable[[Course], str]
+Step = Callable[[ActionLog], str]
 
 
 @dataclass
@@ -62,19 +62,19 @@ class Action:
     # After this one the person may close the browser.
     accepting: int
 
-    def run(self, seconds: float) -> Course:
+    def run(self, seconds: float) -> ActionLog:
         """Take each step as often as it needs, at most for so many seconds."""
-        course = Course(self.name)
+        log = ActionLog(self.name)
         for number, step in enumerate(self.steps, start=1):
-            while failure := step(course):
-                course.failures.append((round(course.since_begin(), 1), failure))
-                if course.since_begin() > seconds:
-                    return course
+            while failure := step(log):
+                log.failures.append((round(log.since_begin(), 1), failure))
+                if log.since_begin() > seconds:
+                    return log
                 time.sleep(PAUSE)
             if number == self.accepting:
-                course.accepted = course.since_begin()
-        course.done = course.since_begin()
-        return course
+                log.accepted = log.since_begin()
+        log.done = log.since_begin()
+        return log
 
 
 # Respondents
@@ -96,7 +96,7 @@ def visit(
         # Built once: a save that is sent again is the same to the byte.
         built: list[Request] = []
 
-        def take(course: Course) -> str:
+        def take(log: ActionLog) -> str:
             built.extend([] if built else [build()])
             return send(respondent, built[0])
 
@@ -135,10 +135,10 @@ class Staff:
     def rates(self) -> Action:
         path = f"rates/?administration={self.administration}"
 
-        def open_page(course: Course) -> str:
-            page = self._ask(course, "GET", path)
+        def open_page(log: ActionLog) -> str:
+            page = self._ask(log, "GET", path)
             age = AGE.search(page.text)
-            course.remark = age[1] if age else ""
+            log.remark = age[1] if age else ""
             return "" if age else "no figures"
 
         return self._action("rates", [open_page], 1)
@@ -146,21 +146,21 @@ class Staff:
     def export(self) -> Action:
         address = ""
 
-        def order(course: Course) -> str:
+        def order(log: ActionLog) -> str:
             nonlocal address
             form = {"administrations": self.administration, "format": "wide"}
             # The survey is open, and files without names are made of its results.
             form |= {"identities": "on", "reason": "A server is stopped meanwhile."}
-            address = self._post(course, "exports/new/", form)
+            address = self._post(log, "exports/new/", form)
             return ""
 
-        def download(course: Course) -> str:
-            page = self._ask(course, "GET", address)
+        def download(log: ActionLog) -> str:
+            page = self._ask(log, "GET", address)
             link = DOWNLOAD.search(page.text)
             if link is None:
                 return "not ready"
-            rows = self._ask(course, "GET", link[1]).text.count("\n")
-            course.remark = f"{rows} rows"
+            rows = self._ask(log, "GET", link[1]).text.count("\n")
+            log.remark = f"{rows} rows"
             return "" if rows else "empty"
 
         return self._action("exports", [order, download], 1)
@@ -168,33 +168,33 @@ class Staff:
     def roster(self, row: str) -> Action:
         address = ""
 
-        def upload(course: Course) -> str:
+        def upload(log: ActionLog) -> str:
             nonlocal address
             address = self._post(
-                course,
+                log,
                 f"administrations/{self.administration}/roster/",
                 {"complete_for": "changes"},
                 {"file": ("roster.csv", row)},
             )
             return ""
 
-        def apply(course: Course) -> str:
-            page = self._ask(course, "GET", address).text
+        def apply(log: ActionLog) -> str:
+            page = self._ask(log, "GET", address).text
             if APPLIED.search(page):
                 return ""
             form = CONFIRM.search(page)
             if form is None:
                 return "not ready"
-            self._post(course, f"{address}confirm/", dict(HIDDEN.findall(form[0])))
+            self._post(log, f"{address}confirm/", dict(HIDDEN.findall(form[0])))
             return "confirmed"
 
         return self._action("roster import", [upload, apply], 1)
 
     def _action(self, name: str, steps: list[Step], accepting: int) -> Action:
         def guard(step: Step) -> Step:
-            def take(course: Course) -> str:
+            def take(log: ActionLog) -> str:
                 try:
-                    return step(course)
+                    return step(log)
                 except NotServed as refused:
                     return str(refused)
 
@@ -204,7 +204,7 @@ class Staff:
 
     def _post(
         self,
-        course: Course,
+        log: ActionLog,
         path: str,
         form: dict[str, object],
         files: dict[str, tuple[str, str]] | None = None,
@@ -212,13 +212,13 @@ class Staff:
         """Post a form, and return the address that it leads to."""
         token = self.cookies.get("staff_csrftoken", "")
         form = {**form, "csrfmiddlewaretoken": token}
-        reply = self._ask(course, "POST", path, data=form, files=files)
+        reply = self._ask(log, "POST", path, data=form, files=files)
         if reply.status_code != 302:
             raise NotServed("the form was refused")
         return reply.headers["Location"]
 
     def _ask(
-        self, course: Course, method: str, path: str, **content: Any
+        self, log: ActionLog, method: str, path: str, **content: Any
     ) -> requests.Response:
         """Return a reply that is what was asked for. Raises NotServed."""
         url = urljoin(f"{self.stack.address}/console/", path)

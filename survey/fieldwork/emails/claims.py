@@ -46,7 +46,7 @@ class Claim(NamedTuple):
     attempts: int
 
 
-class Person(NamedTuple):
+class Recipient(NamedTuple):
     """A person whom a step is due for, as the roster is now."""
 
     pk: int
@@ -137,7 +137,7 @@ RETURNING id, attempts
 """  # noqa: S608
 
 
-def candidates(step: EmailStep) -> Iterator[Person]:
+def candidates(step: EmailStep) -> Iterator[Recipient]:
     """Yield the people whom a step is due for, after its position, in batches.
 
     1 statement for each batch, and 1 more for shared addresses if anybody is in it.
@@ -149,7 +149,7 @@ def candidates(step: EmailStep) -> Iterator[Person]:
         with connection.cursor() as cursor:
             cursor.execute(_CANDIDATES, {**_moments(step), **page, "after": after})
             rows = cursor.fetchall()
-        people = [Person(*row[1:]) for row in rows if row[1] is not None]
+        people = [Recipient(*row[1:]) for row in rows if row[1] is not None]
         if people:
             addresses = [person.address for person in people]
             shared = find_shared_addresses(administration_id, addresses)
@@ -159,7 +159,7 @@ def candidates(step: EmailStep) -> Iterator[Person]:
         after = rows[-1][0] if rows else after
 
 
-def claim(step: EmailStep, person: Person, job: Job) -> Claim | None:
+def claim(step: EmailStep, person: Recipient, job: Job) -> Claim | None:
     """Claim the e-mail of one step to one person. 1 statement.
 
     Returns None if the person is to get nothing (any more), or if another worker

@@ -42,7 +42,7 @@ NOT_CONNECTED = frozenset(
 )
 
 
-class Trouble(Enum):
+class ServerProblem(Enum):
     """What a failed e-mail says about those that would follow it."""
 
     NONE = ""
@@ -59,19 +59,19 @@ class Outcome(NamedTuple):
     reason: str = ""
     # Certainly not delivered, and worth another try.
     is_retried: bool = False
-    trouble: Trouble = Trouble.NONE
+    problem: ServerProblem = ServerProblem.NONE
     # The provider's number of a sent e-mail.
     provider_id: str = ""
 
 
 SENT = Outcome(State.SENT)
 BUSY = Outcome(State.FAILED, Reason.BUSY, is_retried=True)
-LOST = BUSY._replace(trouble=Trouble.LOST)
-SENDER_REFUSED = BUSY._replace(trouble=Trouble.REFUSED)
+LOST = BUSY._replace(problem=ServerProblem.LOST)
+SENDER_REFUSED = BUSY._replace(problem=ServerProblem.REFUSED)
 REFUSED = Outcome(State.FAILED, Reason.REFUSED)
 NO_ADDRESS = Outcome(State.FAILED, Reason.NO_ADDRESS)
 ERROR = Outcome(State.FAILED, Reason.ERROR)
-UNCONFIRMED = Outcome(State.FAILED, Reason.UNCONFIRMED, trouble=Trouble.LOST)
+UNCONFIRMED = Outcome(State.FAILED, Reason.UNCONFIRMED, problem=ServerProblem.LOST)
 
 
 class Mailer:
@@ -80,20 +80,20 @@ class Mailer:
     def __init__(self) -> None:
         self._connection: BaseEmailBackend | None = None
 
-    def open(self) -> Trouble:
+    def open(self) -> ServerProblem:
         """Connect unless connected: before an e-mail is claimed, not after."""
         if self._connection is not None:
-            return Trouble.NONE
+            return ServerProblem.NONE
         connection = get_connection()
         try:
             connection.open()
         except (smtplib.SMTPAuthenticationError, smtplib.SMTPNotSupportedError):
-            return Trouble.REFUSED
+            return ServerProblem.REFUSED
         except (OSError, smtplib.SMTPException) as error:
             log.warning("no connection to the mail server: %s", type(error).__name__)
-            return Trouble.LOST
+            return ServerProblem.LOST
         self._connection = connection
-        return Trouble.NONE
+        return ServerProblem.NONE
 
     def close(self) -> None:
         connection, self._connection = self._connection, None
@@ -104,7 +104,7 @@ class Mailer:
     def send(self, message: EmailMessage) -> Outcome:
         """Send one e-mail over the connection that `open` made; never raises."""
         outcome = self._send(message)
-        if outcome.trouble is not Trouble.NONE:
+        if outcome.problem is not ServerProblem.NONE:
             self.close()
         return outcome
 
@@ -138,7 +138,7 @@ def accepted(message: EmailMessage) -> Outcome:
         return SENT
     # A reply that django-anymail does not understand.
     if not status.message_id:
-        return UNCONFIRMED._replace(trouble=Trouble.NONE)
+        return UNCONFIRMED._replace(problem=ServerProblem.NONE)
     return SENT._replace(provider_id=str(status.message_id)[:LONGEST_ID])
 
 

@@ -14,7 +14,7 @@ from django.utils import timezone, translation
 from django.utils.crypto import salted_hmac
 from django.utils.formats import date_format
 
-from survey.fieldwork.emails.claims import Person
+from survey.fieldwork.emails.claims import Recipient
 from survey.fieldwork.emails.default_texts import EMAIL_WORDS, Text
 from survey.fieldwork.emails.shared_addresses import SharedAddress
 from survey.fieldwork.emails.templates import (
@@ -78,7 +78,7 @@ def texts_of(step: EmailStep, administration: Administration) -> Texts:
     )
 
 
-def write_text(texts: Texts, person: Person, code: str) -> tuple[str, Text]:
+def write_text(texts: Texts, person: Recipient, code: str) -> tuple[str, Text]:
     """Fill in a person's text; return its language too."""
     language = texts.in_language(person.language)
     text = texts.by_language[language]
@@ -104,7 +104,7 @@ def write_text(texts: Texts, person: Person, code: str) -> tuple[str, Text]:
 
 
 def _for_whom(
-    person: Person, shared: SharedAddress, texts: Texts, language: str
+    person: Recipient, shared: SharedAddress, texts: Texts, language: str
 ) -> str:
     """Return a paragraph that tells the e-mails to one address apart."""
     words = CARD_WORDS[card_language(language) or "en"]
@@ -122,7 +122,7 @@ def _for_whom(
 
 
 def write_message(
-    texts: Texts, step: EmailStep, person: Person, delivery_id: int
+    texts: Texts, step: EmailStep, person: Recipient, delivery_id: int
 ) -> EmailMessage:
     """Return the e-mail of a claimed row, with the person's code and links."""
     code = access_codes.code_for(person.pk, person.issue, person.code_key_version)
@@ -146,7 +146,7 @@ def with_footer(body: str, footer: str, link: str) -> str:
     return f"{body.rstrip()}\n\n-- \n{footer}\n{link}\n"
 
 
-def _message_id(step: EmailStep, person: Person) -> str:
+def _message_id(step: EmailStep, person: Recipient) -> str:
     # The same if it has to be sent again: many mailboxes then show one e-mail.
     key = f"{step.pk}/{person.pk}"
     digest = salted_hmac("survey.reminders.message", key, algorithm="sha256")

@@ -13,9 +13,9 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from accounts.models import User
-from survey.fieldwork.emails.claims import Person
+from survey.fieldwork.emails.claims import Recipient
 from survey.fieldwork.emails.default_texts import EMAIL_WORDS
-from survey.fieldwork.emails.delivery import Mailer, Trouble
+from survey.fieldwork.emails.delivery import Mailer, ServerProblem
 from survey.fieldwork.emails.messages import (
     SAMPLE_CODE,
     texts_of,
@@ -43,15 +43,15 @@ class Sample(NamedTuple):
     body: str
 
 
-def sample_person(language: str, address: str) -> Person:
-    return Person(0, 1, 0, language, address, "Maya", "Lincoln School")
+def sample_person(language: str, address: str) -> Recipient:
+    return Recipient(0, 1, 0, language, address, "Maya", "Lincoln School")
 
 
-def person_of(respondent: Respondent) -> Person:
+def person_of(respondent: Respondent) -> Recipient:
     """Return a person as the sender would read them; 0 is nobody's key. 1 statement."""
     identity = respondent.identity
     shared = find_shared_addresses(respondent.administration_id, [identity.email])
-    return Person(
+    return Recipient(
         0,
         1,
         0,
@@ -64,7 +64,7 @@ def person_of(respondent: Respondent) -> Person:
 
 
 def write_sample(
-    step: EmailStep, administration: Administration, person: Person
+    step: EmailStep, administration: Administration, person: Recipient
 ) -> Sample:
     """Return the text of a step for a person, with an example of a code."""
     language, text = write_text(texts_of(step, administration), person, SAMPLE_CODE)
@@ -98,9 +98,9 @@ def send_test_email(job: Job, progress: Progress) -> None:
     person = sample_person(template.language, job.by.email)
     sample = write_sample(template.step, administration, person)
     mailer = Mailer()
-    trouble = mailer.open()
+    problem = mailer.open()
     state = None
-    if trouble is Trouble.NONE:
+    if problem is ServerProblem.NONE:
         message = EmailMessage(f"[Test] {sample.subject}", sample.body, to=[sample.to])
         state = mailer.send(message).state
         mailer.close()

@@ -36,7 +36,7 @@ from survey.fieldwork.emails.delivery import (
     UNCONFIRMED,
     Mailer,
     Outcome,
-    Trouble,
+    ServerProblem,
 )
 from survey.fieldwork.emails.messages import Texts, texts_of, write_message
 from survey.models import EmailDelivery, EmailSchedule, EmailStep, Job
@@ -152,7 +152,7 @@ class Sender:
         # The claimed e-mail that is not recorded yet, and what became of it.
         self.unrecorded: tuple[Claim, Outcome] | None = None
         self.lost = 0
-        self.trouble = Trouble.NONE
+        self.problem = ServerProblem.NONE
 
     def run(self) -> None:
         now = timezone.now()
@@ -167,7 +167,7 @@ class Sender:
             self.record()
             self.mailer.close()
         EmailSchedule.objects.filter(pk=self.schedule.pk).update(
-            trouble=self.trouble.value
+            trouble=self.problem.value
         )
 
     def send_step(self, step: EmailStep) -> bool:
@@ -186,12 +186,12 @@ class Sender:
         return True
 
     def must_stop(self) -> bool:
-        if self.trouble is Trouble.REFUSED or self.lost >= MOST_LOST:
+        if self.problem is ServerProblem.REFUSED or self.lost >= MOST_LOST:
             return True
         if time.monotonic() > self.ends_at or self.budget.is_spent():
             return True
-        self.trouble = self.mailer.open()
-        return self.trouble is not Trouble.NONE
+        self.problem = self.mailer.open()
+        return self.problem is not ServerProblem.NONE
 
     def send_to(self, person: Person, step: EmailStep, texts: Texts) -> None:
         with transaction.atomic():
@@ -211,8 +211,8 @@ class Sender:
         else:
             outcome = self.mailer.send(message)
         self.unrecorded = claimed, outcome
-        self.trouble = outcome.trouble
-        self.lost = self.lost + 1 if outcome.trouble is Trouble.LOST else 0
+        self.problem = outcome.problem
+        self.lost = self.lost + 1 if outcome.problem is ServerProblem.LOST else 0
         if outcome.state is not State.SENT:
             self.record()
             pause_after_failures(self.schedule, step)

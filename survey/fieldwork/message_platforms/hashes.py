@@ -30,7 +30,7 @@ YES, NO = b"1", b"0"
 OPTED_OUT = (SuppressedAddress.Reason.OPTED_OUT, SuppressedAddress.Reason.COMPLAINED)
 
 
-class Person(NamedTuple):
+class HashedRespondent(NamedTuple):
     pk: int
     administration_id: int
     district_id: int
@@ -86,12 +86,14 @@ def people_of_platforms() -> QuerySet[Respondent] | None:
     return people.filter(school__district__in=districts)
 
 
-def read_people(people: QuerySet[Respondent], ids: Collection[int]) -> list[Person]:
+def read_people(
+    people: QuerySet[Respondent], ids: Collection[int]
+) -> list[HashedRespondent]:
     rows = people.filter(pk__in=ids).order_by("pk").values_list(*COLUMNS)
-    return [Person(*row) for row in rows]
+    return [HashedRespondent(*row) for row in rows]
 
 
-def fields_of(people: Iterable[Person]) -> dict[int, dict[bytes, bytes]]:
+def fields_of(people: Iterable[HashedRespondent]) -> dict[int, dict[bytes, bytes]]:
     """Return the fields of each person's hash. 1 statement."""
     people = list(people)
     digests = {row.pk: digest_of(row.email) for row in people if row.email}
@@ -106,7 +108,7 @@ def fields_of(people: Iterable[Person]) -> dict[int, dict[bytes, bytes]]:
     }
 
 
-def _fields(row: Person, *, is_opted_out: bool) -> dict[bytes, bytes]:
+def _fields(row: HashedRespondent, *, is_opted_out: bool) -> dict[bytes, bytes]:
     is_stopped = row.withdrawn_at is not None or is_opted_out
     fields = {
         Field.ADMINISTRATION: b"%d" % row.administration_id,
@@ -158,7 +160,7 @@ def lock_hashes() -> None:
             )
 
 
-def commands_for(rows: Collection[Person]) -> list[Command]:
+def commands_for(rows: Collection[HashedRespondent]) -> list[Command]:
     fields, commands = fields_of(rows), list[Command]()
     for row in rows:
         key = key_of_person(row.pk)

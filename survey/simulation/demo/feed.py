@@ -22,7 +22,7 @@ from survey.simulation.demo.staff import DISTRICT
 NAME = "Demonstration system"
 
 
-class Person(NamedTuple):
+class RosterPerson(NamedTuple):
     identifier: str
     role: str
     given_name: str
@@ -36,7 +36,7 @@ class Person(NamedTuple):
 
 # The second file lacks a school, so its scan is held.
 WHOLE, WITHOUT_A_SCHOOL = "riverside.zip", "riverside-without-a-school.zip"
-NEWCOMER = Person(
+NEWCOMER = RosterPerson(
     "R49999", "student", "Nadia", "Newcomer", "", "07", "7B", "2014-05-04"
 )
 HEADERS = {
@@ -161,9 +161,9 @@ def archive(
     return file.getvalue()
 
 
-def person_of(identity: Identity) -> Person:
+def person_of(identity: Identity) -> RosterPerson:
     respondent = identity.respondent
-    return Person(
+    return RosterPerson(
         identity.external_id,
         identity.administration.role,
         identity.given_name,

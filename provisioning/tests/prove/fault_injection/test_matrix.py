@@ -15,7 +15,7 @@ from provisioning.prove.fault_injection.matrix import (
     Cell,
     MatrixRun,
 )
-from provisioning.prove.fault_injection.matrix_actions import Action, Course, visit
+from provisioning.prove.fault_injection.matrix_actions import Action, ActionLog, visit
 from provisioning.tests.measure.load.helpers import DESCRIBED, Server, receipt, reply
 
 
@@ -27,25 +27,25 @@ def without_pauses(monkeypatch):
 def failing(*failures):
     """Return a step that fails with these, then succeeds."""
     left = list(failures)
-    return lambda course: left.pop(0) if left else ""
+    return lambda log: left.pop(0) if left else ""
 
 
 def cell(*, accepted=None, done=None, required=LATER):
-    return Cell(Course("save page", accepted=accepted, done=done), 15.0, required)
+    return Cell(ActionLog("save page", accepted=accepted, done=done), 15.0, required)
 
 
 def test_each_step_is_repeated_until_it_succeeds():
     steps = [failing("status 503", "timeout"), failing(), failing("not ready")]
-    course = Action("exports", steps, accepting=1).run(60.0)
-    told = [failure for _, failure in course.failures]
+    log = Action("exports", steps, accepting=1).run(60.0)
+    told = [failure for _, failure in log.failures]
     assert told == ["status 503", "timeout", "not ready"]
-    assert course.accepted is not None
-    assert course.accepted <= course.done
+    assert log.accepted is not None
+    assert log.accepted <= log.done
 
 
 def test_an_action_that_never_succeeds_ends():
-    course = Action("rates", [lambda course: "cut"], accepting=1).run(0.0)
-    assert (course.accepted, course.done) == (None, None)
+    log = Action("rates", [lambda log: "cut"], accepting=1).run(0.0)
+    assert (log.accepted, log.done) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -95,9 +95,9 @@ def test_a_save_whose_reply_is_lost_is_repeated_to_the_byte():
     saver = Respondent("CODE", survey, target_of(server.address))
     answers = survey.draw_answers(1, saver.chance)
     try:
-        course = visit("save page", saver, lambda: saver.save(1, answers)).run(60.0)
+        log = visit("save page", saver, lambda: saver.save(1, answers)).run(60.0)
     finally:
         server.close()
-    assert [failure for _, failure in course.failures] == ["status 503"]
+    assert [failure for _, failure in log.failures] == ["status 503"]
     assert requests[0] == requests[1]
-    assert course.done is not None
+    assert log.done is not None
