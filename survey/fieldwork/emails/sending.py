@@ -25,7 +25,7 @@ from accounts.retry_delays import RetryDelays
 from survey.fieldwork.emails.claims import (
     THANKS_FOR,
     Claim,
-    Person,
+    Recipient,
     cancel_retries,
     candidates,
     claim,
@@ -193,7 +193,7 @@ class Sender:
         self.problem = self.mailer.open()
         return self.problem is not ServerProblem.NONE
 
-    def send_to(self, person: Person, step: EmailStep, texts: Texts) -> None:
+    def send_to(self, person: Recipient, step: EmailStep, texts: Texts) -> None:
         with transaction.atomic():
             self.write_outcome()
             claimed = claim(step, person, self.job)

@@ -24,7 +24,7 @@ from survey.fieldwork.message_platforms.directory import (
 )
 from survey.fieldwork.message_platforms.hashes import (
     BATCH,
-    Person,
+    HashedRespondent,
     commands_for,
     fields_of,
     lock_hashes,
@@ -231,7 +231,7 @@ def _repair(store: Store, people: QuerySet[Respondent], ids: Collection[int]) ->
     with transaction.atomic():
         lock_hashes()
         differing = set(_differing(store, people, ids))
-        rows: list[Person] = [
+        rows: list[HashedRespondent] = [
             row for row in read_people(people, ids) if row.pk in differing
         ]
         commands: list[Command] = [
