@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import ClassVar, TypedDict
 
@@ -65,7 +65,7 @@ class RequestedFile(Table):
         """Return what the audit log says of a download."""
         return {}
 
-    def facts_of(self, path: Path) -> dict[str, object]:
+    def facts_of(self, path: Path, made_at: datetime) -> dict[str, object]:
         """Return what is stored of a file that was made."""
         return {}
 
@@ -109,11 +109,11 @@ class ChecksummedFile(RequestedFile):
     class Meta:
         abstract = True
 
-    def facts_of(self, path: Path) -> dict[str, object]:
+    def facts_of(self, path: Path, made_at: datetime) -> dict[str, object]:
         with path.open("rb") as file:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
         return {
-            "expires_at": timezone.now() + KEPT_FOR,
+            "expires_at": made_at + KEPT_FOR,
             "size": path.stat().st_size,
             "sha256": sha256,
         }

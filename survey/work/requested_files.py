@@ -231,7 +231,8 @@ def keep_files(
     `paths` has a path and a suffix for each field with the name of a file, `after`
     what the audit log says, and `fields` are stored.
     """
-    facts = requested.facts_of(paths["file_name"][0])
+    made_at = timezone.now()
+    facts = requested.facts_of(paths["file_name"][0], made_at)
     folder = requested.FOLDER
     names = {field: new_name(folder, suffix) for field, (_, suffix) in paths.items()}
     for field, (path, _suffix) in paths.items():
@@ -242,7 +243,7 @@ def keep_files(
         with transaction.atomic():
             rows = type(requested)._default_manager.filter(pk=requested.pk)
             rows.filter(made_at=None).update(
-                made_at=timezone.now(), **facts, **names, **fields
+                made_at=made_at, **facts, **names, **fields
             )
             if requested.MADE:
                 audit.record(

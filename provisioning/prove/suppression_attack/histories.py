@@ -188,8 +188,17 @@ def menu_of_groups(generator: np.random.Generator, protected: bool) -> int:
         only = replace(people[0], groups={**people[0].groups, "race": "native"})
         people[0] = only if takes_part else Person(0, only.groups)
         stored = store(replace(state, people=people), school=0)
-        # A release without the roster's groups lists those of who answered.
-        off = ("reports.results.rollup.groups_of_roster", lambda *_args: list[str]())
+        answered = {
+            group
+            for person in people
+            if person.answered
+            for group in person.groups.items()
+        }
+
+        def of_who_answered(*_args: Any, groups: Any = answered) -> Any:
+            return sorted(groups)
+
+        off = ("reports.results.rollup.groups_of_roster", of_who_answered)
         with replaced(*() if protected else (off,)):
             administration, _people = _released(stored, True)
         menus.append(Reader(stored, COORDINATOR).menu(administration))

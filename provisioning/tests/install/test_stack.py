@@ -1190,7 +1190,7 @@ def plan_of_a_save(stack, *settings: str) -> str:
     """The plan that a connection keeps for everybody."""
     text, types = postgresql_insert(5)
     prepare, execute = prepared_text(text, types)
-    example = {"bigint": "1", "text": "'a'", "bigint[]": "'{1}'"}
+    example = {"bigint": "1", "text": "'a'", "bigint[]": "'{1}'", "boolean": "false"}
     values = [example[kind] for kind in types]
     with (
         closing(stack.connect("taking")) as taking,

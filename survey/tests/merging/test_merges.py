@@ -279,7 +279,7 @@ def test_everything_else_follows(administration, staff, merge, copy, lincoln_cop
     Membership.objects.create(user=staff.dana, role="district", district=copy)
     Membership.objects.create(user=staff.sam, role="coordinator", school=lincoln_copy)
     card_set = CardSet.objects.create(
-        administration=administration, school=lincoln_copy, by=staff.dana, file="x"
+        administration=administration, school=lincoln_copy, by=staff.dana, file_name="x"
     )
     for district in (copy, staff.riverside):
         Wave.objects.create(name="Spring", district=district)

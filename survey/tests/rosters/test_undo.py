@@ -280,7 +280,7 @@ def test_people_whose_card_was_printed_alone_are_withdrawn(administration, dana,
         school=staff.lincoln,
         respondent=maya,
         by=staff.dana,
-        file="x",
+        file_name="x",
     )
     undo_upload(dana, upload)
     assert list(Respondent.objects.all()) == [maya]

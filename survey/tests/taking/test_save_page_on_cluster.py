@@ -21,6 +21,7 @@ OTHERS = {
     "test_without_the_revision_guard_a_late_save_would_overwrite",
     "test_without_the_exact_revision_it_would_undo_them",
     "test_with_its_guard_as_a_filter_it_would_be_stored_in_part",
+    "test_with_a_range_of_revisions_it_would_replace_that_row",
     "test_a_statement_commits_on_its_own",
     "test_every_respondent_has_a_different_code",
 }
