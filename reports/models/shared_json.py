@@ -1,4 +1,4 @@
-"""A JSON field whose values are decoded once per process."""
+"""Decode JSON of the database once per process."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilePages:
-    """What the pages of one kind of file differ in."""
+    """Routes, templates and titles of the pages for one kind of file."""
 
     # Name of the form's route and template; that of the confirmation ends with _save,
     # and the template of a checked file with _checked.

@@ -45,7 +45,7 @@ class UploadField(forms.FileField):
         self.endings, self.largest, self.too_large = endings, largest, too_large
 
     def check_file(self, file: UploadedFile) -> None:
-        """Raises ValidationError with what to do instead."""
+        """Check kind and size. Raises ValidationError with what to do instead."""
         if file.size is None or file.size > self.largest:
             raise forms.ValidationError(self.too_large)
 

@@ -71,6 +71,7 @@ class RequestedFile(Table):
 
     @classmethod
     def expired(cls) -> QuerySet[RequestedFile]:
+        """Return the rows whose files have to be deleted; each kind has its rule."""
         raise NotImplementedError
 
     @property
@@ -125,7 +126,7 @@ class ChecksummedFile(RequestedFile):
 
 
 class FileWithCodes(RequestedFile):
-    """A file with access codes, which everybody may see who may see all of them.
+    """A file with access codes, for users who may see all codes in it.
 
     It is deleted a week after it was ordered; this row stays.
     """

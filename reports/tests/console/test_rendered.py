@@ -1,4 +1,4 @@
-"""HTML of figures that is kept for all who see the same ones."""
+"""`rendered_once` renders a template once for the same figures and language."""
 
 from __future__ import annotations
 
