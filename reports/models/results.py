@@ -94,6 +94,9 @@ class CountedSchool(Table, reports="SELECT"):
     people = models.BinaryField(default=b"", db_default=b"")
     # The `as_of` of the figures.
     counted_at = models.DateTimeField(null=True)
+    # Whether it is added up for readers who do not see each school of a place. Decided
+    # at the release: see `reports.results.summed_schools`.
+    is_summed = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         constraints = (

@@ -32,6 +32,7 @@ from reports.publishing.score_sums import SumOfScores
 from reports.rates.rate_lines import percent
 from reports.rates.visible_rates import lines_for_everybody, schools_with_reports
 from reports.results.reading import LEVELS, ItemDistribution
+from reports.results.summed_schools import summed_schools
 from reports.results.sums import STATE, SchoolAnswers
 from reports.results.visible import Place, VisibleGroup, visible_groups
 from reports.school_report.report import report_language_for
@@ -221,10 +222,12 @@ class Freezer:
 
     def __post_init__(self) -> None:
         # The schools whose report the threshold allows, and nothing hides.
+        # Those that others see in sums stay: otherwise, they could be subtracted.
+        summed = summed_schools(self.administration)
         self.reached = {
             line.school.pk: line
             for line in lines_for_everybody(self.administration, only=self.only)
-            if line.is_reached
+            if line.is_reached or line.school.pk in summed
         }
 
     def places(self) -> Iterator[FrozenPlace]:

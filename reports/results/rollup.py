@@ -30,6 +30,7 @@ from reports.results.frozen_people import schools_to_keep
 from reports.results.layout import CountedItem, DistinctNumbers, Layout, counted_items
 from reports.results.menu import groups_of_roster
 from reports.results.storing import Figures, store
+from reports.results.summed_schools import decide_summed_schools, staying_schools
 from survey.models import Administration, CountedGroup, Denominator, OptOut, Role
 from survey.work.jobs import JobRefused, Progress
 
@@ -111,10 +112,12 @@ def roll_up_results(
         progress.begin_step(_("Storing the figures."))
     figures = Figures(layout, numbers, schools)
     roster_groups = groups_of_roster(administration, attributes) if release else []
+    summed = staying_schools(administration, last, recount)
     with transaction.atomic():
         changed = store(administration, last, recount, figures)
         if release:
             hide_small_groups(administration)
+            decide_summed_schools(administration, summed)
             ResultsRollUp.objects.filter(pk=administration.pk).update(
                 roster_groups=roster_groups
             )
@@ -179,9 +182,11 @@ def attributes_of(administration: Administration) -> list[str]:
 def due(now: datetime | None = None) -> list[Administration]:
     """Return closed administrations whose results are not released."""
     now = now or timezone.now()
+    # Which schools have a report is decided by the final response rates.
     return list(
         Administration.objects.filter(closes_at__lte=now - AFTER_CLOSING)
         .filter(results_roll_up__released_at=None)
+        .exclude(roll_up__as_of__lt=F("closes_at") + AFTER_CLOSING)
         .order_by("closes_at", "pk")
     )
 

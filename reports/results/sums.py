@@ -18,10 +18,10 @@ from django.core.cache import cache
 from django.db.models import F
 
 from reports.models import GroupResults
-from reports.rates.visible_rates import schools_with_reports
 from reports.results.counting import Counts, unpacked
 from reports.results.layout import Layout
 from reports.results.reading import LEVELS, items_of
+from reports.results.summed_schools import summed_schools
 from reports.results.visible import Place, VisibleGroup, code_ends
 from reports.suppression.tables import Integers, Mask
 from survey.models import Administration
@@ -168,9 +168,12 @@ def sums_of_reports(
     without a report are left out. All are kept in the cache, each place for itself, so
     that a page reads a few of them. 2 statements if one of them is not there.
     """
-    # With other answers or response rates, nothing that is kept is used.
+    # With other answers, nothing that is kept is used; before a release, nor with
+    # other response rates.
+    times = [administration.results_roll_up.as_of]
     rates = getattr(administration, "roll_up", None)
-    times = [administration.results_roll_up.as_of, *([rates.as_of] if rates else [])]
+    if rates and administration.results_roll_up.released_at is None:
+        times.append(rates.as_of)
     version = ".".join(time.isoformat() for time in times)
     prefix = f"results.sums.{administration.pk}.{version}"
     if pairs := cache.get(f"{prefix}.districts"):
@@ -200,8 +203,7 @@ def sums_of_reports(
 def _add_up_reports(
     administration: Administration,
 ) -> tuple[Mapping[int, int], Mapping[Place, SchoolSum]]:
-    rates = schools_with_reports(administration)
-    around = dict(rates.values_list("school_id", "district_id"))
+    around = summed_schools(administration)
     answers = SchoolAnswers.of(administration, around)
     by_district: defaultdict[int, list[int]] = defaultdict(list)
     for school, district in around.items():

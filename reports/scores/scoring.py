@@ -34,11 +34,11 @@ from reports.models.scores import FORMAT
 from reports.rasch import MISSING, VERSION
 from reports.rasch.responses import Floats, Integers
 from reports.rates.rollup_query import refresh_replica_timestamp
-from reports.rates.visible_rates import lines_for_everybody
 from reports.results.answers import VALUE, ItemCodes
 from reports.results.changes import Recount, read_changes
 from reports.results.layout import counted_items
 from reports.results.rollup import attributes_of, keeps_earlier_answers
+from reports.results.summed_schools import summed_schools
 from reports.scores.benchmark import benchmark_of, released_items
 from reports.scores.calibration import MeasureResult, calibrate_measure, table_of
 from reports.scores.groups import Grouping, GroupSums, ScoredMeasure, score_rows
@@ -199,11 +199,7 @@ def _calculate_all(
     if not calculation.people:
         return calculation
     hidden_items = _hidden_items(administration)
-    with_report = {
-        line.school.pk
-        for line in lines_for_everybody(administration)
-        if line.is_reached
-    }
+    with_report = summed_schools(administration).keys()
     last = {part["essential"]: n for n, part in enumerate(content["measures"])}
     # People's measures by essential, as long as another measure of it comes.
     by_essential: dict[str, dict[int, Floats]] = {}

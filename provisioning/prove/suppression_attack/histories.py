@@ -27,11 +27,13 @@ from provisioning.prove.suppression_attack.knowledge import Attack, Source, Worl
 from provisioning.prove.suppression_attack.outputs import EVERYONE, Outputs, Reader
 from provisioning.prove.suppression_attack.states import (
     GRADE,
+    NOT_REACHED,
     Person,
     State,
     draw_answers,
 )
 from provisioning.prove.suppression_attack.stories import (
+    erase,
     hide_only_small_groups,
     withdraw,
 )
@@ -205,6 +207,45 @@ def menu_of_groups(generator: np.random.Generator, protected: bool) -> int:
     return int(menus[0] != menus[1])
 
 
+def school_that_joins_a_sum(generator: np.random.Generator, protected: bool) -> int:
+    """Subtract the sum of a release from that of the next, with one more school.
+
+    The school was below its threshold, until people who had not answered were erased.
+    """
+    everybody = invent(generator, (40, 40, 40, 40))
+    people = [
+        Person(0, person.groups) if person.school == 0 and number < 25 else person
+        for number, person in enumerate(everybody.people)
+    ]
+    stored = store(replace(everybody, people=people), school=3)
+    administration = administer(stored)
+    reader = Reader(stored, COORDINATOR)
+    release(administration, scores=False)
+    outputs = reader.read(administration, 0, [EVERYONE])
+    erase(stored, administration, range(25))
+    off = ("reports.results.rollup.staying_schools", lambda *_args: None)
+    with replaced(*() if protected else (off,)):
+        release(administration, scores=False)
+    outputs.add(reader.read(administration, 1, [EVERYONE]))
+    sums = [
+        {
+            table.item: {names: low for names, low, _high in table.rows}
+            for table in outputs.tables
+            if table.source == source and table.label.startswith("All schools")
+        }
+        for source in range(2)
+    ]
+    joined = people[25:40]
+    return sum(
+        all(
+            number - sums[0].get(item, {}).get(names, 0)
+            == sum(person.answers.get(item, NOT_REACHED) in names for person in joined)
+            for names, number in sums[1][item].items()
+        )
+        for item in sums[1].keys() & {*QUESTIONS}
+    )
+
+
 def _released(stored: Stored, protected: bool) -> tuple[Administration, Source]:
     administration = administer(stored)
     release(administration, scores=False)
@@ -261,4 +302,5 @@ HISTORIES: Mapping[str, History] = {
     "5 export and page": export_and_page,
     "6 pages and one export": pages_and_one_export,
     "7 menu of groups": menu_of_groups,
+    "8 school that joins a sum": school_that_joins_a_sum,
 }

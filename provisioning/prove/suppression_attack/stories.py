@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 
@@ -66,9 +66,7 @@ def erased(stored: Stored, generator: np.random.Generator) -> Iterator[Release]:
     [(administration, people)] = once(stored, generator)
     yield administration, people
     gone = _some(stored, generator, people)
-    keys = [stored.respondents[administration.pk][number].pk for number in gone]
-    Response.objects.filter(respondent_id__in=keys).delete()
-    Respondent.objects.filter(pk__in=keys).delete()
+    erase(stored, administration, gone)
     release(administration)
     yield administration, {n: person for n, person in people.items() if n not in gone}
 
@@ -173,6 +171,15 @@ def withdraw(stored: Stored, administration: Administration, number: int) -> Non
     person = stored.respondents[administration.pk][number]
     asked = Request(date.today(), OptOut.RequestedBy.PARENT)
     opt_out(person, asked, by=stored.users[DISTRICT])
+
+
+def erase(
+    stored: Stored, administration: Administration, numbers: Iterable[int]
+) -> None:
+    """Delete people with their answers."""
+    keys = [stored.respondents[administration.pk][number].pk for number in numbers]
+    Response.objects.filter(respondent_id__in=keys).delete()
+    Respondent.objects.filter(pk__in=keys).delete()
 
 
 def hide_only_small_groups(administration: Administration) -> None:

@@ -133,6 +133,7 @@ class TestProtection:
     ):
         is_reached = property(lambda line: False)
         monkeypatch.setattr(visible_rates.SchoolRateLine, "is_reached", is_reached)
+        monkeypatch.setattr(freezing, "summed_schools", lambda administration: {})
         monkeypatch.setattr(freezing, "FEWEST_SCHOOLS", 3)
         [state] = publish(fall).places.all()
         assert state.answers["people"] == 140

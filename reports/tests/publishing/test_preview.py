@@ -51,9 +51,9 @@ def test_a_school_is_read_alone_once_the_sums_are_known(
     staff, fall, more_schools, more, django_assert_num_queries
 ):
     more_schools(fall, more)
-    with django_assert_num_queries(3 + 8):
+    with django_assert_num_queries(4 + 8):
         preview_of(fall).places("state", 0)
-    with django_assert_num_queries(3 + 6):
+    with django_assert_num_queries(4 + 6):
         places = preview_of(fall).places("school", staff.lincoln.pk)
     assert places[2].summary["schools"] == 2 + more
     with django_assert_num_queries(3):

@@ -28,3 +28,8 @@ def test_without_protection_figures_are_recovered(name):
 def test_an_opt_out_between_two_files_tells_nothing():
     history = HISTORIES["1 opt-out between files"]
     assert history(np.random.default_rng(HISTORY), True) == 0
+
+
+def test_a_school_that_reaches_its_threshold_later_is_in_no_sum():
+    history = HISTORIES["8 school that joins a sum"]
+    assert history(np.random.default_rng(HISTORY), True) == 0

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import html
 import re
-from types import SimpleNamespace
 
 import pytest
 from django.utils import timezone
@@ -175,11 +174,9 @@ def test_reports_tell_nothing_of_a_school_without_one(staff, winter):
 def test_with_its_people_in_the_means_its_score_could_be_calculated(
     staff, winter, monkeypatch
 ):
-    with_report = [
-        SimpleNamespace(is_reached=True, school=school)
-        for school in (staff.lincoln, staff.washington, staff.roosevelt)
-    ]
-    monkeypatch.setattr(scoring, "lines_for_everybody", lambda winter: with_report)
+    schools = (staff.lincoln, staff.washington, staff.roosevelt)
+    with_report = {school.pk: school.district_id for school in schools}
+    monkeypatch.setattr(scoring, "summed_schools", lambda winter: with_report)
     scoring.score_administration(winter, recalculate=True)
     hidden = score_of_washington(staff, winter)
     # As far as rounding allows.
