@@ -5,7 +5,8 @@ from django.urls import path
 from survey.fieldwork.message_platforms.endpoint import message_person
 from survey.fieldwork.open_codes import views as open_codes
 from survey.people.schools import finder
-from survey.taking import offline, plain_forms, stop, views
+from survey.taking import offline, stop, views
+from survey.taking.without_javascript import forms as plain_forms
 
 urlpatterns = [
     path("", views.survey_login, name="survey_login"),

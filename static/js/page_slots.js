@@ -1,8 +1,25 @@
-// The answers that wait, page by page.
+// The answers that wait, page by page. queue.js sends them.
 //
-// The slot of a page holds `save`, which is or will be sent, and `later`: newer
-// answers of the same page that wait for it or, if `held`, for the person to
-// leave the page. queue.js sends them.
+// A slot has two parts. `save` will be sent or is being sent, and keeps its revision.
+// `later` are newer answers of the same page, without a revision yet: `held` while the
+// person is on the page. A page without both has no slot.
+//
+//   save       later    what it is                      what ends it
+//   -          held     typed, page still open          put(): waiting; as the server has it: no slot
+//   waiting    -        left the page                   sent: in flight
+//   waiting    held     came back to the page           put(): replaces the save that waits
+//   in flight  -        its reply is awaited            noteStored(): no slot; no reply: waiting
+//   in flight  waiting  left the page again             noteStored(): `later` becomes the save
+//   in flight  held     came back to the page           noteStored(): held alone
+//   restored   any      a closed tab had not got a      noteStored(), or dropSave() if another
+//                       reply: sent again as it was     device has saved since: `later` follows
+//
+// promote() makes `later` the save, in no other place. Revisions of this tab are its
+// number modulo TABS, so that each shows which tab made it; takeRevision() gives them.
+// What another tab left comes by restore() (a closed tab of this device) and rebase()
+// (*Continue here*: rows of the server); both keep in `adopted` which part of `later` is
+// not this tab's own, because the server's changes win over that part, and lose against
+// what was typed here.
 
 import { KnownPages } from "./known_pages.js";
 import { mergeAnswers, textOfAnswers } from "./merge_answers.js";

@@ -21,7 +21,7 @@ from accounts.logos import send_logo
 from survey.database.routers import uses_forced_read_router
 from survey.models import PublishedSurvey
 from survey.people.access_codes import format_code
-from survey.taking import devices, plain_tab, rendering, resume_cookie
+from survey.taking import devices, rendering, resume_cookie
 from survey.taking.access_refusals import (
     chosen_language,
     end_session,
@@ -66,6 +66,7 @@ from survey.taking.session import (
     shorten_session,
 )
 from survey.taking.unavailable import retry_once, wants_json
+from survey.taking.without_javascript.tab import read_tab, review_addresses
 from survey.taking.wrong_codes import count_wrong_code
 
 DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -235,9 +236,9 @@ def survey_complete(request: HttpRequest) -> HttpResponse:
         if finished is not None:
             return finished
     context: dict[str, object] = {"languages": languages_of(published.definition)}
-    tab = plain_tab.read_tab(request, session)
+    tab = read_tab(request, session)
     if tab is not None:
-        addresses = plain_tab.review_addresses(tab, session, language)
+        addresses = review_addresses(tab, session, language)
         context |= {"plain_tab": tab.signed(), "addresses": addresses}
     # Not known once the survey has closed: its page suits all roles.
     role, is_finished = "", False

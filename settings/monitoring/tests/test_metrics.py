@@ -24,9 +24,9 @@ from settings.monitoring.dependency_checks import read_commits
 from settings.monitoring.job_queues import samples_of
 from settings.monitoring.middleware import MonitoringMiddleware
 from settings.tests.patience import patience
-from survey.taking import plain_forms
 from survey.taking.page_save import PageReply
 from survey.taking.unavailable import ServiceUnavailable
+from survey.taking.without_javascript import forms
 from survey.tests.conftest import FIRST_PAGE, code_of
 from survey.tests.taking.test_plain_forms import start
 
@@ -92,13 +92,13 @@ def test_saves_without_javascript_are_counted_by_outcome(browser, maya, monkeypa
     browser.log_in(maya)
     page = start(browser)
     invalid = PageReply(422, {"items": {"age": "not_whole"}}, "invalid")
-    monkeypatch.setattr(plain_forms, "process_page", lambda *_: invalid)
+    monkeypatch.setattr(forms, "process_page", lambda *_: invalid)
     assert counted_by(lambda: page.post(**first)) == {"invalid": 1}
 
     def fail(*_):
         raise ServiceUnavailable("again")
 
-    monkeypatch.setattr(plain_forms, "process_page", fail)
+    monkeypatch.setattr(forms, "process_page", fail)
     assert counted_by(lambda: page.post(**first)) == {"unavailable": 1}
 
 

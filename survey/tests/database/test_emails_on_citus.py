@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from survey.tests.reminders import test_sending as contract
-from survey.tests.reminders.conftest import (  # noqa: F401
+from survey.tests.emails import test_sending as contract
+from survey.tests.emails.conftest import (  # noqa: F401
     by_hand,
     confirmed,
     people,

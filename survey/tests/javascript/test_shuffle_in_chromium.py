@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from survey.taking.plain_rendering import shuffled
+from survey.taking.without_javascript.rendering import shuffled
 
 SHUFFLE = """async (cases) => {
   const { shuffled } = await import("/js/shuffle.js");

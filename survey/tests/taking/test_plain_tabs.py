@@ -9,9 +9,10 @@ from django.core import signing
 from django.test import Client
 
 from survey.models import Administration, Response
-from survey.taking import plain_forms, plain_tab
 from survey.taking.storage import TABS
 from survey.taking.unavailable import ServiceUnavailable
+from survey.taking.without_javascript import forms
+from survey.taking.without_javascript import tab as plain_tab
 from survey.tests.conftest import Browser, code_of
 from survey.tests.taking.test_plain_forms import FIRST, PlainPage, rows, start
 
@@ -42,7 +43,7 @@ def test_without_the_sight_of_the_page_the_stale_one_would_win(
     browser, noor, monkeypatch
 ):
     """The other half of the test above: it is what the form has seen that protects."""
-    page_save = plain_forms.PageSave
+    page_save = forms.PageSave
 
     def blind(**fields):
         later = fields["revision"] + 10 * TABS
@@ -51,7 +52,7 @@ def test_without_the_sight_of_the_page_the_stale_one_would_win(
     start(browser.log_in(noor)).send(**FIRST, why_art="colours")
     stale = open_page(browser, 1)
     open_page(browser, 1).send(**FIRST | {"age": "13"}, why_art="lines")
-    monkeypatch.setattr(plain_forms, "PageSave", blind)
+    monkeypatch.setattr(forms, "PageSave", blind)
     assert stale.post(**FIRST | {"age": "14"}).status_code == 302
     assert rows(noor)["age"] == ("answered", "14")
 
@@ -207,7 +208,7 @@ def test_a_new_tab_of_a_new_device_knows_no_answer_of_before(
         base = answered if is_older else saved.revision + bits
         return plain_tab.PlainTab(base, session.respondent_id)
 
-    monkeypatch.setattr(plain_forms, "open_tab", open_tab)
+    monkeypatch.setattr(forms, "open_tab", open_tab)
     page = open_page(Browser().log_in(noor), 1)
     assert (" checked" in page.html) is is_older
 
@@ -243,7 +244,7 @@ def test_answers_come_back_when_a_server_is_down(browser, noor, monkeypatch):
         raise ServiceUnavailable("database")
 
     with monkeypatch.context() as patch:
-        patch.setattr(plain_forms, "process_page", fail)
+        patch.setattr(forms, "process_page", fail)
         answered = PlainPage(browser, page.post(**FIRST))
     assert answered.response.status_code == 503
     assert "Refresh" not in answered.response

@@ -8,7 +8,6 @@ from typing import TypeVar
 
 from survey.instrument.definitions.piping import fill_pipes
 from survey.instrument.definitions.schema import OptionDefinition
-from survey.taking.plain_answers import FIELD, PageAnswers
 from survey.taking.rendering import (
     INVISIBLE,
     Localizer,
@@ -18,6 +17,7 @@ from survey.taking.rendering import (
 )
 from survey.taking.review import answer_in_words, label_of, text_in
 from survey.taking.validation import LONGEST_TEXT
+from survey.taking.without_javascript.answers import FIELD, PageAnswers
 
 T = TypeVar("T")
 # What to type where a browser shows a date as a field of text.

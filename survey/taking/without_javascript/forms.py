@@ -2,7 +2,7 @@
 
 A page is a form that posts its answers, which are saved by `page_save` under the
 same rules. What a tab with JavaScript keeps in memory is read from the database for
-each page, or is in the form (`plain_tab`).
+each page, or is in the form (`tab`).
 """
 
 from __future__ import annotations
@@ -31,23 +31,6 @@ from survey.taking.language_names import (
 from survey.taking.login import LoginRefused
 from survey.taking.login_session import log_in, set_login_cookies
 from survey.taking.page_save import PageReply, PageSave, process_page
-from survey.taking.plain_answers import FIELD, PageAnswers
-from survey.taking.plain_notices import cannot_go_on, refuse_code, send_again
-from survey.taking.plain_rendering import (
-    answers_elsewhere,
-    page_blocks,
-    problem_list,
-)
-from survey.taking.plain_tab import (
-    PlainForm,
-    PlainTab,
-    make_form,
-    open_tab,
-    own_items,
-    read_form,
-    read_tab,
-    short_digest,
-)
 from survey.taking.published import Published, published_survey
 from survey.taking.refusals import set_outcome
 from survey.taking.rendering import Localizer
@@ -68,6 +51,27 @@ from survey.taking.unavailable import (
     ServiceUnavailable,
     run_with_retry,
     unavailable_response,
+)
+from survey.taking.without_javascript.answers import FIELD, PageAnswers
+from survey.taking.without_javascript.notices import (
+    cannot_go_on,
+    refuse_code,
+    send_again,
+)
+from survey.taking.without_javascript.rendering import (
+    answers_elsewhere,
+    page_blocks,
+    problem_list,
+)
+from survey.taking.without_javascript.tab import (
+    PlainForm,
+    PlainTab,
+    make_form,
+    open_tab,
+    own_items,
+    read_form,
+    read_tab,
+    short_digest,
 )
 
 # Before the code of a language, on the buttons that change it.

@@ -11,8 +11,8 @@ from settings.tests.patience import patience
 from survey.fieldwork.emails import schedules, sending
 from survey.models import Job, PublishedSurvey, Respondent
 from survey.tests.conftest import THREE_LANGUAGES, publish_items
+from survey.tests.emails.smtp_server import SmtpServer
 from survey.tests.people import invite
-from survey.tests.reminders.smtp_server import SmtpServer
 from survey.work import jobs
 
 

@@ -11,8 +11,8 @@ from accounts.audit import address_of
 from survey.taking import messages, resume_cookie
 from survey.taking.access_refusals import end_session, login_language, refused_code
 from survey.taking.login import LoginRefused
-from survey.taking.plain_answers import FIELD
 from survey.taking.unavailable import seconds_until_retry
+from survey.taking.without_javascript.answers import FIELD
 from survey.taking.wrong_codes import count_wrong_code
 
 # What a form sends besides its answers.

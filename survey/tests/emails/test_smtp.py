@@ -21,8 +21,8 @@ from settings.tests.patience import patience
 from survey.fieldwork.emails import schedules, sending
 from survey.models import EmailDelivery, EmailSchedule, Identity, Job, Respondent
 from survey.people.access_codes import code_of, format_code
+from survey.tests.emails.smtp_server import CLOSE, HANG, every, only
 from survey.tests.people import invite
-from survey.tests.reminders.smtp_server import CLOSE, HANG, every, only
 from survey.work import jobs
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -1,0 +1,1 @@
+"""Serve pages of the survey as plain forms, where no JavaScript runs."""
