@@ -23,6 +23,8 @@ class RollUp(Table):
     # When the figures were true: the time of the replica's snapshot.
     as_of = models.DateTimeField()
     written_at = models.DateTimeField()
+    # The `as_of` of the last figures that differed from those before.
+    changed_at = models.DateTimeField(null=True)
     # Changes of rosters count if they were made before. Null until it has opened.
     groups_as_of = models.DateTimeField(null=True)
 

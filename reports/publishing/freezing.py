@@ -180,23 +180,25 @@ def one_moment() -> Iterator[None]:
 def basis_of(administration: Administration) -> str:
     """Return which figures would be published now; "" if there are none.
 
-    3 statements.
+    1 statement, and 2 more if the administration was read without its roll-ups.
     """
     roll_up = getattr(administration, "results_roll_up", None)
     if roll_up is None or roll_up.hidden_as_of != roll_up.as_of:
         return ""
     scoring = Scoring.objects.current().filter(pk=administration.pk).first()
-    # Rates and thresholds decide which schools have a report.
-    rates = administration.rates.order_by("school_id").values_list(
-        *("school_id", "district_id", "eligible", "at_opening"),
-        *("started", "finished", "students", "needed", "percent"),
-    )
+    # Rates are published too, and decide which schools have a report.
+    rates = getattr(administration, "roll_up", None)
     return digest_of(
         [
             administration.published_id,
-            roll_up.as_of.isoformat(),
-            scoring.calculated_at.isoformat() if scoring else "",
-            list(rates),
+            *(
+                moment.isoformat() if moment else ""
+                for moment in (
+                    roll_up.as_of,
+                    scoring.calculated_at if scoring else None,
+                    rates.changed_at if rates else None,
+                )
+            ),
         ]
     )
 

@@ -66,7 +66,7 @@ def reason_not_to_publish(administration: Administration) -> str:
 def administration_to_publish(pk: int) -> Administration:
     return (
         Administration.objects.select_related(
-            "published__survey", "wave", "results_roll_up", "scoring"
+            "published__survey", "wave", "results_roll_up", "roll_up", "scoring"
         )
         .defer("published__definition", "published__survey__source")
         .get(pk=pk)

@@ -151,15 +151,16 @@ def _store(
     groups: Mapping[int, CountingGroups],
 ) -> int:
     """Write what changed, and return how many rows that were."""
-    stored = dict(
-        RollUp.objects.filter(administration__in=chosen).values_list("pk", "as_of")
-    )
+    stored = {
+        roll_up.pk: roll_up
+        for roll_up in RollUp.objects.filter(administration__in=chosen)
+    }
     # Figures may be older than the stored ones if the replica was replaced by
     # one that is further behind.
     newer = [
         administration
         for administration in chosen
-        if as_of >= stored.get(administration.pk, as_of)
+        if administration.pk not in stored or as_of >= stored[administration.pk].as_of
     ]
     now, changed, roll_ups = timezone.now(), 0, []
     supplied = supplied_counts(newer)
@@ -168,12 +169,13 @@ def _store(
         for role in {administration.role for administration in newer}
     }
     for administration in newer:
-        changed += _store_administration(
+        rows_changed = _store_administration(
             administration,
             counts[administration.pk],
             supplied,
             _percents(administration, thresholds[administration.role], as_of),
         )
+        changed += rows_changed
         groups_as_of = groups[administration.pk].as_of
         if as_of >= administration.opens_at and groups[administration.pk].is_complete:
             rates = SchoolRate.objects.filter(
@@ -185,11 +187,13 @@ def _store(
             if schools := list(rates.values_list("school", flat=True)):
                 _freeze_sizes(administration, schools)
             groups_as_of = groups_as_of or as_of
+        last = None if rows_changed else stored.get(administration.pk)
         roll_ups.append(
             RollUp(
                 administration=administration,
                 as_of=as_of,
                 written_at=now,
+                changed_at=last.changed_at if last else as_of,
                 groups_as_of=groups_as_of,
             )
         )
@@ -197,7 +201,7 @@ def _store(
         roll_ups,
         update_conflicts=True,
         unique_fields=["administration"],
-        update_fields=["as_of", "written_at", "groups_as_of"],
+        update_fields=["as_of", "written_at", "changed_at", "groups_as_of"],
     )
     return changed
 

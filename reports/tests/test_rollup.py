@@ -68,6 +68,20 @@ def test_a_second_roll_up_changes_no_row(staff, students):
     assert after == before
 
 
+def test_a_roll_up_says_when_figures_have_changed(staff, students):
+    invite(students, staff.lincoln, 3, finished=1)
+    roll_up([students])
+    first = RollUp.objects.get()
+    roll_up([students])
+    second = RollUp.objects.get()
+    assert second.as_of > first.as_of
+    assert second.changed_at == first.changed_at == first.as_of
+    invite(students, staff.lincoln, 1)
+    roll_up([students])
+    third = RollUp.objects.get()
+    assert third.changed_at == third.as_of > second.as_of
+
+
 def test_a_finish_changes_the_rows_of_its_school_only(staff, students):
     [maya, *_] = invite(students, staff.lincoln, 12, grade="07", started=4)
     invite(students, staff.roosevelt, 12, grade="07", started=4)
