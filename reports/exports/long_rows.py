@@ -21,7 +21,7 @@ from reports.exports.row_builder import (
     parse_array,
     value_cell,
 )
-from reports.exports.snapshot import MASKED, NOT_APPLICABLE, SKIPPED
+from reports.answers.snapshot import MASKED, NOT_APPLICABLE, SKIPPED
 
 ANSWERED = "answered"
 # Those that are left out have no row in the end.

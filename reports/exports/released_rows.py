@@ -31,10 +31,10 @@ from reports.exports.minimum_group import (
 )
 from reports.exports.offered_versions import OfferedVersions
 from reports.exports.release_mask import COARSENED, ReleaseMask, ShownCells
-from reports.exports.selection import is_among
+from reports.answers.selection import is_among
 from reports.rates.rollup import AFTER_CLOSING
-from reports.results.changes import saved_since
-from reports.results.people import Ints
+from reports.releases.changes import saved_since
+from reports.answers.people import Ints
 from survey.models import Administration
 
 # The progress as `SchoolPeople` has it, and whether the person has opted out.

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from itertools import repeat
 
 from reports.exports.cells import Cell, Date, Number, Piece, Row, Writer
-from reports.exports.columns import ExportVersion, Variable, value_type
+from reports.answers.versions import SurveyVersion
+from reports.exports.columns import Variable, value_type
 from reports.exports.minimum_group import DATE_STEPS, STEPS, week_of
 from reports.exports.release_mask import COARSENED
 from reports.exports.row_builder import (
@@ -18,7 +19,7 @@ from reports.exports.row_builder import (
     shows,
     value_cell,
 )
-from reports.exports.snapshot import MASKED, NOT_APPLICABLE, SKIPPED
+from reports.answers.snapshot import MASKED, NOT_APPLICABLE, SKIPPED
 from survey.instrument.definitions.schema import ItemDefinition
 
 
@@ -43,7 +44,7 @@ class WideRowBuilder(RowBuilder):
     def headers_of(cls, plan: ExportPlan) -> list[str]:
         return [*plan.respondent_columns(), *plan.columns.headers]
 
-    def _blank(self, variable: Variable, version: ExportVersion) -> Piece:
+    def _blank(self, variable: Variable, version: SurveyVersion) -> Piece:
         item = variable.items.get(version.digest)
         # An item that the version does not have stays without a code.
         code = None if item is None else Number(self.plan.missing.not_reached)
@@ -52,7 +53,7 @@ class WideRowBuilder(RowBuilder):
     def _code_piece(
         self,
         variable: Variable,
-        version: ExportVersion,
+        version: SurveyVersion,
         item: ItemDefinition | None,
         code: Cell,
     ) -> Piece:

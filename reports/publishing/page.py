@@ -17,17 +17,18 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from reports.console.rendered import rendered_once
-from reports.console.results.charts import ChartPage, chart_pages
-from reports.console.results.sentences import isolated
+from reports.charts.rendered import rendered_once
+from reports.charts.charts import ChartPage, chart_pages
+from reports.charts.sentences import isolated
 from reports.publishing.freezing import (
     Answers,
     Frame,
     ItemAnswers,
     Summary,
 )
-from reports.results.layout import Measured
-from reports.results.reading import LEVELS, ItemDistribution
+from reports.releases.layout import Measured
+from reports.releases.levels import LEVELS
+from reports.results.distributions import ItemDistribution
 from reports.results.visible import VisibleGroup
 from reports.school_report.parts import ReportPart, ScoreLine
 from reports.school_report.report import report_language_for

@@ -8,7 +8,7 @@ from django.utils.translation import ngettext
 
 from accounts.models import User
 from reports.models import ResultsRollUp, Scoring
-from reports.results.rollup import due, keeps_earlier_answers, roll_up_results
+from reports.releases.rollup import due, keeps_earlier_answers, roll_up_results
 from reports.scores.job import RETRY_AFTER, request_scores
 from survey.instrument.definitions.measures import measures_of
 from survey.models import Administration, Job

@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext_lazy
 
-from reports.results.visible import Place
+from reports.releases.levels import Place
 from reports.scores.scale import BANDS, HIGHEST
 from reports.scores.visible import (
     Scores,

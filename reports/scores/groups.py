@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reports.models import GroupResults, ScoreRow
+from reports.models import ScoreRow
 from reports.rasch.responses import Floats, Integers
-from reports.results.counting import GRADE
-from reports.results.people import Group, People
+from reports.releases.counting import value_of
+from reports.answers.people import People
+from reports.releases.levels import LEVELS
 from reports.scores.scale import (
     POINTS,
     Scale,
@@ -23,8 +24,6 @@ from reports.scores.scale import (
 )
 from reports.suppression.tables import Mask
 from survey.instrument.definitions.schema import MeasureDefinition, Measures
-
-LEVELS = GroupResults.Level
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class Grouping:
 
     @classmethod
     def of(cls, attribute: str, people: People) -> Grouping:
-        of_groups = [_value_of(attribute, group) for group in people.groups]
+        of_groups = [value_of(attribute, group) for group in people.groups]
         values, value = np.unique(
             np.array(of_groups, dtype=object), return_inverse=True
         )
@@ -76,12 +75,6 @@ class Grouping:
                 for weights in numbers
             ]
         ).reshape(len(numbers), *shape)
-
-
-def _value_of(attribute: str, group: Group) -> str:
-    if attribute == GRADE:
-        return group.grade
-    return str(group.attributes.get(attribute, ""))
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from reports.exports.columns import ExportVersion
-from reports.exports.reading import versions_of
+from reports.answers.versions import SurveyVersion
+from reports.answers.versions import versions_of
 from reports.models import (
     Calibration,
     GroupResults,
@@ -34,11 +34,11 @@ from reports.models.scores import FORMAT
 from reports.rasch import MISSING, VERSION
 from reports.rasch.responses import Floats, Integers
 from reports.rates.rollup_query import refresh_replica_timestamp
-from reports.results.answers import VALUE, ItemCodes
-from reports.results.changes import Recount, read_changes
-from reports.results.layout import counted_items
-from reports.results.rollup import attributes_of, keeps_earlier_answers
-from reports.results.summed_schools import summed_schools
+from reports.answers.item_codes import VALUE, ItemCodes
+from reports.releases.changes import Recount, read_changes
+from reports.releases.layout import counted_items
+from reports.releases.rollup import attributes_of, keeps_earlier_answers
+from reports.releases.summed_schools import summed_schools
 from reports.scores.benchmark import benchmark_of, released_items
 from reports.scores.calibration import MeasureResult, calibrate_measure, table_of
 from reports.scores.groups import Grouping, GroupSums, ScoredMeasure, score_rows
@@ -169,7 +169,7 @@ def score_administration(
 
 
 def _read(
-    administration: Administration, version: ExportVersion, content: Measures
+    administration: Administration, version: SurveyVersion, content: Measures
 ) -> Recount:
     wanted = {
         item["name"] for measure in content["measures"] for item in measure["items"]
@@ -180,7 +180,7 @@ def _read(
 
 def _calculate_all(
     administration: Administration,
-    version: ExportVersion,
+    version: SurveyVersion,
     content: Measures,
     answers: Recount,
     groupings: Sequence[Grouping],
@@ -249,7 +249,7 @@ def _hidden_items(administration: Administration) -> dict[int, list[str]] | None
 
 def _calculate(
     administration: Administration,
-    version: ExportVersion,
+    version: SurveyVersion,
     definition: MeasureDefinition,
     answers: Recount,
     groupings: Sequence[Grouping],

@@ -32,8 +32,8 @@ from django.db.models.functions import Cast, Coalesce
 
 from reports.models import Calibration, GroupResults, ScoreRow
 from reports.models.scores import FORMAT
-from reports.results.reading import LEVELS
-from reports.results.visible import Place
+from reports.releases.levels import LEVELS
+from reports.releases.levels import Place
 from reports.scores.scale import POINTS, band
 from survey.instrument.definitions.schema import MeasureDefinition, Measures
 from survey.models import Administration, SurveyMeasures

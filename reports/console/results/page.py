@@ -22,8 +22,8 @@ from accounts.http import StaffRequest
 from accounts.language import language_to_read
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions, Places
-from reports.console.rendered import rendered_once
-from reports.console.results.charts import ChartPage, chart_pages
+from reports.charts.rendered import rendered_once
+from reports.charts.charts import ChartPage, chart_pages
 from reports.console.results.provenance import Provenance
 from reports.models import GroupResults
 from reports.rates.thresholds import ThresholdProgress, ThresholdState
@@ -37,10 +37,11 @@ from reports.results.access import (
 from reports.results.aggregate_access import figures_for
 from reports.results.comments import may_review
 from reports.results.menu import attribute_label
-from reports.results.reading import LEVELS
-from reports.results.rollup import attributes_of, is_outdated
+from reports.releases.levels import LEVELS
+from reports.releases.rollup import attributes_of, is_outdated
 from reports.results.small_schools import SmallSchools, small_schools
-from reports.results.visible import Place, VisibleGroup
+from reports.releases.levels import Place
+from reports.results.visible import VisibleGroup
 from reports.scores.visible import has_scores
 from survey.fieldwork.administrations import may_manage
 from survey.instrument.definitions.measures import measures_of

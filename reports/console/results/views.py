@@ -22,7 +22,7 @@ from reports.results.access import (
     results_for,
 )
 from reports.results.job import request_results
-from reports.results.rollup import attributes_of
+from reports.releases.rollup import attributes_of
 from reports.suppression.explanation import hidden_figures
 from survey.fieldwork.administrations.queries import own_administration_or_404
 from survey.fieldwork.open_codes.figures import crowded_periods, watched_codes

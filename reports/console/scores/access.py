@@ -18,8 +18,8 @@ from reports.rates.rate_lines import RateLine
 from reports.rates.visible_rates import in_state, rates_for
 from reports.results.access import administration_or_404, capability_for
 from reports.results.comments import may_review
-from reports.results.reading import LEVELS
-from reports.results.visible import Place
+from reports.releases.levels import LEVELS
+from reports.releases.levels import Place
 from survey.models import Administration
 
 MAX_KEY = 2**63

@@ -22,8 +22,8 @@ from reports.models import SchoolRate, Scoring
 from reports.rates.rate_lines import SchoolRateLine
 from reports.rates.visible_rates import school_line
 from reports.results.access import is_shared
-from reports.results.reading import LEVELS
-from reports.results.visible import Place
+from reports.releases.levels import LEVELS
+from reports.releases.levels import Place
 from reports.scores.visible import (
     Scores,
     VisibleScore,

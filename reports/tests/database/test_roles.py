@@ -21,8 +21,8 @@ from reports.exports.panel_people import (
 )
 from reports.exports.release_mask import release_mask, released_keys
 from reports.exports.released_rows import released_rows
-from reports.exports.selection import Selection
-from reports.exports.snapshot import snapshot
+from reports.answers.selection import Selection
+from reports.answers.snapshot import snapshot
 from reports.rates import rollup_query
 from reports.tests.exports.conftest import released
 from survey.fieldwork.administrations.removal import remove_administration

@@ -28,11 +28,11 @@ from reports.exports import (
     shown_values,
 )
 from reports.exports.masked_items import masked_items
-from reports.exports.reading import versions_of
+from reports.answers.versions import versions_of
 from reports.exports.release_mask import ShownPlace, shown_places
 from reports.exports.shown_values import Column
 from reports.models import ResultsRollUp
-from reports.results.reading import distributions
+from reports.tests.releases.stored_figures import distributions
 from reports.results.visible import visible_groups
 from reports.suppression.lattice import isolates
 from reports.tests.exports.conftest import (

@@ -11,9 +11,9 @@ from django.utils import timezone
 
 from accounts.tests.logging_in import log_in
 from reports.models import ResultsRollUp
-from reports.results import reading
-from reports.results.reading import distributions
-from reports.results.rollup import roll_up_results
+from reports.results.distributions import ItemDistribution
+from reports.tests.releases.stored_figures import distributions
+from reports.releases.rollup import roll_up_results
 from reports.results.visible import visible_groups
 from reports.tests.exports.conftest import enrol_and_answer
 from survey.models import Response
@@ -163,7 +163,7 @@ def test_answers_that_a_school_codes_are_not_told_by_the_small_schools(
     assert "age" in together.context["page"].small_schools.group.hidden_items
     # The twin: with the difference, exact numbers of the district tell Lincoln's.
     monkeypatch.setattr(
-        reading.ItemDistribution, "code_ends", lambda self, threshold: True
+        ItemDistribution, "code_ends", lambda self, threshold: True
     )
     together = page(client, staff.state, fall, staff.riverside)
     group = together.context["page"].small_schools.group
