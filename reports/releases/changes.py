@@ -133,29 +133,20 @@ def read_changes(
         people = people or read_people(database.alias, administration)
         signatures, districts = people.signatures(), people.districts
         schools = set(signatures)
-        is_full = last is None or released_at is not None
+        is_full = True
         saved: SavedAt = {}
-        if last is not None and released_at is not None:
-            schools = signatures.keys() | last.signatures.keys()
-            if released_at < administration.closes_at + AFTER_CLOSING:
+        if last is not None:
+            schools |= last.signatures.keys()
+            if released_at is None:
+                changed = _changed_schools(
+                    database.alias, administration, last, people, signatures
+                )
+                some = people.in_schools(changed)
+                is_full = len(some) > LARGE_PART * len(people)
+                if not is_full:
+                    schools, people = changed, some
+            elif released_at < administration.closes_at + AFTER_CLOSING:
                 saved = saved_since(database.alias, administration, released_at)
-        elif last is not None:
-            schools = {
-                school
-                for school in signatures.keys() | last.signatures.keys()
-                if signatures.get(school) != last.signatures.get(school)
-            }
-            if last.as_of < administration.closes_at + AFTER_CLOSING + LONGEST_SAVE:
-                since = last.as_of - LONGEST_SAVE
-                savers = saved_since(database.alias, administration, since)
-                has_saved = np.isin(people.ids, list(savers))
-                schools |= set(people.schools[has_saved].tolist())
-            some = people.in_schools(schools)
-            is_full = len(some) > LARGE_PART * len(people)
-            if is_full:
-                schools = signatures.keys() | last.signatures.keys()
-            else:
-                people = some
         answers = read_answers(
             database.alias,
             administration,
@@ -172,6 +163,26 @@ def read_changes(
     return Recount(
         as_of, signatures, districts, schools, is_full, people, answers, saved
     )
+
+
+def _changed_schools(
+    alias: str,
+    administration: Administration,
+    last: LastRollUp,
+    people: People,
+    signatures: Mapping[int, int],
+) -> set[int]:
+    """Return the schools whose people, or their answers, have changed since `last`."""
+    schools = {
+        school
+        for school in signatures.keys() | last.signatures.keys()
+        if signatures.get(school) != last.signatures.get(school)
+    }
+    if last.as_of < administration.closes_at + AFTER_CLOSING + LONGEST_SAVE:
+        savers = saved_since(alias, administration, last.as_of - LONGEST_SAVE)
+        has_saved = np.isin(people.ids, list(savers))
+        schools |= set(people.schools[has_saved].tolist())
+    return schools
 
 
 def _read_as_of(alias: str) -> datetime:

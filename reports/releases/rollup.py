@@ -100,24 +100,57 @@ def roll_up_results(
                 *(recount.saved, attributes),
             )
         )
-    numbers = distinct_numbers(items, recount.answers, recount.people)
-    layout = layout_for(items, attributes, last, recount, numbers)
-    if layout is None:
+    figures = _figures(items, attributes, last, recount)
+    if figures is None:
         if recount.kept_schools:
             raise JobRefused(NOT_COMPARABLE)
         return roll_up_results(
             administration, progress, all_schools=True, release=release
         )
+    counting = time.monotonic() - start - reading
+    if progress:
+        progress.begin_step(_("Storing the figures."))
+    changed = _store(
+        administration, last, recount, figures, progress, release=release
+    )
+    seconds = time.monotonic() - start
+    log.info("Counted the results of %s in %.2f s", administration, seconds)
+    return ResultsOutcome(
+        len(recount.schools), len(recount.people), changed, reading, counting, seconds
+    )
+
+
+def _figures(
+    items: Sequence[CountedItem],
+    attributes: Sequence[str],
+    last: LastRollUp | None,
+    recount: Recount,
+) -> Figures | None:
+    """Count the answers; None if all schools have to be counted, as in `layout_for`."""
+    numbers = distinct_numbers(items, recount.answers, recount.people)
+    layout = layout_for(items, attributes, last, recount, numbers)
+    if layout is None:
+        return None
     schools = {
         (school, group): counts
         for school, group, counts in count_groups(
             layout, recount.answers, recount.people, attributes
         )
     }
-    counting = time.monotonic() - start - reading
-    if progress:
-        progress.begin_step(_("Storing the figures."))
-    figures = Figures(layout, numbers, schools)
+    return Figures(layout, numbers, schools)
+
+
+def _store(
+    administration: Administration,
+    last: LastRollUp | None,
+    recount: Recount,
+    figures: Figures,
+    progress: Progress | None,
+    *,
+    release: bool,
+) -> int:
+    """Store the figures, and of a release what is hidden; return how many changed."""
+    attributes = figures.layout.attributes
     roster_groups = groups_of_roster(administration, attributes) if release else []
     summed = staying_schools(administration, last, recount)
     with transaction.atomic():
@@ -135,11 +168,7 @@ def roll_up_results(
             ).update(released_at=F("as_of"))
         if progress:
             progress.confirm()
-    seconds = time.monotonic() - start
-    log.info("Counted the results of %s in %.2f s", administration, seconds)
-    return ResultsOutcome(
-        len(recount.schools), len(recount.people), changed, reading, counting, seconds
-    )
+    return changed
 
 
 def layout_for(

@@ -118,15 +118,7 @@ def score_administration(
     scored = Scoring.objects.current().filter(pk=administration.pk)
     if not recalculate and scored.exists():
         return ScoringOutcome()
-    if administration.state != Administration.State.CLOSED:
-        raise JobRefused(_("Scores are calculated once nobody can answer any more."))
-    if scored.exists() and keeps_earlier_answers(administration):
-        raise JobRefused(
-            _(
-                "Scores stay as they are: in some schools a few people have changed"
-                " their answers since the release."
-            )
-        )
+    _refuse_open_or_changed(administration, has_scores=scored.exists())
     refresh_replica_timestamp()
     [version] = versions_of([administration]).values()
     content = measures_of(administration.published.survey)
@@ -166,6 +158,20 @@ def score_administration(
     return ScoringOutcome(
         calculation.people, len(calculation.measures), stored, reading, seconds
     )
+
+
+def _refuse_open_or_changed(
+    administration: Administration, *, has_scores: bool
+) -> None:
+    if administration.state != Administration.State.CLOSED:
+        raise JobRefused(_("Scores are calculated once nobody can answer any more."))
+    if has_scores and keeps_earlier_answers(administration):
+        raise JobRefused(
+            _(
+                "Scores stay as they are: in some schools a few people have changed"
+                " their answers since the release."
+            )
+        )
 
 
 def _read(
@@ -369,25 +375,7 @@ def _store(
             },
         )
         for measure in calculation.measures:
-            scale = measure.scale
-            Calibration.objects.update_or_create(
-                administration=administration,
-                measure=measure.definition["name"],
-                defaults={
-                    "anchored_to": measure.anchored_to,
-                    "items": [asdict(item) for item in measure.result.items],
-                    "people": measure.people,
-                    "reliability": measure.result.reliability,
-                    "separation": measure.result.separation,
-                    "scale_mean": scale.mean if scale else None,
-                    "scale_deviation": scale.deviation if scale else None,
-                    "scale_unit": scale.unit if scale else "",
-                    "problems": [problem.as_json() for problem in measure.problems],
-                    "survey_digest": administration.published_id,
-                    "software": SOFTWARE,
-                    "calculated_at": now,
-                },
-            )
+            _store_measure(administration, measure, now)
         ScoreRow.objects.filter(administration=administration).delete()
         stored = 0
         while batch := list(islice(rows, BATCH)):
@@ -402,3 +390,27 @@ def _store(
         if progress:
             progress.confirm()
     return stored
+
+
+def _store_measure(
+    administration: Administration, measure: CalculatedMeasure, now: datetime
+) -> None:
+    scale = measure.scale
+    Calibration.objects.update_or_create(
+        administration=administration,
+        measure=measure.definition["name"],
+        defaults={
+            "anchored_to": measure.anchored_to,
+            "items": [asdict(item) for item in measure.result.items],
+            "people": measure.people,
+            "reliability": measure.result.reliability,
+            "separation": measure.result.separation,
+            "scale_mean": scale.mean if scale else None,
+            "scale_deviation": scale.deviation if scale else None,
+            "scale_unit": scale.unit if scale else "",
+            "problems": [problem.as_json() for problem in measure.problems],
+            "survey_digest": administration.published_id,
+            "software": SOFTWARE,
+            "calculated_at": now,
+        },
+    )

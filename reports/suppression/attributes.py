@@ -116,24 +116,7 @@ def hide_item(
     counted = decision.counted & ~all_hidden[:, None]
     decision.counted_items[name] = counted
     published, answered = item.counts[name].copy(), item.answered.copy()
-    for place, number in np.argwhere(decision.undivided).tolist():
-        columns = list(groups.attributes[number])
-        if not hidden[place, columns].any() and (
-            forced[place, columns].any()
-            or tells_items(tables, decision, name, item, (place, number))
-            or tables.dependent is not None
-            and tables.dependent.isolate_in_sum(
-                tables, decision, (place, number), name.partition(" ")[0]
-            )
-        ):
-            hidden[place, columns] = True
-            counted[place, number] = False
-            # And in larger places where no other one has figures.
-            above = int(tree.parents[place])
-            while above != ROOT and not counted[tree.children(above), number].any():
-                hidden[above, columns] = True
-                counted[above, number] = False
-                above = int(tree.parents[above])
+    _hide_in_sums(tables, decision, name, item)
     for level in tree.levels:
         for number, attribute in enumerate(map(np.array, groups.attributes)):
             cells = np.ix_(level, attribute)
@@ -159,6 +142,33 @@ def hide_item(
             hidden[cells] = rows
             is_shown_partly = (rows & ~decision.groups[cells]).any(axis=1)
             counted[level[is_shown_partly], number] = False
+
+
+def _hide_in_sums(
+    tables: ReleasedTables, decision: Decision, name: str, item: ItemTables
+) -> None:
+    """Hide the item in undivided places whose sums would tell it of a school."""
+    tree, groups = tables.tree, tables.groups
+    forced = tables.earlier.forced.of_item(name)
+    hidden, counted = decision.items[name], decision.counted_items[name]
+    for place, number in np.argwhere(decision.undivided).tolist():
+        columns = list(groups.attributes[number])
+        if not hidden[place, columns].any() and (
+            forced[place, columns].any()
+            or tells_items(tables, decision, name, item, (place, number))
+            or tables.dependent is not None
+            and tables.dependent.isolate_in_sum(
+                tables, decision, (place, number), name.partition(" ")[0]
+            )
+        ):
+            hidden[place, columns] = True
+            counted[place, number] = False
+            # And in larger places where no other one has figures.
+            above = int(tree.parents[place])
+            while above != ROOT and not counted[tree.children(above), number].any():
+                hidden[above, columns] = True
+                counted[above, number] = False
+                above = int(tree.parents[above])
 
 
 def tells_groups(

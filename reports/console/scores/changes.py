@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django import forms
 from django.http import Http404
@@ -115,6 +116,16 @@ SHOW: Mapping[str, tuple[Promise, Callable[[ChangedSchool], bool]]] = {
     "moved": (gettext_lazy("Another band"), lambda place: place.moved != 0),
 }
 
+SORTS: Mapping[str, Callable[[ChangedSchool], Any]] = {
+    "largest": lambda place: -abs(place.likely),
+    "name": lambda place: place.line.name,
+    "district": lambda place: place.line.district,
+    "before": lambda place: place.before.score,
+    "now": lambda place: place.now.score,
+    "change": lambda place: place.change,
+    "likely": lambda place: place.likely,
+}
+
 
 @dataclass(frozen=True)
 class ChangesPage:
@@ -183,15 +194,7 @@ class ChangesPage:
                     and crossing in (None, place.bands)
                 ],
                 text=lambda place: place.search_text,
-                sorts={
-                    "largest": lambda place: -abs(place.likely),
-                    "name": lambda place: place.line.name,
-                    "district": lambda place: place.line.district,
-                    "before": lambda place: place.before.score,
-                    "now": lambda place: place.now.score,
-                    "change": lambda place: place.change,
-                    "likely": lambda place: place.likely,
-                },
+                sorts=SORTS,
             ),
         )
 
