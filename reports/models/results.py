@@ -1,6 +1,6 @@
 """Distributions of the answers to each item, by place and group.
 
-Only `reports.releases.rollup` writes these tables, and `reports.results.distributions`
+Only `reports.releases.rollup` writes these tables, and `reports.results.visible`
 reads them. Everything in them can be counted again at any time.
 
 None of them is distributed where responses are: they are small, are read by place,
