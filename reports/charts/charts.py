@@ -10,7 +10,6 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import cast
 
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import get_language, gettext_noop
 from django.utils.translation import gettext as _
@@ -30,6 +29,7 @@ from reports.charts.chart_rows import (
     chart_row,
 )
 from reports.charts.sentences import ends_of_mean, sentence
+from reports.answers.texts import localizer_for, marked_text
 from reports.answers.versions import NUMBERS
 from reports.releases.layout import Measured
 from reports.results.distributions import ItemDistribution
@@ -45,8 +45,7 @@ from survey.instrument.definitions.schema import (
     SurveyDefinition,
     Texts,
 )
-from survey.taking import messages
-from survey.taking.rendering import Localizer, Text, html_of
+from survey.taking.rendering import Localizer, Text
 
 PICTURES = {
     "scale": gettext_noop("Diverging bars of the answers: %(places)s."),
@@ -260,7 +259,7 @@ def chart_pages(
     """
     charts = ItemCharts(
         definition,
-        localizer_of(definition, language),
+        localizer_for(definition, language),
         agreement_scales(definition, measures),
         places,
         compared,
@@ -291,10 +290,6 @@ def chart_pages(
                 blocks.append((charts.text(block["label"]), item_charts))
         if blocks:
             yield ChartPage(charts.text(page["title"]), blocks)
-
-
-def localizer_of(definition: SurveyDefinition, language: str) -> Localizer:
-    return Localizer.of(definition, language, dict.fromkeys(definition["items"], "…"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,15 +365,7 @@ class ItemCharts:
         )
 
     def text(self, texts: Texts | None) -> Text:
-        """Return a text of the survey, marked if it is not in the page's language."""
-        translation, code = self.localizer.find(texts)
-        if not translation:
-            return Text()
-        html = html_of(translation, self.localizer.values)
-        if messages.base_of(code) == messages.base_of(get_language() or ""):
-            return Text(html)
-        direction = messages.direction(code)
-        return Text(html, format_html(' lang="{}" dir="{}"', code, direction))
+        return marked_text(self.localizer, texts, get_language() or "")
 
     def _options(self, definition: SurveyDefinition, name: str) -> dict[str, Label]:
         item = definition["items"].get(name)

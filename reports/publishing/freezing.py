@@ -40,7 +40,7 @@ from reports.releases.levels import Place
 from reports.results.visible import VisibleGroup, visible_groups
 from reports.school_report.report import report_language_for
 from reports.scores.scale import PEOPLE
-from reports.scores.visible import Scores, visible_scores
+from reports.scores.visible import Scores, measures_in_survey, visible_scores
 from survey.instrument.definitions.measures import measures_of
 from survey.instrument.definitions.schema import Measures
 from survey.models import Administration
@@ -258,8 +258,7 @@ class Freezer:
         everybody = visible_groups(self.administration, [STATE]).get(STATE)
         if everybody is None:
             return
-        content = measures_of(self.administration.published.survey)
-        content = content or {"essentials": [], "measures": []}
+        content = measures_in_survey(self.administration)
         wholes = [(LEVELS.DISTRICT.value, key) for key in sorted(self.published)]
         for place in [*wholes, STATE]:
             name = code = ""

@@ -11,12 +11,12 @@ from datetime import datetime
 from functools import cached_property
 from typing import Protocol, cast
 
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from reports.answers.texts import localizer_for, marked_text
 from reports.charts.rendered import rendered_once
 from reports.charts.charts import ChartPage, chart_pages
 from reports.charts.sentences import isolated
@@ -38,7 +38,7 @@ from reports.suppression.end_coding import CodedShare
 from survey.instrument.definitions.schema import MeasureDefinition, Texts
 from survey.taking import messages
 from survey.taking.published import published_survey
-from survey.taking.rendering import Localizer, Text, html_of
+from survey.taking.rendering import Localizer, Text
 
 # Unicode's embeddings, overrides and isolates: in a name, they would turn around the
 # text after it.
@@ -332,18 +332,10 @@ class PublicPage:
     @cached_property
     def _localizer(self) -> Localizer:
         definition = published_survey(self.frame["survey_digest"]).definition
-        values = dict.fromkeys(definition["items"], "…")
-        return Localizer.of(definition, self.language, values)
+        return localizer_for(definition, self.language)
 
     def _text(self, texts: Texts | None, otherwise: str = "") -> Text:
-        text, code = self._localizer.find(texts)
-        if not text:
-            return Text(html_of(otherwise))
-        html = html_of(text, self._localizer.values)
-        if messages.base_of(code) == self.frame_language:
-            return Text(html)
-        direction = messages.direction(code)
-        return Text(html, format_html(' lang="{}" dir="{}"', code, direction))
+        return marked_text(self._localizer, texts, self.frame_language, otherwise)
 
 
 def name_of(place: Content) -> str:

@@ -6,25 +6,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext_lazy
 
+from reports.answers.texts import localizer_for, marked_text
 from reports.releases.levels import Place
 from reports.scores.scale import BANDS, HIGHEST
-from reports.scores.visible import (
-    Scores,
-    VisibleScore,
-)
+from reports.scores.visible import Scores, VisibleScore, measures_in_survey
 from reports.scores.words import band_tone, band_words, change_words
 from reports.suppression import HIDDEN
-from survey.instrument.definitions.measures import measures_of
 from survey.instrument.definitions.schema import Texts
 from survey.models import Administration
-from survey.taking import messages
 from survey.taking.published import published_survey
-from survey.taking.rendering import Localizer, Text, html_of
+from survey.taking.rendering import Text
 
 # Between parts of a list, such as two scores.
 COMMA = pgettext_lazy("list", ", ")
@@ -152,20 +147,12 @@ class SurveyTexts:
     ) -> None:
         published = published_survey(administration.published_id)
         self.items = published.definition["items"]
-        self._localizer = Localizer.of(published.definition, language)
+        self._localizer = localizer_for(published.definition, language)
         self._frame_language = frame_language
-        content = measures_of(administration.published.survey)
-        self.content = content or {"essentials": [], "measures": []}
+        self.content = measures_in_survey(administration)
 
     def text(self, texts: Texts | None, otherwise: str = "") -> Text:
-        text, code = self._localizer.find(texts)
-        if not text:
-            return Text(html_of(otherwise))
-        html = html_of(text, dict.fromkeys(self.items, "…"))
-        if code.lower().split("-")[0] == self._frame_language:
-            return Text(html)
-        direction = messages.direction(code)
-        return Text(html, format_html(' lang="{}" dir="{}"', code, direction))
+        return marked_text(self._localizer, texts, self._frame_language, otherwise)
 
     @cached_property
     def questions(self) -> dict[str, list[tuple[Text, bool]]]:

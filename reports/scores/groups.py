@@ -61,10 +61,8 @@ class Grouping:
         Of the people who have both measures.
         """
         both = np.isfinite(measures) & np.isfinite(other_measures)
-        known, other_known = (
-            np.where(both, measures, 0),
-            np.where(both, other_measures, 0),
-        )
+        known = np.where(both, measures, 0)
+        other_known = np.where(both, other_measures, 0)
         return self._add_up(both, known, other_known, known * other_known)
 
     def _add_up(self, *numbers: Floats | Mask) -> Floats:

@@ -44,11 +44,10 @@ from reports.scores.calibration import MeasureResult, calibrate_measure, table_o
 from reports.scores.groups import Grouping, GroupSums, ScoredMeasure, score_rows
 from reports.scores.problems import Kind, Problem
 from reports.scores.scale import PEOPLE, Scale, Sums, benchmark_scale
-from reports.scores.visible import decided
+from reports.scores.visible import decided, measures_in_survey
 from reports.suppression.places import counted_in_scores
 from reports.suppression.tables import Mask
 from survey.fieldwork.administrations.changes import lock_administration
-from survey.instrument.definitions.measures import measures_of
 from survey.instrument.definitions.schema import MeasureDefinition, Measures
 from survey.models import Administration
 from survey.work.jobs import JobRefused, Progress
@@ -121,8 +120,7 @@ def score_administration(
     _refuse_open_or_changed(administration, has_scores=scored.exists())
     refresh_replica_timestamp()
     [version] = versions_of([administration]).values()
-    content = measures_of(administration.published.survey)
-    content = content or {"essentials": [], "measures": []}
+    content = measures_in_survey(administration)
     if progress:
         progress.begin_step(_("Reading the responses."))
     answers = _read(administration, version, content)

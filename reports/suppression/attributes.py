@@ -24,12 +24,8 @@ def hide_attribute(
     tables: ReleasedTables, decision: Decision, number: int, small: Mask
 ) -> None:
     """Hide groups of one attribute from the schools upwards, the `small` ones first."""
-    tree, groups, minimum, earlier = (
-        tables.tree,
-        tables.groups,
-        tables.minimum,
-        tables.earlier,
-    )
+    tree, groups = tables.tree, tables.groups
+    minimum, earlier = tables.minimum, tables.earlier
     hidden, counted = decision.groups, decision.counted[:, number]
     attribute = np.array(groups.attributes[number])
     people = groups.people[:, attribute].copy()
@@ -101,16 +97,10 @@ def hide_item(
     Or where few people have answered it. A place that hides it in a group of an
     attribute is left out of the larger place's figures by this attribute.
     """
-    tree, groups, minimum, earlier = (
-        tables.tree,
-        tables.groups,
-        tables.minimum,
-        tables.earlier,
-    )
-    preferred, forced = (
-        earlier.preferred.of_item(name),
-        earlier.forced.of_item(name),
-    )
+    tree, groups = tables.tree, tables.groups
+    minimum, earlier = tables.minimum, tables.earlier
+    preferred = earlier.preferred.of_item(name)
+    forced = earlier.forced.of_item(name)
     hidden = decision.items[name]
     all_hidden = hidden[:, EVERYONE]
     counted = decision.counted & ~all_hidden[:, None]

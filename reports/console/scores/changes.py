@@ -24,12 +24,7 @@ from reports.console.scores.access import (
 )
 from reports.console.scores.measure_choice import MeasureFilter, chosen_measure
 from reports.console.scores.rates import no_scores
-from reports.console.scores.table import (
-    ScoreCell,
-    ScoreColumn,
-    measures_in_survey,
-    score_columns,
-)
+from reports.console.scores.table import ScoreCell, ScoreColumn, measure_columns
 from reports.rates.visible_rates import in_state
 from reports.results.access import results_for
 from reports.scores.comparisons import likely_changes
@@ -38,6 +33,7 @@ from reports.scores.visible import (
     VisibleScore,
     benchmarks_of,
     earlier_waves,
+    measures_in_survey,
     scores_of_waves,
 )
 from reports.scores.words import CERTAIN, band_words, signed
@@ -149,13 +145,9 @@ class ChangesPage:
         """
         scope = ScoresScope.of(request, pk)
         administration = scope.administration
-        content = measures_in_survey(administration)
         # An essential is compared by its measures.
-        columns = [
-            column
-            for column in score_columns(administration, content)
-            if not column.is_essential
-        ]
+        content = measures_in_survey(administration)
+        columns = measure_columns(administration, content)
         column = chosen_measure(request, columns)
         waves = _waves_before(request.permissions, administration)
         compared = _compared(request, administration, waves, column)
