@@ -16,7 +16,6 @@ import json
 from array import array
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -145,7 +144,8 @@ def read_people(alias: str, administration: Administration) -> People:
             at = "coalesce(r.completed_at, r.started_at)"
             cursor.execute(statement(at=at, group=GROUP.replace("chr(31)", "char(31)")))
             for key, finished, moment, group in cursor.fetchall():
-                rows.add_person(key, finished, _seconds(moment), group.encode())
+                seconds = int(as_datetime(moment).timestamp())
+                rows.add_person(key, finished, seconds, group.encode())
         cursor.execute("SELECT id, district_id FROM accounts_school")
         districts = dict(cursor.fetchall())
     return rows.people(districts)
@@ -170,13 +170,17 @@ class _Rows(BinaryRows):
         rows = np.frombuffer(self.rows, dtype=ROW)
         ids = rows["id"].astype(np.int64)
         order = np.argsort(ids)
+        hashes = [
+            int.from_bytes(hashlib.blake2b(text, digest_size=8).digest())
+            for text in self.known
+        ]
         return People(
             ids[order],
             rows["finished"][order],
             rows["at"].astype(np.int64)[order],
             np.array(self.group, dtype=np.int64)[order],
             [_group(text.decode()) for text in self.known],
-            np.array([_hash(text) for text in self.known], dtype=np.uint64),
+            np.array(hashes, dtype=np.uint64),
             districts,
         )
 
@@ -185,11 +189,3 @@ def _group(text: str) -> Group:
     school, attributes, length, texts = text.split(SEPARATOR, 3)
     grade, language = texts[: int(length)], texts[int(length) :]
     return Group(int(school), grade, language, json.loads(attributes))
-
-
-def _hash(text: bytes) -> int:
-    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest())
-
-
-def _seconds(moment: datetime | str) -> int:
-    return int(as_datetime(moment).timestamp())

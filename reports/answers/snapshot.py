@@ -205,9 +205,12 @@ class Snapshot:
             # The rows are ordered by respondent.
             for _, group in groupby(rows, key=itemgetter(0)):
                 responses = list(group)
-                about = _sqlite_about(responses[0], is_released=is_released)
                 sink(
-                    _sqlite_line(administration.pk, responses, about, json_items, saved)
+                    _sqlite_line(
+                        *(administration.pk, responses, json_items),
+                        saved=saved,
+                        is_released=is_released,
+                    )
                 )
 
 
@@ -237,21 +240,19 @@ class CopyTarget:
 SqliteRow = Sequence[Any]
 
 
-def _sqlite_about(row: SqliteRow, *, is_released: bool) -> str:
-    grade, language, finished_in, attributes = row[5:9]
-    cells = [grade, [language, finished_in], json.loads(attributes)]
-    return json.dumps(finished_in if is_released else cells, ensure_ascii=False)
-
-
 def _sqlite_line(
     administration: int,
     rows: list[SqliteRow],
-    about: str,
     json_items: set[int],
+    *,
     saved: bool,
+    is_released: bool,
 ) -> bytes:
     """Make the line of a respondent from one row for each response."""
     respondent, school, *times = rows[0][:5]
+    grade, language, finished_in, attributes = rows[0][5:9]
+    cells = [grade, [language, finished_in], json.loads(attributes)]
+    about = json.dumps(finished_in if is_released else cells, ensure_ascii=False)
     items, answers, saved_times = [], "", []
     for row in rows:
         item, state, value, saved_at = row[9:]

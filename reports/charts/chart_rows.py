@@ -261,19 +261,16 @@ def _segments(distribution: ItemDistribution, scale: ChartScale) -> Iterator[Seg
             is_shown = coded is None
         is_in_bar = number < steps
         width = shares[value] * (1 if is_scale else 2) if is_in_bar else 0.0
+        # The ends of every scale look alike.
+        shade = 1 + round(number * (SHADES - 1) / max(steps - 1, 1))
         yield Segment(
             label,
             distribution.values.get(value, 0) if is_shown else None,
             shares[value],
             round(start, 2),
             round(width, 2),
-            _shade(number, steps) if is_in_bar else 0,
+            shade if is_in_bar else 0,
             coded,
         )
         if scale.kind in ("scale", "choice"):
             start += width
-
-
-def _shade(number: int, steps: int) -> int:
-    """Return the colour of an answer: the ends of every scale look alike."""
-    return 1 + round(number * (SHADES - 1) / max(steps - 1, 1))

@@ -41,7 +41,6 @@ from survey.instrument.definitions.scales import agreement_scales
 from survey.instrument.definitions.schema import (
     ANSWERABLE,
     Measures,
-    OptionDefinition,
     SurveyDefinition,
     Texts,
 )
@@ -373,23 +372,20 @@ class ItemCharts:
         key = definition is self.definition, option_set
         if key not in self.labels:
             options = definition["option_sets"].get(option_set, [])
-            self.labels[key] = self._labels(options)
+            texts = [
+                self.localizer.plain(option["label"]) or option["value"]
+                for option in options
+            ]
+            count = Counter(texts)
+            # Labels that quote different answers may be the same without them.
+            self.labels[key] = {
+                option["value"]: Label(
+                    f"{text} ({option['value']})" if count[text] > 1 else text,
+                    self.text(option["label"]).attributes,
+                )
+                for option, text in zip(options, texts, strict=True)
+            }
         return dict(self.labels[key])
-
-    def _labels(self, options: Sequence[OptionDefinition]) -> dict[str, Label]:
-        texts = [
-            self.localizer.plain(option["label"]) or option["value"]
-            for option in options
-        ]
-        count = Counter(texts)
-        # Labels that quote different answers may be the same without them.
-        return {
-            option["value"]: Label(
-                f"{text} ({option['value']})" if count[text] > 1 else text,
-                self.text(option["label"]).attributes,
-            )
-            for option, text in zip(options, texts, strict=True)
-        }
 
     def _kind(
         self, name: str, now: ItemDistribution | None, *, has_options: bool

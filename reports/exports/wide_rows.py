@@ -136,7 +136,11 @@ class WideRowBuilder(RowBuilder):
 
         def make() -> Piece:
             steps = len(STEPS) if person.shown is None else person.shown
-            dates = self._dates_shown(person)
+            rows = self.plan.releases[int(person.administration)]
+            _, (_, finished_in), _, _, group = json.loads(person.about)
+            dates = rows.dates_shown(
+                group, person.started, person.completed, finished_in
+            )
             return self.piece(
                 *self._cells(person, version, steps, dates),
                 *date_cells(days, steps, dates),
@@ -145,12 +149,6 @@ class WideRowBuilder(RowBuilder):
         # In a panel it follows from other rows as well.
         steps = str(person.shown)
         return (self.shared_piece("about", *key, *days, steps, make=make),)
-
-    def _dates_shown(self, person: RespondentLine) -> int:
-        """Return how many of DATE_STEPS the release shows of this respondent."""
-        rows = self.plan.releases[int(person.administration)]
-        _, (_, finished_in), _, _, group = json.loads(person.about)
-        return rows.dates_shown(group, person.started, person.completed, finished_in)
 
     def _cells(
         self, person: RespondentLine, version: int, steps: int, dates: int

@@ -125,8 +125,12 @@ def count_groups(
     schools, of_person = np.unique(people.schools, return_inverse=True)
     columns = [_ColumnsOf(item, layout, answers[item.name]) for item in layout.items]
     for attribute in attributes:
-        values, of_value = _values_of(attribute, people)
-        keys = of_person * len(values) + of_value
+        of_groups = [value_of(attribute, group) for group in people.groups]
+        distinct, of_group = np.unique(
+            np.array(of_groups, dtype=object), return_inverse=True
+        )
+        values: list[str] = distinct.tolist()
+        keys = of_person * len(values) + of_group[people.group]
         size = len(schools) * len(values)
         number = np.bincount(keys, minlength=size)
         finished = np.bincount(keys[people.finished], minlength=size)
@@ -140,16 +144,6 @@ def count_groups(
                 (attribute, values[value]),
                 GroupCounts(int(number[place]), int(finished[place]), counts[place]),
             )
-
-
-def _values_of(attribute: str, people: People) -> tuple[list[str], Ints]:
-    """Return the values of an attribute, and the place of each person's value."""
-    of_groups = [value_of(attribute, group) for group in people.groups]
-    values = sorted(set(of_groups))
-    places = {value: place for place, value in enumerate(values)}
-    return values, np.array([places[value] for value in of_groups], dtype=np.int64)[
-        people.group
-    ]
 
 
 def value_of(attribute: str, group: Group) -> str:
