@@ -21,8 +21,8 @@ rates_urls = [
     path("districts.csv", rates.rates_board_csv, name="rates_board_csv"),
     path("schools/", rates.rates_schools, name="rates_schools"),
     path("schools.csv", rates.rates_schools_csv, name="rates_schools_csv"),
-    path(DISTRICT, rates.rates_district, name="rates_district"),
-    path(f"{DISTRICT}schools.csv", rates.rates_district_csv, name="rates_district_csv"),
+    path(DISTRICT, rates.rates_schools, name="rates_district"),
+    path(f"{DISTRICT}schools.csv", rates.rates_schools_csv, name="rates_district_csv"),
     path(SCHOOL, rates.rates_school, name="rates_school"),
     path(f"{SCHOOL}school.csv", rates.rates_school_csv, name="rates_school_csv"),
 ]
