@@ -8,6 +8,7 @@ from accounts.tests.conftest import staff  # noqa: F401
 from reports.models import GroupResults, ResultsRollUp
 from reports.releases.counting import unpacked
 from reports.releases.layout import Layout
+from reports.releases.rollup import roll_up_results
 from reports.results.distributions import items_of
 from reports.tests.exports.conftest import (  # noqa: F401
     enrol,
@@ -16,6 +17,7 @@ from reports.tests.exports.conftest import (  # noqa: F401
     second_survey,
     spring,
 )
+from survey.models import Administration
 from survey.tests.conftest import empty_caches  # noqa: F401
 
 
@@ -44,3 +46,12 @@ def stored(administration):
 
 def widths(administration):
     return ResultsRollUp.objects.get(administration=administration).layout["widths"]
+
+
+def release(administration):
+    roll_up_results(
+        Administration.objects.select_related("published__survey").get(
+            pk=administration.pk
+        ),
+        release=True,
+    )

@@ -18,11 +18,11 @@ from accounts.tests.logging_in import log_in
 from reports.models import GroupResults, ResultsRollUp
 from reports.releases import apply_suppression
 from reports.tests.releases.stored_figures import distributions
-from reports.releases.rollup import roll_up_results
+from reports.tests.releases.conftest import release
 from reports.results.visible import visible_groups
 from reports.suppression.explanation import repeating_columns
 from reports.tests.exports.conftest import answer
-from survey.models import Administration, Item, Respondent, Response
+from survey.models import Item, Respondent, Response
 
 pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]
 LUNCHES = ["free"] * 40 + ["reduced"] * 6 + ["paid"] * 24
@@ -50,15 +50,6 @@ def closed(staff, fall, enrol, monkeypatch):
     fall.save()
     Response.objects.update(saved_at=fall.closes_at - timedelta(days=1))
     return fall
-
-
-def release(administration):
-    roll_up_results(
-        Administration.objects.select_related("published__survey").get(
-            pk=administration.pk
-        ),
-        release=True,
-    )
 
 
 def shown(administration, staff, attribute="", value=""):

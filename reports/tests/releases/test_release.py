@@ -25,12 +25,11 @@ from reports.releases.frozen_people import (
     unpacked,
 )
 from reports.tests.releases.stored_figures import distributions
-from reports.releases.rollup import roll_up_results
 from reports.scores import scoring
 from reports.tasks import start_due_results
 from reports.tests.exports.conftest import answer, enrol_and_answer
-from reports.tests.releases.conftest import stored
-from survey.models import Administration, CountedGroup, Job, Respondent, Response
+from reports.tests.releases.conftest import release, stored
+from survey.models import CountedGroup, Job, Respondent, Response
 from survey.work import jobs
 from survey.work.jobs import JobRefused
 
@@ -58,14 +57,6 @@ def run_jobs():
     for job in Job.objects.filter(kind="results.count", state=Job.State.WAITING):
         jobs.run(job.pk)
 
-
-def release(administration):
-    roll_up_results(
-        Administration.objects.select_related("published__survey").get(
-            pk=administration.pk
-        ),
-        release=True,
-    )
 
 
 def people(staff, grade=None):
