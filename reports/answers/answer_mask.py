@@ -13,8 +13,8 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime, tzinfo
 
-from reports.answers.versions import SurveyVersion
 from reports.answers.snapshot import NOT_APPLICABLE, SKIPPED
+from reports.answers.versions import SurveyVersion
 from survey.instrument.definitions.expressions import labels_of, reads_clock
 from survey.instrument.definitions.piping import piped_in_labels
 from survey.instrument.definitions.rule_dependencies import deciding_rules, items_read

@@ -22,9 +22,9 @@ from django.db import connections
 from django.db.backends.utils import CursorWrapper
 from numpy.typing import NDArray
 
-from reports.answers.versions import SurveyVersion
 from reports.answers.binary_rows import BinaryRows
 from reports.answers.people import People
+from reports.answers.versions import SurveyVersion
 from survey.models import Administration
 
 # Codes of an item. From VALUE on they are places in `ItemCodes.values`.

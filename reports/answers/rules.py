@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reports.answers.answer_mask import AnswerMask
-from reports.answers.versions import SurveyVersion
 from reports.answers.item_codes import (
     ANSWERED,
     NOT_APPLICABLE,
@@ -24,6 +23,7 @@ from reports.answers.item_codes import (
     ItemCodes,
 )
 from reports.answers.people import Ints, People
+from reports.answers.versions import SurveyVersion
 
 
 def apply_rules(

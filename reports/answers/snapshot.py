@@ -27,8 +27,8 @@ from typing import Any, Protocol
 from django.db import connections, transaction
 
 from accounts.permissions import Places
-from reports.answers.versions import SurveyVersion
 from reports.answers.selection import Selection
+from reports.answers.versions import SurveyVersion
 from survey.database.replica.reports import reports_database
 from survey.models import Administration, Response
 from survey.taking.storage import as_datetime

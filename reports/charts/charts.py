@@ -14,6 +14,8 @@ from django.utils.safestring import SafeString
 from django.utils.translation import get_language, gettext_noop
 from django.utils.translation import gettext as _
 
+from reports.answers.texts import localizer_for, marked_text
+from reports.answers.versions import NUMBERS
 from reports.charts.changes import (
     Change,
     change_of_mean,
@@ -29,8 +31,6 @@ from reports.charts.chart_rows import (
     chart_row,
 )
 from reports.charts.sentences import ends_of_mean, sentence
-from reports.answers.texts import localizer_for, marked_text
-from reports.answers.versions import NUMBERS
 from reports.releases.layout import Measured
 from reports.results.distributions import ItemDistribution
 from reports.results.visible import VisibleGroup

@@ -25,29 +25,19 @@ SENTENCES = {
         "{who} deleted a file with reports of schools: {subject}"
     ),
     "ask for export": gettext_noop("{who} asked for an export: {subject}"),
-    "ask for export with names": gettext_noop(
-        "{who} asked for names in {subject}"
-    ),
-    "make export": gettext_noop(
-        "The export that {who} asked for was made: {subject}"
-    ),
+    "ask for export with names": gettext_noop("{who} asked for names in {subject}"),
+    "make export": gettext_noop("The export that {who} asked for was made: {subject}"),
     "download results": gettext_noop("{who} downloaded results: {subject}"),
-    "share results": gettext_noop(
-        "{who} shared results with schools: {subject}"
-    ),
+    "share results": gettext_noop("{who} shared results with schools: {subject}"),
     "release sentence": gettext_noop("{who} released a sentence: {subject}"),
-    "withdraw sentence": gettext_noop(
-        "{who} withdrew a released sentence: {subject}"
-    ),
+    "withdraw sentence": gettext_noop("{who} withdrew a released sentence: {subject}"),
     "request new results": gettext_noop(
         "{who} had the results counted again: {subject}"
     ),
     "stop sharing results": gettext_noop(
         "{who} stopped sharing results with schools: {subject}"
     ),
-    "publish results": gettext_noop(
-        "{who} published results for everybody: {subject}"
-    ),
+    "publish results": gettext_noop("{who} published results for everybody: {subject}"),
     "withdraw published results": gettext_noop(
         "{who} withdrew published results: {subject}"
     ),

@@ -13,9 +13,11 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.models import District, School
+from reports.answers.selection import Selection
+from reports.answers.snapshot import LineSink, Snapshot, snapshot
+from reports.answers.versions import SurveyVersion, versions_of
 from reports.exports.anonymise import Shuffle
 from reports.exports.cells import Date
-from reports.answers.versions import SurveyVersion
 from reports.exports.columns import columns_of
 from reports.exports.local_days import LocalDays
 from reports.exports.minimum_group import too_few_people
@@ -30,8 +32,6 @@ from reports.exports.release_mask import (
 )
 from reports.exports.released_rows import ReleasedRows, released_rows
 from reports.exports.row_builder import ExportPlan
-from reports.answers.selection import Selection
-from reports.answers.snapshot import LineSink, Snapshot, snapshot
 from reports.exports.xlsx_file import MOST_COLUMNS, MOST_ROWS
 from reports.models.exports import Export
 from survey.models import Administration, Identity

@@ -20,6 +20,8 @@ from django.db import connections
 from numpy.typing import NDArray
 
 from accounts.permissions import Places
+from reports.answers.people import Ints
+from reports.answers.selection import is_among
 from reports.exports.batches import without_batches
 from reports.exports.local_days import LocalDays
 from reports.exports.minimum_group import (
@@ -31,10 +33,8 @@ from reports.exports.minimum_group import (
 )
 from reports.exports.offered_versions import OfferedVersions
 from reports.exports.release_mask import COARSENED, ReleaseMask, ShownCells
-from reports.answers.selection import is_among
 from reports.rates.rollup import AFTER_CLOSING
 from reports.releases.changes import saved_since
-from reports.answers.people import Ints
 from survey.models import Administration
 
 # The progress as `SchoolPeople` has it, and whether the person has opted out.

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
 
 from reports.answers.answer_mask import AnswerMask
+from reports.answers.snapshot import FIELDS, MASKED, NOT_APPLICABLE, SKIPPED
+from reports.answers.versions import CHOICES, DATES, NUMBERS, SurveyVersion
 from reports.exports.cells import (
     NUMERIC_CODE,
     PLAIN_NUMBER,
@@ -25,7 +27,6 @@ from reports.exports.cells import (
     Writer,
     number_or_text,
 )
-from reports.answers.versions import CHOICES, DATES, NUMBERS, SurveyVersion
 from reports.exports.columns import AnswerTally, ItemColumns, Variable
 from reports.exports.local_days import LocalDays
 from reports.exports.minimum_group import STEPS
@@ -34,7 +35,6 @@ from reports.exports.offered_versions import OfferedVersions
 from reports.exports.panel_groups import PanelGroups
 from reports.exports.release_mask import COARSENED
 from reports.exports.released_rows import ReleasedRows
-from reports.answers.snapshot import FIELDS, MASKED, NOT_APPLICABLE, SKIPPED
 from survey.instrument.definitions.schema import ItemDefinition
 from survey.models import Administration
 

@@ -6,8 +6,9 @@ import json
 from collections.abc import Sequence
 from itertools import repeat
 
-from reports.exports.cells import Cell, Date, Number, Piece, Row, Writer
+from reports.answers.snapshot import MASKED, NOT_APPLICABLE, SKIPPED
 from reports.answers.versions import SurveyVersion
+from reports.exports.cells import Cell, Date, Number, Piece, Row, Writer
 from reports.exports.columns import Variable, value_type
 from reports.exports.minimum_group import DATE_STEPS, STEPS, week_of
 from reports.exports.release_mask import COARSENED
@@ -19,7 +20,6 @@ from reports.exports.row_builder import (
     shows,
     value_cell,
 )
-from reports.answers.snapshot import MASKED, NOT_APPLICABLE, SKIPPED
 from survey.instrument.definitions.schema import ItemDefinition
 
 

@@ -30,12 +30,10 @@ from reports.models import Calibration, GroupResults, Publication, Scoring
 from reports.publishing.score_sums import SumOfScores
 from reports.rates.rate_lines import percent
 from reports.rates.visible_rates import lines_for_everybody, schools_with_reports
-from reports.releases.levels import LEVELS
-from reports.results.distributions import ItemDistribution
+from reports.releases.levels import LEVELS, STATE, Place
 from reports.releases.summed_schools import summed_schools
-from reports.releases.levels import STATE
+from reports.results.distributions import ItemDistribution
 from reports.results.sums import SchoolAnswers
-from reports.releases.levels import Place
 from reports.results.visible import VisibleGroup, visible_groups
 from reports.school_report.report import report_language_for
 from reports.scores.scale import PEOPLE

@@ -17,8 +17,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from reports.answers.texts import localizer_for, marked_text
-from reports.charts.rendered import rendered_once
 from reports.charts.charts import ChartPage, chart_pages
+from reports.charts.rendered import rendered_once
 from reports.charts.sentences import isolated
 from reports.publishing.freezing import (
     Answers,

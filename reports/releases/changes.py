@@ -13,17 +13,17 @@ from django.utils import timezone
 
 from accounts.permissions import Places
 from reports.answers.answer_mask import AnswerMask
-from reports.answers.versions import SurveyVersion
+from reports.answers.item_codes import ItemCodes, read_answers
+from reports.answers.people import People, read_people
+from reports.answers.rules import apply_rules
 from reports.answers.selection import Selection
 from reports.answers.snapshot import snapshot
+from reports.answers.versions import SurveyVersion
 from reports.models import CountedSchool, ResultsRollUp
 from reports.rates.rollup import AFTER_CLOSING
-from reports.answers.item_codes import ItemCodes, read_answers
 from reports.releases.counting import who_answered
 from reports.releases.frozen_people import SavedAt, released_people
 from reports.releases.layout import CountedItem, DistinctNumbers, Layout
-from reports.answers.people import People, read_people
-from reports.answers.rules import apply_rules
 from survey.models import Administration
 from survey.taking.storage import as_datetime
 

@@ -19,6 +19,7 @@ from reports.answers.item_codes import (
     VALUE,
     ItemCodes,
 )
+from reports.answers.people import Group, Ints, People
 from reports.releases.layout import (
     STATES,
     Column,
@@ -28,7 +29,6 @@ from reports.releases.layout import (
     binned,
     number_of,
 )
-from reports.answers.people import Group, Ints, People
 
 Counts = NDArray[np.int32]
 STATE_CODES = {

@@ -16,10 +16,10 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from reports.models import CountedSchool, FormerPeople
 from reports.answers.item_codes import ANSWERED, ItemCodes
-from reports.releases.counting import value_of
 from reports.answers.people import Group, Ints, People
+from reports.models import CountedSchool, FormerPeople
+from reports.releases.counting import value_of
 from survey.models import Administration
 
 # Last save of each person who saved after the first of some releases.

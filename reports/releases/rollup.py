@@ -110,9 +110,7 @@ def roll_up_results(
     counting = time.monotonic() - start - reading
     if progress:
         progress.begin_step(_("Storing the figures."))
-    changed = _store(
-        administration, last, recount, figures, progress, release=release
-    )
+    changed = _store(administration, last, recount, figures, progress, release=release)
     seconds = time.monotonic() - start
     log.info("Counted the results of %s in %.2f s", administration, seconds)
     return ResultsOutcome(

@@ -17,10 +17,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from accounts.permissions import Capability, Permissions
-from reports.releases.levels import LEVELS
-from reports.releases.levels import STATE
+from reports.releases.levels import LEVELS, STATE, Place
 from reports.results.sums import sums_of_reports
-from reports.releases.levels import Place
 from reports.results.visible import VisibleGroup, visible_groups
 from reports.suppression.tables import Integers
 from survey.models import Administration

@@ -10,4 +10,3 @@ from survey.fieldwork.administrations import subgroup_label
 
 def attribute_label(attribute: str) -> str:
     return _("Grade") if attribute == GRADE else subgroup_label(attribute)
-

@@ -20,10 +20,9 @@ from django.db.models import F
 from reports.models import GroupResults
 from reports.releases.counting import Counts, unpacked
 from reports.releases.layout import Layout
-from reports.releases.levels import LEVELS
-from reports.results.distributions import items_of
+from reports.releases.levels import LEVELS, STATE, Place
 from reports.releases.summed_schools import summed_schools
-from reports.releases.levels import STATE, Place
+from reports.results.distributions import items_of
 from reports.results.visible import VisibleGroup, code_ends
 from reports.suppression.tables import Integers, Mask
 from survey.models import Administration

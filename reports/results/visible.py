@@ -11,6 +11,7 @@ from django.db.models import F, Q
 from reports.models import GroupResults
 from reports.releases.counting import unpacked
 from reports.releases.layout import Layout
+from reports.releases.levels import Place
 from reports.results.distributions import ItemDistribution, items_of
 from survey.models import Administration
 

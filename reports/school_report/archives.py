@@ -25,8 +25,8 @@ from accounts.models import District, School, User
 from accounts.permissions import Permissions, Places
 from reports.models import GroupResults, ReportArchive, SchoolRate
 from reports.rates.visible_rates import rates_for, school_line
-from reports.results.access import capability_for, is_shared, results_for
 from reports.releases.levels import LEVELS
+from reports.results.access import capability_for, is_shared, results_for
 from reports.school_report.pdf import NoPdf, html_of, pdf_files
 from reports.school_report.report import (
     SchoolReport,

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from reports.answers.people import People
 from reports.models import ScoreRow
 from reports.rasch.responses import Floats, Integers
 from reports.releases.counting import value_of
-from reports.answers.people import People
 from reports.releases.levels import LEVELS
 from reports.scores.scale import (
     POINTS,

@@ -21,8 +21,8 @@ from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from reports.answers.versions import SurveyVersion
-from reports.answers.versions import versions_of
+from reports.answers.item_codes import VALUE, ItemCodes
+from reports.answers.versions import SurveyVersion, versions_of
 from reports.models import (
     Calibration,
     GroupResults,
@@ -34,7 +34,6 @@ from reports.models.scores import FORMAT
 from reports.rasch import MISSING, VERSION
 from reports.rasch.responses import Floats, Integers
 from reports.rates.rollup_query import refresh_replica_timestamp
-from reports.answers.item_codes import VALUE, ItemCodes
 from reports.releases.changes import Recount, read_changes
 from reports.releases.layout import counted_items
 from reports.releases.rollup import attributes_of, keeps_earlier_answers

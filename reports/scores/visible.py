@@ -32,8 +32,7 @@ from django.db.models.functions import Cast, Coalesce
 
 from reports.models import Calibration, GroupResults, ScoreRow
 from reports.models.scores import FORMAT
-from reports.releases.levels import LEVELS
-from reports.releases.levels import Place
+from reports.releases.levels import LEVELS, Place
 from reports.scores.scale import POINTS, band
 from survey.instrument.definitions.measures import measures_of
 from survey.instrument.definitions.schema import MeasureDefinition, Measures

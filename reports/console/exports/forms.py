@@ -19,12 +19,12 @@ from accounts.console.widgets import LanguageSelect
 from accounts.language import language_to_read
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions, Places
+from reports.answers.selection import Selection
+from reports.answers.snapshot import Snapshot
 from reports.exports.minimum_group import too_few_people
 from reports.exports.reading import too_many_columns, too_many_rows
 from reports.exports.release_mask import count_people, no_release
 from reports.exports.requests import ExportChoices
-from reports.answers.selection import Selection
-from reports.answers.snapshot import Snapshot
 from reports.exports.xlsx_file import MOST_COLUMNS, MOST_ROWS
 from reports.models.exports import IDENTITIES, RESPONSES, Export, ValueType
 from survey.fieldwork.administrations import administrations_for

@@ -22,11 +22,13 @@ from accounts.http import StaffRequest
 from accounts.language import language_to_read
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions, Places
-from reports.charts.rendered import rendered_once
 from reports.charts.charts import ChartPage, chart_pages
+from reports.charts.rendered import rendered_once
 from reports.console.results.provenance import Provenance
 from reports.models import GroupResults
 from reports.rates.thresholds import ThresholdProgress, ThresholdState
+from reports.releases.levels import LEVELS, Place
+from reports.releases.rollup import attributes_of, is_outdated
 from reports.results.access import (
     administration_or_404,
     capability_for,
@@ -37,10 +39,7 @@ from reports.results.access import (
 from reports.results.aggregate_access import figures_for
 from reports.results.comments import may_review
 from reports.results.menu import attribute_label
-from reports.releases.levels import LEVELS
-from reports.releases.rollup import attributes_of, is_outdated
 from reports.results.small_schools import SmallSchools, small_schools
-from reports.releases.levels import Place
 from reports.results.visible import VisibleGroup
 from reports.scores.visible import has_scores
 from survey.fieldwork.administrations import may_manage

@@ -21,8 +21,8 @@ from reports.console.scores.access import ScoresScope
 from reports.models import SchoolRate, Scoring
 from reports.rates.rate_lines import SchoolRateLine
 from reports.rates.visible_rates import school_line
-from reports.results.access import is_shared
 from reports.releases.levels import LEVELS, STATE, Place
+from reports.results.access import is_shared
 from reports.scores.visible import (
     Scores,
     VisibleScore,

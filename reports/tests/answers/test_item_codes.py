@@ -8,9 +8,8 @@ import pytest
 from django.db import connection
 
 from reports.answers import item_codes
-from reports.releases import changes
 from reports.answers.people import read_people
-from reports.tests.releases.stored_figures import distributions
+from reports.releases import changes
 from reports.releases.rollup import roll_up_results
 from reports.tests.exports.conftest import (
     FIRST,
@@ -23,6 +22,7 @@ from reports.tests.exports.conftest import (
 )
 from reports.tests.releases.conftest import stored
 from reports.tests.releases.slow_count import slowly_counted
+from reports.tests.releases.stored_figures import distributions
 from survey.instrument.definitions.corrections import publish_correction, use_correction
 from survey.models import Administration, Respondent
 

@@ -11,10 +11,10 @@ from reports.models import GradeRate, GroupResults, ResultsRollUp
 from reports.rates.visible_rates import grade_lines
 from reports.releases.apply_suppression import categories_of, hide_small_groups
 from reports.releases.result_arrays import result_arrays
-from reports.tests.releases.stored_figures import distributions
 from reports.releases.rollup import roll_up_results
 from reports.results.visible import visible_groups
 from reports.tests.exports.conftest import answer, enrol_and_answer
+from reports.tests.releases.stored_figures import distributions
 
 pytestmark = pytest.mark.django_db
 

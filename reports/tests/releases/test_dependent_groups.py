@@ -17,11 +17,11 @@ from django.utils import timezone
 from accounts.tests.logging_in import log_in
 from reports.models import GroupResults, ResultsRollUp
 from reports.releases import apply_suppression
-from reports.tests.releases.stored_figures import distributions
-from reports.tests.releases.conftest import release
 from reports.results.visible import visible_groups
 from reports.suppression.explanation import repeating_columns
 from reports.tests.exports.conftest import answer
+from reports.tests.releases.conftest import release
+from reports.tests.releases.stored_figures import distributions
 from survey.models import Item, Respondent, Response
 
 pytestmark = [pytest.mark.django_db, pytest.mark.sqlite]

@@ -24,11 +24,11 @@ from reports.releases.frozen_people import (
     released_people,
     unpacked,
 )
-from reports.tests.releases.stored_figures import distributions
 from reports.scores import scoring
 from reports.tasks import start_due_results
 from reports.tests.exports.conftest import answer, enrol_and_answer
 from reports.tests.releases.conftest import release, stored
+from reports.tests.releases.stored_figures import distributions
 from survey.models import CountedGroup, Job, Respondent, Response
 from survey.work import jobs
 from survey.work.jobs import JobRefused
@@ -56,7 +56,6 @@ def closed(staff, fall):
 def run_jobs():
     for job in Job.objects.filter(kind="results.count", state=Job.State.WAITING):
         jobs.run(job.pk)
-
 
 
 def people(staff, grade=None):

@@ -9,9 +9,9 @@ from accounts.models import School
 from reports.models import GroupResults
 from reports.releases.counting import packed, unpacked
 from reports.releases.result_arrays import result_arrays
-from reports.tests.releases.stored_figures import distributions
 from reports.releases.rollup import roll_up_results
 from reports.tests.exports.conftest import HIDE, SKIP, answer
+from reports.tests.releases.stored_figures import distributions
 
 pytestmark = pytest.mark.django_db
 

@@ -12,7 +12,6 @@ from django.utils import timezone
 from accounts.models import School
 from reports.models import CountedSchool, GroupResults, ResultsRollUp
 from reports.releases import changes, storing
-from reports.tests.releases.stored_figures import distributions
 from reports.releases.rollup import roll_up_results
 from reports.tests.exports.conftest import (
     HIDE,
@@ -24,6 +23,7 @@ from reports.tests.exports.conftest import (
 )
 from reports.tests.releases.conftest import stored, widths
 from reports.tests.releases.slow_count import slowly_counted
+from reports.tests.releases.stored_figures import distributions
 from survey.models import (
     Administration,
     CountedGroup,

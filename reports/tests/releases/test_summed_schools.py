@@ -12,9 +12,9 @@ from accounts.models import School
 from reports.models import CountedSchool, RollUp, SchoolRate
 from reports.rates.rollup import roll_up
 from reports.releases import rollup
+from reports.releases.levels import STATE
 from reports.releases.rollup import due, roll_up_results
 from reports.releases.summed_schools import next_schools, summed_schools
-from reports.releases.levels import STATE
 from reports.results.sums import sums_of_reports
 from reports.tests.exports.conftest import enrol_and_answer
 from survey.models import Administration, Respondent, Response

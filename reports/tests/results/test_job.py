@@ -8,11 +8,11 @@ import pytest
 from django.utils import timezone
 
 from reports.models import ResultsRollUp
-from reports.results.job import request_results
-from reports.tests.releases.stored_figures import distributions
 from reports.releases.rollup import due, is_outdated, roll_up_results
+from reports.results.job import request_results
 from reports.tasks import start_due_results
 from reports.tests.exports.conftest import answer
+from reports.tests.releases.stored_figures import distributions
 from survey.models import Administration, CountedGroup, Job, OptOut, Respondent
 from survey.work import jobs
 

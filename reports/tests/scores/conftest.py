@@ -29,8 +29,8 @@ from survey.models import (
 )
 from survey.tests.conftest import empty_caches  # noqa: F401
 from survey.tests.database_flush import quick_flush  # noqa: F401
-from survey.work import jobs
 from survey.tests.workbooks import workbook
+from survey.work import jobs
 
 CHOICES = [
     ["list_name", "name", "label"],
