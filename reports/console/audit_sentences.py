@@ -6,71 +6,60 @@ from django.utils.translation import gettext_lazy, gettext_noop
 
 from accounts.console.audit_sentences import add_sentences, add_words
 
+SENTENCES = {
+    "download response rates": gettext_noop("{who} downloaded response rates"),
+    "download scores": gettext_noop("{who} downloaded scores: {subject}"),
+    "download school report": gettext_noop(
+        "{who} downloaded a school's report: {subject}"
+    ),
+    "ask for school reports": gettext_noop(
+        "{who} asked for the reports of all schools: {subject}"
+    ),
+    "make school reports": gettext_noop(
+        "The reports that {who} asked for were made: {subject}"
+    ),
+    "download school reports": gettext_noop(
+        "{who} downloaded the reports of all schools: {subject}"
+    ),
+    "delete school reports": gettext_noop(
+        "{who} deleted a file with reports of schools: {subject}"
+    ),
+    "ask for export": gettext_noop("{who} asked for an export: {subject}"),
+    "ask for export with names": gettext_noop("{who} asked for names in {subject}"),
+    "make export": gettext_noop("The export that {who} asked for was made: {subject}"),
+    "download results": gettext_noop("{who} downloaded results: {subject}"),
+    "share results": gettext_noop("{who} shared results with schools: {subject}"),
+    "release sentence": gettext_noop("{who} released a sentence: {subject}"),
+    "withdraw sentence": gettext_noop("{who} withdrew a released sentence: {subject}"),
+    "request new results": gettext_noop(
+        "{who} had the results counted again: {subject}"
+    ),
+    "stop sharing results": gettext_noop(
+        "{who} stopped sharing results with schools: {subject}"
+    ),
+    "publish results": gettext_noop("{who} published results for everybody: {subject}"),
+    "withdraw published results": gettext_noop(
+        "{who} withdrew published results: {subject}"
+    ),
+    "download export": gettext_noop("{who} downloaded an export: {subject}"),
+    "release item of measure": gettext_noop(
+        "{who} released an item from comparisons between waves: {subject}"
+    ),
+    "anchor item of measure": gettext_noop(
+        "{who} used an item for comparisons between waves again: {subject}"
+    ),
+    "calculate scores again": gettext_noop(
+        "{who} started calculating scores again: {subject}"
+    ),
+    "delete export": gettext_noop("{who} deleted an export: {subject}"),
+}
+WORDS = {
+    "question": gettext_lazy("question"),
+    "released_sentence": gettext_lazy("number of the sentence"),
+    "sentence_digest": gettext_lazy("digest of the sentence"),
+}
+
 
 def register() -> None:
-    add_sentences(
-        {
-            "download response rates": gettext_noop("{who} downloaded response rates"),
-            "download scores": gettext_noop("{who} downloaded scores: {subject}"),
-            "download school report": gettext_noop(
-                "{who} downloaded a school's report: {subject}"
-            ),
-            "ask for school reports": gettext_noop(
-                "{who} asked for the reports of all schools: {subject}"
-            ),
-            "make school reports": gettext_noop(
-                "The reports that {who} asked for were made: {subject}"
-            ),
-            "download school reports": gettext_noop(
-                "{who} downloaded the reports of all schools: {subject}"
-            ),
-            "delete school reports": gettext_noop(
-                "{who} deleted a file with reports of schools: {subject}"
-            ),
-            "ask for export": gettext_noop("{who} asked for an export: {subject}"),
-            "ask for export with names": gettext_noop(
-                "{who} asked for names in {subject}"
-            ),
-            "make export": gettext_noop(
-                "The export that {who} asked for was made: {subject}"
-            ),
-            "download results": gettext_noop("{who} downloaded results: {subject}"),
-            "share results": gettext_noop(
-                "{who} shared results with schools: {subject}"
-            ),
-            "release sentence": gettext_noop("{who} released a sentence: {subject}"),
-            "withdraw sentence": gettext_noop(
-                "{who} withdrew a released sentence: {subject}"
-            ),
-            "request new results": gettext_noop(
-                "{who} had the results counted again: {subject}"
-            ),
-            "stop sharing results": gettext_noop(
-                "{who} stopped sharing results with schools: {subject}"
-            ),
-            "publish results": gettext_noop(
-                "{who} published results for everybody: {subject}"
-            ),
-            "withdraw published results": gettext_noop(
-                "{who} withdrew published results: {subject}"
-            ),
-            "download export": gettext_noop("{who} downloaded an export: {subject}"),
-            "release item of measure": gettext_noop(
-                "{who} released an item from comparisons between waves: {subject}"
-            ),
-            "anchor item of measure": gettext_noop(
-                "{who} used an item for comparisons between waves again: {subject}"
-            ),
-            "calculate scores again": gettext_noop(
-                "{who} started calculating scores again: {subject}"
-            ),
-            "delete export": gettext_noop("{who} deleted an export: {subject}"),
-        }
-    )
-    add_words(
-        {
-            "question": gettext_lazy("question"),
-            "released_sentence": gettext_lazy("number of the sentence"),
-            "sentence_digest": gettext_lazy("digest of the sentence"),
-        }
-    )
+    add_sentences(SENTENCES)
+    add_words(WORDS)

@@ -80,23 +80,11 @@ def console_home(request: StaffRequest) -> HttpResponse:
     """
     permissions, now = request.permissions, timezone.now()
     administrations, invited = home_administrations(permissions, now)
-    shown = {
-        "open": [
-            administration
-            for administration in administrations
-            if administration.opens_at <= now < administration.closes_at
-        ],
-        "planned": [
-            administration
-            for administration in administrations
-            if administration.opens_at > now
-        ],
-        "closed": [
-            administration
-            for administration in administrations
-            if administration.closes_at <= now
-        ],
-    }
+    shown: dict[str, list[Administration]] = {"open": [], "planned": [], "closed": []}
+    for administration in administrations:
+        state = administration.state_at(now)
+        is_open = state not in (State.PLANNED, State.CLOSED)
+        shown["open" if is_open else state.value].append(administration)
     more = {state: len(those) - MAX_SHOWN for state, those in shown.items()}
     shown = {state: those[:MAX_SHOWN] for state, those in shown.items()}
     tasks = home_tasks(permissions, shown, invited, now)

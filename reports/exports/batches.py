@@ -13,7 +13,7 @@ import numpy as np
 from django.conf import settings
 from numpy.typing import NDArray
 
-from reports.results.people import Ints
+from reports.answers.people import Ints
 from survey.models import Administration
 
 Flags = NDArray[np.bool_]

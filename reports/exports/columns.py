@@ -1,4 +1,4 @@
-"""The columns of an export, made from the definitions of its surveys.
+"""Make the columns of an export from the definitions of its surveys.
 
 Several versions of a survey line up by the names of their items. Every format
 and the codebook are written from this description.
@@ -6,31 +6,13 @@ and the codebook are written from this description.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from reports.answers.versions import CHOICES, DATES, NUMBERS, SurveyVersion
 from reports.models.exports import ValueType
-from survey.instrument.definitions.expressions import references
-from survey.instrument.definitions.rule_dependencies import deciding_rules
-from survey.instrument.definitions.rules import is_computed
-from survey.instrument.definitions.schema import (
-    ItemDefinition,
-    Measures,
-    OptionDefinition,
-    SurveyDefinition,
-    Texts,
-)
-
-CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-# Items with free text, whose values are JSON in the stream (see `snapshot`).
-OPEN = frozenset(("text", "calculate", "hidden"))
-NUMBERS = frozenset(("integer", "decimal", "range"))
-CHOICES = frozenset(("select_one", "select_multiple", "acknowledge"))
-# `or_other` adds a text question with the name of the choice and this.
-OTHER_TEXT = "_other"
-DATES = frozenset(("date", "time", "datetime"))
+from survey.instrument.definitions.schema import ItemDefinition
 
 
 def value_type(kind: str) -> ValueType:
@@ -41,81 +23,6 @@ def value_type(kind: str) -> ValueType:
         return ValueType.DATE
     is_number = kind in NUMBERS or kind == "calculate"
     return ValueType.NUMBER if is_number else ValueType.TEXT
-
-
-@dataclass(frozen=True, slots=True)
-class ExportVersion:
-    """One published survey, and how to read its answers."""
-
-    digest: str
-    definition: SurveyDefinition
-    measures: Measures | None = None
-
-    @property
-    def name(self) -> str:
-        return self.definition["version"]
-
-    @property
-    def items(self) -> Mapping[str, ItemDefinition]:
-        return self.definition["items"]
-
-    def exported(self) -> list[str]:
-        """Return the names of the items that have a value, page by page."""
-        return [
-            name
-            for page in self.definition["pages"]
-            for block in page["blocks"]
-            for name in block["items"]
-            if self.items[name]["kind"] != "note"
-        ]
-
-    def options(self, item: ItemDefinition) -> Sequence[OptionDefinition]:
-        # Its single option is not in the definition.
-        if item["kind"] == "acknowledge":
-            return ({"value": "OK", "label": {}, "attributes": {}},)
-        return self.definition["option_sets"].get(item.get("option_set", ""), [])
-
-    def comes_as_json(self, item: ItemDefinition) -> bool:
-        """Return whether a value could contain a separator of the stream."""
-        return item["kind"] in OPEN or any(
-            CONTROL.search(option["value"]) for option in self.options(item)
-        )
-
-    def has_typed_text(self, name: str) -> bool:
-        """Return whether answers have words that people typed, or are made of them."""
-        return any(
-            self.items[source]["kind"] == "text" and not self.is_computed(source)
-            for source in self.sources(name)
-        )
-
-    def sources(self, name: str) -> frozenset[str]:
-        """Return the item itself and all items that its value tells about.
-
-        A calculation tells about what it reads, and the text for "Other" about the
-        choice.
-        """
-        if not self.is_computed(name):
-            choice = name.removesuffix(OTHER_TEXT)
-            return frozenset((name, choice) if choice in self.items else (name,))
-        return frozenset((name,)).union(
-            *(
-                self.sources(source)
-                for rule in deciding_rules(self.items[name])
-                for source in references(rule)
-                if source in self.items
-            )
-        )
-
-    def is_computed(self, name: str) -> bool:
-        item = self.items[name]
-        return item["kind"] == "hidden" or is_computed(item)
-
-    def in_language(self, texts: Texts | str, language: str) -> str:
-        """Return the text in a language, or else in the survey's first one."""
-        if isinstance(texts, str):
-            return texts
-        first = self.definition["languages"][0]["code"]
-        return texts.get(language) or texts.get(first, "")
 
 
 @dataclass(slots=True)
@@ -140,7 +47,7 @@ class Variable:
 class ItemColumns:
     """The columns for the items of all versions in a file."""
 
-    versions: Mapping[str, ExportVersion]
+    versions: Mapping[str, SurveyVersion]
     variables: Sequence[Variable]
 
     @property
@@ -161,7 +68,7 @@ class ItemColumns:
         return [_unused(name, taken, "roster_") for name in names]
 
 
-def columns_of(versions: Iterable[ExportVersion]) -> ItemColumns:
+def columns_of(versions: Iterable[SurveyVersion]) -> ItemColumns:
     """Make the columns, in the order of the first version given.
 
     An item that only a later version has follows its predecessor there.

@@ -9,6 +9,7 @@ import json
 from collections.abc import Sequence
 from itertools import compress, repeat
 
+from reports.answers.snapshot import MASKED, NOT_APPLICABLE, SKIPPED
 from reports.exports.cells import Piece, Row, Writer
 from reports.exports.minimum_group import saved_path
 from reports.exports.release_mask import COARSENED
@@ -21,7 +22,6 @@ from reports.exports.row_builder import (
     parse_array,
     value_cell,
 )
-from reports.exports.snapshot import MASKED, NOT_APPLICABLE, SKIPPED
 
 ANSWERED = "answered"
 # Those that are left out have no row in the end.

@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from reports.results.frozen_people import SchoolPeople
-from reports.results.people import Ints
+from reports.answers.people import Ints
+from reports.releases.frozen_people import SchoolPeople
 
 Flags = NDArray[np.bool_]
 # An attribute and a value, as `GroupResults` has them.

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.utils.translation import gettext as _
 
-from reports.exports.selection import Selection
+from reports.answers.selection import Selection
 from survey.models import Administration, Denominator, Identity, RecordJoin
 
 IDS = """SELECT {role} AS role, i.district_id, i.external_id

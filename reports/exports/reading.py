@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -13,9 +13,12 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.models import District, School
+from reports.answers.selection import Selection
+from reports.answers.snapshot import LineSink, Snapshot, snapshot
+from reports.answers.versions import SurveyVersion, versions_of
 from reports.exports.anonymise import Shuffle
 from reports.exports.cells import Date
-from reports.exports.columns import ExportVersion, columns_of
+from reports.exports.columns import columns_of
 from reports.exports.local_days import LocalDays
 from reports.exports.minimum_group import too_few_people
 from reports.exports.missing_codes import choose_missing_codes, code_lookalikes
@@ -29,11 +32,9 @@ from reports.exports.release_mask import (
 )
 from reports.exports.released_rows import ReleasedRows, released_rows
 from reports.exports.row_builder import ExportPlan
-from reports.exports.selection import Selection
-from reports.exports.snapshot import LineSink, Snapshot, snapshot
 from reports.exports.xlsx_file import MOST_COLUMNS, MOST_ROWS
 from reports.models.exports import Export
-from survey.models import Administration, Identity, PublishedSurvey, SurveyMeasures
+from survey.models import Administration, Identity
 from survey.work.jobs import JobRefused, Progress
 
 REPORT_EVERY = 500
@@ -53,7 +54,7 @@ class Reading:
     """What was read in the snapshot, and its own counts."""
 
     administrations: Sequence[Administration]
-    versions: Mapping[str, ExportVersion]
+    versions: Mapping[str, SurveyVersion]
     shuffle: Shuffle
     summary: StreamSummary
     offered: Mapping[int, OfferedVersions]
@@ -203,26 +204,6 @@ def plan_of(export: Export, reading: Reading) -> ExportPlan:
         people=reading.people,
         identities=identity_cells if export.identities else None,
     )
-
-
-def versions_of(administrations: Iterable[Administration]) -> dict[str, ExportVersion]:
-    """Return the survey versions by digest, the newest first. 1 statement."""
-    versions: list[PublishedSurvey] = [
-        administration.published for administration in administrations
-    ]
-    versions.sort(key=lambda published: published.published_at, reverse=True)
-    known = SurveyMeasures.objects.using(DEFAULT_DB_ALIAS)
-    measures = known.in_bulk({published.survey_id for published in versions})
-    return {
-        published.digest: ExportVersion(
-            published.digest,
-            json.loads(published.definition),
-            measures[published.survey_id].content
-            if published.survey_id in measures
-            else None,
-        )
-        for published in versions
-    }
 
 
 class StreamSummary:

@@ -20,14 +20,14 @@ from accounts.permissions import Places
 from reports.exports.masked_items import PageGroup, answered_by_class, masked_items
 from reports.exports.shown_values import Column, shown_values
 from reports.models import CountedSchool, GroupResults, ResultsRollUp
-from reports.results.counting import value_of
-from reports.results.frozen_people import SchoolPeople, unpacked
+from reports.releases.counting import value_of
+from reports.releases.frozen_people import SchoolPeople, unpacked
+from reports.releases.levels import LEVELS
 from survey.models import Administration
 
 COARSENED = "*"
 LANGUAGE = "language"
 FEWEST_SCHOOLS = 2
-LEVELS = GroupResults.Level
 
 
 class ShownPlace(NamedTuple):

@@ -20,6 +20,8 @@ from django.db import connections
 from numpy.typing import NDArray
 
 from accounts.permissions import Places
+from reports.answers.people import Ints
+from reports.answers.selection import is_among
 from reports.exports.batches import without_batches
 from reports.exports.local_days import LocalDays
 from reports.exports.minimum_group import (
@@ -31,10 +33,8 @@ from reports.exports.minimum_group import (
 )
 from reports.exports.offered_versions import OfferedVersions
 from reports.exports.release_mask import COARSENED, ReleaseMask, ShownCells
-from reports.exports.selection import is_among
 from reports.rates.rollup import AFTER_CLOSING
-from reports.results.changes import saved_since
-from reports.results.people import Ints
+from reports.releases.changes import saved_since
 from survey.models import Administration
 
 # The progress as `SchoolPeople` has it, and whether the person has opted out.
@@ -214,35 +214,14 @@ def released_rows(
     is_long: bool,
 ) -> ReleasedRows:
     """Find the people of a file; at most 5 statements, in the snapshot that is open."""
-    positions: dict[tuple[ShownCells, str], int] = {}
-    nothing = np.zeros(0, dtype=np.int64)
-    ids, cells, progress, counted = [nothing], [nothing], [nothing], [nothing]
-    for school in mask.schools(places):
-        people = school.people
-        of_groups = np.array(
-            [
-                positions.setdefault((shown, group.language), len(positions))
-                for shown, group in zip(school.cells, people.groups, strict=True)
-            ],
-            dtype=np.int64,
-        )
-        ids.append(people.ids)
-        cells.append(of_groups[people.group])
-        progress.append(people.progress[:-1])
-        counted.append(np.full(len(people.ids), _microseconds(people.counted_at)))
-    keys = np.concatenate(ids)
-    order = np.argsort(keys)
-    keys, then = keys[order], np.concatenate(progress)[order]
+    shown, (keys, shown_by, then, counted) = _people_in(mask, places)
     has_answered = (then % 2 == 1) | (not finished_only)
     now, opted_out = _progress(mask, keys)
     gone = (now < 0) | opted_out
-    changed = ~gone & (
-        (now != then) | _saved_after(mask, keys, np.concatenate(counted)[order])
-    )
+    changed = ~gone & ((now != then) | _saved_after(mask, keys, counted))
     absent = gone | changed
     numbers: dict[ShownCells, int] = {}
-    classes = [numbers.setdefault(shown, len(numbers)) for shown, _ in positions]
-    shown_by = np.concatenate(cells)[order]
+    classes = [numbers.setdefault(cells, len(numbers)) for cells, _ in shown]
     leaves = without_batches(
         mask.administration,
         keys,
@@ -259,7 +238,7 @@ def released_rows(
         keys[is_read],
         (has_answered & ~leaves)[is_read],
         shown_by[is_read],
-        list(positions),
+        shown,
         opted_out=int((gone & has_answered).sum()),
         changed=int((changed & has_answered).sum()),
         left_with_them=int((leaves & ~absent & has_answered).sum()),
@@ -269,8 +248,33 @@ def released_rows(
         offered=offered,
         days=days,
         classes=classes,
-        masked_items=[shown.masked_items for shown in numbers],
+        masked_items=[cells.masked_items for cells in numbers],
     )
+
+
+def _people_in(
+    mask: ReleaseMask, places: Places
+) -> tuple[list[tuple[ShownCells, str]], Ints]:
+    """Return what people show, and four columns about each person, sorted by keys.
+
+    The key, the position in what is shown, the progress, and when it was counted.
+    """
+    positions: dict[tuple[ShownCells, str], int] = {}
+    parts = [np.zeros((4, 0), dtype=np.int64)]
+    for school in mask.schools(places):
+        people = school.people
+        of_groups = np.array(
+            [
+                positions.setdefault((shown, group.language), len(positions))
+                for shown, group in zip(school.cells, people.groups, strict=True)
+            ],
+            dtype=np.int64,
+        )
+        counted = np.full(len(people.ids), _microseconds(people.counted_at))
+        shown_by = of_groups[people.group]
+        parts.append(np.stack((people.ids, shown_by, people.progress[:-1], counted)))
+    columns = np.concatenate(parts, axis=1)
+    return list(positions), columns[:, np.argsort(columns[0])]
 
 
 def _progress(mask: ReleaseMask, keys: Ints) -> tuple[Ints, NDArray[np.bool_]]:

@@ -14,7 +14,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
 
-from reports.exports.answer_mask import AnswerMask
+from reports.answers.answer_mask import AnswerMask
+from reports.answers.snapshot import FIELDS, MASKED, NOT_APPLICABLE, SKIPPED
+from reports.answers.versions import CHOICES, DATES, NUMBERS, SurveyVersion
 from reports.exports.cells import (
     NUMERIC_CODE,
     PLAIN_NUMBER,
@@ -25,15 +27,7 @@ from reports.exports.cells import (
     Writer,
     number_or_text,
 )
-from reports.exports.columns import (
-    CHOICES,
-    DATES,
-    NUMBERS,
-    AnswerTally,
-    ExportVersion,
-    ItemColumns,
-    Variable,
-)
+from reports.exports.columns import AnswerTally, ItemColumns, Variable
 from reports.exports.local_days import LocalDays
 from reports.exports.minimum_group import STEPS
 from reports.exports.missing_codes import MissingCodes
@@ -41,7 +35,6 @@ from reports.exports.offered_versions import OfferedVersions
 from reports.exports.panel_groups import PanelGroups
 from reports.exports.release_mask import COARSENED
 from reports.exports.released_rows import ReleasedRows
-from reports.exports.snapshot import FIELDS, MASKED, NOT_APPLICABLE, SKIPPED
 from survey.instrument.definitions.schema import ItemDefinition
 from survey.models import Administration
 
@@ -165,7 +158,7 @@ class ItemEncoder:
     """Encodes and counts the answers to one item in one version."""
 
     item: ItemDefinition
-    version: ExportVersion
+    version: SurveyVersion
     variable: Variable
     tally: AnswerTally
     encode: Callable[[ItemEncoder, str], Piece]
@@ -224,7 +217,7 @@ class ItemEncoder:
 class VersionEncoder:
     """Encodes the answers to one version of the survey."""
 
-    version: ExportVersion
+    version: SurveyVersion
     mask: AnswerMask
     # By primary key of the item.
     items: Mapping[int, ItemEncoder]
@@ -318,7 +311,7 @@ class RowBuilder(ABC):
         self._shared: dict[tuple[str, ...], Piece] = {}
         self._masked: dict[tuple[str, str], frozenset[str]] = {}
 
-    def _version_encoder(self, version: ExportVersion) -> VersionEncoder:
+    def _version_encoder(self, version: SurveyVersion) -> VersionEncoder:
         variables = self.plan.columns.variables_of(version.digest)
         encoders = {
             int(version.items[name]["id"]): ItemEncoder(

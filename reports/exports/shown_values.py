@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reports.results.people import Ints
+from reports.answers.people import Ints
 from reports.suppression.lattice import isolates
 
 Flags = NDArray[np.bool_]

@@ -6,8 +6,10 @@ import json
 from collections.abc import Sequence
 from itertools import repeat
 
+from reports.answers.snapshot import MASKED, NOT_APPLICABLE, SKIPPED
+from reports.answers.versions import SurveyVersion
 from reports.exports.cells import Cell, Date, Number, Piece, Row, Writer
-from reports.exports.columns import ExportVersion, Variable, value_type
+from reports.exports.columns import Variable, value_type
 from reports.exports.minimum_group import DATE_STEPS, STEPS, week_of
 from reports.exports.release_mask import COARSENED
 from reports.exports.row_builder import (
@@ -18,7 +20,6 @@ from reports.exports.row_builder import (
     shows,
     value_cell,
 )
-from reports.exports.snapshot import MASKED, NOT_APPLICABLE, SKIPPED
 from survey.instrument.definitions.schema import ItemDefinition
 
 
@@ -43,7 +44,7 @@ class WideRowBuilder(RowBuilder):
     def headers_of(cls, plan: ExportPlan) -> list[str]:
         return [*plan.respondent_columns(), *plan.columns.headers]
 
-    def _blank(self, variable: Variable, version: ExportVersion) -> Piece:
+    def _blank(self, variable: Variable, version: SurveyVersion) -> Piece:
         item = variable.items.get(version.digest)
         # An item that the version does not have stays without a code.
         code = None if item is None else Number(self.plan.missing.not_reached)
@@ -52,7 +53,7 @@ class WideRowBuilder(RowBuilder):
     def _code_piece(
         self,
         variable: Variable,
-        version: ExportVersion,
+        version: SurveyVersion,
         item: ItemDefinition | None,
         code: Cell,
     ) -> Piece:
@@ -135,7 +136,11 @@ class WideRowBuilder(RowBuilder):
 
         def make() -> Piece:
             steps = len(STEPS) if person.shown is None else person.shown
-            dates = self._dates_shown(person)
+            rows = self.plan.releases[int(person.administration)]
+            _, (_, finished_in), _, _, group = json.loads(person.about)
+            dates = rows.dates_shown(
+                group, person.started, person.completed, finished_in
+            )
             return self.piece(
                 *self._cells(person, version, steps, dates),
                 *date_cells(days, steps, dates),
@@ -144,12 +149,6 @@ class WideRowBuilder(RowBuilder):
         # In a panel it follows from other rows as well.
         steps = str(person.shown)
         return (self.shared_piece("about", *key, *days, steps, make=make),)
-
-    def _dates_shown(self, person: RespondentLine) -> int:
-        """Return how many of DATE_STEPS the release shows of this respondent."""
-        rows = self.plan.releases[int(person.administration)]
-        _, (_, finished_in), _, _, group = json.loads(person.about)
-        return rows.dates_shown(group, person.started, person.completed, finished_in)
 
     def _cells(
         self, person: RespondentLine, version: int, steps: int, dates: int

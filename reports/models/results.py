@@ -1,6 +1,6 @@
 """Distributions of the answers to each item, by place and group.
 
-Only `reports.results.rollup` writes these tables, and `reports.results.reading`
+Only `reports.releases.rollup` writes these tables, and `reports.results.visible`
 reads them. Everything in them can be counted again at any time.
 
 None of them is distributed where responses are: they are small, are read by place,
@@ -29,7 +29,7 @@ class ResultsRollUp(Table, reports="SELECT"):
     as_of = models.DateTimeField()
     written_at = models.DateTimeField()
     # The items, and what each number of `GroupResults.counts` counts: see
-    # `reports.results.layout`.
+    # `reports.releases.layout`.
     layout = SharedJSONField()
     # The `as_of` of the figures for which it is decided what is hidden.
     hidden_as_of = models.DateTimeField(null=True)
@@ -95,7 +95,7 @@ class CountedSchool(Table, reports="SELECT"):
     # The `as_of` of the figures.
     counted_at = models.DateTimeField(null=True)
     # Whether it is added up for readers who do not see each school of a place. Decided
-    # at the release: see `reports.results.summed_schools`.
+    # at the release: see `reports.releases.summed_schools`.
     is_summed = models.BooleanField(default=False, db_default=False)
 
     class Meta:

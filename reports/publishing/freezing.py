@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -26,18 +26,18 @@ from typing import Any, TypedDict
 from django.db import connection, transaction
 from django.utils import translation
 
-from accounts.models import School
 from reports.models import Calibration, GroupResults, Publication, Scoring
 from reports.publishing.score_sums import SumOfScores
 from reports.rates.rate_lines import percent
 from reports.rates.visible_rates import lines_for_everybody, schools_with_reports
-from reports.results.reading import LEVELS, ItemDistribution
-from reports.results.summed_schools import summed_schools
-from reports.results.sums import STATE, SchoolAnswers
-from reports.results.visible import Place, VisibleGroup, visible_groups
+from reports.releases.levels import LEVELS, STATE, Place
+from reports.releases.summed_schools import summed_schools
+from reports.results.distributions import ItemDistribution
+from reports.results.sums import SchoolAnswers
+from reports.results.visible import VisibleGroup, visible_groups
 from reports.school_report.report import report_language_for
 from reports.scores.scale import PEOPLE
-from reports.scores.visible import Scores, visible_scores
+from reports.scores.visible import Scores, measures_in_survey, visible_scores
 from survey.instrument.definitions.measures import measures_of
 from survey.instrument.definitions.schema import Measures
 from survey.models import Administration
@@ -249,16 +249,20 @@ class Freezer:
             groups = visible_groups(self.administration, batch)
             for place in batch:
                 if group := groups.get(place):
-                    scores = self._scores.get(place, {})
-                    yield self._school(self.reached[place[1]].school, group, scores)
+                    school = self.reached[place[1]].school
+                    rates = [self._rate(school.pk)]
+                    summary = _summary(rates, self._scores.get(place, {}))
+                    yield FrozenPlace(
+                        *(*place, school.district_id, school.name, school.code),
+                        *(summary, _answers(group)),
+                    )
 
     def wholes(self) -> Iterator[FrozenPlace]:
         """Yield districts and the state: the sums of the published schools."""
         everybody = visible_groups(self.administration, [STATE]).get(STATE)
         if everybody is None:
             return
-        content = measures_of(self.administration.published.survey)
-        content = content or {"essentials": [], "measures": []}
+        content = measures_in_survey(self.administration)
         wholes = [(LEVELS.DISTRICT.value, key) for key in sorted(self.published)]
         for place in [*wholes, STATE]:
             name = code = ""
@@ -272,7 +276,10 @@ class Freezer:
                 group = self._answers_of_schools.total(schools).group(
                     self.administration
                 )
-                scores = self._sum_of_scores(content, schools)
+                total = SumOfScores(content)
+                for key in schools:
+                    total.add(self._scores.get((LEVELS.SCHOOL.value, key), {}))
+                scores = total.scores()
             elif self._counted_schools() >= FEWEST_SCHOOLS:
                 group = everybody
                 scores = visible_scores(self.administration, [STATE]).get(STATE, {})
@@ -301,28 +308,9 @@ class Freezer:
     def _scores(self) -> dict[Place, Scores]:
         return visible_scores(self.administration, self._places)
 
-    def _sum_of_scores(self, content: Measures, schools: Iterable[int]) -> Scores:
-        total = SumOfScores(content)
-        for key in schools:
-            total.add(self._scores.get((LEVELS.SCHOOL.value, key), {}))
-        return total.scores()
-
     def _rate(self, school: int) -> Rate:
         line = self.reached[school]
         return Rate(eligible=line.eligible, finished=line.finished or 0, rate=line.rate)
-
-    def _school(
-        self, school: School, group: VisibleGroup, scores: Scores
-    ) -> FrozenPlace:
-        return FrozenPlace(
-            LEVELS.SCHOOL.value,
-            school.pk,
-            school.district_id,
-            school.name,
-            school.code,
-            _summary([self._rate(school.pk)], scores),
-            _answers(group),
-        )
 
     def _counted_schools(self) -> int:
         """Return in how many schools people have answered. 1 statement."""

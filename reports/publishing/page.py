@@ -11,33 +11,43 @@ from datetime import datetime
 from functools import cached_property
 from typing import Protocol, cast
 
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from reports.console.rendered import rendered_once
-from reports.console.results.charts import ChartPage, chart_pages
-from reports.console.results.sentences import isolated
+from reports.answers.texts import localizer_for, marked_text
+from reports.charts.charts import ChartPage, chart_pages
+from reports.charts.rendered import rendered_once
+from reports.charts.sentences import isolated
 from reports.publishing.freezing import (
     Answers,
     Frame,
     ItemAnswers,
     Summary,
 )
-from reports.results.layout import Measured
-from reports.results.reading import LEVELS, ItemDistribution
+from reports.releases.layout import Measured
+from reports.releases.levels import LEVELS
+from reports.results.distributions import ItemDistribution
 from reports.results.visible import VisibleGroup
-from reports.school_report.parts import ReportPart, ScoreLine
+from reports.school_report.parts import (
+    GroupedParts,
+    ReportPart,
+    ScoreLine,
+    grouped_parts,
+)
 from reports.school_report.report import report_language_for
 from reports.scores.visible import VisibleScore
 from reports.scores.words import band_ranges
 from reports.suppression.end_coding import CodedShare
-from survey.instrument.definitions.schema import MeasureDefinition, Texts
+from survey.instrument.definitions.schema import (
+    EssentialDefinition,
+    MeasureDefinition,
+    Texts,
+)
 from survey.taking import messages
 from survey.taking.published import published_survey
-from survey.taking.rendering import Localizer, Text, html_of
+from survey.taking.rendering import Localizer, Text
 
 # Unicode's embeddings, overrides and isolates: in a name, they would turn around the
 # text after it.
@@ -281,38 +291,18 @@ class PublicPage:
         return "; ".join(self.frame["benchmarks"].get(self.language, []))
 
     @cached_property
-    def _parts(
-        self,
-    ) -> tuple[list[tuple[ReportPart, list[ReportPart]]], list[ReportPart]]:
+    def _parts(self) -> GroupedParts:
         content = self.frame["measures"] or {"essentials": [], "measures": []}
-        scored = self.place.summary["scores"]
-        measures: dict[str, list[ReportPart]] = {}
-        for measure in content["measures"]:
-            if measure["name"] in scored:
-                part = self._measure(measure)
-                measures.setdefault(measure["essential"], []).append(part)
-        essentials = [
-            (
-                ReportPart(
-                    essential["name"],
-                    self._text(essential["label"], essential["name"]),
-                    self._text(essential["description"]),
-                    self._lines(essential["name"]),
-                ),
-                measures.pop(essential["name"]),
-            )
-            for essential in content["essentials"]
-            if essential["name"] in measures
-        ]
-        return essentials, [part for rest in measures.values() for part in rest]
+        return grouped_parts(content, self.place.summary["scores"], self._part)
 
-    def _measure(self, measure: MeasureDefinition) -> ReportPart:
-        is_positive = measure["direction"] == "positive"
+    def _part(self, definition: MeasureDefinition | EssentialDefinition) -> ReportPart:
+        name = definition["name"]
+        is_positive = definition.get("direction", "positive") == "positive"
         return ReportPart(
-            measure["name"],
-            self._text(measure["label"], measure["name"]),
-            self._text(measure["description"]),
-            self._lines(measure["name"], is_positive=is_positive),
+            name,
+            self._text(definition["label"], name),
+            self._text(definition["description"]),
+            self._lines(name, is_positive=is_positive),
             is_positive=is_positive,
         )
 
@@ -331,18 +321,10 @@ class PublicPage:
     @cached_property
     def _localizer(self) -> Localizer:
         definition = published_survey(self.frame["survey_digest"]).definition
-        values = dict.fromkeys(definition["items"], "…")
-        return Localizer.of(definition, self.language, values)
+        return localizer_for(definition, self.language)
 
     def _text(self, texts: Texts | None, otherwise: str = "") -> Text:
-        text, code = self._localizer.find(texts)
-        if not text:
-            return Text(html_of(otherwise))
-        html = html_of(text, self._localizer.values)
-        if messages.base_of(code) == self.frame_language:
-            return Text(html)
-        direction = messages.direction(code)
-        return Text(html, format_html(' lang="{}" dir="{}"', code, direction))
+        return marked_text(self._localizer, texts, self.frame_language, otherwise)
 
 
 def name_of(place: Content) -> str:

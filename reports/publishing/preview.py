@@ -12,8 +12,7 @@ from typing import Any
 from django.core.cache import cache
 
 from reports.publishing.freezing import Frame, Freezer, FrozenPlace, basis_of
-from reports.results.reading import LEVELS
-from reports.results.sums import STATE
+from reports.releases.levels import LEVELS, STATE
 from survey.models import Administration
 
 # Seconds. A district that is renamed has its former name for so long.

@@ -22,7 +22,7 @@ from reports.publishing.freezing import (
     publication_digest,
 )
 from reports.rates.rollup import AFTER_CLOSING
-from reports.results.sums import STATE
+from reports.releases.levels import STATE
 from reports.scores.visible import has_scores
 from survey.instrument.definitions.measures import measures_of
 from survey.models import Administration, Job

@@ -29,9 +29,7 @@ from reports.models.publications import public_condition
 from reports.publishing.csv_files import answer_rows, dictionary_rows, score_rows
 from reports.publishing.links import Links, PublicLinks, own_name
 from reports.publishing.page import PublicPage, without_directions
-from reports.results.reading import LEVELS
-from reports.results.sums import STATE
-from reports.results.visible import Place
+from reports.releases.levels import LEVELS, STATE, Place
 from reports.school_report.report import report_language_for
 from reports.suppression.explanation import hidden_figures
 from reports.suppression.results import MINIMUM_GROUP

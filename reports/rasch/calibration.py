@@ -8,7 +8,7 @@ how people are distributed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -84,22 +84,7 @@ def calibrate(
     )
     covariance = np.zeros((sum(steps), sum(steps)))
     if len(free):
-        # The information takes as long as ten gradients. So Newton's steps are
-        # taken with that of the start, which the search corrects as it goes.
-        ridge = SMALLEST_INFORMATION * np.eye(len(free))
-        optimum = minimize(
-            objective,
-            free,
-            jac=True,
-            method="BFGS",
-            options={
-                "gtol": 1e-5,
-                "hess_inv0": _symmetric_inverse(information(free) + ridge),
-            },
-        )
-        precision = np.linalg.pinv(information(optimum.x), hermitian=True)
-        # One step of Newton's from where the search ended.
-        free = optimum.x - precision @ objective(optimum.x)[1]
+        free, precision = _optimum(objective, information, free)
         covariance = design @ precision @ design.T / people
     thresholds = fixed + design @ free
     value, gradient = objective(free)
@@ -114,6 +99,30 @@ def calibrate(
             and np.abs(gradient).max(initial=0) < 1e-5
         ),
     )
+
+
+def _optimum(
+    objective: Callable[[Floats], tuple[float, Floats]],
+    information: Callable[[Floats], Floats],
+    start: Floats,
+) -> tuple[Floats, Floats]:
+    """Return the parameters at the minimum, and their precision."""
+    # The information takes as long as ten gradients. So Newton's steps are
+    # taken with that of the start, which the search corrects as it goes.
+    ridge = SMALLEST_INFORMATION * np.eye(len(start))
+    optimum = minimize(
+        objective,
+        start,
+        jac=True,
+        method="BFGS",
+        options={
+            "gtol": 1e-5,
+            "hess_inv0": _symmetric_inverse(information(start) + ridge),
+        },
+    )
+    precision = np.linalg.pinv(information(optimum.x), hermitian=True)
+    # One step of Newton's from where the search ended.
+    return optimum.x - precision @ objective(optimum.x)[1], precision
 
 
 def _design(

@@ -122,10 +122,8 @@ class ConditionalLikelihood:
             both = np.add.outer(np.arange(left.shape[1]), np.arange(right.shape[1]))
             inner = np.matmul((people[:, None] * rest)[:, both], right[groups[second]])
             moments = np.tensordot(left[groups[first]], inner, axes=([0, 1], [0, 1]))
-            rows, columns = (
-                self.blocks[first].thresholds,
-                self.blocks[second].thresholds,
-            )
+            rows = self.blocks[first].thresholds
+            columns = self.blocks[second].thresholds
             information[rows, columns] += moments
             information[columns, rows] += moments.T
 

@@ -46,10 +46,8 @@ def freshness_of(administration: Administration) -> Freshness:
     if is_late and as_of >= administration.closes_at:
         words, is_late = _("Counted after closing, %(ago)s ago") % {"ago": ago}, False
     elif is_late and now < administration.opens_at and age < timedelta(hours=2):
-        words, is_late = (
-            _("Counted %(ago)s ago; once an hour until it opens") % {"ago": ago},
-            False,
-        )
+        words = _("Counted %(ago)s ago; once an hour until it opens") % {"ago": ago}
+        is_late = False
     elif is_late:
         words = _("These figures are %(ago)s old: counting is late") % {"ago": ago}
     return Freshness(as_of, int(age.total_seconds()), is_late, words)

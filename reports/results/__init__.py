@@ -1,1 +1,1 @@
-"""Roll-ups of the answers to each item: see README.md."""
+"""Read what is shown of how each group answered each item: see README.md."""

@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from accounts.permissions import Capability, Permissions
-from reports.results.reading import LEVELS
-from reports.results.sums import STATE, sums_of_reports
-from reports.results.visible import Place, VisibleGroup, visible_groups
+from reports.releases.levels import LEVELS, STATE, Place
+from reports.results.sums import sums_of_reports
+from reports.results.visible import VisibleGroup, visible_groups
 from reports.suppression.tables import Integers
 from survey.models import Administration
 

@@ -8,7 +8,7 @@ from django.utils.translation import ngettext
 
 from accounts.models import User
 from reports.models import ResultsRollUp, Scoring
-from reports.results.rollup import due, keeps_earlier_answers, roll_up_results
+from reports.releases.rollup import due, keeps_earlier_answers, roll_up_results
 from reports.scores.job import RETRY_AFTER, request_scores
 from survey.instrument.definitions.measures import measures_of
 from survey.models import Administration, Job
@@ -32,22 +32,17 @@ def count_results(job: Job, progress: Progress) -> None:
         # They are from before it was decided which schools are hidden, or of the people
         # of an earlier release.
         request_scores(administration, recalculate=True)
-    _request_first_scores(administration)
-    progress.message = ngettext(
-        "Ready: the answers of %(schools)s school were counted.",
-        "Ready: the answers of %(schools)s schools were counted.",
-        outcome.schools,
-    ) % {"schools": f"{outcome.schools:,}"}
-
-
-def _request_first_scores(administration: Administration) -> None:
-    """Start calculating the scores of a closed administration that has none yet."""
     if (
         administration.state == Administration.State.CLOSED
         and not Scoring.objects.current().filter(pk=administration.pk).exists()
         and measures_of(administration.published.survey)
     ):
         request_scores(administration)
+    progress.message = ngettext(
+        "Ready: the answers of %(schools)s school were counted.",
+        "Ready: the answers of %(schools)s schools were counted.",
+        outcome.schools,
+    ) % {"schools": f"{outcome.schools:,}"}
 
 
 def request_results(administration: Administration, *, by: User | None = None) -> Job:

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from django.utils.translation import gettext as _
 
 from reports.models import CountedSchool, GroupResults
-from reports.results.reading import LEVELS, ItemDistribution
+from reports.releases.levels import LEVELS
+from reports.results.distributions import ItemDistribution
 from reports.results.visible import VisibleGroup, code_ends, visible_groups
 from survey.models import Administration
 

@@ -18,15 +18,15 @@ from django.core.cache import cache
 from django.db.models import F
 
 from reports.models import GroupResults
-from reports.results.counting import Counts, unpacked
-from reports.results.layout import Layout
-from reports.results.reading import LEVELS, items_of
-from reports.results.summed_schools import summed_schools
-from reports.results.visible import Place, VisibleGroup, code_ends
+from reports.releases.counting import Counts, unpacked
+from reports.releases.layout import Layout
+from reports.releases.levels import LEVELS, STATE, Place
+from reports.releases.summed_schools import summed_schools
+from reports.results.distributions import items_of
+from reports.results.visible import VisibleGroup, code_ends
 from reports.suppression.tables import Integers, Mask
 from survey.models import Administration
 
-STATE: Place = (LEVELS.STATE.value, 0)
 # Seconds. Sums of other figures have other keys.
 KEPT = 5 * 60
 

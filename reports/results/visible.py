@@ -9,13 +9,11 @@ from datetime import datetime
 from django.db.models import F, Q
 
 from reports.models import GroupResults
-from reports.results.counting import unpacked
-from reports.results.layout import Layout
-from reports.results.reading import ItemDistribution, items_of
+from reports.releases.counting import unpacked
+from reports.releases.layout import Layout
+from reports.releases.levels import Place
+from reports.results.distributions import ItemDistribution, items_of
 from survey.models import Administration
-
-# Level and key of a district or school; 0 for the state.
-Place = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)

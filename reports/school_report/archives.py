@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 
@@ -26,8 +25,8 @@ from accounts.models import District, School, User
 from accounts.permissions import Permissions, Places
 from reports.models import GroupResults, ReportArchive, SchoolRate
 from reports.rates.visible_rates import rates_for, school_line
+from reports.releases.levels import LEVELS
 from reports.results.access import capability_for, is_shared, results_for
-from reports.results.reading import LEVELS
 from reports.school_report.pdf import NoPdf, html_of, pdf_files
 from reports.school_report.report import (
     SchoolReport,
@@ -215,7 +214,8 @@ class ArchiveWriter:
             rows = csv.writer(file)
             columns = "district", "district code", "school", "code", "file", "reason"
             rows.writerow(columns)
-            for batch in _batches(keys):
+            for start in range(0, len(keys), BATCH):
+                batch = keys[start : start + BATCH]
                 for row in self._write_batch(zip_file, batch):
                     rows.writerow([escape_formula(cell) for cell in row])
                 progress.advance(len(batch))
@@ -277,9 +277,3 @@ def _name_of(place: District | School) -> str:
     name, code = slugify(place.name[:LONGEST_NAME]), slugify(place.code)
     parts = [part for part in dict.fromkeys((name, code)) if part]
     return "-".join(parts) or f"{type(place).__name__.lower()}-{place.pk}"
-
-
-def _batches(keys: Sequence[int]) -> Iterator[Sequence[int]]:
-    remaining = iter(keys)
-    while batch := list(islice(remaining, BATCH)):
-        yield batch

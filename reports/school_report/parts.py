@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext_lazy
 
-from reports.results.visible import Place
+from reports.answers.texts import localizer_for, marked_text
+from reports.releases.levels import Place
 from reports.scores.scale import BANDS, HIGHEST
-from reports.scores.visible import (
-    Scores,
-    VisibleScore,
-)
+from reports.scores.visible import Scores, VisibleScore, measures_in_survey
 from reports.scores.words import band_tone, band_words, change_words
 from reports.suppression import HIDDEN
-from survey.instrument.definitions.measures import measures_of
-from survey.instrument.definitions.schema import Texts
+from survey.instrument.definitions.schema import (
+    EssentialDefinition,
+    MeasureDefinition,
+    Measures,
+    Texts,
+)
 from survey.models import Administration
-from survey.taking import messages
 from survey.taking.published import published_survey
-from survey.taking.rendering import Localizer, Text, html_of
+from survey.taking.rendering import Text
 
 # Between parts of a list, such as two scores.
 COMMA = pgettext_lazy("list", ", ")
@@ -141,6 +141,28 @@ class ReportPart:
         return f"{sentence} {comparisons}." if comparisons else sentence
 
 
+# Essentials with their measures, and measures without one.
+GroupedParts = tuple[list[tuple[ReportPart, list[ReportPart]]], list[ReportPart]]
+
+
+def grouped_parts(
+    content: Measures,
+    scored: Container[str],
+    make: Callable[[MeasureDefinition | EssentialDefinition], ReportPart],
+) -> GroupedParts:
+    """Make the parts of scored measures, and of essentials that have some of them."""
+    measures: dict[str, list[ReportPart]] = {}
+    for measure in content["measures"]:
+        if measure["name"] in scored:
+            measures.setdefault(measure["essential"], []).append(make(measure))
+    essentials = [
+        (make(essential), measures.pop(essential["name"]))
+        for essential in content["essentials"]
+        if essential["name"] in measures
+    ]
+    return essentials, [part for rest in measures.values() for part in rest]
+
+
 class SurveyTexts:
     """The texts of a survey's measures and items. 1 statement.
 
@@ -152,20 +174,12 @@ class SurveyTexts:
     ) -> None:
         published = published_survey(administration.published_id)
         self.items = published.definition["items"]
-        self._localizer = Localizer.of(published.definition, language)
+        self._localizer = localizer_for(published.definition, language)
         self._frame_language = frame_language
-        content = measures_of(administration.published.survey)
-        self.content = content or {"essentials": [], "measures": []}
+        self.content = measures_in_survey(administration)
 
     def text(self, texts: Texts | None, otherwise: str = "") -> Text:
-        text, code = self._localizer.find(texts)
-        if not text:
-            return Text(html_of(otherwise))
-        html = html_of(text, dict.fromkeys(self.items, "…"))
-        if code.lower().split("-")[0] == self._frame_language:
-            return Text(html)
-        direction = messages.direction(code)
-        return Text(html, format_html(' lang="{}" dir="{}"', code, direction))
+        return marked_text(self._localizer, texts, self._frame_language, otherwise)
 
     @cached_property
     def questions(self) -> dict[str, list[tuple[Text, bool]]]:
@@ -191,44 +205,24 @@ class ReportParts:
     waves: Sequence[Administration]
     scores: Mapping[int, Mapping[Place, Scores]]
 
-    def read(
-        self,
-    ) -> tuple[list[tuple[ReportPart, list[ReportPart]]], list[ReportPart]]:
-        """Return essentials with their measures, and measures without one."""
-        text, content = self.texts.text, self.texts.content
-        measures: dict[str, list[ReportPart]] = {}
-        for measure in content["measures"]:
-            name = measure["name"]
-            if name not in self._own_scores:
-                continue
-            is_positive = measure["direction"] == "positive"
-            score = self._own_scores.get(name)
-            part = ReportPart(
-                name,
-                text(measure["label"], name),
-                text(measure["description"]),
-                self._lines(name, is_positive=is_positive),
-                self._trend(name, is_positive=is_positive),
-                self.texts.questions[name],
-                f"{score.people:,}" if score else "",
-                is_positive,
-            )
-            measures.setdefault(measure["essential"], []).append(part)
-        essentials = [
-            (
-                ReportPart(
-                    essential["name"],
-                    text(essential["label"], essential["name"]),
-                    text(essential["description"]),
-                    self._lines(essential["name"]),
-                    self._trend(essential["name"]),
-                ),
-                measures.pop(essential["name"]),
-            )
-            for essential in content["essentials"]
-            if essential["name"] in measures
-        ]
-        return essentials, [part for rest in measures.values() for part in rest]
+    def read(self) -> GroupedParts:
+        return grouped_parts(self.texts.content, self._own_scores, self._part)
+
+    def _part(self, definition: MeasureDefinition | EssentialDefinition) -> ReportPart:
+        name, text = definition["name"], self.texts.text
+        is_positive = definition.get("direction", "positive") == "positive"
+        is_measure = "items" in definition
+        score = self._own_scores.get(name) if is_measure else None
+        return ReportPart(
+            name,
+            text(definition["label"], name),
+            text(definition["description"]),
+            self._lines(name, is_positive=is_positive),
+            self._trend(name, is_positive=is_positive),
+            self.texts.questions[name] if is_measure else (),
+            f"{score.people:,}" if score else "",
+            is_positive,
+        )
 
     @cached_property
     def _own_scores(self) -> Scores:

@@ -14,9 +14,8 @@ from accounts.permissions import Permissions
 from reports.models import Calibration
 from reports.rates.rate_lines import SchoolRateLine
 from reports.rates.visible_rates import lines_of_schools
+from reports.releases.levels import LEVELS, Place
 from reports.results.access import capability_for, is_shared, results_for
-from reports.results.reading import LEVELS
-from reports.results.visible import Place
 from reports.school_report.parts import (
     ReportPart,
     ReportParts,

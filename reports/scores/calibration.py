@@ -91,15 +91,7 @@ def calibrate_measure(
     if len(usable) < FEWEST_ITEMS:
         result.problems.append(Problem(Kind.TOO_FEW_ITEMS))
         return result
-    positions = [names.index(name) for name in usable]
-    chosen = ResponseTable(table.categories[:, positions], table.people)
-    used = [
-        np.array(anchors[name].categories)
-        if name in fixed
-        else np.flatnonzero(chosen.category_counts(item))
-        for item, name in enumerate(usable)
-    ]
-    chosen = _renumbered(chosen, used)
+    chosen, used = _chosen_table(table, names, usable, anchors, fixed)
     held = {usable.index(name): anchors[name].thresholds for name in fixed}
     calibration = _estimate(chosen, held)
     if calibration is None:
@@ -122,7 +114,7 @@ def calibrate_measure(
                 calibration.standard_errors[item].tolist(),
                 _finite(fit.infit[item]),
                 _finite(fit.outfit[item]),
-                int(table.people[table.answered[:, positions[item]]].sum()),
+                int(chosen.people[chosen.answered[:, item]].sum()),
                 is_anchored=name in fixed,
                 displacement=displacements.get(name),
             )
@@ -131,6 +123,34 @@ def calibrate_measure(
         if name in fixed and drift is not None and abs(drift) > MOST_DISPLACEMENT:
             result.problems.append(Problem(Kind.DRIFT, item=name, logits=drift))
     return result
+
+
+def _chosen_table(
+    table: ResponseTable,
+    names: Sequence[str],
+    usable: Sequence[str],
+    anchors: Mapping[str, Anchor],
+    fixed: Collection[str],
+) -> tuple[ResponseTable, list[Integers]]:
+    """Return the table of usable items, and the categories of each that have people.
+
+    Those are numbered from 0 in the table. Anchored items have all of the anchor's.
+    """
+    positions = [names.index(name) for name in usable]
+    chosen = ResponseTable(table.categories[:, positions], table.people)
+    used = [
+        np.array(anchors[name].categories)
+        if name in fixed
+        else np.flatnonzero(chosen.category_counts(item))
+        for item, name in enumerate(usable)
+    ]
+    categories = chosen.categories.copy()
+    for item, numbers in enumerate(used):
+        answered = chosen.answered[:, item]
+        categories[answered, item] = np.searchsorted(
+            numbers, chosen.categories[answered, item]
+        )
+    return ResponseTable(categories, table.people), used
 
 
 def _usable(
@@ -165,16 +185,6 @@ def _estimate(
     except np.linalg.LinAlgError:
         return None
     return calibration if calibration.is_converged else None
-
-
-def _renumbered(table: ResponseTable, used: Sequence[Integers]) -> ResponseTable:
-    categories = table.categories.copy()
-    for item, numbers in enumerate(used):
-        chosen = table.answered[:, item]
-        categories[chosen, item] = np.searchsorted(
-            numbers, table.categories[chosen, item]
-        )
-    return ResponseTable(categories, table.people)
 
 
 def _displacements(

@@ -24,10 +24,8 @@ def likely_changes(changes: Sequence[float], errors: Sequence[float]) -> list[fl
     """
     if not changes:
         return []
-    observed, variances = (
-        np.asarray(changes, float),
-        np.square(np.asarray(errors, float)),
-    )
+    observed = np.asarray(changes, float)
+    variances = np.square(np.asarray(errors, float))
     weights = 1 / variances
     mean = float(np.average(observed, weights=weights))
     scatter = float((weights * np.square(observed - mean)).sum()) - (len(observed) - 1)

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reports.models import GroupResults, ScoreRow
+from reports.answers.people import People
+from reports.models import ScoreRow
 from reports.rasch.responses import Floats, Integers
-from reports.results.counting import GRADE
-from reports.results.people import Group, People
+from reports.releases.counting import value_of
+from reports.releases.levels import LEVELS
 from reports.scores.scale import (
     POINTS,
     Scale,
@@ -23,8 +24,6 @@ from reports.scores.scale import (
 )
 from reports.suppression.tables import Mask
 from survey.instrument.definitions.schema import MeasureDefinition, Measures
-
-LEVELS = GroupResults.Level
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class Grouping:
 
     @classmethod
     def of(cls, attribute: str, people: People) -> Grouping:
-        of_groups = [_value_of(attribute, group) for group in people.groups]
+        of_groups = [value_of(attribute, group) for group in people.groups]
         values, value = np.unique(
             np.array(of_groups, dtype=object), return_inverse=True
         )
@@ -62,10 +61,8 @@ class Grouping:
         Of the people who have both measures.
         """
         both = np.isfinite(measures) & np.isfinite(other_measures)
-        known, other_known = (
-            np.where(both, measures, 0),
-            np.where(both, other_measures, 0),
-        )
+        known = np.where(both, measures, 0)
+        other_known = np.where(both, other_measures, 0)
         return self._add_up(both, known, other_known, known * other_known)
 
     def _add_up(self, *numbers: Floats | Mask) -> Floats:
@@ -76,12 +73,6 @@ class Grouping:
                 for weights in numbers
             ]
         ).reshape(len(numbers), *shape)
-
-
-def _value_of(attribute: str, group: Group) -> str:
-    if attribute == GRADE:
-        return group.grade
-    return str(group.attributes.get(attribute, ""))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 
 from reports.models import Calibration, GroupResults
-from reports.results.reading import LEVELS
+from reports.releases.levels import LEVELS
 from reports.scores.visible import decided
 from survey.instrument.definitions.schema import Measures
 from survey.models import Administration

@@ -21,8 +21,8 @@ from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from reports.exports.columns import ExportVersion
-from reports.exports.reading import versions_of
+from reports.answers.item_codes import VALUE, ItemCodes
+from reports.answers.versions import SurveyVersion, versions_of
 from reports.models import (
     Calibration,
     GroupResults,
@@ -34,21 +34,19 @@ from reports.models.scores import FORMAT
 from reports.rasch import MISSING, VERSION
 from reports.rasch.responses import Floats, Integers
 from reports.rates.rollup_query import refresh_replica_timestamp
-from reports.results.answers import VALUE, ItemCodes
-from reports.results.changes import Recount, read_changes
-from reports.results.layout import counted_items
-from reports.results.rollup import attributes_of, keeps_earlier_answers
-from reports.results.summed_schools import summed_schools
+from reports.releases.changes import Recount, read_changes
+from reports.releases.layout import counted_items
+from reports.releases.rollup import attributes_of, keeps_earlier_answers
+from reports.releases.summed_schools import summed_schools
 from reports.scores.benchmark import benchmark_of, released_items
 from reports.scores.calibration import MeasureResult, calibrate_measure, table_of
 from reports.scores.groups import Grouping, GroupSums, ScoredMeasure, score_rows
 from reports.scores.problems import Kind, Problem
 from reports.scores.scale import PEOPLE, Scale, Sums, benchmark_scale
-from reports.scores.visible import decided
+from reports.scores.visible import decided, measures_in_survey
 from reports.suppression.places import counted_in_scores
 from reports.suppression.tables import Mask
 from survey.fieldwork.administrations.changes import lock_administration
-from survey.instrument.definitions.measures import measures_of
 from survey.instrument.definitions.schema import MeasureDefinition, Measures
 from survey.models import Administration
 from survey.work.jobs import JobRefused, Progress
@@ -118,19 +116,10 @@ def score_administration(
     scored = Scoring.objects.current().filter(pk=administration.pk)
     if not recalculate and scored.exists():
         return ScoringOutcome()
-    if administration.state != Administration.State.CLOSED:
-        raise JobRefused(_("Scores are calculated once nobody can answer any more."))
-    if scored.exists() and keeps_earlier_answers(administration):
-        raise JobRefused(
-            _(
-                "Scores stay as they are: in some schools a few people have changed"
-                " their answers since the release."
-            )
-        )
+    _refuse_open_or_changed(administration, has_scores=scored.exists())
     refresh_replica_timestamp()
     [version] = versions_of([administration]).values()
-    content = measures_of(administration.published.survey)
-    content = content or {"essentials": [], "measures": []}
+    content = measures_in_survey(administration)
     if progress:
         progress.begin_step(_("Reading the responses."))
     answers = _read(administration, version, content)
@@ -168,8 +157,22 @@ def score_administration(
     )
 
 
+def _refuse_open_or_changed(
+    administration: Administration, *, has_scores: bool
+) -> None:
+    if administration.state != Administration.State.CLOSED:
+        raise JobRefused(_("Scores are calculated once nobody can answer any more."))
+    if has_scores and keeps_earlier_answers(administration):
+        raise JobRefused(
+            _(
+                "Scores stay as they are: in some schools a few people have changed"
+                " their answers since the release."
+            )
+        )
+
+
 def _read(
-    administration: Administration, version: ExportVersion, content: Measures
+    administration: Administration, version: SurveyVersion, content: Measures
 ) -> Recount:
     wanted = {
         item["name"] for measure in content["measures"] for item in measure["items"]
@@ -180,7 +183,7 @@ def _read(
 
 def _calculate_all(
     administration: Administration,
-    version: ExportVersion,
+    version: SurveyVersion,
     content: Measures,
     answers: Recount,
     groupings: Sequence[Grouping],
@@ -249,7 +252,7 @@ def _hidden_items(administration: Administration) -> dict[int, list[str]] | None
 
 def _calculate(
     administration: Administration,
-    version: ExportVersion,
+    version: SurveyVersion,
     definition: MeasureDefinition,
     answers: Recount,
     groupings: Sequence[Grouping],
@@ -369,25 +372,7 @@ def _store(
             },
         )
         for measure in calculation.measures:
-            scale = measure.scale
-            Calibration.objects.update_or_create(
-                administration=administration,
-                measure=measure.definition["name"],
-                defaults={
-                    "anchored_to": measure.anchored_to,
-                    "items": [asdict(item) for item in measure.result.items],
-                    "people": measure.people,
-                    "reliability": measure.result.reliability,
-                    "separation": measure.result.separation,
-                    "scale_mean": scale.mean if scale else None,
-                    "scale_deviation": scale.deviation if scale else None,
-                    "scale_unit": scale.unit if scale else "",
-                    "problems": [problem.as_json() for problem in measure.problems],
-                    "survey_digest": administration.published_id,
-                    "software": SOFTWARE,
-                    "calculated_at": now,
-                },
-            )
+            _store_measure(administration, measure, now)
         ScoreRow.objects.filter(administration=administration).delete()
         stored = 0
         while batch := list(islice(rows, BATCH)):
@@ -402,3 +387,27 @@ def _store(
         if progress:
             progress.confirm()
     return stored
+
+
+def _store_measure(
+    administration: Administration, measure: CalculatedMeasure, now: datetime
+) -> None:
+    scale = measure.scale
+    Calibration.objects.update_or_create(
+        administration=administration,
+        measure=measure.definition["name"],
+        defaults={
+            "anchored_to": measure.anchored_to,
+            "items": [asdict(item) for item in measure.result.items],
+            "people": measure.people,
+            "reliability": measure.result.reliability,
+            "separation": measure.result.separation,
+            "scale_mean": scale.mean if scale else None,
+            "scale_deviation": scale.deviation if scale else None,
+            "scale_unit": scale.unit if scale else "",
+            "problems": [problem.as_json() for problem in measure.problems],
+            "survey_digest": administration.published_id,
+            "software": SOFTWARE,
+            "calculated_at": now,
+        },
+    )

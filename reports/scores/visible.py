@@ -32,9 +32,9 @@ from django.db.models.functions import Cast, Coalesce
 
 from reports.models import Calibration, GroupResults, ScoreRow
 from reports.models.scores import FORMAT
-from reports.results.reading import LEVELS
-from reports.results.visible import Place
+from reports.releases.levels import LEVELS, Place
 from reports.scores.scale import POINTS, band
+from survey.instrument.definitions.measures import measures_of
 from survey.instrument.definitions.schema import MeasureDefinition, Measures
 from survey.models import Administration, SurveyMeasures
 
@@ -283,6 +283,12 @@ class _Content:
             elif name in essentials or shown.keys() >= set(parts):
                 scores[name] = None
         return scores
+
+
+def measures_in_survey(administration: Administration) -> Measures:
+    """Return the measures of the administration's survey, if any. 1 statement."""
+    content = measures_of(administration.published.survey)
+    return content or {"essentials": [], "measures": []}
 
 
 def measures_in(content: Measures, name: str) -> list[MeasureDefinition]:

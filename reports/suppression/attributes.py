@@ -24,12 +24,8 @@ def hide_attribute(
     tables: ReleasedTables, decision: Decision, number: int, small: Mask
 ) -> None:
     """Hide groups of one attribute from the schools upwards, the `small` ones first."""
-    tree, groups, minimum, earlier = (
-        tables.tree,
-        tables.groups,
-        tables.minimum,
-        tables.earlier,
-    )
+    tree, groups = tables.tree, tables.groups
+    minimum, earlier = tables.minimum, tables.earlier
     hidden, counted = decision.groups, decision.counted[:, number]
     attribute = np.array(groups.attributes[number])
     people = groups.people[:, attribute].copy()
@@ -101,39 +97,16 @@ def hide_item(
     Or where few people have answered it. A place that hides it in a group of an
     attribute is left out of the larger place's figures by this attribute.
     """
-    tree, groups, minimum, earlier = (
-        tables.tree,
-        tables.groups,
-        tables.minimum,
-        tables.earlier,
-    )
-    preferred, forced = (
-        earlier.preferred.of_item(name),
-        earlier.forced.of_item(name),
-    )
+    tree, groups = tables.tree, tables.groups
+    minimum, earlier = tables.minimum, tables.earlier
+    preferred = earlier.preferred.of_item(name)
+    forced = earlier.forced.of_item(name)
     hidden = decision.items[name]
     all_hidden = hidden[:, EVERYONE]
     counted = decision.counted & ~all_hidden[:, None]
     decision.counted_items[name] = counted
     published, answered = item.counts[name].copy(), item.answered.copy()
-    for place, number in np.argwhere(decision.undivided).tolist():
-        columns = list(groups.attributes[number])
-        if not hidden[place, columns].any() and (
-            forced[place, columns].any()
-            or tells_items(tables, decision, name, item, (place, number))
-            or tables.dependent is not None
-            and tables.dependent.isolate_in_sum(
-                tables, decision, (place, number), name.partition(" ")[0]
-            )
-        ):
-            hidden[place, columns] = True
-            counted[place, number] = False
-            # And in larger places where no other one has figures.
-            above = int(tree.parents[place])
-            while above != ROOT and not counted[tree.children(above), number].any():
-                hidden[above, columns] = True
-                counted[above, number] = False
-                above = int(tree.parents[above])
+    _hide_in_sums(tables, decision, name, item)
     for level in tree.levels:
         for number, attribute in enumerate(map(np.array, groups.attributes)):
             cells = np.ix_(level, attribute)
@@ -159,6 +132,33 @@ def hide_item(
             hidden[cells] = rows
             is_shown_partly = (rows & ~decision.groups[cells]).any(axis=1)
             counted[level[is_shown_partly], number] = False
+
+
+def _hide_in_sums(
+    tables: ReleasedTables, decision: Decision, name: str, item: ItemTables
+) -> None:
+    """Hide the item in undivided places whose sums would tell it of a school."""
+    tree, groups = tables.tree, tables.groups
+    forced = tables.earlier.forced.of_item(name)
+    hidden, counted = decision.items[name], decision.counted_items[name]
+    for place, number in np.argwhere(decision.undivided).tolist():
+        columns = list(groups.attributes[number])
+        if not hidden[place, columns].any() and (
+            forced[place, columns].any()
+            or tells_items(tables, decision, name, item, (place, number))
+            or tables.dependent is not None
+            and tables.dependent.isolate_in_sum(
+                tables, decision, (place, number), name.partition(" ")[0]
+            )
+        ):
+            hidden[place, columns] = True
+            counted[place, number] = False
+            # And in larger places where no other one has figures.
+            above = int(tree.parents[place])
+            while above != ROOT and not counted[tree.children(above), number].any():
+                hidden[above, columns] = True
+                counted[above, number] = False
+                above = int(tree.parents[above])
 
 
 def tells_groups(

@@ -24,12 +24,8 @@ def hide_places(tables: ReleasedTables, decision: Decision) -> None:
     Hidden places are a part of the larger place only together. Otherwise it has the
     people of the others alone, so no further place has to be hidden.
     """
-    tree, groups, minimum, earlier = (
-        tables.tree,
-        tables.groups,
-        tables.minimum,
-        tables.earlier,
-    )
+    tree, groups = tables.tree, tables.groups
+    minimum, earlier = tables.minimum, tables.earlier
     hidden, counted = decision.groups[:, EVERYONE], decision.counted_all
     hidden |= small_places(tables)
     people = groups.people[:, EVERYONE]
@@ -65,12 +61,8 @@ def hide_places(tables: ReleasedTables, decision: Decision) -> None:
 
 def small_places(tables: ReleasedTables) -> Mask:
     """Return the places with few people, and those below them."""
-    tree, groups, minimum, earlier = (
-        tables.tree,
-        tables.groups,
-        tables.minimum,
-        tables.earlier,
-    )
+    tree, groups = tables.tree, tables.groups
+    minimum, earlier = tables.minimum, tables.earlier
     people = groups.people[:, EVERYONE]
     small = (people > 0) & (people < minimum) | earlier.forced.groups[:, EVERYONE]
     for place in range(1, len(tree)):
@@ -86,12 +78,8 @@ def hide_item_of_places(
     As with places themselves: those that hide it are a part of the larger place's
     figures together, or not at all.
     """
-    tree, groups, minimum, earlier = (
-        tables.tree,
-        tables.groups,
-        tables.minimum,
-        tables.earlier,
-    )
+    tree, groups = tables.tree, tables.groups
+    minimum, earlier = tables.minimum, tables.earlier
     hidden = decision.groups[:, EVERYONE].copy()
     preferred = np.zeros_like(hidden)
     for name in item.counts:

@@ -16,7 +16,7 @@ from pytest_django import DjangoDbBlocker
 
 from accounts.models import School
 from accounts.tests.conftest import staff  # noqa: F401
-from reports.results import reading
+from reports.results import distributions
 from survey.models import (
     Administration,
     PublishedSurvey,
@@ -34,7 +34,9 @@ _numbers = count(1)
 def exact_shares(monkeypatch: pytest.MonkeyPatch) -> None:
     """Switch coding off, so that sums and differences can be followed by number."""
     monkeypatch.setattr(
-        reading, "coded_shares", lambda counts, *_args, **_options: [None] * len(counts)
+        distributions,
+        "coded_shares",
+        lambda counts, *_args, **_options: [None] * len(counts),
     )
 
 

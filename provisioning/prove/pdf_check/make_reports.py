@@ -15,8 +15,8 @@ from django.utils import timezone, translation
 from accounts.models import District, Membership, School, User
 from accounts.permissions import Permissions
 from reports.rates.rollup import roll_up
-from reports.results.apply_suppression import hide_small_groups
-from reports.results.rollup import roll_up_results
+from reports.releases.apply_suppression import hide_small_groups
+from reports.releases.rollup import roll_up_results
 from reports.school_report.pdf import html_of, pdf_files
 from reports.school_report.report import (
     report_language_for,

@@ -36,7 +36,7 @@ from reports.publishing.publications import (
     request_publication,
 )
 from reports.rates.rollup import roll_up
-from reports.results.rollup import roll_up_results
+from reports.releases.rollup import roll_up_results
 from survey.fieldwork.administrations import open_administration
 from survey.instrument.definitions.publishing import publish_survey
 from survey.instrument.xlsform import import_survey, read_xlsform

@@ -37,7 +37,7 @@ from provisioning.prove.suppression_attack.stories import (
     hide_only_small_groups,
     withdraw,
 )
-from reports.results.frozen_people import SchoolPeople, unpacked
+from reports.releases.frozen_people import SchoolPeople, unpacked
 from survey.models import Administration, Respondent
 
 QUESTIONS = ("safe", "kind", "fair", "hours")
@@ -111,7 +111,7 @@ def opt_out_between_files(generator: np.random.Generator, protected: bool) -> in
     left = min(n for n, person in people.items() if person.school == stored.school)
     withdraw(stored, administration, left)
     nothing: set[int] = set()
-    off = ("reports.results.rollup.schools_to_keep", lambda *_args, **_kwargs: nothing)
+    off = ("reports.releases.rollup.schools_to_keep", lambda *_args, **_kwargs: nothing)
     with replaced(*() if protected else (off,)):
         release(administration, scores=False)
     outputs.add(reader.read(administration, 1, [EVERYONE]))
@@ -124,7 +124,7 @@ def follow_up_of_few(generator: np.random.Generator, protected: bool) -> int:
     stored = store(invent(generator, (40, 40), bullied=8))
     administration, people = _released(stored, protected)
     off = (
-        "reports.results.reading.coded_shares",
+        "reports.results.distributions.coded_shares",
         lambda counts, *_args, **_options: [None] * len(counts),
     )
     with replaced(*() if protected else (off,)):
@@ -200,7 +200,7 @@ def menu_of_groups(generator: np.random.Generator, protected: bool) -> int:
         def of_who_answered(*_args: Any, groups: Any = answered) -> Any:
             return sorted(groups)
 
-        off = ("reports.results.rollup.groups_of_roster", of_who_answered)
+        off = ("reports.releases.rollup.groups_of_roster", of_who_answered)
         with replaced(*() if protected else (off,)):
             administration, _people = _released(stored, True)
         menus.append(Reader(stored, COORDINATOR).menu(administration))
@@ -223,7 +223,7 @@ def school_that_joins_a_sum(generator: np.random.Generator, protected: bool) -> 
     release(administration, scores=False)
     outputs = reader.read(administration, 0, [EVERYONE])
     erase(stored, administration, range(25))
-    off = ("reports.results.rollup.staying_schools", lambda *_args: None)
+    off = ("reports.releases.rollup.staying_schools", lambda *_args: None)
     with replaced(*() if protected else (off,)):
         release(administration, scores=False)
     outputs.add(reader.read(administration, 1, [EVERYONE]))

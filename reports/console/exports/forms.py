@@ -19,12 +19,12 @@ from accounts.console.widgets import LanguageSelect
 from accounts.language import language_to_read
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions, Places
+from reports.answers.selection import Selection
+from reports.answers.snapshot import Snapshot
 from reports.exports.minimum_group import too_few_people
 from reports.exports.reading import too_many_columns, too_many_rows
 from reports.exports.release_mask import count_people, no_release
 from reports.exports.requests import ExportChoices
-from reports.exports.selection import Selection
-from reports.exports.snapshot import Snapshot
 from reports.exports.xlsx_file import MOST_COLUMNS, MOST_ROWS
 from reports.models.exports import IDENTITIES, RESPONSES, Export, ValueType
 from survey.fieldwork.administrations import administrations_for
@@ -381,9 +381,17 @@ def size_of(
     )
     size = ExportSize(items=max(items.values(), default=0))
     for administration in administrations:
-        people = _count_people(
-            administration, places, finished_only, without_names=without_names
-        )
+        people: int | None
+        if without_names:
+            people = count_people(
+                administration, DEFAULT_DB_ALIAS, places, finished_only=finished_only
+            )
+        else:
+            selection = Selection(
+                [administration], places, finished_only, reads_responses=False
+            )
+            counts = Snapshot(DEFAULT_DB_ALIAS, selection).count_people()
+            people = counts[administration.pk]
         if people is None:
             size.unreleased.append(administration)
             continue
@@ -392,21 +400,3 @@ def size_of(
         size.respondents += people
         size.most_responses += people * items[administration.pk]
     return size
-
-
-def _count_people(
-    administration: Administration,
-    places: Places,
-    finished_only: bool,
-    *,
-    without_names: bool,
-) -> int | None:
-    if without_names:
-        return count_people(
-            administration, DEFAULT_DB_ALIAS, places, finished_only=finished_only
-        )
-    selection = Selection(
-        [administration], places, finished_only, reads_responses=False
-    )
-    counts = Snapshot(DEFAULT_DB_ALIAS, selection).count_people()
-    return counts[administration.pk]

@@ -12,11 +12,11 @@ from django.utils.translation import gettext_lazy
 
 from accounts.models import User
 from accounts.permissions import Permissions
+from reports.answers.selection import Selection
 from reports.console.exports.forms import ExportForm, ExportSize
 from reports.exports.panel_people import count_people_in_several, refusal
 from reports.exports.release_mask import released_keys
 from reports.exports.requests import project_named
-from reports.exports.selection import Selection
 from reports.models.exports import PANEL_FORMATS
 from reports.models.panels import PanelProject
 from survey.models import Administration

@@ -35,10 +35,8 @@ from reports.publishing.publications import (
 )
 from reports.publishing.views import searched_text, with_addresses
 from reports.rates.visible_rates import schools_with_reports
+from reports.releases.levels import LEVELS, STATE, Place
 from reports.results.access import administration_or_404
-from reports.results.reading import LEVELS
-from reports.results.sums import STATE
-from reports.results.visible import Place
 from reports.school_report.report import report_language_for
 from survey.fieldwork.administrations import administrations_for
 from survey.models import Administration

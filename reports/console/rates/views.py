@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import attrgetter
 
 from django.http import Http404, HttpResponse
@@ -31,6 +32,7 @@ from reports.models import Curve
 from reports.rates import time_series, visible_rates, visible_totals
 from reports.rates.freshness import groups_in_words
 from reports.rates.progress_pace import calendars_for
+from reports.rates.rate_lines import RateTotal, SchoolRateLine
 from survey.fieldwork.open_codes.figures import crowded_periods, watched_codes
 from survey.models import Administration
 
@@ -64,25 +66,8 @@ def rates_board(request: StaffRequest) -> HttpResponse:
     )
     # The stored curve is that of all districts together.
     of_all = total if places.state else None
-    of_all, curves = total_with_last_week(of_all, Curve.Level.ALL, 0)
-    total = of_all or total
     context = {
-        **board.context(),
-        # Totals are only made for users who see all of their schools.
-        **curve_context(
-            request,
-            chosen,
-            Curve.Level.ALL,
-            0,
-            of_all,
-            sees_all=True,
-            curves=curves,
-        ),
-        "total": total,
-        "groups": groups_in_words(chosen, total.waiting if total else 0),
-        "lines": lines,
-        "empty": EmptyColumns.of(chosen, lines),
-        "places": places_chart(lines),
+        **_list_context(request, board, lines, (total, of_all), Curve.Level.ALL, 0),
         "filter_form": board.filter_form(request),
     }
     return listing.render("reports/rates_districts.html", context)
@@ -90,18 +75,9 @@ def rates_board(request: StaffRequest) -> HttpResponse:
 
 @needs(Capability.SEE_RATES)
 @require_safe
-def rates_schools(request: StaffRequest) -> HttpResponse:
-    """List the schools of all districts."""
-    return _schools_page(request, None)
-
-
-@needs(Capability.SEE_RATES)
-@require_safe
-def rates_district(request: StaffRequest, pk: int) -> HttpResponse:
-    return _schools_page(request, _district_or_404(request, pk))
-
-
-def _schools_page(request: StaffRequest, district: District | None) -> HttpResponse:
+def rates_schools(request: StaffRequest, pk: int | None = None) -> HttpResponse:
+    """List the schools of a district, or of all."""
+    district = None if pk is None else _district_or_404(request, pk)
     board = RatesBoard.from_request(request)
     if board is None:
         return render(request, "reports/rates_nothing.html")
@@ -124,24 +100,43 @@ def _schools_page(request: StaffRequest, district: District | None) -> HttpRespo
     else:
         # The stored curve is that of the whole state.
         level, place, figures = Curve.Level.ALL, 0, total if places.state else None
+    context = {
+        **_list_context(request, board, lines, (total, figures), level, place),
+        "district": district,
+        "sees_districts": places.state or len(places.districts) > 1,
+        "filter_form": board.filter_form(request, with_state=True),
+    }
+    return listing.render("reports/rates_schools.html", context)
+
+
+def _list_context(
+    request: StaffRequest,
+    board: RatesBoard,
+    lines: Sequence[RateTotal] | Sequence[SchoolRateLine],
+    totals: tuple[RateTotal | None, RateTotal | None],
+    level: str,
+    place: int,
+) -> dict[str, object]:
+    """Return the context of a list, with the chart of its place.
+
+    `totals` are that of the user's schools, and that of the place if it may be shown.
+    """
+    chosen = board.chosen
+    total, figures = totals
     figures, curves = total_with_last_week(figures, level, place)
     total = figures or total
-    context = {
+    return {
         **board.context(),
         # Totals are only made for users who see all of their schools.
         **curve_context(
             request, chosen, level, place, figures, sees_all=True, curves=curves
         ),
-        "district": district,
-        "sees_districts": places.state or len(places.districts) > 1,
         "total": total,
         "groups": groups_in_words(chosen, total.waiting if total else 0),
         "lines": lines,
         "empty": EmptyColumns.of(chosen, lines),
         "places": places_chart(lines),
-        "filter_form": board.filter_form(request, with_state=True),
     }
-    return listing.render("reports/rates_schools.html", context)
 
 
 @needs(Capability.SEE_RATES)
@@ -205,17 +200,8 @@ def rates_board_csv(request: StaffRequest) -> HttpResponse:
 
 @needs(Capability.SEE_RATES)
 @require_safe
-def rates_schools_csv(request: StaffRequest) -> HttpResponse:
-    return _schools_csv(request, None)
-
-
-@needs(Capability.SEE_RATES)
-@require_safe
-def rates_district_csv(request: StaffRequest, pk: int) -> HttpResponse:
-    return _schools_csv(request, _district_or_404(request, pk))
-
-
-def _schools_csv(request: StaffRequest, district: District | None) -> HttpResponse:
+def rates_schools_csv(request: StaffRequest, pk: int | None = None) -> HttpResponse:
+    district = None if pk is None else _district_or_404(request, pk)
     chosen = _board_or_404(request).chosen
     calendars = calendars_for([chosen])
     calendar = calendars.of(district.pk if district else None)

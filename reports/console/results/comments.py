@@ -16,6 +16,7 @@ from accounts.access import needs
 from accounts.http import StaffRequest
 from accounts.language import language_to_read
 from accounts.permissions import Capability
+from reports.answers.texts import localizer_for
 from reports.results.access import administration_or_404
 from reports.results.comments import (
     CommentPage,
@@ -27,7 +28,6 @@ from reports.results.comments import (
 )
 from survey.models import Administration
 from survey.taking.published import published_survey
-from survey.taking.rendering import Localizer
 
 # Digits of the largest key that the database can store.
 LONGEST_KEY = 19
@@ -46,11 +46,7 @@ def results_comments(request: StaffRequest, pk: int) -> HttpResponse:
         raise Http404
     published = published_survey(administration.published_id)
     definition = published.definition
-    localizer = Localizer.of(
-        definition,
-        language_to_read(published.languages),
-        dict.fromkeys(definition["items"], "…"),
-    )
+    localizer = localizer_for(definition, language_to_read(published.languages))
     questions = {
         name: localizer.plain(definition["items"][name].get("label")) or name
         for name in text_items(definition)

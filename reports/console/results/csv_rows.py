@@ -8,9 +8,9 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
 from accounts.http import Cell
-from reports.console.results.changes import Change
-from reports.console.results.chart_rows import ChartRow
-from reports.console.results.charts import ItemChart
+from reports.charts.changes import Change
+from reports.charts.chart_rows import ChartRow
+from reports.charts.charts import ItemChart
 from reports.console.results.page import ResultsPage
 from reports.console.results.provenance import Provenance
 from reports.suppression import HIDDEN

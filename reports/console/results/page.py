@@ -22,11 +22,13 @@ from accounts.http import StaffRequest
 from accounts.language import language_to_read
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions, Places
-from reports.console.rendered import rendered_once
-from reports.console.results.charts import ChartPage, chart_pages
+from reports.charts.charts import ChartPage, chart_pages
+from reports.charts.rendered import rendered_once
 from reports.console.results.provenance import Provenance
 from reports.models import GroupResults
 from reports.rates.thresholds import ThresholdProgress, ThresholdState
+from reports.releases.levels import LEVELS, Place
+from reports.releases.rollup import attributes_of, is_outdated
 from reports.results.access import (
     administration_or_404,
     capability_for,
@@ -37,10 +39,8 @@ from reports.results.access import (
 from reports.results.aggregate_access import figures_for
 from reports.results.comments import may_review
 from reports.results.menu import attribute_label
-from reports.results.reading import LEVELS
-from reports.results.rollup import attributes_of, is_outdated
 from reports.results.small_schools import SmallSchools, small_schools
-from reports.results.visible import Place, VisibleGroup
+from reports.results.visible import VisibleGroup
 from reports.scores.visible import has_scores
 from survey.fieldwork.administrations import may_manage
 from survey.instrument.definitions.measures import measures_of
@@ -74,13 +74,10 @@ class ResultsPage:
     schools: Sequence[School]
     groups: Sequence[GroupChoice]
     group: GroupChoice
-    # Administrations that can be compared: earlier ones, those of the same wave to
-    # other roles, and the chosen one.
-    before: Sequence[Administration]
-    other_roles: Sequence[Administration]
+    # Administrations that can be compared, newest first, and the chosen one.
+    comparable: Sequence[Administration]
     compared: Administration | None
     # None: nobody in this group has answered, or the figures are not ready.
-    as_of: datetime | None
     figures: VisibleGroup | None
     is_hidden: bool
     # By the name of the place, as they are drawn; and those to compare them with.
@@ -94,8 +91,6 @@ class ResultsPage:
     threshold: ThresholdProgress | None
     # Not shown to this user before the threshold is reached.
     is_withheld: bool
-    # Since when; None if nobody counted the answers, or shared the results.
-    shared_at: datetime | None
     may_share: bool
     may_publish: bool
     may_review: bool
@@ -105,98 +100,70 @@ class ResultsPage:
         """Read what the address asks for; Http404 for places of others."""
         permissions = request.permissions
         administration = administration_or_404(permissions, pk)
-        roll_up = getattr(administration, "results_roll_up", None)
         capability = capability_for(administration)
         district, school = _place(request, permissions, capability)
-        sees_all = school is None or (
-            permissions.places(Capability.SEE_RESPONSES).has_school(school)
-        )
-        threshold = None
-        is_reached = True
-        if school is not None:
-            threshold = threshold_of(permissions, administration, school)
-            is_reached = bool(threshold and threshold.state == ThresholdState.REACHED)
+        threshold, is_withheld = _threshold(permissions, administration, school)
         visible_places = permissions.places(capability)
         places = places_to_compare(administration, visible_places, district, school)
-        level_and_key = next(iter(places.values()))
-        groups, group = _groups(administration, level_and_key, request)
+        place = next(iter(places.values()))
+        groups, group = _groups(administration, place, request)
         group_figures: dict[Place, VisibleGroup | None] = {}
-        if sees_all or is_reached:
+        if not is_withheld:
             group_figures = figures_for(
-                permissions,
-                administration,
-                places.values(),
-                group.attribute,
-                group.value,
+                *(permissions, administration, places.values()),
+                *(group.attribute, group.value),
             )
-        choices, compared = _to_compare(administration, request)
-        districts = permissions.districts(capability).order_by("name")
-        schools = permissions.schools(capability).order_by("name")
-        figures = group_figures.get(level_and_key)
+        comparable, compared = _to_compare(administration, request)
+        figures = group_figures.get(place)
         together = None
-        # Other users do not see all of the district's schools.
-        sees_district = district and permissions.places(
-            Capability.SEE_RESPONSES
-        ).has_district(district.pk)
-        if (
-            figures
-            and district
-            and not school
-            and sees_district
-            and not group.attribute
-        ):
-            together = small_schools(administration, district.pk, figures)
-        drawn: dict[str, VisibleGroup | None] = {}
         drawn_compared: Mapping[str, VisibleGroup | None] = {}
-        if level_and_key in group_figures:
-            if figures and compared:
-                drawn_compared = _compared_figures(
-                    request, administration, compared, level_and_key, school, group
-                )
-            drawn = {
-                name: group_figures[at]
-                for name, at in places.items()
-                if at in group_figures
-            }
-            if together:
-                name, *names = drawn
-                drawn = {
-                    name: drawn[name],
-                    together.name: together.group,
-                    **{each: drawn[each] for each in names},
-                }
-            if figures is None:
-                # The page says so in a sentence, and the file in a row.
-                drawn = {next(iter(drawn)): None}
+        if figures and district and not school and not group.attribute:
+            together = _small_schools(permissions, administration, district, figures)
+        if figures and compared:
+            drawn_compared = _compared_figures(
+                request, administration, compared, place, school, group
+            )
+        districts, schools = _place_choices(permissions, capability, district)
         return cls(
-            administration,
-            district,
-            school,
-            list(districts)
-            if visible_places.state or len(visible_places.districts) > 1
-            else [],
-            list(schools.filter(district=district)) if district else [],
-            groups,
-            group,
-            [choice for choice in choices if choice.role == administration.role],
-            [choice for choice in choices if choice.role != administration.role],
-            compared,
-            figures.as_of if figures else None,
-            figures,
+            *(administration, district, school, districts, schools, groups, group),
+            *(comparable, compared, figures),
             # Whether a group has nobody or too few is not told.
-            figures is None
-            and (level_and_key in group_figures or bool(group.attribute)),
-            drawn,
-            drawn_compared,
-            _compared_people(group_figures, places.values()),
-            together,
-            None if is_reached else threshold,
-            not sees_all and not is_reached,
-            roll_up.shared_at if roll_up else None,
-            roll_up is not None and may_manage(permissions, administration),
-            permissions.has(Capability.PUBLISH_RESULTS),
-            may_review(permissions, administration),
+            is_hidden=figures is None
+            and (place in group_figures or bool(group.attribute)),
+            drawn=_drawn(places, group_figures, together),
+            drawn_compared=drawn_compared,
+            compared_people=_compared_people(group_figures, places.values()),
+            small_schools=together,
+            threshold=threshold,
+            is_withheld=is_withheld,
+            may_share=hasattr(administration, "results_roll_up")
+            and may_manage(permissions, administration),
+            may_publish=permissions.has(Capability.PUBLISH_RESULTS),
+            may_review=may_review(permissions, administration),
         )
+
+    @property
+    def before(self) -> list[Administration]:
+        """Return the earlier administrations that can be compared."""
+        return [each for each in self.comparable if not self._has_other_role(each)]
+
+    @property
+    def other_roles(self) -> list[Administration]:
+        """Return those of the same wave to other roles."""
+        return [each for each in self.comparable if self._has_other_role(each)]
+
+    def _has_other_role(self, compared: Administration) -> bool:
+        return compared.role != self.administration.role
+
+    @property
+    def as_of(self) -> datetime | None:
+        return self.figures.as_of if self.figures else None
+
+    @property
+    def shared_at(self) -> datetime | None:
+        """Return since when; None if nobody counted the answers, or shared them."""
+        roll_up = getattr(self.administration, "results_roll_up", None)
+        return roll_up.shared_at if roll_up else None
 
     @cached_property
     def charts(self) -> list[ChartPage]:
@@ -293,7 +260,7 @@ class ResultsPage:
 
     @property
     def compares_role(self) -> bool:
-        return bool(self.compared and self.compared.role != self.administration.role)
+        return bool(self.compared and self._has_other_role(self.compared))
 
     @property
     def provenance(self) -> list[Provenance]:
@@ -337,6 +304,39 @@ def _place(
     return only.district, only
 
 
+def _threshold(
+    permissions: Permissions, administration: Administration, school: School | None
+) -> tuple[ThresholdProgress | None, bool]:
+    """Return the threshold of a school below it, and whether its results are withheld.
+
+    Nobody who sees all responses of the school has to wait for it.
+    """
+    if school is None:
+        return None, False
+    threshold = threshold_of(permissions, administration, school)
+    if threshold and threshold.state == ThresholdState.REACHED:
+        return None, False
+    sees_all = permissions.places(Capability.SEE_RESPONSES).has_school(school)
+    return threshold, not sees_all
+
+
+def _place_choices(
+    permissions: Permissions, capability: Capability, district: District | None
+) -> tuple[list[District], list[School]]:
+    """Return the districts, unless there is only one, and the schools of the district.
+
+    2 statements.
+    """
+    districts = permissions.districts(capability).order_by("name")
+    schools = permissions.schools(capability).order_by("name")
+    visible_places = permissions.places(capability)
+    sees_several = visible_places.state or len(visible_places.districts) > 1
+    return (
+        list(districts) if sees_several else [],
+        list(schools.filter(district=district)) if district else [],
+    )
+
+
 def _key(asked: str) -> int:
     # Python refuses to read numbers of several thousand digits.
     if not asked.isascii() or not asked.isdigit() or len(asked) > len(str(MAX_KEY)):
@@ -367,6 +367,39 @@ def places_to_compare(
     if is_for_all or visible_places.state:
         places[_("All schools")] = (LEVELS.STATE.value, 0)
     return places
+
+
+def _small_schools(
+    permissions: Permissions,
+    administration: Administration,
+    district: District,
+    figures: VisibleGroup,
+) -> SmallSchools | None:
+    """Return the small schools of a district, for users who see all of its schools."""
+    seen = permissions.places(Capability.SEE_RESPONSES)
+    if not seen.has_district(district.pk):
+        return None
+    return small_schools(administration, district.pk, figures)
+
+
+def _drawn(
+    places: Mapping[str, Place],
+    group_figures: Mapping[Place, VisibleGroup | None],
+    together: SmallSchools | None,
+) -> dict[str, VisibleGroup | None]:
+    """Return the figures of the place, and then of those around it, by name."""
+    (name, place), *around = places.items()
+    if place not in group_figures:
+        return {}
+    drawn = {name: group_figures[place]}
+    if drawn[name] is None:
+        # The page says so in a sentence, and the file in a row.
+        return drawn
+    if together:
+        drawn[together.name] = together.group
+    return drawn | {
+        name: group_figures[place] for name, place in around if place in group_figures
+    }
 
 
 def _compared_people(

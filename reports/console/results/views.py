@@ -16,13 +16,13 @@ from accounts.permissions import Capability
 from reports.console.results.csv_rows import HEADER, csv_rows
 from reports.console.results.page import ResultsPage
 from reports.models import ResultsRollUp
+from reports.releases.rollup import attributes_of
 from reports.results.access import (
     administration_or_404,
     has_unshared_results,
     results_for,
 )
 from reports.results.job import request_results
-from reports.results.rollup import attributes_of
 from reports.suppression.explanation import hidden_figures
 from survey.fieldwork.administrations.queries import own_administration_or_404
 from survey.fieldwork.open_codes.figures import crowded_periods, watched_codes

@@ -16,10 +16,9 @@ from accounts.permissions import Permissions, Places
 from reports.models import SchoolRate
 from reports.rates.rate_lines import RateLine
 from reports.rates.visible_rates import in_state, rates_for
+from reports.releases.levels import LEVELS, Place
 from reports.results.access import administration_or_404, capability_for
 from reports.results.comments import may_review
-from reports.results.reading import LEVELS
-from reports.results.visible import Place
 from survey.models import Administration
 
 MAX_KEY = 2**63

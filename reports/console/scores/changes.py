@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django import forms
 from django.http import Http404
@@ -23,12 +24,7 @@ from reports.console.scores.access import (
 )
 from reports.console.scores.measure_choice import MeasureFilter, chosen_measure
 from reports.console.scores.rates import no_scores
-from reports.console.scores.table import (
-    ScoreCell,
-    ScoreColumn,
-    measures_in_survey,
-    score_columns,
-)
+from reports.console.scores.table import ScoreCell, ScoreColumn, measure_columns
 from reports.rates.visible_rates import in_state
 from reports.results.access import results_for
 from reports.scores.comparisons import likely_changes
@@ -37,6 +33,7 @@ from reports.scores.visible import (
     VisibleScore,
     benchmarks_of,
     earlier_waves,
+    measures_in_survey,
     scores_of_waves,
 )
 from reports.scores.words import CERTAIN, band_words, signed
@@ -115,6 +112,16 @@ SHOW: Mapping[str, tuple[Promise, Callable[[ChangedSchool], bool]]] = {
     "moved": (gettext_lazy("Another band"), lambda place: place.moved != 0),
 }
 
+SORTS: Mapping[str, Callable[[ChangedSchool], Any]] = {
+    "largest": lambda place: -abs(place.likely),
+    "name": lambda place: place.line.name,
+    "district": lambda place: place.line.district,
+    "before": lambda place: place.before.score,
+    "now": lambda place: place.now.score,
+    "change": lambda place: place.change,
+    "likely": lambda place: place.likely,
+}
+
 
 @dataclass(frozen=True)
 class ChangesPage:
@@ -138,13 +145,9 @@ class ChangesPage:
         """
         scope = ScoresScope.of(request, pk)
         administration = scope.administration
-        content = measures_in_survey(administration)
         # An essential is compared by its measures.
-        columns = [
-            column
-            for column in score_columns(administration, content)
-            if not column.is_essential
-        ]
+        content = measures_in_survey(administration)
+        columns = measure_columns(administration, content)
         column = chosen_measure(request, columns)
         waves = _waves_before(request.permissions, administration)
         compared = _compared(request, administration, waves, column)
@@ -183,15 +186,7 @@ class ChangesPage:
                     and crossing in (None, place.bands)
                 ],
                 text=lambda place: place.search_text,
-                sorts={
-                    "largest": lambda place: -abs(place.likely),
-                    "name": lambda place: place.line.name,
-                    "district": lambda place: place.line.district,
-                    "before": lambda place: place.before.score,
-                    "now": lambda place: place.now.score,
-                    "change": lambda place: place.change,
-                    "likely": lambda place: place.likely,
-                },
+                sorts=SORTS,
             ),
         )
 

@@ -15,9 +15,10 @@ from django.utils.translation import gettext_lazy
 from accounts import forms
 from accounts.http import Cell, StaffRequest
 from accounts.language import language_to_read
+from reports.answers.texts import localizer_for
 from reports.console.scores.access import ScoresScope
 from reports.console.scores.rates import no_scores
-from reports.console.scores.table import measures_in_survey, score_columns
+from reports.console.scores.table import measure_columns
 from reports.models import Calibration, Publication, ReleasedItem
 from reports.scores.job import SCORE_JOBS
 from reports.scores.problems import MOST_DISPLACEMENT, Kind, Problem
@@ -26,12 +27,12 @@ from reports.scores.quality import (
     reliability_sentence,
     visible_calibrations,
 )
+from reports.scores.visible import measures_in_survey
 from reports.suppression import HIDDEN
 from survey.fieldwork.administrations import may_manage
 from survey.instrument.definitions.schema import Measures
 from survey.models import Administration, Job, PublishedSurvey
 from survey.taking.published import published_survey
-from survey.taking.rendering import Localizer
 
 RELEASE, ANCHOR = "release", "anchor"
 MISSING = "–"
@@ -187,11 +188,7 @@ class QualityPage:
             raise Http404
         administration = scope.administration
         content = measures_in_survey(administration)
-        columns = [
-            column
-            for column in score_columns(administration, content)
-            if not column.is_essential
-        ]
+        columns = measure_columns(administration, content)
         labels = {column.name: column.label for column in columns}
         scoring = getattr(administration, "scoring", None)
         job = (
@@ -299,13 +296,12 @@ def _measure_lines(
 def _questions(administration: Administration) -> dict[str, str]:
     """Return the text of each item in a language that the user reads."""
     published = published_survey(administration.published_id)
-    items = published.definition["items"]
-    localizer = Localizer.of(
-        published.definition,
-        language_to_read(published.languages),
-        dict.fromkeys(items, "…"),
-    )
-    return {name: localizer.plain(item.get("label")) for name, item in items.items()}
+    language = language_to_read(published.languages)
+    localizer = localizer_for(published.definition, language)
+    return {
+        name: localizer.plain(item.get("label"))
+        for name, item in published.definition["items"].items()
+    }
 
 
 def csv_rows(page: QualityPage) -> Iterator[Sequence[Cell]]:

@@ -20,14 +20,14 @@ from reports.console.scores.access import (
     reached_schools,
 )
 from reports.console.scores.measure_choice import MeasureFilter, chosen_measure
-from reports.console.scores.table import (
-    ScoreCell,
-    ScoreColumn,
-    measures_in_survey,
-    score_columns,
-)
+from reports.console.scores.table import ScoreCell, ScoreColumn, score_columns
 from reports.scores.comparisons import correlation, is_more_than_chance
-from reports.scores.visible import VisibleScore, has_scores, scores_of_waves
+from reports.scores.visible import (
+    VisibleScore,
+    has_scores,
+    measures_in_survey,
+    scores_of_waves,
+)
 from survey.models import Administration
 
 # More points have no names: they would be most of the page's size.
@@ -231,10 +231,8 @@ class Scatter:
         """
 
         def point(school: RatedSchool) -> str:
-            x, y = (
-                f"{min(school.rate, 100):.1f}".removesuffix(".0"),
-                100 - school.score.score,
-            )
+            x = f"{min(school.rate, 100):.1f}".removesuffix(".0")
+            y = 100 - school.score.score
             title = ""
             if self.has_names:
                 line = school.line

@@ -21,19 +21,18 @@ from reports.console.scores.access import ScoresScope
 from reports.models import SchoolRate, Scoring
 from reports.rates.rate_lines import SchoolRateLine
 from reports.rates.visible_rates import school_line
+from reports.releases.levels import LEVELS, STATE, Place
 from reports.results.access import is_shared
-from reports.results.reading import LEVELS
-from reports.results.visible import Place
 from reports.scores.visible import (
     Scores,
     VisibleScore,
     measures_in,
+    measures_in_survey,
     score_to_sort_by,
     visible_scores,
 )
 from reports.scores.words import band_tone, band_words
 from reports.suppression import HIDDEN
-from survey.instrument.definitions.measures import measures_of
 from survey.instrument.definitions.schema import MeasureDefinition, Measures, Texts
 from survey.models import Administration
 from survey.taking.published import published_survey
@@ -47,7 +46,6 @@ SORTS = {
 # Prefix of the sort key of a measure or essential.
 BY_SCORE = "score-"
 ESSENTIALS = "essentials"
-STATE: Place = (LEVELS.STATE.value, 0)
 
 
 class ScoresFilter(forms.Form):
@@ -193,12 +191,6 @@ def school_place(line: SchoolRateLine) -> Place:
     return LEVELS.SCHOOL.value, line.school.pk
 
 
-def measures_in_survey(administration: Administration) -> Measures:
-    """Return the survey's measures. 1 statement."""
-    content = measures_of(administration.published.survey)
-    return content or {"essentials": [], "measures": []}
-
-
 def score_columns(
     administration: Administration, content: Measures
 ) -> list[ScoreColumn]:
@@ -226,6 +218,13 @@ def score_columns(
         measure for measure in content["measures"] if measure["name"] not in known
     )
     return [*columns, *of_measures(new_measures)]
+
+
+def measure_columns(
+    administration: Administration, content: Measures
+) -> list[ScoreColumn]:
+    columns = score_columns(administration, content)
+    return [column for column in columns if not column.is_essential]
 
 
 def _columns_to_show(

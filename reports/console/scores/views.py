@@ -13,7 +13,7 @@ from accounts.audit import record
 from accounts.http import StaffRequest, attachment, csv_response
 from accounts.language import language_to_read
 from accounts.permissions import Capability
-from reports.console.rendered import rendered_once
+from reports.charts.rendered import rendered_once
 from reports.console.scores.access import school_or_404
 from reports.console.scores.table import ScoresTable, csv_rows
 from reports.results.access import administration_or_404

@@ -14,10 +14,10 @@ from django.utils import timezone
 
 from accounts.models import Membership, User
 from accounts.permissions import Places
-from reports.exports.selection import Selection
+from reports.answers.selection import Selection
 from reports.models import Export
 from reports.rates.rollup import AFTER_CLOSING
-from reports.results.rollup import roll_up_results
+from reports.releases.rollup import roll_up_results
 from survey.database.replica.reports import reports_database
 from survey.fieldwork.administrations import AdministrationNotFound, get_administration
 from survey.models import Administration, Job

@@ -12,7 +12,7 @@ from reports.publishing.publications import (
     request_publication,
 )
 from reports.rates.rollup import roll_up
-from reports.results.rollup import roll_up_results
+from reports.releases.rollup import roll_up_results
 from reports.scores.scoring import score_administration
 from survey.fieldwork.administrations import AdministrationNotFound, get_administration
 from survey.models import Administration

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from reports.results.rollup import roll_up_results
+from reports.releases.rollup import roll_up_results
 from survey.fieldwork.administrations import AdministrationNotFound, get_administration
 from survey.work.jobs import JobRefused
 

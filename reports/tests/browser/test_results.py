@@ -9,7 +9,7 @@ from django.utils import timezone
 from playwright.sync_api import expect
 
 from reports.models import SchoolRate
-from reports.results.rollup import roll_up_results
+from reports.releases.rollup import roll_up_results
 from reports.tests.exports.conftest import answer, enrol, fall  # noqa: F401
 from survey.tests.browser.accessibility import scrolls_sideways, violations
 

@@ -9,8 +9,8 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from reports.results.apply_suppression import hide_small_groups
-from reports.results.rollup import roll_up_results
+from reports.releases.apply_suppression import hide_small_groups
+from reports.releases.rollup import roll_up_results
 from reports.tests.exports.conftest import answer, enrol, opened  # noqa: F401
 from survey.instrument.definitions.publishing import publish_survey
 from survey.instrument.xlsform import import_survey

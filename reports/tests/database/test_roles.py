@@ -11,6 +11,8 @@ from django.db import DEFAULT_DB_ALIAS, connection
 from django.utils import timezone
 
 from accounts.permissions import Places
+from reports.answers.selection import Selection
+from reports.answers.snapshot import snapshot
 from reports.console.exports.forms import size_of
 from reports.exports.local_days import LocalDays
 from reports.exports.offered_versions import offered_versions
@@ -21,8 +23,6 @@ from reports.exports.panel_people import (
 )
 from reports.exports.release_mask import release_mask, released_keys
 from reports.exports.released_rows import released_rows
-from reports.exports.selection import Selection
-from reports.exports.snapshot import snapshot
 from reports.rates import rollup_query
 from reports.tests.exports.conftest import released
 from survey.fieldwork.administrations.removal import remove_administration

@@ -13,7 +13,7 @@ from django.utils import timezone
 from accounts.models import District, School
 from accounts.tests.conftest import staff  # noqa: F401
 from reports.models import Export, ResultsRollUp
-from reports.results.rollup import roll_up_results
+from reports.releases.rollup import roll_up_results
 from survey.fieldwork.administrations import open_administration
 from survey.instrument.definitions.publishing import publish_survey
 from survey.instrument.xlsform import import_survey, read_xlsform

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from accounts.csv_injection import escape_formula
 from reports.models import Export
-from reports.results.frozen_people import released_people
+from reports.releases.frozen_people import released_people
 from survey.instrument.definitions.rules import RuleState, state_of
 from survey.models import Administration, Respondent, Response
 

@@ -17,7 +17,7 @@ from django.conf import settings
 from django.db import connection, connections
 from django.utils import timezone
 
-from reports.exports import snapshot
+from reports.answers import snapshot
 from reports.tests.exports.conftest import (
     FIRST,
     answer,

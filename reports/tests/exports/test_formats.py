@@ -15,7 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from accounts.csv_injection import escape_formula
-from reports.exports import anonymise, answer_mask, snapshot
+from reports.answers import answer_mask, snapshot
+from reports.exports import anonymise
 from reports.exports.cells import Date
 from reports.exports.row_builder import value_cell
 from reports.exports.xlsx_file import xlsx_cell

@@ -12,7 +12,8 @@ from django.utils import timezone
 
 from accounts.models import AuditEntry, User
 from accounts.staff import dismiss
-from reports.exports import job, reading, snapshot
+from reports.answers import snapshot
+from reports.exports import job, reading
 from reports.models import Export
 from reports.tests.exports.conftest import (
     answer,

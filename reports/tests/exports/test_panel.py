@@ -9,6 +9,7 @@ import openpyxl
 import pytest
 
 from accounts.permissions import Places
+from reports.answers.selection import Selection
 from reports.exports import panel, panel_people
 from reports.exports.panel_people import (
     PersonId,
@@ -16,7 +17,6 @@ from reports.exports.panel_people import (
     joined_ids,
     person_ids,
 )
-from reports.exports.selection import Selection
 from reports.models import Export, PanelProject
 from reports.tests.exports.conftest import identify, made, panel_of
 from reports.tests.exports.test_formats import content, rows_of

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accounts.permissions import Places
+from reports.answers.selection import Selection
 from reports.exports import panel, panel_groups
 from reports.exports.panel_groups import PanelGroups, PathCounts
 from reports.exports.panel_people import count_people_in_several
-from reports.exports.selection import Selection
 from reports.models import Export
 from reports.tests.exports.conftest import answer_all, panel_of, respondent_of
 from reports.tests.exports.test_formats import rows_of

@@ -20,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accounts.models import School
+from reports.answers.versions import versions_of
 from reports.exports import (
     long_rows,
     minimum_group,
@@ -28,11 +29,9 @@ from reports.exports import (
     shown_values,
 )
 from reports.exports.masked_items import masked_items
-from reports.exports.reading import versions_of
 from reports.exports.release_mask import ShownPlace, shown_places
 from reports.exports.shown_values import Column
 from reports.models import ResultsRollUp
-from reports.results.reading import distributions
 from reports.results.visible import visible_groups
 from reports.suppression.lattice import isolates
 from reports.tests.exports.conftest import (
@@ -48,6 +47,7 @@ from reports.tests.exports.conftest import (
     respondent_of,
 )
 from reports.tests.exports.test_formats import rows_of
+from reports.tests.releases.stored_figures import distributions
 from survey.models import Administration, Respondent, Response
 from survey.work.files import path_of
 

@@ -12,7 +12,7 @@ import pytest
 from django.utils import timezone
 
 from reports.rates.counting_groups import let_changes_count
-from reports.results import rollup
+from reports.releases import rollup
 from reports.tests.exports.conftest import (
     FIRST,
     answer_all,

@@ -18,8 +18,8 @@ from reports.publishing.publications import (
     withdraw,
 )
 from reports.rates import visible_rates
-from reports.results.apply_suppression import hide_small_groups
-from reports.results.rollup import roll_up_results
+from reports.releases.apply_suppression import hide_small_groups
+from reports.releases.rollup import roll_up_results
 from reports.results.sums import SchoolSum
 from reports.results.visible import visible_groups
 from reports.tests.console.scores.conftest import answered, scored

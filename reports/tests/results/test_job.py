@@ -8,11 +8,11 @@ import pytest
 from django.utils import timezone
 
 from reports.models import ResultsRollUp
+from reports.releases.rollup import due, is_outdated, roll_up_results
 from reports.results.job import request_results
-from reports.results.reading import distributions
-from reports.results.rollup import due, is_outdated, roll_up_results
 from reports.tasks import start_due_results
 from reports.tests.exports.conftest import answer
+from reports.tests.releases.stored_figures import distributions
 from survey.models import Administration, CountedGroup, Job, OptOut, Respondent
 from survey.work import jobs
 
@@ -117,7 +117,7 @@ def test_a_job_that_failed_is_started_again_an_hour_later(closed, monkeypatch):
 
 
 def test_figures_of_another_process_are_not_overwritten(closed, monkeypatch):
-    from reports.results import rollup
+    from reports.releases import rollup
 
     find = rollup.LastRollUp.find
 

@@ -11,9 +11,9 @@ from django.core.cache import cache
 from django.utils import timezone
 
 from reports.models import GroupResults, ResultsRollUp, RollUp, SchoolRate
-from reports.results.apply_suppression import hide_small_groups
-from reports.results.layout import STATES, Column, CountedItem, Layout
-from reports.results.rollup import roll_up_results
+from reports.releases.apply_suppression import hide_small_groups
+from reports.releases.layout import STATES, Column, CountedItem, Layout
+from reports.releases.rollup import roll_up_results
 from reports.results.sums import SchoolAnswers, SchoolSum, sums_of_reports
 from reports.results.visible import visible_groups
 from reports.tests.exports.conftest import enrol_and_answer

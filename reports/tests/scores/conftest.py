@@ -20,6 +20,7 @@ from survey.instrument.definitions.publishing import publish_survey
 from survey.instrument.xlsform import import_survey, read_xlsform
 from survey.models import (
     Administration,
+    Job,
     PublishedSurvey,
     Respondent,
     Response,
@@ -29,6 +30,7 @@ from survey.models import (
 from survey.tests.conftest import empty_caches  # noqa: F401
 from survey.tests.database_flush import quick_flush  # noqa: F401
 from survey.tests.workbooks import workbook
+from survey.work import jobs
 
 CHOICES = [
     ["list_name", "name", "label"],
@@ -196,3 +198,8 @@ def simulated(
         ]
         for row, chances in zip(values, random.tolist(), strict=True)
     ]
+
+
+def run_jobs():
+    while job := Job.objects.filter(state=Job.State.WAITING).order_by("pk").first():
+        jobs.run(job.pk)

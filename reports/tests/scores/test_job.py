@@ -14,17 +14,16 @@ from reports.results.job import request_results
 from reports.scores.job import RETRY_AFTER, start_outdated
 from reports.scores.scoring import score_administration
 from reports.tasks import start_due_results
-from reports.tests.scores.conftest import closed, published, simulated, take_part
+from reports.tests.scores.conftest import (
+    closed,
+    published,
+    run_jobs,
+    simulated,
+    take_part,
+)
 from survey.models import Job
-from survey.work import jobs
 
 pytestmark = pytest.mark.django_db
-
-
-def run_jobs():
-    waiting = Job.objects.filter(state=Job.State.WAITING).order_by("pk")
-    while job := waiting.first():
-        jobs.run(job.pk)
 
 
 def scored_kinds():

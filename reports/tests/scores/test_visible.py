@@ -18,8 +18,8 @@ from reports.models import (
 )
 from reports.models.scores import FORMAT
 from reports.rates.rollup import roll_up
-from reports.results.apply_suppression import hide_small_groups
-from reports.results.rollup import roll_up_results
+from reports.releases.apply_suppression import hide_small_groups
+from reports.releases.rollup import roll_up_results
 from reports.scores.scoring import score_administration
 from reports.scores.visible import (
     earlier_waves,

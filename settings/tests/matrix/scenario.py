@@ -28,7 +28,7 @@ from accounts.staff_cookies import PREFIX
 from accounts.tests.logging_in import log_in
 from reports.models import ResultsRollUp, SchoolRate
 from reports.rates.rollup import roll_up
-from reports.results.rollup import roll_up_results
+from reports.releases.rollup import roll_up_results
 from settings.tests.matrix import snapshot
 from settings.tests.matrix.fixtures import (
     PlaceObjects,

@@ -8,7 +8,7 @@ import pytest
 from django.db import DEFAULT_DB_ALIAS
 
 from accounts.permissions import Places
-from reports.exports.selection import Selection
+from reports.answers.selection import Selection
 from reports.rates.rollup_query import count
 from survey.console.people.scope import groups_of
 from survey.fieldwork.administrations import (

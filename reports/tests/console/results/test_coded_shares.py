@@ -14,7 +14,7 @@ from django.utils import timezone
 from accounts.models import PlaceSettings
 from accounts.tests.logging_in import log_in
 from reports.models import ResultsRollUp
-from reports.results.rollup import roll_up_results
+from reports.releases.rollup import roll_up_results
 from reports.results.visible import visible_groups
 from reports.tests.exports.conftest import enrol_and_answer
 

@@ -18,10 +18,10 @@ from accounts.permissions import Role
 from accounts.tests.conftest import member
 from accounts.tests.logging_in import log_in
 from reports.models import ReleasedSentence, ResultsRollUp
+from reports.releases.apply_suppression import hide_small_groups
+from reports.releases.rollup import roll_up_results
 from reports.results import comments
-from reports.results.apply_suppression import hide_small_groups
 from reports.results.comments import highlight, sentence_digest, sentences_of
-from reports.results.rollup import roll_up_results
 from reports.tests.exports.conftest import answer
 from survey.models import Identity, Respondent
 

@@ -15,12 +15,12 @@ from django.utils import timezone
 
 from accounts.models import AuditEntry
 from accounts.tests.logging_in import log_in
-from reports.console.results.changes import change_of_share
-from reports.console.results.chart_rows import ChartRow, Label, Segment
-from reports.console.results.sentences import change_sentence, sentence
+from reports.charts.changes import change_of_share
+from reports.charts.chart_rows import ChartRow, Label, Segment
+from reports.charts.sentences import change_sentence, sentence
 from reports.models import GroupResults, ResultsRollUp, SchoolRate
-from reports.results.apply_suppression import hide_small_groups
-from reports.results.rollup import roll_up_results
+from reports.releases.apply_suppression import hide_small_groups
+from reports.releases.rollup import roll_up_results
 from reports.results.visible import visible_groups
 from reports.tests.exports.conftest import (
     CHOICES,
@@ -209,7 +209,7 @@ def test_a_group_on_the_roster_is_offered_whether_or_not_its_only_pupil_took_par
     if not is_protected:
         # Only those of people who took part.
         monkeypatch.setattr(
-            "reports.results.rollup.groups_of_roster",
+            "reports.releases.rollup.groups_of_roster",
             lambda closed, _: sorted(
                 ["grade", grade]
                 for grade in Respondent.objects.filter(

@@ -11,11 +11,11 @@ from django.utils import timezone
 
 from accounts.tests.logging_in import log_in
 from reports.models import ResultsRollUp
-from reports.results import reading
-from reports.results.reading import distributions
-from reports.results.rollup import roll_up_results
+from reports.releases.rollup import roll_up_results
+from reports.results.distributions import ItemDistribution
 from reports.results.visible import visible_groups
 from reports.tests.exports.conftest import enrol_and_answer
+from reports.tests.releases.stored_figures import distributions
 from survey.models import Response
 
 pytestmark = pytest.mark.django_db
@@ -162,9 +162,7 @@ def test_answers_that_a_school_codes_are_not_told_by_the_small_schools(
     together = page(client, staff.state, fall, staff.riverside)
     assert "age" in together.context["page"].small_schools.group.hidden_items
     # The twin: with the difference, exact numbers of the district tell Lincoln's.
-    monkeypatch.setattr(
-        reading.ItemDistribution, "code_ends", lambda self, threshold: True
-    )
+    monkeypatch.setattr(ItemDistribution, "code_ends", lambda self, threshold: True)
     together = page(client, staff.state, fall, staff.riverside)
     group = together.context["page"].small_schools.group
     assert group.items["age"].values == {"9": 15}

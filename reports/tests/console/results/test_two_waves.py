@@ -11,10 +11,10 @@ from django.utils import timezone
 
 from accounts.tests.logging_in import log_in
 from reports.models import GroupResults
-from reports.results.apply_suppression import hide_small_groups
-from reports.results.counting import lengthened, packed, unpacked
-from reports.results.layout import Column, Layout
-from reports.results.rollup import roll_up_results
+from reports.releases.apply_suppression import hide_small_groups
+from reports.releases.counting import lengthened, packed, unpacked
+from reports.releases.layout import Column, Layout
+from reports.releases.rollup import roll_up_results
 from reports.tests.exports.conftest import enrol_and_answer, opened
 
 pytestmark = pytest.mark.django_db

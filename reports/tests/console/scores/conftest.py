@@ -7,8 +7,8 @@ from copy import deepcopy
 import pytest
 
 from reports.rates.rollup import roll_up
-from reports.results.apply_suppression import hide_small_groups
-from reports.results.rollup import roll_up_results
+from reports.releases.apply_suppression import hide_small_groups
+from reports.releases.rollup import roll_up_results
 from reports.scores.scoring import score_administration
 from reports.tests.scores.conftest import (  # noqa: F401
     closed,

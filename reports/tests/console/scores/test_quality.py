@@ -27,9 +27,8 @@ from reports.scores.quality import reliability_sentence
 from reports.scores.scoring import score_administration
 from reports.tests.console.scores.conftest import answered, scored
 from reports.tests.publishing.conftest import publish  # noqa: F401
-from reports.tests.scores.conftest import closed, simulated, take_part
+from reports.tests.scores.conftest import closed, run_jobs, simulated, take_part
 from survey.models import Administration, Job
-from survey.work import jobs
 
 pytestmark = pytest.mark.django_db
 
@@ -74,11 +73,6 @@ def release(administration, by, item="q2"):
         because="Reworded",
         by=by,
     )
-
-
-def run_jobs():
-    while job := Job.objects.filter(state=Job.State.WAITING).order_by("pk").first():
-        jobs.run(job.pk)
 
 
 def anchored(administration):

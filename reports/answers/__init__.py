@@ -1,0 +1,1 @@
+"""Read who has answered what: see README.md."""

@@ -1,0 +1,1 @@
+"""Draw results as charts, tables and sentences: see README.md."""

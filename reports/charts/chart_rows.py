@@ -1,0 +1,276 @@
+"""The answers of one place as the segments of a bar and the cells of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from math import ceil, floor, sqrt
+from typing import Literal
+
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from reports.results.distributions import ItemDistribution
+from reports.results.visible import VisibleGroup
+from reports.suppression import HIDDEN
+from reports.suppression.end_coding import CodedShare
+
+# Colours of the answers, from one end of a scale to the other.
+SHADES = 7
+ChartKind = Literal["scale", "choice", "multiple", "number", "text"]
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A text of the survey, with `lang` and `dir` if these are not the page's."""
+
+    text: str
+    attributes: SafeString = field(default_factory=SafeString)
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One answer in a bar of 200 units, in which the middle of a scale is at 100."""
+
+    label: Label
+    # None: hidden, or coded.
+    count: int | None
+    # In percent of those who answered the item. Of a coded answer, as it is drawn: the
+    # bound of one that nearly everybody gave, and equal parts of the rest otherwise.
+    share: float
+    start: float = 0.0
+    width: float = 0.0
+    # 0: not in the bar.
+    shade: int = 0
+    # Only this bound of the share is shown.
+    coded: CodedShare | None = None
+
+    @property
+    def is_hidden(self) -> bool:
+        return self.count is None and self.coded is None
+
+    @property
+    def people(self) -> str:
+        """Return the number for pages; "" if the percentage is coded and tells it."""
+        return "" if self.coded else cell(self.count)
+
+    @property
+    def percent(self) -> str:
+        if self.coded:
+            words = _("over %(n)s %%") if self.coded.is_over else _("under %(n)s %%")
+            # In a narrow cell, the line does not end before the sign.
+            return (words % {"n": self.coded.percent}).replace(" %", "\u00a0%")
+        return HIDDEN if self.count is None else f"{self.share:.0f} %"
+
+    @property
+    def cell(self) -> SafeString:
+        """Return the content of a cell of the table: percentage and people."""
+        people = f' <span class="hint">({self.people})</span>' if self.people else ""
+        return SafeString(f"{escape(self.percent)}{people}")
+
+    @property
+    def rectangle(self) -> SafeString:
+        if not self.width:
+            return SafeString()
+        return SafeString(
+            f'<rect class="shade-{self.shade}" x="{self.start}" y="1"'
+            f' width="{self.width}" height="8">'
+            f"<title>{escape(f'{self.label.text}: {self.percent}')}</title></rect>"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ChartRow:
+    """The answers of one place; without segments if they are hidden."""
+
+    place: str
+    segments: Sequence[Segment] = ()
+    # None: hidden.
+    answered: int | None = None
+    skipped: int | None = None
+    not_applicable: int | None = None
+    not_reached: int | None = None
+    # Of numbers: the mean and its standard error.
+    mean: float | None = None
+    error: float = 0.0
+    # Instead of both, where numbers are coded: the mean is between these.
+    mean_ends: tuple[float, float] | None = None
+    # Of the same place in the administration that was chosen to compare.
+    is_compared: bool = False
+
+    @property
+    def is_hidden(self) -> bool:
+        return self.answered is None
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """Return the numbers below the labels of `ItemChart.states`."""
+        states = (self.answered, self.skipped, self.not_applicable, self.not_reached)
+        return tuple(map(cell, states))
+
+    # A page has a thousand segments and more. In the template, their cells took half
+    # of its time.
+    def bar(self, kind: ChartKind) -> str:
+        """Return the name of the place and its bar, or a star if it is hidden."""
+        name = f'<bdi class="bar-place">{escape(self.place)}</bdi>'
+        if self.is_hidden:
+            return f'{name}<span class="bar-hidden">{HIDDEN}</span>'
+        middle = '<line x1="100" x2="100" y1="0" y2="10" />' if kind == "scale" else ""
+        bars = "".join(segment.rectangle for segment in self.segments)
+        return (
+            f'{name}<svg class="bar" viewBox="0 0 200 10" preserveAspectRatio="none"'
+            f' aria-hidden="true">{middle}{bars}</svg>'
+        )
+
+    def table_row(self, answers: int) -> SafeString:
+        """Return the row of the table, with cells of `answers` and then of states."""
+        cells: list[str] = [segment.cell for segment in self.segments]
+        cells = cells or [HIDDEN] * answers
+        contents = "".join(
+            f'<td class="number">{content}</td>' for content in (*cells, *self.states)
+        )
+        place = f'<th scope="row"><bdi>{escape(self.place)}</bdi></th>'
+        return SafeString(f"<tr>{place}{contents}</tr>")
+
+
+def cell(people: int | None) -> str:
+    return HIDDEN if people is None else f"{people:,}"
+
+
+@dataclass(frozen=True, slots=True)
+class ChartScale:
+    """What the bars of all places have in common."""
+
+    kind: ChartKind
+    # Label by value; the last ones may be beside the scale, such as "Don't know".
+    options: Mapping[str, Label]
+    on_scale: int
+
+
+def chart_row(
+    place: str,
+    group: VisibleGroup | None,
+    name: str,
+    scale: ChartScale,
+    *,
+    is_compared: bool = False,
+) -> ChartRow:
+    distribution = group.items.get(name) if group else None
+    if distribution is None:
+        return ChartRow(place, is_compared=is_compared)
+    is_number = scale.kind == "number"
+    mean, error, ends = None, 0.0, None
+    if is_number and distribution.coded:
+        ends = _ends_of_mean(distribution)
+    elif is_number:
+        mean, error = _mean(distribution)
+    return ChartRow(
+        place,
+        list(_segments(distribution, scale)),
+        distribution.answered,
+        distribution.skipped,
+        distribution.not_applicable,
+        distribution.not_reached,
+        mean,
+        error,
+        ends,
+        is_compared,
+    )
+
+
+def _mean(distribution: ItemDistribution) -> tuple[float | None, float]:
+    """Return the mean and its standard error; in a bin, all have its middle."""
+    middle = float(distribution.width or 0) / 2
+    counts = [(float(value) + middle, n) for value, n in distribution.values.items()]
+    people = sum(n for _value, n in counts)
+    if not people:
+        return None, 0.0
+    mean = sum(value * n for value, n in counts) / people
+    squares = sum(n * (value - mean) ** 2 for value, n in counts)
+    return mean, sqrt(squares / max(people - 1, 1) / people)
+
+
+def _ends_of_mean(distribution: ItemDistribution) -> tuple[float, float]:
+    """Return the least and the largest mean that the shown figures allow.
+
+    The exact mean, with the number of people of the coded answers, is an equation that
+    could give back a coded number.
+    """
+    answered, coded = distribution.answered, distribution.coded
+    middle = float(distribution.width or 0) / 2
+    exact = sum((float(value) + middle) * n for value, n in distribution.values.items())
+    people = sum(distribution.values.values()) + distribution.coded_people
+    order = sorted(coded, key=float)
+    ends = []
+    for values in (order, order[::-1]):
+        # As many as possible gave the first ones.
+        rest = distribution.coded_people
+        rest -= sum(coded[value].least(answered) for value in order)
+        total = exact
+        for value in values:
+            share = coded[value]
+            least = share.least(answered)
+            more = min(rest, share.most(answered) - least)
+            rest -= more
+            total += (float(value) + middle) * (least + more)
+        ends.append(total / people)
+    # Rounded away from each other, so that the mean is between them.
+    return floor(ends[0] * 10) / 10, ceil(ends[1] * 10) / 10
+
+
+def _drawn_shares(distribution: ItemDistribution) -> dict[str, float]:
+    """Return the length of each answer's bar, in percent of those who answered.
+
+    The bars of coded answers tell nothing more than their bounds and the exact shares.
+    """
+    answered, coded = distribution.answered, distribution.coded
+    shares = {
+        value: 100 * n / answered for value, n in distribution.values.items() if n
+    }
+    shares |= {value: float(share.percent) for value, share in coded.items()}
+    low = [value for value, share in coded.items() if not share.is_over]
+    if distribution.measured == "multiple":
+        return shares | {value: shares[value] / 2 for value in low}
+    rest = 100.0 - sum(share for value, share in shares.items() if value not in low)
+    return shares | dict.fromkeys(low, max(rest, 0.0) / max(len(low), 1))
+
+
+def _segments(distribution: ItemDistribution, scale: ChartScale) -> Iterator[Segment]:
+    is_scale = scale.kind == "scale"
+    drawn = _drawn_shares(distribution)
+    shares = {value: drawn.get(value, 0.0) for value in scale.options}
+    start = 0.0
+    if is_scale:
+        # Half of the middle answer is on each side of the middle.
+        half = scale.on_scale / 2
+        start = 100 - sum(
+            share * min(max(half - number, 0), 1)
+            for number, share in enumerate(shares.values())
+        )
+    lowest = next(
+        (share for share in distribution.coded.values() if not share.is_over), None
+    )
+    steps = scale.on_scale if is_scale else len(scale.options)
+    for number, (value, label) in enumerate(scale.options.items()):
+        coded = distribution.coded.get(value)
+        is_shown = value in distribution.values
+        if scale.kind == "number" and value not in distribution.answers:
+            # Of the compared results alone: nobody here gave this number.
+            coded = lowest
+            is_shown = coded is None
+        is_in_bar = number < steps
+        width = shares[value] * (1 if is_scale else 2) if is_in_bar else 0.0
+        # The ends of every scale look alike.
+        shade = 1 + round(number * (SHADES - 1) / max(steps - 1, 1))
+        yield Segment(
+            label,
+            distribution.values.get(value, 0) if is_shown else None,
+            shares[value],
+            round(start, 2),
+            round(width, 2),
+            shade if is_in_bar else 0,
+            coded,
+        )
+        if scale.kind in ("scale", "choice"):
+            start += width

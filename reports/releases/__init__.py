@@ -1,0 +1,1 @@
+"""Count and store how each group answered each item: see README.md."""
