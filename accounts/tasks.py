@@ -6,18 +6,19 @@ from celery import shared_task
 from django.contrib.sessions.models import Session
 from django.utils import timezone
 
-# `invitations` and `passwords` register the values of their letters.
+# `invitations` and `passwords` register the values of their e-mails.
 from accounts import email_outbox, invitations, login_throttle, passwords  # noqa: F401
 from accounts.school_directory import refresh_words
 
 
-@shared_task
-def send_letter(pk: int) -> None:
+# The names by which web servers of the release before start these tasks.
+@shared_task(name="accounts.tasks.send_letter")
+def send_queued_email(pk: int) -> None:
     email_outbox.send(pk)
 
 
-@shared_task
-def send_letters() -> None:
+@shared_task(name="accounts.tasks.send_letters")
+def send_queued_emails() -> None:
     email_outbox.send_waiting()
 
 
