@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,6 +37,7 @@ from survey.models import (
 from survey.people.access_codes import code_for, format_code
 from survey.people.rosters.apply import import_roster
 from survey.people.rosters.columns import columns_of
+from survey.people.rosters.layouts import RosterLayout
 from survey.people.rosters.table import RosterTable
 
 WAVE = "Rehearsals"
@@ -136,7 +138,7 @@ def open_rehearsal(
             numbers = range(first, min(first + BATCH, known + missing))
             table = RosterTable(
                 columns=columns_of(HEADER.split(",")),
-                read=lambda _, numbers=numbers: made_up_rows(numbers, languages),
+                read=partial(made_up_rows, numbers, languages),
                 description="made up",
             )
             report = import_roster(administration=administration, table=table)
@@ -267,7 +269,9 @@ def workbook(
 # The people
 
 
-def made_up_rows(numbers: range, languages: Sequence[str]) -> Iterator[SheetRow]:
+def made_up_rows(
+    numbers: range, languages: Sequence[str], _layout: RosterLayout
+) -> Iterator[SheetRow]:
     for number in numbers:
         school = number // PER_SCHOOL
         cells = [
