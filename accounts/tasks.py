@@ -11,14 +11,14 @@ from accounts import email_outbox, invitations, login_throttle, passwords  # noq
 from accounts.school_directory import refresh_words
 
 
-# The names by which web servers of the release before start these tasks.
-@shared_task(name="accounts.tasks.send_letter")
-def send_queued_email(pk: int) -> None:
+# Messages, the schedule and logs know these two by their earlier names.
+@shared_task
+def send_letter(pk: int) -> None:
     email_outbox.send(pk)
 
 
-@shared_task(name="accounts.tasks.send_letters")
-def send_queued_emails() -> None:
+@shared_task
+def send_letters() -> None:
     email_outbox.send_waiting()
 
 
