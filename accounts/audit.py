@@ -7,7 +7,7 @@ neither is.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
@@ -61,6 +61,27 @@ def record(
         school_id=school.pk if school else None,
         before=dict(before or {}),
         after=dict(after or {}),
+    )
+
+
+def record_owned(
+    action: str,
+    subject: Any,
+    by: User | str,
+    request: HttpRequest | None,
+    *,
+    before: Mapping[str, object] | None = None,
+    after: Mapping[str, object] | None = None,
+) -> None:
+    """Write an entry about what a district or the state owns. 1 statement."""
+    record(
+        action,
+        by=by,
+        request=request,
+        subject=subject,
+        district=subject.district,
+        before=before,
+        after=after,
     )
 
 

@@ -12,9 +12,9 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts import audit, email_outbox, passwords
-from accounts.models import District, Invitation, Letter, Membership, School, User
+from accounts.models import District, Invitation, Membership, QueuedEmail, School, User
 from accounts.permissions import Permissions
-from accounts.staff import appoint, dismiss, letter_facts
+from accounts.staff import appoint, dismiss, email_facts
 
 SALT = "accounts.invitations"
 
@@ -60,8 +60,8 @@ def invite(
             request=request,
         )
         if user.has_usable_password():
-            email_outbox.post(
-                "role added", to=user.email, **letter_facts(membership, by)
+            email_outbox.queue_email(
+                "role added", to=user.email, **email_facts(membership, by)
             )
         else:
             _send_link(membership, by=by)
@@ -125,9 +125,9 @@ def key_of(invitation: Invitation) -> str:
 
 
 @email_outbox.writes("invitation")
-def invitation_facts(letter: Letter) -> email_outbox.Facts | None:
+def invitation_facts(email: QueuedEmail) -> email_outbox.Facts | None:
     invitation = Invitation.objects.filter(
-        user__email=letter.to, number=letter.facts["number"]
+        user__email=email.to, number=email.facts["number"]
     ).first()
     # Withdrawn, replaced or accepted in the meantime.
     if invitation is None:
@@ -143,12 +143,12 @@ def _send_link(membership: Membership, *, by: User | str) -> None:
             number=F("number") + 1, sent_at=timezone.now()
         )
         invitation.refresh_from_db()
-    email_outbox.post(
+    email_outbox.queue_email(
         "invitation",
         to=user.email,
         number=invitation.number,
         days=Invitation.LASTS.days,
-        **letter_facts(membership, by),
+        **email_facts(membership, by),
     )
 
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 from django.contrib.auth.models import AbstractUser, BaseUserManager
 from django.db import models
 from django.db.models import Q
-from django.db.models.functions import Coalesce, Lower
+from django.db.models.functions import Coalesce, Lower, Now
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext
@@ -440,7 +440,7 @@ class FailedTries(Table):
         return f"{self.failures} failures, the last {self.last_at:%Y-%m-%d %H:%M}"
 
 
-class Letter(Table):
+class QueuedEmail(Table):
     """An e-mail that waits to be sent, and is then deleted; see `email_outbox`.
 
     It contains no link, because links with a proof are made on sending.
@@ -450,14 +450,17 @@ class Letter(Table):
     to = models.EmailField()
     facts = models.JSONField(default=dict)
     created_at = models.DateTimeField(default=timezone.now)
-    # A worker moves this ahead before it sends, so that others leave it alone.
-    due_at = models.DateTimeField(default=timezone.now)
+    # By the clock of the database: when the lease of a worker ends, or the delay
+    # after a failed attempt.
+    due_at = models.DateTimeField(db_default=Now())
     attempts = models.PositiveSmallIntegerField(default=0)
 
     class Meta:
+        # Code of the release before knows the table by this name.
+        db_table = "accounts_letter"
         indexes = (
-            # Finds letters that are due.
-            models.Index(fields=("due_at",), name="letters_due"),
+            # Finds e-mails that are due.
+            models.Index(fields=("due_at",), name="queued_emails_due"),
         )
 
     def __str__(self) -> str:

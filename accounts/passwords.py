@@ -7,7 +7,7 @@ from django.db import transaction
 from django.http import HttpRequest
 
 from accounts import audit, email_outbox, login_throttle
-from accounts.models import Invitation, Letter, User
+from accounts.models import Invitation, QueuedEmail, User
 
 
 def set_password(
@@ -29,7 +29,7 @@ def set_password(
         # longer delay the next login.
         login_throttle.succeeded(login_throttle.Purpose.PASSWORD, user.email)
         if not is_first:
-            email_outbox.post("password changed", to=user.email)
+            email_outbox.queue_email("password changed", to=user.email)
 
 
 def start_reset_request(email: str) -> login_throttle.Attempt:
@@ -43,16 +43,16 @@ def send_reset_link(email: str) -> None:
     Only the worker looks up the user, so that the response takes the same time
     for every address.
     """
-    email_outbox.post("password reset", to=email)
+    email_outbox.queue_email("password reset", to=email)
 
 
 @email_outbox.writes("password reset")
-def reset_facts(letter: Letter) -> email_outbox.Facts | None:
-    user = User.objects.filter(email=letter.to.lower(), is_active=True).first()
+def reset_facts(email: QueuedEmail) -> email_outbox.Facts | None:
+    user = User.objects.filter(email=email.to.lower(), is_active=True).first()
     if user is None:
         return None
     # The address was typed, possibly in upper case.
-    letter.to = user.email
+    email.to = user.email
     return {"link": email_outbox.link("password_choose", key=reset_key(user))}
 
 

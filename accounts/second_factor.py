@@ -104,7 +104,7 @@ def set_up(request: HttpRequest, *, secret: str, code: str) -> list[str]:
         totp.save(update_fields=["data"])
         codes = RecoveryCodes.activate(user).generate_codes()
         _record("replace second factor" if had_one else "set up second factor", request)
-        email_outbox.post(
+        email_outbox.queue_email(
             "second factor changed", to=user.email, what="set up on a new device"
         )
     post_authentication(request, totp)
@@ -118,7 +118,7 @@ def new_recovery_codes(request: HttpRequest) -> list[str]:
         Authenticator.objects.filter(user=user, type=Type.RECOVERY_CODES).delete()
         codes = RecoveryCodes.activate(user).generate_codes()
         _record("make recovery codes", request)
-        email_outbox.post(
+        email_outbox.queue_email(
             "second factor changed", to=user.email, what="given new recovery codes"
         )
     return codes
@@ -151,7 +151,7 @@ def reset(*, user: User, by: User | str, request: HttpRequest | None = None) -> 
             subject=user,
             **audit.place_of(user),
         )
-        email_outbox.post("second factor reset", to=user.email, by=str(by))
+        email_outbox.queue_email("second factor reset", to=user.email, by=str(by))
 
 
 def accepts(user: User, code: str) -> Authenticator | None:

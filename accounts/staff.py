@@ -101,16 +101,16 @@ def dismiss(
             if not (user.is_staff or has_other_roles):
                 sessions.end_all(user)
             if user.has_usable_password() and user.is_active:
-                email_outbox.post(
+                email_outbox.queue_email(
                     "role ended",
                     to=user.email,
                     has_other_roles=has_other_roles,
-                    **letter_facts(membership, by),
+                    **email_facts(membership, by),
                 )
             _record("dismiss", membership, by=by, request=request)
 
 
-def letter_facts(membership: Membership, by: User | str) -> dict[str, str]:
+def email_facts(membership: Membership, by: User | str) -> dict[str, str]:
     """Return what e-mails about a role say: who gave or ended it, and where.
 
     In English, because the e-mail translates it for its recipient.

@@ -6,11 +6,12 @@ from celery import shared_task
 from django.contrib.sessions.models import Session
 from django.utils import timezone
 
-# `invitations` and `passwords` register the values of their letters.
+# `invitations` and `passwords` register the values of their e-mails.
 from accounts import email_outbox, invitations, login_throttle, passwords  # noqa: F401
 from accounts.school_directory import refresh_words
 
 
+# Messages, the schedule and logs know these two by their earlier names.
 @shared_task
 def send_letter(pk: int) -> None:
     email_outbox.send(pk)

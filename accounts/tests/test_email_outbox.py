@@ -12,19 +12,19 @@ from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from accounts import email_outbox, tasks
-from accounts.models import Letter
+from accounts.models import QueuedEmail
 
 pytestmark = pytest.mark.django_db
 
 
 def post() -> None:
-    email_outbox.post(
+    email_outbox.queue_email(
         "role added", to="new@example.org", by="Dana", role="r", place="p"
     )
 
 
-def due(letter: Letter) -> timedelta:
-    return letter.due_at - timezone.now()
+def due(email: QueuedEmail) -> timedelta:
+    return email.due_at - timezone.now()
 
 
 def test_an_email_is_sent_at_the_commit(
@@ -38,7 +38,7 @@ def test_an_email_is_sent_at_the_commit(
     assert message.subject == "You have a new role in Groundswell"
     assert message.body.startswith("Dana gave you the role r, p.")
     assert "https://survey.example.org/console/" in message.body
-    assert not Letter.objects.exists()
+    assert not QueuedEmail.objects.exists()
 
 
 def test_a_rolled_back_email_is_not_sent():
@@ -75,12 +75,12 @@ def test_a_failed_delivery_is_retried_later(monkeypatch, error):
         down.setattr("django.core.mail.EmailMessage.send", away)
         post()
         email_outbox.send_waiting()
-    [letter] = Letter.objects.all()
-    assert letter.attempts == 1
-    assert timedelta(minutes=1) < due(letter) <= timedelta(minutes=2.2)
+    [email] = QueuedEmail.objects.all()
+    assert email.attempts == 1
+    assert timedelta(minutes=1) < due(email) <= timedelta(minutes=2.2)
     email_outbox.send_waiting()
     assert mail.outbox == []
-    Letter.objects.update(due_at=timezone.now() - timedelta(seconds=1))
+    QueuedEmail.objects.update(due_at=timezone.now() - timedelta(seconds=1))
     email_outbox.send_waiting()
     assert len(mail.outbox) == 1
 
@@ -91,60 +91,60 @@ def test_an_email_is_given_up_after_ten_attempts(monkeypatch, caplog):
 
     monkeypatch.setattr("django.core.mail.EmailMessage.send", away)
     post()
-    Letter.objects.update(attempts=9)
+    QueuedEmail.objects.update(attempts=9)
     email_outbox.send_waiting()
-    assert not Letter.objects.exists()
+    assert not QueuedEmail.objects.exists()
     assert "given up" in caplog.text
     assert "new@example.org" not in caplog.text
 
 
 def test_two_workers_send_an_email_once(monkeypatch):
     post()
-    [letter] = Letter.objects.all()
+    [email] = QueuedEmail.objects.all()
     send, sent = email_outbox.EmailMessage.send, []
 
     def send_while_another_worker_tries(message) -> int:
-        email_outbox.send(letter.pk)
+        email_outbox.send(email.pk)
         sent.append(message)
         return send(message)
 
     monkeypatch.setattr(
         email_outbox.EmailMessage, "send", send_while_another_worker_tries
     )
-    email_outbox.send(letter.pk)
+    email_outbox.send(email.pk)
     assert len(mail.outbox) == len(sent) == 1
 
 
 def test_another_worker_takes_over_after_a_crash():
     post()
     soon = timezone.now() + email_outbox.LEASE.duration
-    Letter.objects.update(due_at=soon, attempts=1)
+    QueuedEmail.objects.update(due_at=soon, attempts=1)
     email_outbox.send_waiting()
     assert mail.outbox == []
-    Letter.objects.update(due_at=timezone.now() - timedelta(seconds=1))
+    QueuedEmail.objects.update(due_at=timezone.now() - timedelta(seconds=1))
     email_outbox.send_waiting()
     assert len(mail.outbox) == 1
 
 
 @pytest.mark.parametrize("hours", [1, -1])
-def test_a_letter_is_due_by_the_clock_of_the_database(monkeypatch, hours):
+def test_an_email_is_due_by_the_clock_of_the_database(monkeypatch, hours):
     """A worker or a web host with another clock neither repeats nor delays it."""
     real = timezone.now
     monkeypatch.setattr(timezone, "now", lambda: real() + timedelta(hours=hours))
     post()
     # In the hands of another worker, for a while yet.
-    Letter.objects.update(due_at=real() + email_outbox.LEASE.duration, attempts=1)
+    QueuedEmail.objects.update(due_at=real() + email_outbox.LEASE.duration, attempts=1)
     email_outbox.send_waiting()
     assert mail.outbox == []
-    Letter.objects.all().delete()
+    QueuedEmail.objects.all().delete()
     post()
     email_outbox.send_waiting()
     assert len(mail.outbox) == 1
 
 
 def test_a_broken_email_does_not_block_the_others():
-    email_outbox.post("no such letter", to="old@example.org")
+    email_outbox.queue_email("no such e-mail", to="old@example.org")
     post()
     email_outbox.send_waiting()
     assert [message.to for message in mail.outbox] == [["new@example.org"]]
-    assert Letter.objects.get().kind == "no such letter"
+    assert QueuedEmail.objects.get().kind == "no such e-mail"

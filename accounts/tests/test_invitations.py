@@ -13,7 +13,7 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts import email_outbox, invitations
-from accounts.models import AuditEntry, Invitation, Letter, Membership, User
+from accounts.models import AuditEntry, Invitation, Membership, QueuedEmail, User
 from accounts.tests.logging_in import is_inside, log_in, type_password
 from accounts.tests.test_second_factor import set_up
 
@@ -60,7 +60,7 @@ def test_an_invited_user_sets_a_password_and_logs_in(
     assert message.to == ["new@example.org"]
     assert "dana@example.org invites you" in message.body
     assert "school coordinator, Washington" in message.body
-    assert not Letter.objects.exists()
+    assert not QueuedEmail.objects.exists()
 
     browser, key = Client(), key_in(message)
     page = browser.get(OPEN, {"key": key}).content.decode()
@@ -113,7 +113,7 @@ def test_a_duplicate_role_is_refused_with_a_message(staff, dana):
     page = dana.post(INVITE, form).content.decode()
     assert "This person already has this role there." in page
     assert 'value="chen@example.org"' in page
-    assert not Letter.objects.exists()
+    assert not QueuedEmail.objects.exists()
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_invalid_roles_and_places_are_refused(staff, dana, role, place, error):
     page = dana.post(INVITE, form).content.decode()
     assert error in page
     assert not User.objects.filter(email="new@example.org").exists()
-    assert not Letter.objects.exists()
+    assert not QueuedEmail.objects.exists()
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_resending_replaces_the_link(staff, dana, django_capture_on_commit_callb
     with django_capture_on_commit_callbacks(execute=True):
         dana.post(f"/console/staff/{membership.pk}/resend/")
     email_outbox.send_waiting()
-    # The first letter was still waiting: it is not sent any more.
+    # The first e-mail was still waiting: it is not sent any more.
     [message] = mail.outbox
     assert Client().get(OPEN, {"key": old}).status_code == 410
     assert Client().get(OPEN, {"key": key_in(message)}).status_code == 200
@@ -270,4 +270,4 @@ def test_a_rolled_back_invitation_sends_no_email(staff):
         invited(staff)
         raise ZeroDivisionError
     assert not User.objects.filter(email="new@example.org").exists()
-    assert not Letter.objects.exists()
+    assert not QueuedEmail.objects.exists()

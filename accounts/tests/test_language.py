@@ -98,18 +98,20 @@ def test_a_language_whose_catalog_was_removed_falls_back(staff, settings):
 
 
 @pytest.mark.django_db
-def test_letters_are_in_the_recipients_language(staff, spanish):
+def test_emails_are_in_the_recipients_language(staff, spanish):
     User.objects.filter(pk=staff.chen.pk).update(language="es")
     seen = []
 
-    def note_language(letter):
-        seen.append((letter.to, translation.get_language()))
+    def note_language(email):
+        seen.append((email.to, translation.get_language()))
         return {}
 
     email_outbox.WRITERS["role added"] = note_language
     try:
         for to in ("Chen@example.org", staff.dana.email, "nobody@example.org"):
-            email_outbox.post("role added", to=to, by="Dana", role="r", place="p")
+            email_outbox.queue_email(
+                "role added", to=to, by="Dana", role="r", place="p"
+            )
         email_outbox.send_waiting()
     finally:
         del email_outbox.WRITERS["role added"]

@@ -22,7 +22,7 @@ from django.utils import timezone
 
 from accounts import adapter, login_throttle, passwords
 from accounts.login_throttle import Purpose
-from accounts.models import AuditEntry, FailedTries, Letter, User
+from accounts.models import AuditEntry, FailedTries, QueuedEmail, User
 from accounts.tests.logging_in import (
     PASSWORD,
     code_of,
@@ -147,11 +147,11 @@ def test_a_reset_request_does_not_reveal_accounts(
     with django_assert_num_queries(6):
         response = client.post(RESET, {"email": email})
     assert response["Location"] == RESET + "done/"
-    [letter] = Letter.objects.all()
-    assert (letter.kind, letter.to) == ("password reset", email)
+    [queued] = QueuedEmail.objects.all()
+    assert (queued.kind, queued.to) == ("password reset", email)
     repeated = client.post(RESET, {"email": email})
     assert "already requested" in words(repeated)
-    assert Letter.objects.count() == 1
+    assert QueuedEmail.objects.count() == 1
 
 
 # The delay
@@ -444,7 +444,7 @@ def test_a_reset_link_sets_a_password_and_logs_in(
         )
     [message] = mail.outbox
     assert message.to == ["dana@example.org"]
-    assert not Letter.objects.exists()
+    assert not QueuedEmail.objects.exists()
     link = urlsplit(link_in(message))
     assert link[:3] == ("https", "survey.example.org", CHOOSE)
     asked = f"{CHOOSE}?{link.query}"
@@ -467,7 +467,7 @@ def test_a_reset_link_sets_a_password_and_logs_in(
 def test_a_forged_host_header_is_refused(staff, client, host):
     response = client.post(RESET, {"email": "dana@example.org"}, headers={"host": host})
     assert response.status_code == 400
-    assert not Letter.objects.exists()
+    assert not QueuedEmail.objects.exists()
 
 
 def test_links_ignore_the_host_header(
@@ -491,7 +491,7 @@ def test_no_email_is_sent_to_unknown_addresses(
         client.post(RESET, {"email": NOBODY})
         client.post(RESET, {"email": "sam@example.org"})
     assert mail.outbox == []
-    assert not Letter.objects.exists()
+    assert not QueuedEmail.objects.exists()
 
 
 def test_a_second_factor_is_asked_for_after_a_reset_too(staff, client):
@@ -551,8 +551,8 @@ def test_a_new_password_needs_the_old_one_and_ends_other_sessions(staff, client)
     assert is_inside(client)
     assert not is_inside(other_browser)
     assert actions() == ["change password"]
-    [letter] = Letter.objects.all()
-    assert (letter.kind, letter.to) == ("password changed", "dana@example.org")
+    [queued] = QueuedEmail.objects.all()
+    assert (queued.kind, queued.to) == ("password changed", "dana@example.org")
 
 
 # Engineers

@@ -14,7 +14,7 @@ from django.test import Client
 
 from accounts import second_factor
 from accounts.adapter import _cipher
-from accounts.models import AuditEntry, FailedTries, Letter, Membership, User
+from accounts.models import AuditEntry, FailedTries, Membership, QueuedEmail, User
 from accounts.tests.conftest import member
 from accounts.tests.logging_in import (
     PASSWORD,
@@ -63,7 +63,7 @@ def test_setting_up_counts_for_this_session_and_the_next_login_asks(staff, clien
     assert len(set(codes)) == 10
     assert client.get("/console/").status_code == 200
     assert AuditEntry.objects.filter(action="set up second factor").count() == 1
-    assert Letter.objects.get().kind == "second factor changed"
+    assert QueuedEmail.objects.get().kind == "second factor changed"
     other_browser = Client()
     type_password(other_browser, "dana@example.org")
     assert not is_inside(other_browser)

@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection, connections
 
 from accounts import email_outbox
-from accounts.models import AuditEntry, Letter, Membership, User
+from accounts.models import AuditEntry, Membership, QueuedEmail, User
 from accounts.permissions import Capability, Permissions
 from accounts.staff import appoint, dismiss
 from accounts.tests.conftest import member
@@ -81,7 +81,7 @@ def test_people_who_never_accepted_an_invitation_are_not_told(staff):
         user=new, role=Role.COORDINATOR, school=staff.lincoln, by=staff.dana
     )
     dismiss(membership=membership, by=staff.dana)
-    assert not Letter.objects.exists()
+    assert not QueuedEmail.objects.exists()
 
 
 @pytest.mark.parametrize("name", ["state administrator", "engineer", "nobody else"])
@@ -164,14 +164,14 @@ def test_the_first_administrator_comes_from_a_command():
     assert (entry.by, entry.action) == ("appoint", "appoint state")
 
 
-def send_letters() -> None:
-    for letter in Letter.objects.all():
-        email_outbox.send(letter.pk)
+def send_queued_emails() -> None:
+    for email in QueuedEmail.objects.all():
+        email_outbox.send(email.pk)
 
 
 def test_users_appointed_by_command_get_a_link_by_email(client):
     appointed("first@example.org", "--role=state")
-    send_letters()
+    send_queued_emails()
     [message] = mail.outbox
     assert message.to == ["first@example.org"]
     assert "An engineer of this installation invites you" in message.body
@@ -185,7 +185,7 @@ def test_users_appointed_by_command_get_a_link_by_email(client):
 def test_existing_users_are_told_of_a_role_given_by_command(staff):
     output = appointed("chen@example.org", "--role=analyst", "--district=lakeside")
     assert output.endswith("They are told by mail.\n")
-    send_letters()
+    send_queued_emails()
     assert "gave you the role analyst, Lakeside" in mail.outbox[0].body
 
 

@@ -39,7 +39,7 @@ def spanish(settings, monkeypatch):
     ("language", "role_name"),
     [("", "ended your role school coordinator"), ("es", "función de coordinador")],
 )
-def test_a_letter_names_the_role_in_the_recipients_language(
+def test_an_email_names_the_role_in_the_recipients_language(
     staff, spanish, language, role_name
 ):
     User.objects.filter(pk=staff.chen.pk).update(language=language)
@@ -49,8 +49,8 @@ def test_a_letter_names_the_role_in_the_recipients_language(
         dismiss(membership=membership, by=staff.dana)
     email_outbox.send_waiting()
 
-    [letter] = mail.outbox
-    assert role_name in letter.body
+    [email] = mail.outbox
+    assert role_name in email.body
 
 
 @pytest.mark.django_db

@@ -6,7 +6,7 @@ is what was shown: see `docs/decisions/0028-opt-out-lists.md`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,11 +20,8 @@ from django.utils.translation import gettext as _
 
 from accounts.http import StaffRequest
 from survey.models import Administration
-from survey.people.rosters.file_reader import (
-    HeaderFinder,
-    RosterUnreadable,
-    open_any_table,
-)
+from survey.people.rosters.file_reader import RosterUnreadable, open_list
+from survey.people.rosters.list_headers import ListHeader
 from survey.people.rosters.table import RosterTable
 
 if TYPE_CHECKING:
@@ -111,8 +108,7 @@ class FilePages:
 
 def check_file(
     form: BaseForm,
-    find_header: HeaderFinder,
-    required: Iterable[str],
+    header: ListHeader,
     check: Callable[[RosterTable], R],
 ) -> R | None:
     """Return what `check` finds in a form's file; None if the form has to be shown."""
@@ -120,7 +116,7 @@ def check_file(
         return None
     try:
         content = form.cleaned_data["file"].file
-        with open_any_table(content, find_header, required) as table:
+        with open_list(content, header) as table:
             return check(table)
     except RosterUnreadable as error:
         form.add_error("file", str(error))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from django.db import connection
+
 # With the administration's id as the second key: one roster at a time.
 ROSTER = 7_105_001
 # One process rolls up response rates at a time.
@@ -12,3 +14,14 @@ MESSAGES = 7_105_003
 PLACES = 7_105_004
 # One merge of districts or schools at a time.
 MERGES = 7_105_006
+
+
+def lock(*keys: int) -> None:
+    """Wait for a lock, and hold it until the transaction ends. 1 statement.
+
+    None on SQLite, which has one writer at a time.
+    """
+    if connection.vendor == "postgresql":
+        places = ", ".join(["%s"] * len(keys))
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT pg_advisory_xact_lock({places})", keys)

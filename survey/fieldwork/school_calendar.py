@@ -14,7 +14,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from accounts import audit
+from accounts.audit import record, record_owned
 from accounts.models import District, User
 from accounts.permissions import Capability, Permissions
 from survey.fieldwork.us_holidays import Holiday, us_school_holidays
@@ -159,7 +159,7 @@ def add_holiday(
                     % {"name": name}
                 }
             ) from error
-        _record("add holiday", holiday, by, request, after=_values(holiday))
+        record_owned("add holiday", holiday, by, request, after=_values(holiday))
     return holiday
 
 
@@ -170,7 +170,7 @@ def remove_holiday(
     """Remove a holiday; a second call changes nothing. Raises PermissionDenied."""
     _check_may_change(by, holiday.district)
     if DayOff.objects.filter(pk=holiday.pk).delete()[0]:
-        _record("remove holiday", holiday, by, request, before=_values(holiday))
+        record_owned("remove holiday", holiday, by, request, before=_values(holiday))
 
 
 @transaction.atomic
@@ -196,7 +196,7 @@ def add_us_holidays(
         )
         if is_new:
             added += 1
-            _record("add holiday", holiday, by, request, after=_values(holiday))
+            record_owned("add holiday", holiday, by, request, after=_values(holiday))
     return added
 
 
@@ -236,7 +236,7 @@ def set_weekend(
         ignore_conflicts=True,
     )
     if new != before:
-        audit.record(
+        record(
             "change weekend",
             by=by,
             request=request,
@@ -260,22 +260,3 @@ def _values(holiday: DayOff) -> dict[str, object]:
         "first": str(holiday.first),
         "last": str(holiday.last),
     }
-
-
-def _record(
-    action: str,
-    holiday: DayOff,
-    by: User,
-    request: HttpRequest | None,
-    before: Mapping[str, object] | None = None,
-    after: Mapping[str, object] | None = None,
-) -> None:
-    audit.record(
-        action,
-        by=by,
-        request=request,
-        subject=holiday,
-        district=holiday.district,
-        before=before,
-        after=after,
-    )

@@ -7,8 +7,6 @@ is only a name; it gives no access to other administrations in it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
@@ -16,7 +14,7 @@ from django.db.models.deletion import ProtectedError
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
-from accounts import audit
+from accounts.audit import record_owned
 from accounts.models import District, User
 from accounts.permissions import Capability, Permissions
 from survey.fieldwork.administrations import ChangeBlocked
@@ -50,7 +48,7 @@ def create_wave(
     wave = Wave(name=_clean(name), district=district)
     _check_may_manage(by, wave)
     _save(wave)
-    _record("create wave", wave, by, request, after={"name": wave.name})
+    record_owned("create wave", wave, by, request, after={"name": wave.name})
     return wave
 
 
@@ -78,7 +76,7 @@ def rename_wave(
     if current.name == before:
         return
     _save(current)
-    _record(
+    record_owned(
         "rename wave",
         current,
         by,
@@ -96,7 +94,7 @@ def delete_wave(
     _check_may_manage(by, wave)
     try:
         with transaction.atomic():
-            _record("delete wave", wave, by, request, before={"name": wave.name})
+            record_owned("delete wave", wave, by, request, before={"name": wave.name})
             Wave.objects.get(pk=wave.pk).delete()
     # Django checks first; the foreign key refuses an administration that was
     # added at the same moment.
@@ -145,22 +143,3 @@ def _save(wave: Wave) -> None:
             wave.save()
     except IntegrityError as error:
         raise taken from error
-
-
-def _record(
-    action: str,
-    wave: Wave,
-    by: User | str,
-    request: HttpRequest | None,
-    before: Mapping[str, object] | None = None,
-    after: Mapping[str, object] | None = None,
-) -> None:
-    audit.record(
-        action,
-        by=by,
-        request=request,
-        subject=wave,
-        district=wave.district,
-        before=before,
-        after=after,
-    )

@@ -37,6 +37,7 @@ from survey.models import (
 from survey.people.access_codes import code_for, format_code
 from survey.people.rosters.apply import import_roster
 from survey.people.rosters.columns import columns_of
+from survey.people.rosters.layouts import RosterLayout
 from survey.people.rosters.table import RosterTable
 
 WAVE = "Rehearsals"
@@ -268,7 +269,9 @@ def workbook(
 # The people
 
 
-def made_up_rows(numbers: range, languages: Sequence[str]) -> Iterator[SheetRow]:
+def made_up_rows(
+    numbers: range, languages: Sequence[str], _layout: RosterLayout
+) -> Iterator[SheetRow]:
     for number in numbers:
         school = number // PER_SCHOOL
         cells = [

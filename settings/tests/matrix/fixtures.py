@@ -26,9 +26,9 @@ from accounts import audit
 from accounts.models import (
     District,
     Invitation,
-    Letter,
     Membership,
     PlaceSettings,
+    QueuedEmail,
     School,
     User,
 )
@@ -732,11 +732,11 @@ def create_finished_job(kind: str, mark: str, by: User) -> Job:
 
 
 def create_invited_member(mark: str, school: School) -> Membership:
-    """Create an invited coordinator and the invitation's letter."""
+    """Create an invited coordinator and the invitation's e-mail."""
     user = create_member(f"new@{mark}.example", Role.COORDINATOR, school=school)
     User.objects.filter(pk=user.pk).update(first_name="New", last_name=mark)
     Invitation.objects.create(user=user)
-    Letter.objects.create(kind="invitation", to=user.email, facts={"place": mark})
+    QueuedEmail.objects.create(kind="invitation", to=user.email, facts={"place": mark})
     return user.memberships.get()
 
 

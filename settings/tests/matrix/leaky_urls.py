@@ -11,7 +11,7 @@ from django.urls import include, path
 from django.views.decorators.http import require_POST
 
 from accounts.access import anyone, needs, signed_in, staff
-from accounts.models import District, Letter, Membership, School
+from accounts.models import District, Membership, QueuedEmail, School
 from accounts.permissions import Capability as C
 from reports.models import Export
 from survey.work.files import path_of
@@ -139,7 +139,7 @@ def writes_on_get(request, school_id):
 
 @needs(C.SEE_RATES)
 def deletes_on_get(request):
-    Letter.objects.all().delete()
+    QueuedEmail.objects.all().delete()
     return HttpResponse("Tidied up.")
 
 

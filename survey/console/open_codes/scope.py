@@ -9,7 +9,7 @@ from django.shortcuts import get_object_or_404
 from accounts.http import StaffRequest
 from accounts.models import School
 from accounts.permissions import Capability as C
-from survey.fieldwork.open_codes.codes import schools_of
+from survey.fieldwork.administrations import schools_of
 from survey.models import Administration, OpenCode
 
 

@@ -35,10 +35,9 @@ from survey.fieldwork.administrations.queries import administration_or_404
 from survey.models import Administration, ListedId
 from survey.models.listed_id import ListedIdQuerySet
 from survey.people.opt_outs.list_file import (
+    LIST_HEADER,
     MOST_ROWS,
-    REQUIRED,
     check_list,
-    list_header,
 )
 from survey.people.opt_outs.listed_ids import EarlyId, remove_id, save_list
 from survey.people.opt_outs.records import OptOutConflict, Request
@@ -121,8 +120,7 @@ def upload_list(
         form = pages.form(initial=pages.form.first_values(administration))
     report = check_file(
         form,
-        list_header,
-        REQUIRED,
+        LIST_HEADER,
         lambda table: check_list(
             table,
             administration,

@@ -20,7 +20,8 @@ from survey.instrument.spreadsheets.old_excel import is_old_excel
 from survey.instrument.spreadsheets.workbook_guard import MIB, ROSTER, unpacked_size
 from survey.models import Administration, RosterUpload
 from survey.people.rosters.column_choices import ColumnReading, read_columns
-from survey.people.rosters.file_reader import RosterUnreadable
+from survey.people.rosters.file_reader import RosterUnreadable, open_roster_file
+from survey.people.rosters.layouts import KnownPlace
 from survey.people.rosters.roster_sheets import ALL_SHEETS, SheetsUnclear
 
 if TYPE_CHECKING:
@@ -198,13 +199,15 @@ class RosterForm(forms.Form):
         try:
             if unpacked_size(content, ROSTER) > UNPACKED_AT_ONCE:
                 return None
-            return read_columns(
-                content,
-                administration=self.administration,
-                district=district,
-                school=school,
-                sheet=self.cleaned_data.get("sheet", ""),
-            )
+            known = KnownPlace.of(district, school)
+            sheet = self.cleaned_data.get("sheet", "")
+            with open_roster_file(content, known, sheet=sheet) as table:
+                return read_columns(
+                    table,
+                    administration=self.administration,
+                    district=district,
+                    school=school,
+                )
         except SheetsUnclear as error:
             field = self.fields["sheet"]
             field.required = True

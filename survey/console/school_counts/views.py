@@ -31,9 +31,8 @@ from survey.fieldwork.school_counts.changes import (
     supply_count,
 )
 from survey.fieldwork.school_counts.count_file import (
-    REQUIRED,
+    COUNT_HEADER,
     check_counts,
-    count_header,
     template_rows,
 )
 from survey.models import Administration, Denominator, SchoolCount
@@ -141,8 +140,7 @@ def count_upload(request: StaffRequest, pk: int) -> HttpResponse:
     form = CountFileForm(request.POST or None, request.FILES or None)
     report = check_file(
         form,
-        count_header,
-        REQUIRED,
+        COUNT_HEADER,
         lambda table: check_counts(
             table,
             schools_to_count(request.permissions, administration),

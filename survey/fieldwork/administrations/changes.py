@@ -7,7 +7,6 @@ very next save.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import fields
 from datetime import datetime
 
 from django.core.exceptions import PermissionDenied, ValidationError
@@ -22,6 +21,7 @@ from survey.database import advisory_locks
 from survey.fieldwork.administrations import checks
 from survey.fieldwork.administrations.checks import ChangeBlocked, EditConflict
 from survey.fieldwork.administrations.plans import (
+    COLUMNS,
     AdministrationPlan,
     format_moment,
     plan_of,
@@ -33,13 +33,6 @@ from survey.fieldwork.message_platforms.hooks import administration_changed
 from survey.fieldwork.message_platforms.rebuild import start_rebuild
 from survey.models import Administration, Denominator, PublishedSurvey, Wave
 from survey.models.administration import MINIMUM_GROUP
-
-# The properties that are columns of the administration itself.
-COLUMNS = [
-    field.name
-    for field in fields(AdministrationPlan)
-    if field.name not in ("districts", "schools")
-]
 
 # A roster that is being applied was compared with these.
 FIXED_BY_ROSTERS = ("published", "role", "districts", "schools", "requires_consent")
@@ -160,7 +153,9 @@ def change_administration(
             return current
         # Changing the dates or the wave need not wait.
         if any(getattr(to, name) != getattr(before, name) for name in FIXED_BY_ROSTERS):
-            _wait_for_rosters(current)
+            # Otherwise a roster could invite people after the check that there are
+            # none. It is the lock that rosters take: see `rosters.staging`.
+            advisory_locks.lock(advisory_locks.ROSTER, current.pk)
         checks.check_change(current, before, to, confirmed)
         for name in COLUMNS:
             setattr(current, name, getattr(to, name))
@@ -254,17 +249,6 @@ def lock_administration(
     if seen is not None and seen != current.changes:
         raise EditConflict(_describe_last_change(current))
     return current
-
-
-def _wait_for_rosters(administration: Administration) -> None:
-    # Otherwise a roster could invite people after the check that there are
-    # none. It is the lock that rosters take: see survey.people.rosters.staging.
-    if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT pg_advisory_xact_lock(%s, %s)",
-                [advisory_locks.ROSTER, administration.pk],
-            )
 
 
 def _describe_last_change(administration: Administration) -> str:

@@ -81,9 +81,7 @@ def check_new(
 ) -> None:
     """Check an administration before it is stored, apart from its survey."""
     check_window(new.opens_at, new.closes_at)
-    check_finished_may_be_seen(new.role, new.coordinators_see_finished)
-    check_messages(new.messages_have_codes, new.coordinators_see_finished)
-    check_consent(new.requires_consent, new.denominator)
+    check_settings(new)
     check_wave(new.district, new.wave)
     check_places(new.district, districts, schools)
     check_name(new.name)
@@ -102,21 +100,19 @@ def check_change(
     _check_stays_comparable(current, before, to)
     if to.published != before.published:
         check_survey(current.district, to.published)
-    check_finished_may_be_seen(to.role, to.coordinators_see_finished)
-    check_messages(to.messages_have_codes, to.coordinators_see_finished)
-    check_consent(to.requires_consent, to.denominator)
+    check_settings(to)
     if to.minimum_group < before.minimum_group:
         check_minimum_group(current.district, to.minimum_group)
-    if to.minimum_group < before.minimum_group and has_started(current):
-        raise ChangeBlocked(
-            {
-                "minimum_group": _(
-                    "People have started, and answered under the promise of"
-                    " %(minimum_group)s. Keep it or choose a larger number."
-                )
-                % {"minimum_group": before.minimum_group}
-            }
-        )
+        if has_started(current):
+            raise ChangeBlocked(
+                {
+                    "minimum_group": _(
+                        "People have started, and answered under the promise of"
+                        " %(minimum_group)s. Keep it or choose a larger number."
+                    )
+                    % {"minimum_group": before.minimum_group}
+                }
+            )
     if to.joins_waves and not before.joins_waves and has_started(current):
         raise ChangeBlocked(
             {
@@ -269,9 +265,9 @@ def check_window(opens_at: datetime, closes_at: datetime) -> None:
         )
 
 
-def check_finished_may_be_seen(role: str, seen: bool) -> None:
-    # The database has the same constraint; this one has a message.
-    if seen and role == Role.TEACHER:
+def check_settings(plan: Administration | AdministrationPlan) -> None:
+    # The database has the same constraints; these have a message.
+    if plan.role == Role.TEACHER and plan.coordinators_see_finished:
         raise ValidationError(
             {
                 "coordinators_see_finished": _(
@@ -280,11 +276,7 @@ def check_finished_may_be_seen(role: str, seen: bool) -> None:
                 )
             }
         )
-
-
-def check_messages(have_codes: bool, coordinators_see_finished: bool) -> None:
-    # The database has the same constraint; this one has a message.
-    if have_codes and not coordinators_see_finished:
+    if plan.messages_have_codes and not plan.coordinators_see_finished:
         raise ValidationError(
             {
                 "messages_have_codes": _(
@@ -294,11 +286,7 @@ def check_messages(have_codes: bool, coordinators_see_finished: bool) -> None:
                 )
             }
         )
-
-
-def check_consent(is_required: bool, denominator: str) -> None:
-    # The database has the same constraint; this one has a message.
-    if is_required and denominator == Denominator.COUNT:
+    if plan.requires_consent and plan.denominator == Denominator.COUNT:
         raise ValidationError(
             {
                 "requires_consent": _(

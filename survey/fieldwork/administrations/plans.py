@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
+from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest
@@ -40,25 +41,21 @@ class AdministrationPlan:
     requires_consent: bool
 
 
+# The properties that are columns of the administration itself.
+COLUMNS = [
+    field.name
+    for field in fields(AdministrationPlan)
+    if field.name not in ("districts", "schools")
+]
+
+
 def plan_of(administration: Administration) -> AdministrationPlan:
     """Return the current plan. 2 statements, for its districts and schools."""
+    columns: dict[str, Any] = {name: getattr(administration, name) for name in COLUMNS}
     return AdministrationPlan(
-        published=administration.published,
-        role=administration.role,
-        wave=administration.wave,
+        **columns,
         districts=frozenset(administration.districts.all()),
         schools=frozenset(administration.schools.select_related("district")),
-        opens_at=administration.opens_at,
-        closes_at=administration.closes_at,
-        coordinators_see_finished=administration.coordinators_see_finished,
-        subgroups=administration.subgroups,
-        minimum_group=administration.minimum_group,
-        joins_waves=administration.joins_waves,
-        replays_answers=administration.replays_answers,
-        denominator=administration.denominator,
-        messages_have_names=administration.messages_have_names,
-        messages_have_codes=administration.messages_have_codes,
-        requires_consent=administration.requires_consent,
     )
 
 

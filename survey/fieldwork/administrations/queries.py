@@ -139,6 +139,15 @@ def schools_offered(
     return candidates
 
 
+def schools_of(administration: Administration) -> QuerySet[School]:
+    """Return the schools in which an administration is offered. 2 statements."""
+    return schools_offered(
+        administration.district,
+        administration.districts.all(),
+        administration.schools.all(),
+    )
+
+
 def schools_listed(administration: Administration, now: datetime) -> QuerySet[School]:
     """Return the schools from which an administration expects people. 2 statements.
 

@@ -214,12 +214,6 @@ def retry_abandoned_claims(schedule: EmailSchedule) -> int:
 
 def cancel_retries(schedule: EmailSchedule) -> int:
     """Cancel what would be tried again for people who are to get nothing any more."""
-    return _to_cancel(schedule).update(
-        state=EmailDelivery.State.CANCELLED, retry_at=None
-    )
-
-
-def _to_cancel(schedule: EmailSchedule) -> QuerySet[EmailDelivery]:
     administration = schedule.administration
     waiting = EmailDelivery.objects.filter(
         step__schedule=schedule, retry_at__isnull=False
@@ -232,7 +226,9 @@ def _to_cancel(schedule: EmailSchedule) -> QuerySet[EmailDelivery]:
     over |= finished & ~Q(step__kind=EmailStep.Kind.THANKS)
     if timezone.now() >= administration.closes_at:
         over |= ~Q(step__kind=EmailStep.Kind.THANKS)
-    return waiting.filter(over)
+    return waiting.filter(over).update(
+        state=EmailDelivery.State.CANCELLED, retry_at=None
+    )
 
 
 def _is_among(people: QuerySet[Respondent]) -> Q:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from accounts import audit
+from accounts.audit import record_owned
 from accounts.models import User
 from accounts.permissions import Permissions
 from survey.fieldwork.administrations import invited_people, may_manage
@@ -68,7 +68,14 @@ def plan_emails(
     for kind, days in sorted(wanted - steps.keys()):
         step = EmailStep.objects.create(schedule=schedule, kind=kind, days=days)
         add_default_templates(step, languages)
-    _record("plan e-mails", schedule, by, request, before, describe(schedule))
+    record_owned(
+        "plan e-mails",
+        administration,
+        by,
+        request,
+        before=before,
+        after=describe(schedule),
+    )
     return schedule
 
 
@@ -122,7 +129,9 @@ def write_template(
         step=step, language=language, defaults={"subject": subject, "body": body}
     )
     after = {"email": str(step), "language": language}
-    _record("write an e-mail", step.schedule, by, request, {}, after)
+    record_owned(
+        "write an e-mail", step.schedule.administration, by, request, after=after
+    )
     return template
 
 
@@ -167,7 +176,13 @@ def confirm(
     unconfirmed = EmailSchedule.objects.filter(pk=schedule.pk, confirmed_at=None)
     if not unconfirmed.update(confirmed_at=timezone.now(), confirmed_by=by):
         raise ValidationError(_("These e-mails were confirmed before."))
-    _record("confirm e-mails", schedule, by, request, {}, {"recipients": count})
+    record_owned(
+        "confirm e-mails",
+        schedule.administration,
+        by,
+        request,
+        after={"recipients": count},
+    )
     return count
 
 
@@ -179,7 +194,7 @@ def pause(
     check_may_manage(schedule.administration, by)
     running = EmailSchedule.objects.filter(pk=schedule.pk, paused_at=None)
     if running.update(paused_at=timezone.now(), pause_reason=""):
-        _record("pause e-mails", schedule, by, request, {}, {})
+        record_owned("pause e-mails", schedule.administration, by, request)
 
 
 @transaction.atomic
@@ -190,7 +205,7 @@ def resume(
     paused = EmailSchedule.objects.filter(pk=schedule.pk).exclude(paused_at=None)
     if paused.update(paused_at=None, pause_reason="", trouble=""):
         schedule.steps.update(rests_until=None)
-        _record("resume e-mails", schedule, by, request, {}, {})
+        record_owned("resume e-mails", schedule.administration, by, request)
 
 
 @transaction.atomic
@@ -211,7 +226,7 @@ def cancel(
         trouble="",
     ):
         schedule.steps.update(rests_until=None)
-        _record("cancel e-mails", schedule, by, request, {}, {})
+        record_owned("cancel e-mails", schedule.administration, by, request)
 
 
 def check_may_manage(administration: Administration, by: User) -> None:
@@ -224,22 +239,3 @@ def describe(schedule: EmailSchedule) -> dict[str, object]:
         "e-mails": ", ".join(map(str, schedule.steps.all())),
         "a minute": schedule.rate_per_minute,
     }
-
-
-def _record(
-    action: str,
-    schedule: EmailSchedule,
-    by: User,
-    request: HttpRequest | None,
-    before: Mapping[str, object],
-    after: Mapping[str, object],
-) -> None:
-    audit.record(
-        action,
-        by=by,
-        request=request,
-        subject=schedule.administration,
-        district=schedule.administration.district,
-        before=before,
-        after=after,
-    )

@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.email_outbox import Facts, writes
-from accounts.models import Letter
+from accounts.models import QueuedEmail
 from survey.fieldwork.emails.suppression import suppressed_among
 from survey.fieldwork.login_cards.card_text import (
     CARD_WORDS,
@@ -51,18 +51,16 @@ def send_codes(card_set: CardSet, people: QuerySet[Respondent]) -> str:
     # Siblings may have one address: their e-mails are numbered.
     totals = Counter(address.casefold() for address in wanted.values())
     numbers: Counter[str] = Counter()
-    letters = []
+    emails = []
     for pk, address in wanted.items():
         key = address.casefold()
         numbers[key] += 1
         facts = {"respondent": pk, "number": numbers[key], "total": totals[key]}
-        letters.append(Letter(kind=KIND, to=address, facts=facts))
-    if unsent.update(made_at=timezone.now(), people=len(letters)):
-        Letter.objects.bulk_create(letters, batch_size=BATCH)
-    left_out = len(addresses) - len(letters)
-    words = _("%(letters)s e-mails are on their way.") % {
-        "letters": f"{len(letters):,}"
-    }
+        emails.append(QueuedEmail(kind=KIND, to=address, facts=facts))
+    if unsent.update(made_at=timezone.now(), people=len(emails)):
+        QueuedEmail.objects.bulk_create(emails, batch_size=BATCH)
+    left_out = len(addresses) - len(emails)
+    words = _("%(letters)s e-mails are on their way.") % {"letters": f"{len(emails):,}"}
     if left_out:
         also = _("Left out, as they get no e-mails: %(people)s.")
         words += " " + also % {"people": f"{left_out:,}"}
@@ -93,7 +91,7 @@ def _for_whom(
 
 
 @writes(KIND)
-def write_code(letter: Letter) -> Facts | None:
+def write_code(email: QueuedEmail) -> Facts | None:
     """Return the words of an e-mail in the person's language. 1 statement.
 
     The code is derived on sending, so that none is ever stored.
@@ -101,7 +99,7 @@ def write_code(letter: Letter) -> Facts | None:
     people = Respondent.objects.select_related(
         "administration__published__survey", "identity", "school"
     )
-    respondent = people.filter(pk=letter.facts["respondent"], withdrawn_at=None).first()
+    respondent = people.filter(pk=email.facts["respondent"], withdrawn_at=None).first()
     if respondent is None:
         return None
     administration = respondent.administration
@@ -110,7 +108,7 @@ def write_code(letter: Letter) -> Facts | None:
     language = preferred if preferred in languages else languages[0]
     words = CARD_WORDS[language]
     return {
-        "for_whom": _for_whom(respondent, letter.facts, words),
+        "for_whom": _for_whom(respondent, email.facts, words),
         "title": administration.published.survey.default_title,
         "words": words,
         "code": access_codes.format_code(access_codes.code_of(respondent)),

@@ -15,7 +15,7 @@ from django.db import connection
 
 from settings.monitoring import logs  # noqa: TID251
 from settings.monitoring.middleware import finished  # noqa: TID251
-from survey.fieldwork.message_platforms.endpoint import ADDRESS, Reply, answer
+from survey.fieldwork.message_platforms.endpoint import ADDRESS, answer
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
@@ -36,7 +36,12 @@ def answer_directly(
     trace = logs.begin(environ.get("HTTP_X_REQUEST_ID", ""))
     trace.view = "message_person"
     try:
-        reply = _reply(environ, int(asked[1]), asked[2])
+        reply = answer(
+            int(asked[1]),
+            asked[2],
+            environ.get("HTTP_AUTHORIZATION", ""),
+            environ.get("QUERY_STRING", ""),
+        )
         finished(trace, reply.status, method="GET", outcome="")
     finally:
         logs.end()
@@ -50,8 +55,3 @@ def answer_directly(
     ]
     start_response(f"{reply.status} {responses[reply.status]}", headers)
     return [body]
-
-
-def _reply(environ: WSGIEnvironment, platform_id: int, person: str) -> Reply:
-    authorization = environ.get("HTTP_AUTHORIZATION", "")
-    return answer(platform_id, person, authorization, environ.get("QUERY_STRING", ""))

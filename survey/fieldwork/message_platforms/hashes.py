@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import NamedTuple
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
@@ -153,11 +153,7 @@ def lock_hashes() -> None:
 
     Otherwise a writer that read a person before a change could write after it.
     """
-    if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT pg_advisory_xact_lock(%s, 0)", [advisory_locks.MESSAGES]
-            )
+    advisory_locks.lock(advisory_locks.MESSAGES, 0)
 
 
 def commands_for(rows: Collection[HashedRespondent]) -> list[Command]:

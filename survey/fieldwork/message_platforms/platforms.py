@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from accounts import audit
+from accounts.audit import record_owned
 from accounts.models import District, User
 from accounts.permissions import Permissions
 from survey.fieldwork.message_platforms.hooks import platforms_changed
@@ -43,7 +43,7 @@ def create_platform(
     )
     platform.full_clean()
     platform.save(force_insert=True)
-    _record("add message platform", platform, by, request)
+    record_owned("add message platform", platform, by, request)
     platforms_changed()
     start_rebuild()
     return platform
@@ -75,7 +75,9 @@ def create_key(
         ending=text[-4:],
         created_by=_user(by),
     )
-    _record("create API key", current, by, request, key="…" + key.ending)
+    record_owned(
+        "create API key", current, by, request, after={"key": f"…{key.ending}"}
+    )
     platforms_changed()
     return key, text
 
@@ -88,7 +90,9 @@ def revoke_key(
     platform = _lock(key.platform, by)
     valid = MessagePlatformKey.objects.filter(pk=key.pk, revoked_at=None)
     if valid.update(revoked_at=timezone.now()):
-        _record("revoke API key", platform, by, request, key="…" + key.ending)
+        record_owned(
+            "revoke API key", platform, by, request, after={"key": f"…{key.ending}"}
+        )
         platforms_changed()
 
 
@@ -102,7 +106,7 @@ def remove_platform(
         current.revoked_at = timezone.now()
         current.save(update_fields=["revoked_at"])
         current.keys.filter(revoked_at=None).update(revoked_at=current.revoked_at)
-        _record("remove message platform", current, by, request)
+        record_owned("remove message platform", current, by, request)
         platforms_changed()
 
 
@@ -120,20 +124,3 @@ def _user(by: User | str) -> User | None:
 def _check_permission(by: User | str, district_id: int | None) -> None:
     if isinstance(by, User) and not Permissions(by).may_own(district_id):
         raise PermissionDenied
-
-
-def _record(
-    action: str,
-    platform: MessagePlatform,
-    by: User | str,
-    request: HttpRequest | None,
-    **details: str,
-) -> None:
-    audit.record(
-        action,
-        by=by,
-        request=request,
-        subject=platform,
-        district=platform.district,
-        after=details,
-    )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
 from django.db import transaction
@@ -64,31 +65,33 @@ class Check:
     drift: int = 0
 
 
-@job("messages.rebuild", long=True)
-def rebuild_job(job: Job, progress: Progress) -> None:
-    """Write all people again, or those of the administration that is the subject."""
+@contextmanager
+def _store_of_job() -> Iterator[Store]:
+    """Yield the store. Raises JobRefused without one, and while it is down."""
     store = message_store()
     if store is None:
         raise JobRefused(str(NO_REDIS))
-    progress.begin_step(_("Writing what message platforms read"))
     try:
-        count = rebuild(store, job.subject_id, advance=progress.advance)
+        yield store
     except ConnectionError:
         raise JobRefused(str(DOWN)) from None
+
+
+@job("messages.rebuild", long=True)
+def rebuild_job(job: Job, progress: Progress) -> None:
+    """Write all people again, or those of the administration that is the subject."""
+    with _store_of_job() as store:
+        progress.begin_step(_("Writing what message platforms read"))
+        count = rebuild(store, job.subject_id, advance=progress.advance)
     progress.message = _("%(count)s people were written.") % {"count": f"{count:,}"}
 
 
 @job("messages.check", long=True)
 def check_job(job: Job, progress: Progress) -> None:
     """Compare all hashes with the database, and repair those that differ."""
-    store = message_store()
-    if store is None:
-        raise JobRefused(str(NO_REDIS))
-    progress.begin_step(_("Checking what message platforms read"))
-    try:
+    with _store_of_job() as store:
+        progress.begin_step(_("Checking what message platforms read"))
         check = check_all(store, advance=progress.advance)
-    except ConnectionError:
-        raise JobRefused(str(DOWN)) from None
     progress.message = _("%(checked)s people were checked, %(drift)s differed.") % {
         "checked": f"{check.checked:,}",
         "drift": f"{check.drift:,}",

@@ -12,13 +12,13 @@ from django.utils.translation import gettext_lazy
 from accounts import audit
 from accounts.models import School, User
 from accounts.permissions import Capability, Permissions
+from survey.fieldwork.administrations import schools_of
 from survey.fieldwork.open_codes.codes import (
     CodeOptions,
     check_options,
     lock_administration,
     record_action,
     save_codes,
-    schools_of,
 )
 from survey.models import Administration, Job, OpenCode, OpenCodeBatch
 from survey.work.job_turns import refuse_many

@@ -10,7 +10,7 @@ from typing import TypedDict, Unpack
 from django.conf import settings
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _
 from accounts import audit
 from accounts.models import School, User
 from accounts.permissions import Capability, Permissions
-from survey.fieldwork.administrations import format_moment, schools_offered
+from survey.fieldwork.administrations import format_moment, schools_of
 from survey.models import (
     Administration,
     Denominator,
@@ -93,15 +93,6 @@ def lock_administration(administration: Administration) -> Administration:
     """Lock it as when it is changed, so that both don't happen at once."""
     locked = Administration.objects.select_for_update(no_key=True, of=("self",))
     return locked.select_related("district").get(pk=administration.pk)
-
-
-def schools_of(administration: Administration) -> QuerySet[School]:
-    """Return the schools in which an administration is offered. 2 statements."""
-    return schools_offered(
-        administration.district,
-        administration.districts.all(),
-        administration.schools.all(),
-    )
 
 
 def check_options(administration: Administration, options: CodeOptions) -> None:

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from accounts import audit
 from accounts.models import School, User
 from accounts.permissions import Capability, Permissions
-from survey.fieldwork.administrations.queries import schools_offered
+from survey.fieldwork.administrations.queries import schools_of
 from survey.models import Administration, Denominator, SchoolCount
 
 BATCH = 1000
@@ -40,7 +40,7 @@ def schools_to_count(
 ) -> QuerySet[School]:
     """Return the user's schools in which the administration is offered."""
     manageable = permissions.schools(Capability.MANAGE_ROSTERS)
-    return _offered(administration).filter(pk__in=manageable.values("pk"))
+    return schools_of(administration).filter(pk__in=manageable.values("pk"))
 
 
 def current_counts(administration: Administration) -> dict[int, SchoolCount]:
@@ -115,7 +115,7 @@ def _store(
         raise ValidationError(
             _("People of this administration are on a roster, which is counted.")
         )
-    allowed = _offered(current)
+    allowed = schools_of(current)
     if isinstance(by, User):
         allowed = schools_to_count(Permissions(by), current)
     if not {new.school for new in counts} <= set(allowed.values_list("pk", flat=True)):
@@ -162,11 +162,3 @@ def _write(
         replaced = SchoolCount.objects.filter(pk__in=old[start : start + BATCH])
         replaced.update(replaced_at=now)
     SchoolCount.objects.bulk_create(rows, batch_size=BATCH)
-
-
-def _offered(administration: Administration) -> QuerySet[School]:
-    return schools_offered(
-        administration.district,
-        administration.districts.all(),
-        administration.schools.all(),
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -14,8 +14,9 @@ from django.utils.translation import gettext_noop
 from accounts.models import School
 from survey.models import SchoolCount
 from survey.models.school_count import LARGEST_COUNT
-from survey.people.rosters.columns import RosterColumns, clean_header, squeeze
+from survey.people.rosters.columns import RosterColumns, squeeze
 from survey.people.rosters.file_reader import TooLarge
+from survey.people.rosters.list_headers import ListHeader
 from survey.people.rosters.row_parser import CellRejection
 from survey.people.rosters.table import RosterTable
 
@@ -26,7 +27,7 @@ UNITS_OF_HEADERS = {
     Unit.FAMILIES: "families numberoffamilies familycount households",
 }
 # Field -> headers that mean it, without punctuation and case.
-HEADERS = {
+_HEADERS = {
     "school": (
         "schoolcode school schoolid schoolnumber ncessch ncesid buildingcode"
         " campuscode sitecode code"
@@ -35,10 +36,10 @@ HEADERS = {
     "count": " ".join(["count number total", *UNITS_OF_HEADERS.values()]),
     "unit": "unit countof of numberof",
 }
-FIELD_OF_HEADER = {
-    header: name for name, headers in HEADERS.items() for header in headers.split()
-}
-REQUIRED = (gettext_noop("school code"), gettext_noop("count"))
+COUNT_HEADER = ListHeader(
+    {name: headers.split() for name, headers in _HEADERS.items()},
+    {gettext_noop("school code"): ("school",), gettext_noop("count"): ("count",)},
+)
 UNIT_OF_HEADER = {
     header: unit
     for unit, headers in UNITS_OF_HEADERS.items()
@@ -51,14 +52,6 @@ COUNT = re.compile(r"-?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.0+)?")
 # More digits are no count, and need not be converted.
 LONGEST_COUNT = 12
 LONGEST_SHOWN = 100
-
-
-@dataclass(frozen=True)
-class CountColumns(RosterColumns):
-    @property
-    def missing(self) -> list[str]:
-        names = zip(("school", "count"), REQUIRED, strict=True)
-        return [label for name, label in names if name not in self.fields]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,20 +88,6 @@ class CountReport:
     @property
     def changes(self) -> list[CountRow]:
         return [row for row in self.valid if row.is_change]
-
-
-def count_header(rows: Iterable[tuple[int, Sequence[str]]]) -> CountColumns | None:
-    """Return the row that names the most columns, or None if no row names any."""
-    best: CountColumns | None = None
-    for number, cells in rows:
-        columns = CountColumns([clean_header(cell) for cell in cells], number)
-        for index, text in enumerate(columns.header):
-            name = FIELD_OF_HEADER.get(squeeze(text))
-            if name:
-                columns.fields.setdefault(name, index)
-        if columns.fields and (not best or len(columns.fields) > len(best.fields)):
-            best = columns
-    return best
 
 
 def check_counts(

@@ -3,8 +3,8 @@ from __future__ import annotations
 import json
 import resource
 import time
-from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,8 +22,9 @@ from survey.people.rosters.columns import ALIASES, SUBGROUP
 from survey.people.rosters.file_reader import (
     ColumnsUnclear,
     RosterUnreadable,
-    open_table,
-    suggest_for_file,
+    open_roster_file,
+    suggest_columns,
+    with_columns,
 )
 from survey.people.rosters.file_summary import summarise_file
 from survey.people.rosters.layouts import (
@@ -195,17 +196,18 @@ class Command(BaseCommand):
             record("import roster", by=COMMAND, subject=administration, after=counts)
         return report
 
+    @contextmanager
     def _open(
         self, file: BinaryIO, administration: Administration, options: Options
-    ) -> AbstractContextManager[RosterTable]:
+    ) -> Iterator[RosterTable]:
         known = known_place(options["district"], options["school"])
         role, preset = administration.role, options["preset"]
-        sheet = options["sheet"]
-        layout = None
-        if options["column"] or options["dates"]:
-            guess = suggest_for_file(file, known, role=role, preset=preset, sheet=sheet)
-            layout = with_answers(guess, options["column"], options["dates"], known)
-        return open_table(file, layout, known, role=role, preset=preset, sheet=sheet)
+        with open_roster_file(file, known, sheet=options["sheet"]) as table:
+            layout = None
+            if options["column"] or options["dates"]:
+                guess = suggest_columns(table, role=role, preset=preset)
+                layout = with_answers(guess, options["column"], options["dates"], known)
+            yield with_columns(table, layout, role=role, preset=preset)
 
     def _print_report(self, report: RosterReport, rejects: Path | None) -> None:
         lines = summarise_file(report)

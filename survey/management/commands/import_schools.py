@@ -8,9 +8,9 @@ from typing import TypedDict, Unpack
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from accounts.audit import record
-from survey.people.rosters.file_reader import RosterUnreadable, open_any_table
+from survey.people.rosters.file_reader import RosterUnreadable, open_list
 from survey.people.rosters.private_files import private_file
-from survey.people.schools.columns import REQUIRED, school_header
+from survey.people.schools.columns import SCHOOL_HEADER
 from survey.people.schools.importing import SchoolReport, import_schools
 
 # Rejections that are printed.
@@ -76,7 +76,7 @@ class Command(BaseCommand):
             with (
                 path.open("rb") as file,
                 private_file(rejects) if rejects else nullcontext() as rejects_file,
-                open_any_table(file, school_header, REQUIRED) as table,
+                open_list(file, SCHOOL_HEADER) as table,
             ):
                 report = import_schools(
                     table,

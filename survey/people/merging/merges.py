@@ -22,6 +22,7 @@ from survey.database import advisory_locks
 from survey.models import Job, PlaceMerge
 from survey.people.merging.choices import choices_of, store_choices
 from survey.people.merging.dry_run import MergeReport, check_districts, check_schools
+from survey.people.merging.people import DistrictMerge
 from survey.people.merging.places import merge_districts, merge_schools
 from survey.people.rosters.staging import PostgreSQLStaging, open_staging
 from survey.work.jobs import JobRefused, Progress, job, start
@@ -238,11 +239,13 @@ def _merge(merge: PlaceMerge, progress: Progress) -> int:
         raise JobRefused(_(CHANGED))
     progress.begin_step(_("Moving people"))
     return merge_districts(
-        District.objects.get(pk=merge.duplicate_id),
-        District.objects.get(pk=merge.kept_id),
-        schools=dict(report.merged_schools),
-        keep=merge.keep,
-        choices=choices_of(merge),
+        DistrictMerge(
+            District.objects.get(pk=merge.duplicate_id),
+            District.objects.get(pk=merge.kept_id),
+            schools=dict(report.merged_schools),
+            choices=choices_of(merge),
+            keep=merge.keep,
+        )
     )
 
 

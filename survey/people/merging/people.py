@@ -66,6 +66,20 @@ class Pair:
         return self.duplicate if self.duplicate_started else self.target
 
 
+@dataclass(frozen=True, slots=True)
+class DistrictMerge:
+    """Two districts, and what was decided about their schools and people."""
+
+    duplicate: District
+    target: District
+    # Schools of the duplicate -> those that they are merged into. The others move.
+    schools: Mapping[int, int]
+    # Which of two records stays that have both been started: of single people of the
+    # duplicate, and of all others.
+    choices: Mapping[int, str]
+    keep: str
+
+
 @dataclass(slots=True)
 class Batch:
     """Some people of the duplicate district, and their records in the other one."""
@@ -147,50 +161,27 @@ def read_records(
 
 
 def merge_people_of_districts(
-    administration: Administration,
-    duplicate: District,
-    target: District,
-    *,
-    schools: Mapping[int, int],
-    keep: str,
-    choices: Mapping[int, str],
+    administration: Administration, merge: DistrictMerge
 ) -> int:
-    """Move all people of a district; return how many are left for a decision.
-
-    `schools` maps the schools of the duplicate to those that they are merged into.
-    `choices` has what is kept of single people of the duplicate, instead of `keep`.
-    """
-    left = 0
-    for people in people_in_batches(administration, duplicate):
-        write = partial(
-            _merge_batch,
-            administration,
-            people,
-            target,
-            schools=schools,
-            keep=keep,
-            choices=choices,
-        )
-        left += write_batch(write)
-    return left
+    """Move all people of a district; return how many are left for a decision."""
+    return sum(
+        write_batch(partial(_merge_batch, administration, people, merge))
+        for people in people_in_batches(administration, merge.duplicate)
+    )
 
 
 def _merge_batch(
     administration: Administration,
     people: list[tuple[int, str]],
-    target: District,
+    merge: DistrictMerge,
     writer: Staging,
-    *,
-    schools: Mapping[int, int],
-    keep: str,
-    choices: Mapping[int, str],
 ) -> tuple[int, list[int]]:
     """Return the number of people who wait for a decision, and those changed."""
-    batch = read_batch(administration, people, target, lock=True)
+    batch = read_batch(administration, people, merge.target, lock=True)
     moving, left = list(batch.alone), 0
     changed: list[int] = []
     for pair in batch.pairs:
-        survivor = pair.survivor(choices.get(pair.duplicate.pk, keep))
+        survivor = pair.survivor(merge.choices.get(pair.duplicate.pk, merge.keep))
         if survivor is None:
             left += 1
             continue
@@ -198,13 +189,15 @@ def _merge_batch(
         changed += withdraw_duplicate(writer, withdrawn, survivor)
         if survivor is pair.duplicate:
             moving.append(survivor.pk)
-    Identity.objects.filter(pk__in=moving).update(district=target)
-    in_schools = Respondent.objects.filter(pk__in=moving, school__in=list(schools))
+    Identity.objects.filter(pk__in=moving).update(district=merge.target)
+    in_schools = Respondent.objects.filter(
+        pk__in=moving, school__in=list(merge.schools)
+    )
     by_school: dict[int, list[int]] = {}
     for pk, school in in_schools.values_list("pk", "school_id"):
         by_school.setdefault(school, []).append(pk)
     for school, pks in by_school.items():
-        _move_to_school(pks, school, schools[school])
+        _move_to_school(pks, school, merge.schools[school])
     return left, changed + moving
 
 

@@ -7,7 +7,6 @@ and finds what is left: people, rows and schools that still belong to the duplic
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 
 from django.db import connection, transaction
 from django.db.models import QuerySet
@@ -24,6 +23,7 @@ from survey.models import (
     Respondent,
 )
 from survey.people.merging.people import (
+    DistrictMerge,
     forget_rosters_of,
     merge_people_of_districts,
     move_people_of_school,
@@ -71,21 +71,13 @@ def merge_schools(duplicate: School, target: School) -> None:
     raise JobRefused(_(STILL_USED))
 
 
-def merge_districts(
-    duplicate: District,
-    target: District,
-    *,
-    schools: Mapping[int, int],
-    keep: str,
-    choices: Mapping[int, str],
-) -> int:
+def merge_districts(merge: DistrictMerge) -> int:
     """Move everything from one district to another, and delete it.
 
-    `schools` maps schools of the duplicate to schools of `target`; the others move.
-    `choices` has what is kept of single people, instead of `keep`.
     Returns how many people have started with both of their records and stay in the
     duplicate, which then stays too.
     """
+    duplicate, target = merge.duplicate, merge.target
     scans = FeedScan.objects.filter(district=duplicate)
     if scans.filter(state__in=(FeedScan.State.WAITING, FeedScan.State.RUNNING)):
         raise JobRefused(_(BEING_SCANNED))
@@ -94,14 +86,7 @@ def merge_districts(
     left = 0
     for administration in administrations_of(duplicate):
         with roster_lock(administration):
-            left += merge_people_of_districts(
-                administration,
-                duplicate,
-                target,
-                schools=schools,
-                keep=keep,
-                choices=choices,
-            )
+            left += merge_people_of_districts(administration, merge)
     waiting = set(
         Respondent.objects.filter(identity__district=duplicate).values_list(
             "school", flat=True
@@ -110,8 +95,8 @@ def merge_districts(
     for school in School.objects.filter(district=duplicate).order_by("pk"):
         if school.pk in waiting:
             continue
-        if school.pk in schools:
-            merge_schools(school, School.objects.get(pk=schools[school.pk]))
+        if school.pk in merge.schools:
+            merge_schools(school, School.objects.get(pk=merge.schools[school.pk]))
         else:
             school.district = target
             school.save(update_fields=["district"])

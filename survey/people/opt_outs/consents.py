@@ -107,16 +107,7 @@ def give_consents(
 
 def add_listed_consents(listed: Mapping[int, ListedId]) -> None:
     """Store the consents that kept IDs have; `listed` has the IDs by person."""
-    rows = [
-        Consent(
-            respondent_id=pk,
-            given_on=listed_id.requested_on,
-            given_by=listed_id.requested_by,
-            note=listed_id.reason,
-            by=listed_id.by,
-        )
-        for pk, listed_id in listed.items()
-    ]
+    rows = [_consent(pk, listed_id, listed_id.by) for pk, listed_id in listed.items()]
     Consent.objects.bulk_create(rows, batch_size=BATCH)
 
 
@@ -125,7 +116,7 @@ def consent_facts(given: Request) -> dict[str, str]:
     return {"given on": given.requested_on.isoformat(), "given by": given.requested_by}
 
 
-def _consent(respondent: int, given: Request, by: User) -> Consent:
+def _consent(respondent: int, given: Request | ListedId, by: User) -> Consent:
     return Consent(
         respondent_id=respondent,
         given_on=given.requested_on,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -16,21 +16,18 @@ from accounts.models import District, School
 from accounts.permissions import Places
 from survey.models import Administration, Identity, ListedId, RecordJoin, Respondent
 from survey.people.opt_outs.listed_ids import EarlyId
-from survey.people.rosters.columns import (
-    ALIASES,
-    RosterColumns,
-    clean_header,
-    field_key,
-)
+from survey.people.rosters.columns import ALIASES, REQUIRED, field_key
 from survey.people.rosters.field_parsers import InvalidCell, parse_external_id
 from survey.people.rosters.file_reader import TooLarge
+from survey.people.rosters.list_headers import ListHeader
 from survey.people.rosters.table import RosterTable
 
-# Field -> headers that mean it, as in rosters.
-HEADERS = {
-    name: frozenset(ALIASES[name]) for name in ("external_id", "district", "school")
-}
-REQUIRED = ("student or staff ID",)
+# As in rosters.
+LIST_HEADER = ListHeader(
+    {name: ALIASES[name] for name in ("external_id", "district", "school")},
+    {REQUIRED["external_id"]: ("external_id",)},
+    keys=(field_key,),
+)
 # The request waits for the file, and all people are changed at once.
 MOST_ROWS = 5_000
 LOOKED_UP_AT_ONCE = 500
@@ -63,13 +60,6 @@ REFUSED = gettext_noop(
 )
 
 
-@dataclass(frozen=True)
-class ListColumns(RosterColumns):
-    @property
-    def missing(self) -> list[str]:
-        return [] if "external_id" in self.fields else list(REQUIRED)
-
-
 @dataclass(frozen=True, slots=True)
 class ListProblem:
     """A row that changes nobody."""
@@ -97,19 +87,6 @@ class ListReport:
     @property
     def started(self) -> list[Respondent]:
         return [person for person in self.people if person.started_at]
-
-
-def list_header(rows: Iterable[tuple[int, Sequence[str]]]) -> ListColumns | None:
-    """Return the first row with a column of IDs, or None."""
-    for number, cells in rows:
-        columns = ListColumns([clean_header(cell) for cell in cells], number)
-        for index, text in enumerate(columns.header):
-            for name, headers in HEADERS.items():
-                if field_key(text) in headers:
-                    columns.fields.setdefault(name, index)
-        if "external_id" in columns.fields:
-            return columns
-    return None
 
 
 class ListRow(NamedTuple):
@@ -159,23 +136,18 @@ def _note_row(
     report: ListReport, seen: set[int | EarlyId], entry: Respondent | EarlyId
 ) -> None:
     key = entry.pk if isinstance(entry, Respondent) else entry
+    is_consent = report.kind == ListedId.Kind.CONSENT
     if key in seen:
         report.repeated += 1
     elif isinstance(entry, EarlyId):
         report.early.append(entry)
-    elif report.kind == ListedId.Kind.CONSENT and entry.has_opted_out:
+    elif is_consent and entry.has_opted_out:
         raise InvalidCell(_(REFUSED))
-    elif _is_done(report.kind, entry):
+    elif entry.has_opted_out or is_consent and not entry.awaits_consent:
         report.already += 1
     else:
         report.people.append(entry)
     seen.add(key)
-
-
-def _is_done(kind: str, person: Respondent) -> bool:
-    if kind == ListedId.Kind.CONSENT:
-        return not person.awaits_consent
-    return person.has_opted_out
 
 
 def _rows_with_id(table: RosterTable, report: ListReport) -> Iterator[ListRow]:

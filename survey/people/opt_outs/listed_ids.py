@@ -11,18 +11,15 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from django.db import connection, transaction
-from django.db.models import Q, QuerySet, Value
-from django.db.models.functions import Coalesce
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
-from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from accounts import audit
 from accounts.models import District, School, User
 from accounts.permissions import Capability, Permissions
-from survey.fieldwork.login_cards.card_sets import mark_sets_of_people_outdated
-from survey.models import Administration, Identity, ListedId, OptOut, Respondent
+from survey.models import Administration, Identity, ListedId, Respondent
 from survey.people.opt_outs.consents import (
     add_listed_consents,
     await_consent,
@@ -35,10 +32,14 @@ from survey.people.opt_outs.records import (
     OptOutConflict,
     Request,
     admit,
+    new_opt_out,
+    opt_out_facts,
     opt_out_list,
+    write_opt_outs,
 )
-from survey.people.rosters.counted_groups import Writer, keep_groups_of_withdrawn
+from survey.people.rosters.counted_groups import Writer
 from survey.people.rosters.roster_lock import RosterIsRunning, hold_off_rosters
+from survey.people.rosters.staging import sql_keys
 
 ARRIVED = gettext_noop(
     "Nothing was changed: somebody of this list is on the roster since the"
@@ -68,7 +69,7 @@ _LISTED_PEOPLE = """
     WHERE l.administration_id = %s
       AND (r.awaits_consent OR r.opted_out_at IS NULL AND l.kind = 'opt out')
       AND (l.school_id IS NULL OR l.school_id = r.school_id)
-      AND {which}
+      AND r.id IN ({keys})
     ORDER BY l.id
     """
 
@@ -102,16 +103,8 @@ def save_list(
     keep_ids(
         early, asked, administration=administration, by=by, kind=kind, request=request
     )
-    if kind == Kind.CONSENT:
-        return give_consents(
-            people,
-            asked,
-            administration=administration,
-            schools=schools,
-            by=by,
-            request=request,
-        )
-    return opt_out_list(
+    save = give_consents if kind == Kind.CONSENT else opt_out_list
+    return save(
         people,
         asked,
         administration=administration,
@@ -163,6 +156,7 @@ def keep_ids(
     )
     if _people_of_ids(administration, ids, kind):
         raise OptOutConflict(_(ARRIVED))
+    facts = opt_out_facts if kind == Kind.OPT_OUT else consent_facts
     for (district, school), number in Counter(early_id[1:] for early_id in ids).items():
         audit.record(
             KEPT[Kind(kind)],
@@ -171,13 +165,7 @@ def keep_ids(
             subject=administration,
             district=District.objects.get(pk=district),
             school=School.objects.get(pk=school) if school else None,
-            after={
-                "IDs": number,
-                "requested on": asked.requested_on.isoformat(),
-                "requested by": asked.requested_by,
-            }
-            if kind == Kind.OPT_OUT
-            else {"IDs": number, **consent_facts(asked)},
+            after={"IDs": number, **facts(asked)},
         )
 
 
@@ -231,10 +219,9 @@ def apply_listed_ids(
     rows = ListedId.objects.filter(administration=administration)
     if not rows.exists():
         return
-    keys = ", ".join(str(int(pk)) for pk in people)
     with connection.cursor() as cursor:
         cursor.execute(
-            _LISTED_PEOPLE.format(which=f"r.id IN ({keys})"), [administration.pk]
+            _LISTED_PEOPLE.format(keys=sql_keys(people)), [administration.pk]
         )
         # Of two lists of a kind, the earlier one counts.
         matches = list(reversed(cursor.fetchall()))
@@ -251,48 +238,18 @@ def apply_listed_ids(
         pk: row for pk, row in by_kind[Kind.CONSENT].items() if pk not in opt_outs
     }
     if opt_outs:
-        _opt_out(writer, administration, opt_outs, are_new=are_new)
+        rows_before = Respondent.objects.filter(pk__in=opt_outs)
+        withdrawn = dict(rows_before.values_list("pk", "withdrawn_at"))
+        outs = [
+            new_opt_out(pk, listed_id, listed_id.by, withdrawn[pk])
+            for pk, listed_id in opt_outs.items()
+        ]
+        write_opt_outs(writer, outs, are_new=are_new)
+        _record("opt out people of a list", administration, opt_outs)
     if consents:
         admit(writer, sorted(consents), are_new=are_new)
         add_listed_consents(consents)
         _record("record consents of a list", administration, consents)
-
-
-def _opt_out(
-    writer: Writer,
-    administration: Administration,
-    listed: Mapping[int, ListedId],
-    *,
-    are_new: bool,
-) -> None:
-    # New people have never counted.
-    if not are_new:
-        keep_groups_of_withdrawn(writer, sorted(listed))
-    chosen = Respondent.objects.filter(pk__in=listed)
-    withdrawn = dict(chosen.values_list("pk", "withdrawn_at"))
-    now = timezone.now()
-    chosen.update(
-        opted_out_at=now,
-        awaits_consent=False,
-        withdrawn_at=Coalesce("withdrawn_at", Value(now)),
-    )
-    OptOut.objects.bulk_create(
-        [
-            OptOut(
-                respondent_id=pk,
-                requested_on=listed_id.requested_on,
-                requested_by=listed_id.requested_by,
-                reason=listed_id.reason,
-                by=listed_id.by,
-                was_withdrawn_at=withdrawn[pk],
-            )
-            for pk, listed_id in listed.items()
-        ],
-        batch_size=BATCH,
-    )
-    if not are_new:
-        mark_sets_of_people_outdated(chosen)
-    _record("opt out people of a list", administration, listed)
 
 
 def _record(

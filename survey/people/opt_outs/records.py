@@ -97,14 +97,8 @@ def opt_out(
         raise OptOutConflict(_(STARTED_SINCE))
     with connection.cursor() as cursor:
         _withdraw(cursor, current, timezone.now())
-    created = OptOut.objects.create(
-        respondent=current,
-        requested_on=asked.requested_on,
-        requested_by=asked.requested_by,
-        reason=asked.reason,
-        by=by,
-        was_withdrawn_at=current.withdrawn_at,
-    )
+    created = new_opt_out(current.pk, asked, by, current.withdrawn_at)
+    created.save(force_insert=True)
     # Their cards must not be handed out.
     mark_sets_of_person_outdated(current)
     audit.record(
@@ -114,11 +108,7 @@ def opt_out(
         subject=current,
         school=current.school,
         # Not the reason, which may name somebody.
-        after={
-            "administration": str(current.administration),
-            "requested on": asked.requested_on.isoformat(),
-            "requested by": asked.requested_by,
-        },
+        after={"administration": str(current.administration), **opt_out_facts(asked)},
     )
     return created
 
@@ -146,42 +136,63 @@ def opt_out_list(
         raise OptOutConflict(_(LIST_STARTED_SINCE))
     if not chosen:
         return 0
-    ids, now = [person.pk for person in chosen], timezone.now()
     with connection.cursor() as cursor:
-        keep_groups_of_withdrawn(cursor, ids)
-    changed = Respondent.objects.filter(pk__in=ids)
-    changed.update(
-        opted_out_at=now,
-        awaits_consent=False,
-        withdrawn_at=Coalesce("withdrawn_at", Value(now)),
-    )
-    OptOut.objects.bulk_create(
-        [
-            OptOut(
-                respondent=person,
-                requested_on=asked.requested_on,
-                requested_by=asked.requested_by,
-                reason=asked.reason,
-                by=by,
-                was_withdrawn_at=person.withdrawn_at,
-            )
-            for person in chosen
-        ],
-        batch_size=BATCH,
-    )
-    mark_sets_of_people_outdated(changed)
+        write_opt_outs(
+            cursor,
+            [new_opt_out(row.pk, asked, by, row.withdrawn_at) for row in chosen],
+        )
     record_list(
         "opt out people of a list",
         chosen,
         administration,
-        about={
-            "requested on": asked.requested_on.isoformat(),
-            "requested by": asked.requested_by,
-        },
+        about=opt_out_facts(asked),
         by=by,
         request=request,
     )
     return len(chosen)
+
+
+def opt_out_facts(asked: Request) -> dict[str, str]:
+    """Return what the audit log has of an opt-out."""
+    return {
+        "requested on": asked.requested_on.isoformat(),
+        "requested by": asked.requested_by,
+    }
+
+
+def new_opt_out(
+    respondent: int,
+    asked: Request | ListedId,
+    by: User,
+    was_withdrawn_at: datetime | None,
+) -> OptOut:
+    return OptOut(
+        respondent_id=respondent,
+        requested_on=asked.requested_on,
+        requested_by=asked.requested_by,
+        reason=asked.reason,
+        by=by,
+        was_withdrawn_at=was_withdrawn_at,
+    )
+
+
+def write_opt_outs(
+    writer: Writer, outs: Sequence[OptOut], *, are_new: bool = False
+) -> None:
+    """Withdraw the people of these opt-outs, and store them."""
+    ids, now = sorted(out.respondent_id for out in outs), timezone.now()
+    # New people have never counted, and have no cards.
+    if not are_new:
+        keep_groups_of_withdrawn(writer, ids)
+    people = Respondent.objects.filter(pk__in=ids)
+    people.update(
+        opted_out_at=now,
+        awaits_consent=False,
+        withdrawn_at=Coalesce("withdrawn_at", Value(now)),
+    )
+    OptOut.objects.bulk_create(outs, batch_size=BATCH)
+    if not are_new:
+        mark_sets_of_people_outdated(people)
 
 
 def record_list(

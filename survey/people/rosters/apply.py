@@ -82,7 +82,6 @@ def import_roster(
     scope: RosterScope | None = None,
     rejects: TextIO | None = None,
     check_figures: Callable[[RosterReport], None] | None = None,
-    on_progress: ProgressCallback = ignore_progress,
 ) -> RosterReport:
     """Import a roster into an administration without a confirmation.
 
@@ -113,7 +112,6 @@ def import_roster(
         table=table,
         get_scope=get_scope,
         complete_for=complete_for,
-        on_progress=on_progress,
         lock=True,
     ) as diff:
         report = diff.report
@@ -123,7 +121,7 @@ def import_roster(
             if check_figures:
                 check_figures(report)
             forget_changes_of(administration)
-            write_changes(diff, on_progress)
+            write_changes(diff)
             report.imported = True
         else:
             report.schools = []

@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from accounts.email_outbox import post
+from accounts.email_outbox import queue_email
 from accounts.models import User
 from accounts.permissions import Permissions
 from survey.models import Job, RosterUpload
@@ -144,7 +144,7 @@ def finish(upload: RosterUpload) -> None:
         # Not to people who have lost their permission in the meantime.
         if scope_of_upload(upload, Permissions(user)) is None:
             continue
-        post(
+        queue_email(
             "roster applied",
             to=address,
             name=upload.name,

@@ -16,7 +16,7 @@ from django.utils.translation import gettext_noop
 
 from survey.models import Administration, RosterChange, RosterUndo, RosterUpload
 from survey.people.rosters.diff import RosterDiff
-from survey.people.rosters.staging import Staging
+from survey.people.rosters.staging import Staging, sql_keys
 
 BEING_UNDONE = gettext_noop(
     "A roster of this administration is being undone. Start this again when"
@@ -80,12 +80,11 @@ class ChangeRecord:
         )
 
     def add_withdrawn_people(self, writer: Staging, people: Sequence[int]) -> None:
-        keys = ", ".join(str(int(pk)) for pk in people)
         writer.execute(
             f"""
             {_INSERT})
             SELECT %s, id, 'w' FROM survey_respondent
-            WHERE id IN ({keys}) AND withdrawn_at IS NULL
+            WHERE id IN ({sql_keys(people)}) AND withdrawn_at IS NULL
             ON CONFLICT DO NOTHING
             """,  # noqa: S608
             [self.upload_id],

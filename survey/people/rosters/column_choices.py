@@ -10,8 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
-from itertools import islice
-from typing import BinaryIO
 
 from django.db.models import Q
 
@@ -24,16 +22,10 @@ from survey.models import (
 )
 from survey.people.rosters.columns import holds_secrets, squeeze
 from survey.people.rosters.field_parsers import InvalidCell, parse_external_id
-from survey.people.rosters.file_reader import SAMPLE_ROWS, ColumnsUnclear, open_table
+from survey.people.rosters.file_reader import suggest_columns
 from survey.people.rosters.identity_changes import ID_COLUMNS, name_of_id
-from survey.people.rosters.layouts import (
-    KnownPlace,
-    RosterLayout,
-    different_values,
-    few_values,
-    first_values,
-    missing_fields,
-)
+from survey.people.rosters.layouts import RosterLayout, missing_fields
+from survey.people.rosters.table import RosterTable
 
 ID = "external_id"
 
@@ -82,46 +74,35 @@ class ColumnReading:
 
 
 def read_columns(
-    file: BinaryIO,
+    table: RosterTable,
     *,
     administration: Administration,
     district: District | None,
     school: School | None,
-    sheet: str = "",
 ) -> ColumnReading:
-    """Find out how a file can be read.
+    """Find out how a file of `open_roster_file` can be read.
 
     Raises RosterUnreadable. 4 statements at most.
     """
-    known = KnownPlace.of(district, school)
-    try:
-        with open_table(
-            file, None, known, role=administration.role, sheet=sheet
-        ) as table:
-            layout, header = table.layout, table.columns.header
-            rows = [cells for _, cells in islice(table.rows, SAMPLE_ROWS)]
-        different = different_values(header, rows)
-        few: Mapping[str, Sequence[str]] = few_values(different)
-        samples = ColumnSamples(
-            list(dict.fromkeys(filter(None, header))), first_values(different)
-        )
-    except ColumnsUnclear as unclear:
-        guess = unclear.suggestion
-        layout, few = guess.layout, guess.few_values
-        samples = ColumnSamples(
-            list(guess.samples), guess.samples, guess.questions, guess.options
-        )
+    guess = suggest_columns(table, role=administration.role)
+    layout = guess.layout
     shown = {
         text: values
-        for text, values in samples.values.items()
+        for text, values in guess.samples.items()
         if not holds_secrets(text)
     }
-    few = {values_key(text): few[text] for text in few if text in shown}
-    samples = replace(samples, values=shown, options={**samples.options, **few})
+    few = {
+        values_key(text): values
+        for text, values in guess.few_values.items()
+        if text in shown
+    }
+    samples = ColumnSamples(
+        list(guess.samples), shown, guess.questions, {**guess.options, **few}
+    )
     choice = remembered_choice(samples.header, district=district, school=school)
     if choice is not None:
         layout = RosterLayout.from_dict(choice.layout)
-        questions = missing_fields(layout.fields, known)
+        questions = missing_fields(layout.fields, table.known)
         samples = replace(samples, questions=questions, options=few)
     earlier_id = find_earlier_id(
         layout.fields.get(ID, ""),

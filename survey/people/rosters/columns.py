@@ -191,15 +191,9 @@ class RosterColumns:
     guessed: dict[str, str] = field(default_factory=dict)
     # Header -> reason.
     ignored: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def missing(self) -> list[str]:
-        """Return the columns without which the file cannot be read.
-
-        What a roster needs depends on the place that it is uploaded for, so
-        `rosters.layouts.missing_fields` decides.
-        """
-        return []
+    # What messages call the columns without which a list cannot be read. What a roster
+    # needs depends on the place that it is uploaded for: see `layouts.missing_fields`.
+    missing: list[str] = field(default_factory=list)
 
     @property
     def dropped(self) -> list[str]:

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from survey.models import Respondent
 from survey.people.rosters.diff import RosterDiff, any_column_differs
-from survey.people.rosters.staging import Staging
+from survey.people.rosters.staging import Staging, sql_keys
 
 
 class Writer(Protocol):
@@ -58,7 +58,7 @@ def schools_with_people(diff: RosterDiff) -> list[int]:
 def keep_groups_of_new(writer: Staging, schools: Sequence[int]) -> None:
     """Store that the people of `roster_new` in these schools don't count yet."""
     if schools:
-        keys = ", ".join(str(int(pk)) for pk in schools)
+        keys = sql_keys(schools)
         _keep(
             writer,
             "NULL",
@@ -90,14 +90,12 @@ def keep_groups_of_changed(
 
 
 def keep_groups_of_withdrawn(writer: Writer, respondents: Sequence[int]) -> None:
-    keys = ", ".join(str(int(pk)) for pk in respondents)
-    people = f"WHERE r.id IN ({keys}) AND r.withdrawn_at IS NULL"
+    people = f"WHERE r.id IN ({sql_keys(respondents)}) AND r.withdrawn_at IS NULL"
     _keep(writer, _COUNTED_SCHOOL, people)
 
 
 def keep_groups_of_returning(writer: Writer, respondents: Sequence[int]) -> None:
-    keys = ", ".join(str(int(pk)) for pk in respondents)
-    _keep(writer, _COUNTED_SCHOOL, f"WHERE r.id IN ({keys})")
+    _keep(writer, _COUNTED_SCHOOL, f"WHERE r.id IN ({sql_keys(respondents)})")
 
 
 def _keep(writer: Writer, school: str, people: str, batch: str = "") -> None:

@@ -26,28 +26,25 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 
-from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.models import School
-from survey.instrument.definitions.schema import load_definition
 from survey.models import Administration, RosterUpload
 from survey.people.rosters import leavers, row_checks
-from survey.people.rosters.columns import RosterColumns
+from survey.people.rosters.comparison import Comparison
 from survey.people.rosters.identity_changes import (
     refuse_other_identifiers,
     reject_identity_conflicts,
 )
 from survey.people.rosters.joined_ids import replace_joined_ids
 from survey.people.rosters.opted_out import note_opted_out
-from survey.people.rosters.report import RejectionLog, RosterReport
+from survey.people.rosters.report import RosterReport
 from survey.people.rosters.row_parser import (
     CellRejection,
     LeftPerson,
     OtherRole,
     RepeatedHeader,
     RosterPerson,
-    RowParser,
     UninvitedPerson,
 )
 from survey.people.rosters.school_counts import count_by_school
@@ -58,10 +55,12 @@ from survey.people.rosters.staging import (
     BACK,
     CHANGED,
     MOVED,
+    NOT_IN_FILE,
     UNCHANGED,
     Staging,
     loading_rows,
     open_staging,
+    sql_keys,
 )
 from survey.people.rosters.table import RosterTable
 from survey.people.rosters.unstated_subgroups import (
@@ -135,149 +134,90 @@ def compare_roster(
         if lock:
             on_progress(_("Waiting for another roster of this administration"), 0)
             staging.lock(administration.pk)
-        comparison = Comparison.of(staging, administration, table, get_scope())
-        report = comparison.report
-        read_rows(comparison, on_progress)
-        on_progress(_("Comparing with the people already there"), report.rows)
+        c = Comparison.of(staging, administration, table, get_scope())
+        read_rows(c, on_progress)
+        on_progress(_("Comparing with the people already there"), c.report.rows)
         if table.is_partial:
             complete_for = CompleteFor.CHANGES
-        notes = settle_rows(comparison)
-        schools = match_places(comparison)
-        notes |= settle_ids(comparison, complete_for)
-        match_people(staging, administration, report)
-        notes |= check_matches(comparison)
-        list_missing(comparison, complete_for)
-        complete_report(comparison, schools, notes)
-        yield RosterDiff(administration, staging, report, schools)
+        notes = settle_rows(c)
+        schools = match_places(c)
+        notes |= settle_ids(c, complete_for)
+        match_people(c)
+        notes |= check_matches(c)
+        list_missing(c, complete_for)
+        complete_report(c, schools, notes)
+        yield RosterDiff(administration, staging, c.report, schools)
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """What the steps of a comparison share; the people are in temporary tables."""
-
-    staging: Staging
-    administration: Administration
-    table: RosterTable
-    scope: RosterScope
-    columns: RosterColumns
-    parser: RowParser
-    report: RosterReport
-    log: RejectionLog
-
-    @classmethod
-    def of(
-        cls,
-        staging: Staging,
-        administration: Administration,
-        table: RosterTable,
-        scope: RosterScope,
-    ) -> Comparison:
-        columns = table.columns.with_subgroups(administration.subgroups)
-        definition = load_definition(administration.published.definition)
-        parser = RowParser(
-            columns,
-            role=administration.role,
-            languages={
-                language["code"]: language["name"]
-                for language in definition["languages"]
-            },
-            subgroups=administration.subgroups,
-            today=timezone.localdate(),
-            known=table.known,
-            layout=table.layout,
-        )
-        report = RosterReport(columns, table.description)
-        log = RejectionLog(lambda batch: staging.copy_rows("roster_rejection", batch))
-        return cls(staging, administration, table, scope, columns, parser, report, log)
-
-
-def read_rows(comparison: Comparison, on_progress: ProgressCallback) -> None:
+def read_rows(c: Comparison, on_progress: ProgressCallback) -> None:
     """Read the file. Raises RosterUnreadable, also if subgroups identify people."""
-    c = comparison
     with loading_rows(c.staging):
-        load_rows(c.staging, c.parser, c.table, c.log, c.report, on_progress)
+        load_rows(c, on_progress)
     c.parser.refuse_nearly_unique_subgroups()
 
 
-def settle_rows(comparison: Comparison) -> dict[str, int]:
+def settle_rows(c: Comparison) -> dict[str, int]:
     """Keep one row for each person, with unambiguous dates; return the notes."""
-    c = comparison
-    row_checks.reject_repeated_people(c.staging, c.columns, c.log)
-    notes = row_checks.settle_date_order(
-        c.staging, c.columns, c.log, day_first=c.table.layout.day_first
-    )
-    leavers.remove_repeated_leavers(c.staging, c.report)
+    row_checks.reject_repeated_people(c)
+    notes = row_checks.settle_date_order(c)
+    leavers.remove_repeated_leavers(c)
     return notes
 
 
-def match_places(comparison: Comparison) -> SchoolMatches:
+def match_places(c: Comparison) -> SchoolMatches:
     """Find the districts and schools of all rows."""
-    c = comparison
-    schools = match_schools(c.staging, c.parser, c.columns, c.scope, c.log)
-    leavers.match_places_of_leavers(c.staging, c.parser, c.scope)
+    schools = match_schools(c)
+    leavers.match_places_of_leavers(c)
     return schools
 
 
-def settle_ids(comparison: Comparison, complete_for: str) -> dict[str, int]:
+def settle_ids(c: Comparison, complete_for: str) -> dict[str, int]:
     """Give each person the ID of the roster, now that places are known.
 
     Returns the notes.
     """
-    c = comparison
     c.staging.copy_people(
         c.administration.pk, everybody=complete_for == CompleteFor.STATE
     )
-    notes = replace_joined_ids(c.staging, c.administration, c.columns, c.scope, c.log)
+    notes = replace_joined_ids(c)
     # Once more, now that a district's code and its name are known to be one.
-    row_checks.reject_repeated_people(
-        c.staging, c.columns, c.log, by_matched_district=True
-    )
+    row_checks.reject_repeated_people(c, by_matched_district=True)
     return notes
 
 
-def check_matches(comparison: Comparison) -> dict[str, int]:
+def check_matches(c: Comparison) -> dict[str, int]:
     """Reject rows that would change the wrong people; return the notes."""
-    staging, administration = comparison.staging, comparison.administration
-    columns, scope, log = comparison.columns, comparison.scope, comparison.log
-    notes = note_opted_out(staging, administration)
-    reject_identity_conflicts(staging, administration, columns, log)
-    row_checks.reject_lost_zeros(staging, administration, columns, scope, log)
-    refuse_other_identifiers(
-        staging, administration, comparison.report, comparison.table.id_name
-    )
-    row_checks.reject_people_of_other_schools(staging, columns, scope, log)
-    row_checks.reject_new_addresses(staging, administration, columns, scope, log)
+    notes = note_opted_out(c)
+    reject_identity_conflicts(c)
+    row_checks.reject_lost_zeros(c)
+    refuse_other_identifiers(c)
+    row_checks.reject_people_of_other_schools(c)
+    row_checks.reject_new_addresses(c)
     return notes
 
 
-def list_missing(comparison: Comparison, complete_for: str) -> None:
+def list_missing(c: Comparison, complete_for: str) -> None:
     """List the people to withdraw: those missing from the file, and leavers in it."""
-    c = comparison
-    find_missing(c.staging, c.administration, c.report, c.scope, complete_for)
+    find_missing(c, complete_for)
     if c.report.left:
-        leavers.add_leavers_to_missing(c.staging, c.administration, c.scope)
-        leavers.count_leavers(c.staging, c.parser, c.report)
+        leavers.add_leavers_to_missing(c)
+        leavers.count_leavers(c)
 
 
 def complete_report(
-    comparison: Comparison, schools: SchoolMatches, notes: dict[str, int]
+    c: Comparison, schools: SchoolMatches, notes: dict[str, int]
 ) -> None:
     """Count the changes, and add what the steps have noted."""
-    staging, table = comparison.staging, comparison.table
-    report, log = comparison.report, comparison.log
-    log.flush()
+    report = c.report
+    c.log.flush()
     # Keeps `RosterDiff.rejections` fast for a file whose rows are all bad.
-    staging.execute(
+    c.staging.execute(
         "CREATE INDEX roster_rejection_row ON roster_rejection (row, sequence)"
     )
-    report.rejected, report.rejections = log.rows, log.first
-    report.remarks = list(table.remarks)
-    report.notes = {
-        **comparison.parser.notes,
-        **notes,
-        **dict.fromkeys(table.notes, 1),
-    }
-    report.schools = count_by_school(staging, comparison.administration, schools)
+    report.rejected, report.rejections = c.log.rows, c.log.first
+    report.remarks = list(c.table.remarks)
+    report.notes = {**c.parser.notes, **notes, **dict.fromkeys(c.table.notes, 1)}
+    report.schools = count_by_school(c, schools)
     report_places(report, schools)
 
 
@@ -301,14 +241,7 @@ def report_places(report: RosterReport, schools: SchoolMatches) -> None:
     report.places = schools.notes
 
 
-def load_rows(
-    staging: Staging,
-    parser: RowParser,
-    table: RosterTable,
-    log: RejectionLog,
-    report: RosterReport,
-    on_progress: ProgressCallback,
-) -> None:
+def load_rows(c: Comparison, on_progress: ProgressCallback) -> None:
     """Copy valid rows into `roster_row`, and log the others."""
     # People whose row was rejected, or who come later; they are not withdrawn.
     exempt: list[tuple[str, str]] = []
@@ -316,45 +249,45 @@ def load_rows(
 
     def store_others(size: int = 0) -> None:
         if len(exempt) > size:
-            staging.copy_rows("roster_exempt", exempt)
+            c.staging.copy_rows("roster_exempt", exempt)
             exempt.clear()
         if len(left) > size:
-            staging.copy_rows("roster_left", left)
+            c.staging.copy_rows("roster_left", left)
             left.clear()
 
     def valid_rows() -> Iterator[RosterPerson]:
-        for number, cells in table.rows:
-            person = parser.parse(number, cells)
+        for number, cells in c.table.rows:
+            person = c.parser.parse(number, cells)
             if isinstance(person, RepeatedHeader):
                 continue
-            report.rows += 1
+            c.report.rows += 1
             if isinstance(person, RosterPerson):
                 yield person
                 continue
             if isinstance(person, OtherRole):
-                report.other_roles[person.role] += 1
+                c.report.other_roles[person.role] += 1
                 continue
             if isinstance(person, LeftPerson):
-                report.left += 1
+                c.report.left += 1
                 left.append(person)
             elif isinstance(person, UninvitedPerson):
-                report.later += 1
+                c.report.later += 1
                 exempt.append(person)
             else:
-                log.add_row(person.rejections)
+                c.log.add_row(person.rejections)
                 if person.district and person.external_id:
                     exempt.append((person.district, person.external_id))
                 else:
                     # It may be any missing person's row, so nobody is withdrawn.
-                    report.rows_without_id += 1
+                    c.report.rows_without_id += 1
                 if person.district and person.previous_id:
                     exempt.append((person.district, person.previous_id))
             store_others(BATCH)
 
     rows = valid_rows()
     while batch := list(islice(rows, BATCH)):
-        staging.copy_rows("roster_row", batch)
-        on_progress(_("Reading the file"), report.rows)
+        c.staging.copy_rows("roster_row", batch)
+        on_progress(_("Reading the file"), c.report.rows)
     store_others()
 
 
@@ -380,28 +313,26 @@ def any_column_differs(old: str, columns: list[str], staging: Staging) -> str:
     return " OR ".join(parts) or "1 = 0"
 
 
-def match_people(
-    staging: Staging, administration: Administration, report: RosterReport
-) -> None:
+def match_people(c: Comparison) -> None:
     """Find people by district and ID, and decide what changes for each row.
 
     People who are not on the roster under their ID are found by the previous one.
     """
-    of_respondent, of_identity = columns_in_file(report)
-    subgroups = with_unstated_subgroups(staging, administration, report.columns)
-    differs = any_column_differs("r", of_respondent, staging)
+    of_respondent, of_identity = columns_in_file(c.report)
+    subgroups = with_unstated_subgroups(c)
+    differs = any_column_differs("r", of_respondent, c.staging)
     differs = differs.replace("new.attributes", subgroups)
     by_id, known_as = "", "new.external_id"
-    if "previous_id" in report.columns.fields:
+    if "previous_id" in c.columns.fields:
         by_id = f"""
         LEFT JOIN survey_identity AS same
-               ON same.administration_id = {int(administration.pk)}
+               ON same.administration_id = {int(c.administration.pk)}
               AND same.district_id = p.district_id
               AND same.external_id = new.external_id
         """
         known_as = "coalesce(same.external_id, nullif(new.previous_id, ''))"
     # Only the column names at the top of this file get into this text.
-    staging.execute(
+    c.staging.execute(
         f"""
         CREATE TEMPORARY TABLE roster_match AS
         SELECT new.row, r.id AS respondent_id, r.school_id AS old_school_id,
@@ -411,7 +342,7 @@ def match_people(
                     WHEN r.school_id <> p.school_id AND r.opted_out_at IS NULL
                     THEN '{MOVED}'
                     WHEN r.school_id <> p.school_id OR {differs}
-                      OR {any_column_differs("i", of_identity, staging)}
+                      OR {any_column_differs("i", of_identity, c.staging)}
                     THEN '{CHANGED}'
                     ELSE '{UNCHANGED}' END AS change
         FROM roster_row AS new
@@ -419,74 +350,60 @@ def match_people(
         {by_id}
         LEFT JOIN survey_identity AS i
                ON i.administration_id = %s AND i.district_id = p.district_id
-              AND i.external_id = {known_as} AND {staging.identities_in_file}
-        LEFT JOIN {staging.people} AS r ON r.id = i.respondent_id
+              AND i.external_id = {known_as} AND {c.staging.identities_in_file}
+        LEFT JOIN {c.staging.people} AS r ON r.id = i.respondent_id
         """,  # noqa: S608
-        [administration.pk],
+        [c.administration.pk],
     )
-    staging.execute(
+    c.staging.execute(
         "CREATE UNIQUE INDEX roster_match_row ON roster_match (change, row)"
     )
-    staging.execute(
+    c.staging.execute(
         "CREATE INDEX roster_match_respondent ON roster_match (respondent_id)"
     )
-    staging.analyze("roster_match")
-    store_unstated_subgroups(staging, subgroups)
+    c.staging.analyze("roster_match")
+    store_unstated_subgroups(c.staging, subgroups)
 
 
-def find_missing(
-    staging: Staging,
-    administration: Administration,
-    report: RosterReport,
-    scope: RosterScope,
-    complete_for: str,
-) -> None:
+def find_missing(c: Comparison, complete_for: str) -> None:
     """List the people to withdraw: missing from places the file is complete for.
 
     People whose row was rejected are not missing. Nobody is if a rejected row
     lacks its ID, or if the file is a correction of rejected rows.
     """
     # The column is called `row` for `Staging.fetch_in_batches`.
-    staging.execute(
+    c.staging.execute(
         "CREATE TEMPORARY TABLE roster_missing"
         " (row bigint PRIMARY KEY, school_id bigint, has_left boolean)"
     )
     if (
         complete_for == CompleteFor.CHANGES
-        or report.rows_without_id
-        or report.columns.is_correction
+        or c.report.rows_without_id
+        or c.columns.is_correction
     ):
         return
-    schools = complete_schools(staging, scope, complete_for)
+    schools = complete_schools(c, complete_for)
     for start in range(0, len(schools), 500):
-        some = ", ".join(str(int(pk)) for pk in schools[start : start + 500])
-        staging.execute(
+        some = sql_keys(schools[start : start + 500])
+        c.staging.execute(
             f"""
             INSERT INTO roster_missing
             SELECT r.id, r.school_id, FALSE
-            FROM {staging.people} AS r
+            FROM {c.staging.people} AS r
             JOIN survey_identity AS i ON i.respondent_id = r.id
             WHERE r.administration_id = %s AND r.withdrawn_at IS NULL
               AND r.school_id IN ({some})
-              AND NOT EXISTS (
-                  SELECT 1 FROM roster_match WHERE roster_match.respondent_id = r.id)
-              AND NOT EXISTS (
-                  SELECT 1 FROM roster_exempt AS e
-                  JOIN roster_district AS d ON d.district = e.district
-                  WHERE d.district_id = i.district_id
-                    AND e.external_id = i.external_id)
+              AND {NOT_IN_FILE}
             """,  # noqa: S608
-            [administration.pk],
+            [c.administration.pk],
         )
-    staging.analyze("roster_missing")
+    c.staging.analyze("roster_missing")
 
 
-def complete_schools(
-    staging: Staging, scope: RosterScope, complete_for: str
-) -> list[int]:
+def complete_schools(c: Comparison, complete_for: str) -> list[int]:
     """Return the schools whose people are withdrawn if the file lacks them."""
     column = "school_id" if complete_for == CompleteFor.SCHOOLS else "district_id"
-    rows = staging.fetch_all(
+    rows = c.staging.fetch_all(
         f"""
         SELECT DISTINCT p.{column} FROM roster_match AS m
         JOIN roster_row AS new ON new.row = m.row
@@ -499,4 +416,4 @@ def complete_schools(
     schools = School.objects.values_list("district_id", "pk")
     if complete_for == CompleteFor.DISTRICTS:
         schools = schools.filter(district__in=in_file)
-    return sorted(pk for district, pk in schools if scope.includes(district, pk))
+    return sorted(pk for district, pk in schools if c.scope.includes(district, pk))

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
-from typing import Any, BinaryIO
+from dataclasses import asdict, replace
+from typing import Any
 
 from django.db import transaction
 from django.db.models import QuerySet
@@ -23,7 +23,11 @@ from accounts.permissions import Permissions
 from survey.models import Job, RosterRejection, RosterSchool, RosterUpload
 from survey.people.rosters.column_choices import ColumnReading, read_columns
 from survey.people.rosters.diff import RosterDiff, compare_roster
-from survey.people.rosters.file_reader import RosterUnreadable, open_table
+from survey.people.rosters.file_reader import (
+    RosterUnreadable,
+    open_roster_file,
+    with_columns,
+)
 from survey.people.rosters.identity_changes import name_of_id
 from survey.people.rosters.layouts import KnownPlace, RosterLayout
 from survey.people.rosters.missing_people import store_missing_people, withdraws_many
@@ -68,10 +72,13 @@ def check_roster(job: Job, progress: Progress) -> None:
 
 def check_upload(upload: RosterUpload, progress: Progress) -> None:
     with storing_failure(upload):
+        progress.begin_step(_("Reading the column headers"))
         try:
-            if not recognise_columns(upload, progress):
-                return
-            with open_roster(upload) as table:
+            with open_upload(upload) as table:
+                if not recognise_columns(upload, table, progress):
+                    progress.message = _("Choose the columns.")
+                    return
+                table = with_columns_of(upload, table)
                 with compare_upload(upload, table, upload.by, progress) as diff:
                     rejected_file = write_rejected_file(diff, table, progress)
                     store_missing_people(upload, diff)
@@ -87,20 +94,26 @@ def check_upload(upload: RosterUpload, progress: Progress) -> None:
             }
 
 
-def recognise_columns(upload: RosterUpload, progress: Progress) -> bool:
+@contextmanager
+def open_roster(upload: RosterUpload) -> Iterator[RosterTable]:
+    """Open an upload's file with its columns."""
+    with open_upload(upload) as table:
+        yield with_columns_of(upload, table)
+
+
+def recognise_columns(
+    upload: RosterUpload, table: RosterTable, progress: Progress
+) -> bool:
     """Store how the file is read; return False if a person has to say it first."""
     # Those of a feed have our own headers, and an ID that the feed has chosen.
     if upload.layout or upload.scan_id is not None:
         return True
-    progress.begin_step(_("Reading the column headers"))
-    with open_upload(upload) as file:
-        reading = read_columns(
-            file,
-            administration=upload.administration,
-            district=upload.district,
-            school=upload.school,
-            sheet=upload.sheet,
-        )
+    reading = read_columns(
+        table,
+        administration=upload.administration,
+        district=upload.district,
+        school=upload.school,
+    )
     with transaction.atomic():
         try:
             change_state(
@@ -109,8 +122,6 @@ def recognise_columns(upload: RosterUpload, progress: Progress) -> bool:
         except UploadConflict:
             raise Cancelled from None
         progress.confirm()
-    if reading.is_unclear:
-        progress.message = _("Choose the columns.")
     return not reading.is_unclear
 
 
@@ -125,24 +136,26 @@ def values_of_reading(reading: ColumnReading) -> dict[str, Any]:
 
 
 @contextmanager
-def open_roster(upload: RosterUpload) -> Iterator[RosterTable]:
-    """Open an upload's file with its columns."""
+def open_upload(upload: RosterUpload) -> Iterator[RosterTable]:
+    """Open an upload's file, before it is known what its columns mean."""
+    try:
+        if not upload.file:
+            raise FileNotFoundError
+        file = path_of(upload.file).open("rb")
+    except FileNotFoundError:
+        raise JobRefused(_(FILE_DELETED)) from None
     known = KnownPlace.of(upload.district, upload.school)
+    with file, open_roster_file(file, known, sheet=upload.sheet) as table:
+        yield table
+
+
+def with_columns_of(upload: RosterUpload, table: RosterTable) -> RosterTable:
     # Uploads of feeds have none.
     layout = RosterLayout.from_dict(upload.layout) if upload.layout else None
-    with (
-        open_upload(upload) as file,
-        open_table(
-            file,
-            layout,
-            known,
-            role=upload.administration.role,
-            sheet=upload.sheet,
-        ) as table,
-    ):
-        if upload.scan is not None:
-            table = replace(table, id_name=name_of_id("", upload.scan.feed.identity))
-        yield table
+    table = with_columns(table, layout, role=upload.administration.role)
+    if upload.scan is not None:
+        table = replace(table, id_name=name_of_id("", upload.scan.feed.identity))
+    return table
 
 
 def select_upload() -> QuerySet[RosterUpload]:
@@ -179,15 +192,6 @@ def storing_failure(upload: RosterUpload) -> Iterator[None]:
         message = str(error)[:500] if is_for_people else ""
         running.update(state=State.FAILED, message=message)
         raise
-
-
-def open_upload(upload: RosterUpload) -> BinaryIO:
-    try:
-        if not upload.file:
-            raise FileNotFoundError
-        return path_of(upload.file).open("rb")
-    except FileNotFoundError:
-        raise JobRefused(_(FILE_DELETED)) from None
 
 
 def compare_upload(
@@ -276,26 +280,14 @@ def _store_report(
     transaction.on_commit(lambda: delete_files(previous_file))
     current.schools.all().delete()
     current.rejections.all().delete()
-    RosterSchool.objects.bulk_create(
-        [
-            RosterSchool(
-                upload=upload,
-                school_id=school.school_id if school.school_id > 0 else None,
-                name=school.name,
-                district_name=school.district_name,
-                people=school.people,
-                added=school.added,
-                changed=school.changed,
-                moved=school.moved,
-                moved_away=school.moved_away,
-                back=school.back,
-                unchanged=school.unchanged,
-                withdrawn=school.withdrawn,
-            )
-            for school in report.schools
-        ],
-        batch_size=500,
-    )
+    rows = []
+    for school in report.schools:
+        values = asdict(school) | {
+            "school_id": school.school_id if school.school_id > 0 else None
+        }
+        del values["district_id"]
+        rows.append(RosterSchool(upload=upload, **values))
+    RosterSchool.objects.bulk_create(rows, batch_size=500)
     RosterRejection.objects.bulk_create(
         [
             RosterRejection(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -25,7 +25,6 @@ from survey.people.rosters.columns import (
     REQUIRED,
     RosterColumns,
     best_header,
-    clean_headers,
     columns_of,
     likely_header,
 )
@@ -37,6 +36,7 @@ from survey.people.rosters.layouts import (
     questions_text,
     suggest_layout,
 )
+from survey.people.rosters.list_headers import ListHeader
 from survey.people.rosters.oneroster.archive import is_archive
 from survey.people.rosters.oneroster.table import open_archive
 from survey.people.rosters.presets import all_presets, preset_headers
@@ -73,34 +73,22 @@ class NotATable(RosterUnreadable):
     pass
 
 
-class NoHeader(RosterUnreadable):
-    pass
-
-
-class NearlyUniqueSubgroup(RosterUnreadable):
-    pass
-
-
-class MissingColumns(RosterUnreadable):
-    pass
-
-
-class ColumnsUnclear(MissingColumns):
+class ColumnsUnclear(RosterUnreadable):
     """A person has to decide what some columns mean, before the file can be read."""
 
-    def __init__(self, message: str, suggestion: Suggestion) -> None:
-        super().__init__(message)
+    def __init__(self, suggestion: Suggestion) -> None:
+        super().__init__(questions_text(suggestion))
         self.suggestion = suggestion
 
 
-class WrongRole(RosterUnreadable):
-    pass
-
-
+# A later one counts where the earlier ones find no header in the whole file.
 HEADER_FINDERS: Sequence[HeaderFinder] = (
     partial(best_header, also_known=preset_headers()),
     likely_header,
 )
+
+
+# Rosters ------------------------------------------------------------------------
 
 
 @contextmanager
@@ -113,96 +101,62 @@ def open_table(
     preset: str = "",
     sheet: str = "",
 ) -> Iterator[RosterTable]:
-    """Find out what kind of file this is, where its header is and what it means.
-
-    Without a `layout` a preset or the headers decide. `sheet` is the one that a person
-    chose of a workbook. Raises ColumnsUnclear, with a suggestion, if a person has to
-    decide; see `open_any_table` for other errors.
-    """
-    known = known or KnownPlace()
-    if layout is not None and not layout.fields:
-        preset, layout = layout.preset or preset, None
-    finders = HEADER_FINDERS
-    if layout is not None:
-        finders = [partial(find_layout_header, layout)]
-    with _open_file(file, finders, layout, known, sheet) as table:
-        if layout is None:
-            suggestion = _suggest(table, known, role, preset)
-            if suggestion.questions:
-                raise ColumnsUnclear(questions_text(suggestion), suggestion)
-            layout = suggestion.layout
-        columns = columns_of(table.columns.header, table.columns.row, layout.fields)
-        fields = {name: columns.header[i] for name, i in columns.fields.items()}
-        if missing := missing_fields(fields, known):
-            raise MissingColumns(_nothing_for(missing, columns))
-        yield replace(table, columns=columns, layout=layout, known=known)
-
-
-def _open_file(
-    file: BinaryIO,
-    finders: Sequence[HeaderFinder],
-    layout: RosterLayout | None,
-    known: KnownPlace,
-    sheet: str,
-) -> AbstractContextManager[RosterTable]:
-    if is_archive(file):
-        return open_archive(file, layout, known)
-    return _open_with_header(file, finders, sheet)
+    """Open a roster with the columns of a layout; see the two functions below."""
+    with open_roster_file(file, known, sheet=sheet) as table:
+        yield with_columns(table, layout, role=role, preset=preset)
 
 
 @contextmanager
-def _open_with_header(
-    file: BinaryIO, finders: Sequence[HeaderFinder], sheet: str
+def open_roster_file(
+    file: BinaryIO, known: KnownPlace | None = None, *, sheet: str = ""
 ) -> Iterator[RosterTable]:
-    """Open a table with the first finder that finds a header."""
-    with ExitStack() as stack:
-        for number, find_header in enumerate(finders, 1):
-            try:
-                table = stack.enter_context(
-                    open_any_table(file, find_header, sheet=sheet)
-                )
-                break
-            except NoHeader:
-                if number == len(finders):
-                    raise
-        yield table
+    """Open a roster and find its header; `with_columns` says what that means.
+
+    `sheet` is the one that a person chose of a workbook; see `open_any_table`.
+    """
+    known = known or KnownPlace()
+    opened: AbstractContextManager[RosterTable]
+    if is_archive(file):
+        opened = open_archive(file, known)
+    else:
+        opened = open_any_table(file, HEADER_FINDERS, REQUIRED.values(), sheet=sheet)
+    with opened as table:
+        yield replace(table, known=known)
 
 
-def find_layout_header(
-    layout: RosterLayout, rows: Iterable[tuple[int, Sequence[str]]]
-) -> RosterColumns | None:
-    """Return the row that has all headers of a layout."""
-    wanted = set(layout.fields.values()) - {""}
-    for number, cells in rows:
-        header = clean_headers(cells)
-        if wanted <= set(header):
-            return RosterColumns(header, number, dict.fromkeys(wanted, 0))
-    return None
-
-
-def suggest_for_file(
-    file: BinaryIO,
-    known: KnownPlace,
+def with_columns(
+    table: RosterTable,
+    layout: RosterLayout | None = None,
     *,
     role: str = "",
     preset: str = "",
-    sheet: str = "",
-) -> Suggestion:
-    """Suggest a layout for a file, with the questions that a person has to decide."""
-    with _open_file(file, HEADER_FINDERS, None, known, sheet) as table:
-        return _suggest(table, known, role, preset)
+) -> RosterTable:
+    """Return a roster with the columns of a layout, a preset or its headers.
+
+    Raises ColumnsUnclear, with a suggestion, if a person has to decide.
+    """
+    if layout is None:
+        suggestion = suggest_columns(table, role=role, preset=preset)
+        if suggestion.questions:
+            raise ColumnsUnclear(suggestion)
+        layout = suggestion.layout
+    columns = columns_of(table.columns.header, table.columns.row, layout.fields)
+    if missing := missing_fields(columns.fields, table.known):
+        raise _missing_columns((REQUIRED[name] for name in missing), columns)
+    return replace(table, columns=columns, layout=layout)
 
 
-def _suggest(
-    table: RosterTable, known: KnownPlace, role: str, preset: str
+def suggest_columns(
+    table: RosterTable, *, role: str = "", preset: str = ""
 ) -> Suggestion:
+    """Suggest a layout for a roster, with the questions that a person has to decide."""
     samples = [cells for _, cells in islice(table.rows, SAMPLE_ROWS)]
     suggestion = suggest_layout(
-        table.columns.header, samples, known=known, role=role, preset=preset
+        table.columns.header, samples, known=table.known, role=role, preset=preset
     )
     used = all_presets().get(suggestion.layout.preset)
     if used and used.role and role and used.role != role:
-        raise WrongRole(
+        raise RosterUnreadable(
             _(
                 "This is a file of %(people)s (%(title)s), but the administration is"
                 " for %(audience)s."
@@ -216,28 +170,28 @@ def _suggest(
     return suggestion
 
 
-def _nothing_for(fields: Iterable[str], columns: RosterColumns) -> str:
-    shown = ", ".join(text for text in columns.header if text)
-    wanted = ", ".join(_(REQUIRED.get(name, name)) for name in fields)
-    return _("No column for: %(wanted)s. Row %(row)s contains: %(shown)s.") % {
-        "wanted": wanted,
-        "row": columns.row,
-        "shown": shown[:500],
-    }
+# All files ----------------------------------------------------------------------
+
+
+def open_list(
+    file: BinaryIO, header: ListHeader
+) -> AbstractContextManager[RosterTable]:
+    """Open a list of schools, counts or people who opt out."""
+    return open_any_table(file, [header], header.required)
 
 
 @contextmanager
 def open_any_table(
     file: BinaryIO,
-    find_header: HeaderFinder,
-    required: Iterable[str] = tuple(REQUIRED.values()),
+    finders: Sequence[HeaderFinder],
+    required: Iterable[str],
     *,
     sheet: str | None = None,
 ) -> Iterator[RosterTable]:
-    """Open a table with the columns that `find_header` finds.
+    """Open a table with the columns that the first of `finders` finds.
 
-    Rosters and lists of schools differ in the header: `required` are the columns
-    that are named where none is found. `sheet`: see `choose_sheets`.
+    `required` are the columns that are named where none is found. `sheet`: see
+    `choose_sheets`.
 
     The file must be seekable; it is not closed. Its name is ignored: exports
     called .csv are workbooks, and the other way round.
@@ -250,15 +204,15 @@ def open_any_table(
     file.seek(0)
     start = file.read(8)
     if start.startswith(b"PK\x03\x04"):
-        yield _open_workbook(file, find_header, required, sheet)
+        yield _open_workbook(file, finders, required, sheet)
     elif is_old_excel(start):
         try:
             with converted_to_xlsx(file) as workbook:
-                yield _open_workbook(workbook, find_header, required, sheet)
+                yield _open_workbook(workbook, finders, required, sheet)
         except UnsafeWorkbook as error:
             raise NotATable(str(error)) from error
     else:
-        with _open_text(file, find_header, required) as table:
+        with _open_text(file, finders, required) as table:
             yield table
 
 
@@ -267,7 +221,7 @@ def open_any_table(
 
 @contextmanager
 def _open_text(
-    file: BinaryIO, find_header: HeaderFinder, required: Iterable[str]
+    file: BinaryIO, finders: Sequence[HeaderFinder], required: Iterable[str]
 ) -> Iterator[RosterTable]:
     encoding = encoding_of(file)
     file.seek(0)
@@ -276,19 +230,21 @@ def _open_text(
         sample = text.read(65536)
         # The delimiter under which the first rows name the most columns.
         headers: dict[str, RosterColumns] = {}
-        for delimiter in DELIMITERS:
-            lines = io.StringIO(sample, newline="")
-            rows = text_rows(lines, delimiter)
-            columns = find_header(islice(enumerate(rows, 1), HEADER_WITHIN))
-            if columns:
-                headers[delimiter] = columns
-        if not headers:
+        for find_header in finders:
+            for delimiter in DELIMITERS:
+                rows = text_rows(io.StringIO(sample, newline=""), delimiter)
+                columns = find_header(islice(enumerate(rows, 1), HEADER_WITHIN))
+                if columns:
+                    headers[delimiter] = columns
+            if headers:
+                break
+        else:
             raise _no_header(sample.splitlines()[:1], required)
         delimiter = max(headers, key=lambda delimiter: len(headers[delimiter].fields))
         columns = headers[delimiter]
         _check_columns(columns)
 
-        def read() -> Iterator[SheetRow]:
+        def read(_layout: RosterLayout) -> Iterator[SheetRow]:
             text.seek(0)
             numbered = enumerate(text_rows(text, delimiter, columns.header), 1)
             return _people_rows(islice(numbered, columns.row, None), columns)
@@ -312,19 +268,21 @@ def _open_text(
 
 def _open_workbook(
     file: BinaryIO,
-    find_header: HeaderFinder,
+    finders: Sequence[HeaderFinder],
     required: Iterable[str],
     sheet: str | None,
 ) -> RosterTable:
     """Open the sheet with people, or those that were chosen."""
     try:
         workbook = XlsxWorkbook(file)
-        tables = choose_sheets(workbook, find_header, sheet)
-        if not tables:
+        for find_header in finders:
+            if tables := choose_sheets(workbook, find_header, sheet):
+                break
+        else:
             rows = (workbook.rows(name, MOST_COLUMNS) for name in workbook.sheets)
             first = next((cells for start in rows for _row, cells in start), [])
             advice = _advice_on_sheets(workbook, first)
-            raise NoHeader(f"{_no_header(first, required)} {advice}".strip())
+            raise RosterUnreadable(f"{_no_header(first, required)} {advice}".strip())
     except UnsafeWorkbook as error:
         raise NotATable(str(error)) from error
     for columns in tables.values():
@@ -333,7 +291,7 @@ def _open_workbook(
     columns = next(iter(tables.values()))
     remarks: list[str] = []
 
-    def read() -> Iterator[SheetRow]:
+    def read(_layout: RosterLayout) -> Iterator[SheetRow]:
         try:
             yield from _people_rows(rows_of_sheets(workbook, tables, remarks), columns)
         except UnsafeWorkbook as error:
@@ -370,15 +328,21 @@ def _check_columns(columns: RosterColumns) -> None:
             % {"most_columns": MOST_COLUMNS}
         )
     if columns.missing:
-        headers = ", ".join(text for text in columns.header if text)
-        raise MissingColumns(
-            _("No column for: %(missing)s. Row %(row)s contains: %(found)s.")
-            % {
-                "missing": ", ".join(columns.missing),
-                "row": columns.row,
-                "found": headers[:500],
-            }
-        )
+        raise _missing_columns(columns.missing, columns)
+
+
+def _missing_columns(
+    missing: Iterable[str], columns: RosterColumns
+) -> RosterUnreadable:
+    shown = ", ".join(text for text in columns.header if text)
+    return RosterUnreadable(
+        _("No column for: %(missing)s. Row %(row)s contains: %(found)s.")
+        % {
+            "missing": ", ".join(map(_, missing)),
+            "row": columns.row,
+            "found": shown[:500],
+        }
+    )
 
 
 def _advice_on_sheets(workbook: XlsxWorkbook, first: Sequence[str]) -> str:
@@ -398,14 +362,14 @@ def _advice_on_sheets(workbook: XlsxWorkbook, first: Sequence[str]) -> str:
     return ""
 
 
-def _no_header(first: Sequence[str], required: Iterable[str]) -> NoHeader:
+def _no_header(first: Sequence[str], required: Iterable[str]) -> RosterUnreadable:
     shown = ", ".join(" ".join(cell[:200].split())[:40] for cell in first[:40])
     if not shown:
-        return NoHeader(
+        return RosterUnreadable(
             _("The file has no rows. Export it again, or choose another file.")
         )
     wanted = ", ".join(map(_, required))
-    return NoHeader(
+    return RosterUnreadable(
         _(
             "None of the first %(header_within)s rows names the columns"
             " (%(wanted)s, …). The file begins: %(shown)s. Write the name of each"

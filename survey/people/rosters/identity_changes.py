@@ -10,11 +10,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from survey.models import Administration, RosterUpload
-from survey.people.rosters.columns import RosterColumns
-from survey.people.rosters.file_reader import RosterUnreadable
-from survey.people.rosters.report import RejectionLog, RosterReport
-from survey.people.rosters.row_parser import CellRejection
-from survey.people.rosters.staging import ADDED, Staging
+from survey.people.rosters.comparison import Comparison
+from survey.people.rosters.staging import ADDED
+from survey.people.rosters.unreadable import RosterUnreadable
 
 TWO_ROWS = gettext_noop("and its previous ID mean one person, who is in several rows")
 OTHER_PERSON = gettext_noop(
@@ -32,10 +30,6 @@ ID_COLUMNS = (
     "scan__feed__identity",
     "scan__feed__previous_identity",
 )
-
-
-class IdentifierChanged(RosterUnreadable):
-    """The file has other IDs than the roster for the same people."""
 
 
 # Reason -> rows that could give a person's answers to somebody else.
@@ -70,48 +64,37 @@ _CONFLICTS = {
 }
 
 
-def reject_identity_conflicts(
-    staging: Staging,
-    administration: Administration,
-    columns: RosterColumns,
-    log: RejectionLog,
-) -> None:
+def reject_identity_conflicts(c: Comparison) -> None:
     """Reject rows whose new and previous IDs lead to different people."""
-    if "previous_id" not in columns.fields:
+    if "previous_id" not in c.columns.fields:
         return
-    heading = columns.heading("external_id")
     for reason, query in _CONFLICTS.items():
         conflicts = query.format(
-            administration=int(administration.pk), in_file=staging.identities_in_file
+            administration=int(c.administration.pk),
+            in_file=c.staging.identities_in_file,
         )
-        staging.execute("DROP TABLE IF EXISTS roster_conflict")
-        staging.execute(f"CREATE TEMPORARY TABLE roster_conflict AS {conflicts}")
-        for batch in staging.fetch_in_batches(
+        c.staging.execute("DROP TABLE IF EXISTS roster_conflict")
+        c.staging.execute(f"CREATE TEMPORARY TABLE roster_conflict AS {conflicts}")
+        c.log_rows(
             "SELECT row, external_id FROM roster_row"
             " WHERE row IN (SELECT row FROM roster_conflict)"
-            " AND row > %s ORDER BY row LIMIT %s"
-        ):
-            for row, external_id in batch:
-                log.add_row([CellRejection(row, heading, _(reason), external_id)])
+            " AND row > %s ORDER BY row LIMIT %s",
+            "external_id",
+            _(reason),
+        )
         rejected = "row IN (SELECT row FROM roster_conflict)"
-        staging.remove_rejected_rows(rejected)
-        staging.execute(f"DELETE FROM roster_match WHERE {rejected}")  # noqa: S608
+        c.staging.remove_rejected_rows(rejected)
+        c.staging.execute(f"DELETE FROM roster_match WHERE {rejected}")  # noqa: S608
 
 
-def refuse_other_identifiers(
-    staging: Staging,
-    administration: Administration,
-    report: RosterReport,
-    id_name: str = "",
-) -> None:
-    """Raise IdentifierChanged if most people are on the roster under other IDs.
+def refuse_other_identifiers(c: Comparison) -> None:
+    """Raise RosterUnreadable if most people are on the roster under other IDs.
 
-    Only people count whose name and birth date nobody else has. `id_name` says what
-    the IDs of the file are, where its header is not the source's own.
+    Only people count whose name and birth date nobody else has.
     """
-    fields = report.columns.fields
+    fields = c.columns.fields
     has_names = "name" in fields or {"given_name", "family_name"} <= fields.keys()
-    [(people, added)] = staging.fetch_all(
+    [(people, added)] = c.staging.fetch_all(
         f"SELECT count(*), count(CASE WHEN change = '{ADDED}' THEN 1 END)"  # noqa: S608
         " FROM roster_match"
     )
@@ -120,7 +103,7 @@ def refuse_other_identifiers(
     same = "i.birth_date = new.birth_date"
     if "birth_date" not in fields:
         same = "r.school_id = p.school_id"
-    [(doubled,)] = staging.fetch_all(
+    [(doubled,)] = c.staging.fetch_all(
         f"""
         SELECT count(*) FROM (
             SELECT 1
@@ -131,8 +114,8 @@ def refuse_other_identifiers(
               ON i.administration_id = %s AND i.district_id = p.district_id
              AND lower(i.family_name) = lower(new.family_name)
              AND lower(i.given_name) = lower(new.given_name)
-             AND {staging.identities_in_file}
-            JOIN {staging.people} AS r ON r.id = i.respondent_id
+             AND {c.staging.identities_in_file}
+            JOIN {c.staging.people} AS r ON r.id = i.respondent_id
             WHERE m.change = '{ADDED}' AND {same} AND new.family_name <> ''
               AND NOT EXISTS (
                   SELECT 1 FROM roster_match AS other
@@ -142,12 +125,12 @@ def refuse_other_identifiers(
             HAVING count(*) = 1
         ) AS people
         """,  # noqa: S608
-        [administration.pk],
+        [c.administration.pk],
     )
     if doubled < FEWEST or 2 * doubled <= people:
         return
-    id_here = id_name or name_of_id(report.columns.heading("external_id"))
-    raise IdentifierChanged(
+    id_here = c.table.id_name or name_of_id(c.columns.heading("external_id"))
+    raise RosterUnreadable(
         _(
             "%(doubled)s of %(people)s people in this file are on the roster"
             " under another ID, and would be invited twice: %(id_here)s"
@@ -159,7 +142,7 @@ def refuse_other_identifiers(
             "doubled": f"{doubled:,}",
             "people": f"{people:,}",
             "id_here": id_here,
-            "earlier_id": name_of_earlier_id(administration),
+            "earlier_id": name_of_earlier_id(c.administration),
         }
     )
 

@@ -10,12 +10,9 @@ from __future__ import annotations
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from survey.models import Administration
-from survey.people.rosters.columns import RosterColumns
-from survey.people.rosters.report import RejectionLog
-from survey.people.rosters.row_parser import CellRejection
-from survey.people.rosters.scope import OTHER_SCHOOL, RosterScope
-from survey.people.rosters.staging import Staging
+from survey.people.rosters.comparison import Comparison
+from survey.people.rosters.scope import OTHER_SCHOOL
+from survey.people.rosters.staging import sql_keys
 
 REPEATED = gettext_noop(
     "row left out, because another row has another ID of the same person"
@@ -91,56 +88,47 @@ _KEEP_LEAVERS = """
     """
 
 
-def replace_joined_ids(
-    staging: Staging,
-    administration: Administration,
-    columns: RosterColumns,
-    scope: RosterScope,
-    log: RejectionLog,
-) -> dict[str, int]:
+def replace_joined_ids(c: Comparison) -> dict[str, int]:
     """Replace IDs of joined records by those of the people; return notes.
 
     Call it once the places of the rows are known. 1 statement if nobody's records
     were joined.
     """
     joins = "SELECT 1 FROM survey_recordjoin WHERE administration_id = %s LIMIT 1"
-    if not staging.fetch_all(joins, [administration.pk]):
+    if not c.staging.fetch_all(joins, [c.administration.pk]):
         return {}
     joined = _JOINED.format(
-        administration=int(administration.pk), people=staging.people
+        administration=int(c.administration.pk), people=c.staging.people
     )
-    staging.execute(f"CREATE TEMPORARY TABLE roster_joined AS {joined}")
-    staging.execute(_EXEMPT)
-    staging.execute(_KEEP_LEAVERS)
-    staging.execute(f"CREATE TEMPORARY TABLE roster_joined_row AS {_ROWS}")
-    _reject_people_of_other_schools(staging, columns, scope, log)
-    repeated = [row for (row,) in staging.fetch_all(_REPEATED_ROWS)]
+    c.staging.execute(f"CREATE TEMPORARY TABLE roster_joined AS {joined}")
+    c.staging.execute(_EXEMPT)
+    c.staging.execute(_KEEP_LEAVERS)
+    c.staging.execute(f"CREATE TEMPORARY TABLE roster_joined_row AS {_ROWS}")
+    _reject_people_of_other_schools(c)
+    repeated = [row for (row,) in c.staging.fetch_all(_REPEATED_ROWS)]
     if repeated:
-        rows = f"row IN ({', '.join(map(str, repeated))})"
-        staging.execute(f"DELETE FROM roster_row WHERE {rows}")  # noqa: S608
-        staging.execute(f"DELETE FROM roster_joined_row WHERE {rows}")  # noqa: S608
-    staging.execute(_REPLACE_IDS)
-    if "previous_id" in columns.fields:
-        staging.execute(_REPLACE_PREVIOUS_IDS)
+        rows = f"row IN ({sql_keys(repeated)})"
+        c.staging.execute(f"DELETE FROM roster_row WHERE {rows}")  # noqa: S608
+        c.staging.execute(f"DELETE FROM roster_joined_row WHERE {rows}")  # noqa: S608
+    c.staging.execute(_REPLACE_IDS)
+    if "previous_id" in c.columns.fields:
+        c.staging.execute(_REPLACE_PREVIOUS_IDS)
     return {_(REPEATED): len(repeated)} if repeated else {}
 
 
-def _reject_people_of_other_schools(
-    staging: Staging, columns: RosterColumns, scope: RosterScope, log: RejectionLog
-) -> None:
+def _reject_people_of_other_schools(c: Comparison) -> None:
     """Reject them here, because later messages would show the person's other ID."""
-    if not scope.is_single_schools:
+    if not c.scope.is_single_schools:
         return
-    schools = ", ".join(str(int(pk)) for pk in sorted(scope.places.schools)) or "0"
+    schools = sql_keys(c.scope.places.schools)
     foreign = f"school_id NOT IN ({schools})"
-    rows = staging.fetch_all(
+    c.log_rows(
         f"SELECT row, external_id FROM roster_joined_row WHERE {foreign}"  # noqa: S608
-        " ORDER BY row"
+        " AND row > %s ORDER BY row LIMIT %s",
+        "external_id",
+        _(OTHER_SCHOOL),
     )
-    heading = columns.heading("external_id")
-    for row, external_id in rows:
-        log.add_row([CellRejection(row, heading, _(OTHER_SCHOOL), external_id)])
-    staging.remove_rejected_rows(
+    c.staging.remove_rejected_rows(
         f"row IN (SELECT row FROM roster_joined_row WHERE {foreign})"  # noqa: S608
     )
-    staging.execute(f"DELETE FROM roster_joined_row WHERE {foreign}")  # noqa: S608
+    c.staging.execute(f"DELETE FROM roster_joined_row WHERE {foreign}")  # noqa: S608

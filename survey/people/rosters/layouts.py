@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from django.utils.translation import gettext as _
@@ -156,10 +156,23 @@ def suggest_layout(
         layout = replace(layout, fields={**table.look_like_fields(fields), **fields})
     if "external_id" in questions and "external_id" not in options:
         options["external_id"] = table.possible_ids()
-    different = different_values(header, samples)
+    different = {text: _different_values(table, text) for text in header if text}
     return Suggestion(
-        layout, questions, first_values(different), options, few_values(different)
+        layout,
+        questions,
+        {text: values[:SAMPLES_SHOWN] for text, values in different.items()},
+        options,
+        {
+            text: values
+            for text, values in different.items()
+            if 0 < len(values) <= MOST_VALUES_ASKED
+        },
     )
+
+
+def _different_values(table: SampleTable, header: str) -> list[str]:
+    shortened = (" ".join(cell[:200].split())[:80] for cell in table.cells(header))
+    return list(dict.fromkeys(shortened))
 
 
 _TOGETHER = (
@@ -354,7 +367,7 @@ def _other_places(
     return asked
 
 
-def missing_fields(fields: Mapping[str, str], known: KnownPlace) -> list[str]:
+def missing_fields(fields: Collection[str], known: KnownPlace) -> list[str]:
     """Return the required fields that neither the file nor its place answers."""
     answered = {
         *fields,
@@ -418,32 +431,3 @@ def _id_question(suggestion: Suggestion, options: str) -> str:
         missing = _("The file has no column %(expected)s, as a %(title)s has.")
         text = f"{missing % {'expected': expected, 'title': preset.title}} {text}"
     return text
-
-
-def different_values(
-    header: Sequence[str], samples: Sequence[Sequence[str]]
-) -> dict[str, list[str]]:
-    """Return the different values of each column, shortened."""
-    table = SampleTable(header, samples)
-    return {
-        text: list(
-            dict.fromkeys(
-                " ".join(cell[:200].split())[:80] for cell in table.cells(text)
-            )
-        )
-        for text in header
-        if text
-    }
-
-
-def first_values(different: Mapping[str, list[str]]) -> dict[str, list[str]]:
-    return {text: values[:SAMPLES_SHOWN] for text, values in different.items()}
-
-
-def few_values(different: Mapping[str, list[str]]) -> dict[str, list[str]]:
-    """Return the columns whose values a person can be asked for."""
-    return {
-        text: values
-        for text, values in different.items()
-        if 0 < len(values) <= MOST_VALUES_ASKED
-    }

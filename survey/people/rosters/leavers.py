@@ -9,23 +9,20 @@ from __future__ import annotations
 
 from collections import Counter
 
-from survey.models import Administration
-from survey.people.rosters.report import RosterReport
-from survey.people.rosters.row_parser import RowParser
+from survey.people.rosters.comparison import Comparison
 from survey.people.rosters.schools import PlaceMatcher
-from survey.people.rosters.scope import RosterScope
-from survey.people.rosters.staging import Staging
+from survey.people.rosters.staging import NOT_IN_FILE, sql_keys
 
 # In `roster_place`, for places that only rows of people who have left name.
 NO_SCHOOL = 0
 
 
-def remove_repeated_leavers(staging: Staging, report: RosterReport) -> None:
+def remove_repeated_leavers(c: Comparison) -> None:
     """Keep one row of each person who has left, and none of people who are there."""
-    if not report.left:
+    if not c.report.left:
         return
-    staging.execute("CREATE INDEX roster_left_person ON roster_left (external_id)")
-    staging.execute(
+    c.staging.execute("CREATE INDEX roster_left_person ON roster_left (external_id)")
+    c.staging.execute(
         """
         DELETE FROM roster_left WHERE EXISTS (
             SELECT 1 FROM roster_row AS new
@@ -40,11 +37,9 @@ def remove_repeated_leavers(staging: Staging, report: RosterReport) -> None:
     )
 
 
-def match_places_of_leavers(
-    staging: Staging, parser: RowParser, scope: RosterScope
-) -> None:
+def match_places_of_leavers(c: Comparison) -> None:
     """Add places to `roster_place` that no active person has; create none."""
-    places = staging.fetch_all(
+    places = c.staging.fetch_all(
         """
         SELECT DISTINCT place FROM roster_left
         WHERE place NOT IN (SELECT place FROM roster_place)
@@ -53,19 +48,19 @@ def match_places_of_leavers(
     )
     if not places:
         return
-    matcher = PlaceMatcher(scope, {place: parser.places[place] for (place,) in places})
+    matcher = PlaceMatcher(
+        c.scope, {place: c.parser.places[place] for (place,) in places}
+    )
     rows = []
     for (place,) in places:
         district = matcher.district_key(matcher.district_of[place])
         if district > 0:
             school = matcher.schools[district].known.get(matcher.school_of[place])
             rows.append((place, district, school.keys[0] if school else NO_SCHOOL))
-    staging.copy_rows("roster_place", rows)
+    c.staging.copy_rows("roster_place", rows)
 
 
-def add_leavers_to_missing(
-    staging: Staging, administration: Administration, scope: RosterScope
-) -> None:
+def add_leavers_to_missing(c: Comparison) -> None:
     """Withdraw people who have left, with those who are missing.
 
     Nobody is withdrawn who has another row in the file, even a rejected one. A row
@@ -78,52 +73,46 @@ def add_leavers_to_missing(
         JOIN survey_identity AS i
           ON i.administration_id = %s AND i.district_id = p.district_id
          AND i.external_id = gone.external_id
-        JOIN {staging.people} AS r ON r.id = i.respondent_id
+        JOIN {c.staging.people} AS r ON r.id = i.respondent_id
         WHERE r.withdrawn_at IS NULL
           AND p.school_id IN ({NO_SCHOOL}, r.school_id)
-          AND NOT EXISTS (
-              SELECT 1 FROM roster_match WHERE roster_match.respondent_id = r.id)
-          AND NOT EXISTS (
-              SELECT 1 FROM roster_exempt AS e
-              JOIN roster_district AS d ON d.district = e.district
-              WHERE d.district_id = i.district_id
-                AND e.external_id = i.external_id)
+          AND {NOT_IN_FILE}
         """  # noqa: S608
-    pairs = staging.fetch_all(
+    pairs = c.staging.fetch_all(
         f"SELECT DISTINCT i.district_id, r.school_id {people}",  # noqa: S608
-        [administration.pk],
+        [c.administration.pk],
     )
-    schools = [pk for district, pk in pairs if scope.includes(district, pk)]
+    schools = [pk for district, pk in pairs if c.scope.includes(district, pk)]
     for start in range(0, len(schools), 500):
-        some = ", ".join(str(int(pk)) for pk in schools[start : start + 500])
+        some = sql_keys(schools[start : start + 500])
         # They are no longer only missing.
-        staging.execute(
+        c.staging.execute(
             f"""
             DELETE FROM roster_missing WHERE school_id IN ({some}) AND row IN (
                 SELECT r.id {people})
             """,  # noqa: S608
-            [administration.pk],
+            [c.administration.pk],
         )
-        staging.execute(
+        c.staging.execute(
             f"""
             INSERT INTO roster_missing
             SELECT DISTINCT r.id, r.school_id, TRUE {people} AND r.school_id IN ({some})
             """,  # noqa: S608
-            [administration.pk],
+            [c.administration.pk],
         )
-    staging.analyze("roster_missing")
+    c.staging.analyze("roster_missing")
 
 
-def count_leavers(staging: Staging, parser: RowParser, report: RosterReport) -> None:
+def count_leavers(c: Comparison) -> None:
     """Count the people who have left, by the school that the file names."""
     people: Counter[str] = Counter()
-    for place, number in staging.fetch_all(
+    for place, number in c.staging.fetch_all(
         "SELECT place, count(*) FROM roster_left GROUP BY place"
     ):
-        named = parser.places[place]
+        named = c.parser.places[place]
         people[named.school_name or named.school] += number
-    report.left = people.total()
-    report.left_by_school = dict(sorted(people.items()))
-    [(report.left_withdrawn,)] = staging.fetch_all(
+    c.report.left = people.total()
+    c.report.left_by_school = dict(sorted(people.items()))
+    [(c.report.left_withdrawn,)] = c.staging.fetch_all(
         "SELECT count(*) FROM roster_missing WHERE has_left"
     )

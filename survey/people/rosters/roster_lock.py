@@ -33,16 +33,13 @@ def hold_off_rosters(administration: Administration) -> None:
     running = administration.rosters.filter(state__in=(State.APPLYING, State.UNDOING))
     if running.exists():
         raise RosterIsRunning
-    # SQLite has one writer at a time. Rosters take this lock in `rosters.staging`.
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL lock_timeout = '1s'")
-            try:
-                cursor.execute(
-                    "SELECT pg_advisory_xact_lock(%s, %s)",
-                    [advisory_locks.ROSTER, administration.pk],
-                )
-            except OperationalError as error:
-                if getattr(error.__cause__, "pgcode", None) == LOCK_NOT_AVAILABLE:
-                    raise RosterIsRunning from error
-                raise
+    try:
+        # Rosters take this lock in `rosters.staging`.
+        advisory_locks.lock(advisory_locks.ROSTER, administration.pk)
+    except OperationalError as error:
+        if getattr(error.__cause__, "pgcode", None) == LOCK_NOT_AVAILABLE:
+            raise RosterIsRunning from error
+        raise

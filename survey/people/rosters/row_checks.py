@@ -9,21 +9,12 @@ from __future__ import annotations
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from survey.models import Administration
-from survey.people.rosters.columns import RosterColumns
-from survey.people.rosters.report import RejectionLog
-from survey.people.rosters.row_parser import CellRejection
-from survey.people.rosters.scope import OTHER_ADDRESS, OTHER_SCHOOL, RosterScope
-from survey.people.rosters.staging import ADDED, Staging
+from survey.people.rosters.comparison import Comparison
+from survey.people.rosters.scope import OTHER_ADDRESS, OTHER_SCHOOL
+from survey.people.rosters.staging import ADDED, sql_keys
 
 
-def reject_repeated_people(
-    staging: Staging,
-    columns: RosterColumns,
-    log: RejectionLog,
-    *,
-    by_matched_district: bool = False,
-) -> None:
+def reject_repeated_people(c: Comparison, *, by_matched_district: bool = False) -> None:
     """Reject all rows of a person but the first; a person is an ID in a district.
 
     Districts are compared as the file writes them. With `by_matched_district`,
@@ -32,14 +23,14 @@ def reject_repeated_people(
     """
     rows, district = "roster_row", "district"
     if by_matched_district:
-        [(spellings, districts)] = staging.fetch_all(
+        [(spellings, districts)] = c.staging.fetch_all(
             "SELECT count(*), count(DISTINCT district_id) FROM roster_district"
         )
         if spellings == districts:
             return
         rows, district = "roster_row JOIN roster_place USING (place)", "district_id"
-    staging.execute("DROP TABLE IF EXISTS roster_duplicate")
-    staging.execute(
+    c.staging.execute("DROP TABLE IF EXISTS roster_duplicate")
+    c.staging.execute(
         f"""
         CREATE TEMPORARY TABLE roster_duplicate AS
         SELECT row, first, external_id FROM (
@@ -50,18 +41,19 @@ def reject_repeated_people(
         WHERE row > first
         """  # noqa: S608
     )
-    staging.execute("CREATE INDEX roster_duplicate_row ON roster_duplicate (row)")
-    heading = columns.heading("external_id")
-    for batch in staging.fetch_in_batches(
-        "SELECT row, first, external_id FROM roster_duplicate"
-        " WHERE row > %s ORDER BY row LIMIT %s"
-    ):
-        for row, first, external_id in batch:
-            reason = _("is the same as in row %(first)s, in the same district") % {
-                "first": first
-            }
-            log.add_row([CellRejection(row, heading, reason, external_id)])
-    staging.execute(
+    c.staging.execute("CREATE INDEX roster_duplicate_row ON roster_duplicate (row)")
+
+    def reason(first: int) -> str:
+        words = _("is the same as in row %(first)s, in the same district")
+        return words % {"first": first}
+
+    c.log_rows(
+        "SELECT row, external_id, first FROM roster_duplicate"
+        " WHERE row > %s ORDER BY row LIMIT %s",
+        "external_id",
+        reason,
+    )
+    c.staging.execute(
         "DELETE FROM roster_row WHERE row IN (SELECT row FROM roster_duplicate)"
     )
 
@@ -108,22 +100,16 @@ _APPLY_DATE_ORDER = {
 }
 
 
-def settle_date_order(
-    staging: Staging,
-    columns: RosterColumns,
-    log: RejectionLog,
-    *,
-    day_first: bool | None = None,
-) -> dict[str, int]:
+def settle_date_order(c: Comparison) -> dict[str, int]:
     """Decide whether 3/4/2015 is in March or April, and reject what contradicts.
 
-    Unless a person has said it with `day_first`, dates that can be read in one way
+    Unless a person has said it in the layout, dates that can be read in one way
     only decide for the whole file. Return a note for the report, with the number of
     dates that were ambiguous.
     """
-    if "birth_date" not in columns.fields:
+    if "birth_date" not in c.columns.fields:
         return {}
-    [(months, days, ambiguous)] = staging.fetch_all(
+    [(months, days, ambiguous)] = c.staging.fetch_all(
         """
         SELECT count(CASE WHEN birth_date_day_first IS NULL THEN birth_date END),
                count(CASE WHEN birth_date IS NULL THEN birth_date_day_first END),
@@ -131,7 +117,7 @@ def settle_date_order(
         FROM roster_row
         """
     )
-    order = ""
+    order, day_first = "", c.table.layout.day_first
     reason = _("could be two dates: some rows have the month first, others the day")
     if day_first is not None:
         order = "day first" if day_first else "month first"
@@ -141,36 +127,31 @@ def settle_date_order(
         order = "day first"
     if order:
         reason = _(OTHER_ORDER[order])
-    staging.execute(_APPLY_DATE_ORDER[order])
-    heading = columns.heading("birth_date")
-    for batch in staging.fetch_in_batches(
-        "SELECT row FROM roster_row WHERE place = -1 AND row > %s ORDER BY row LIMIT %s"
-    ):
-        for (row,) in batch:
-            log.add_row([CellRejection(row, heading, reason, "")])
-    staging.remove_rejected_rows("place = -1")
+    c.staging.execute(_APPLY_DATE_ORDER[order])
+    c.log_rows(
+        "SELECT row, '' FROM roster_row WHERE place = -1"
+        " AND row > %s ORDER BY row LIMIT %s",
+        "birth_date",
+        reason,
+    )
+    c.staging.remove_rejected_rows("place = -1")
     if ambiguous and order:
+        heading = c.columns.heading("birth_date")
         return {_(ORDER_READ[order]) % {"heading": heading}: ambiguous}
     return {}
 
 
-def reject_lost_zeros(
-    staging: Staging,
-    administration: Administration,
-    columns: RosterColumns,
-    scope: RosterScope,
-    log: RejectionLog,
-) -> None:
+def reject_lost_zeros(c: Comparison) -> None:
     """Reject a new person 123 if 00123 is already on the roster.
 
     Excel drops the zeros when it opens a CSV file, so everyone would be there
     twice. A file with both IDs means two people.
     """
     visible = "TRUE"
-    if scope.is_single_schools:
+    if c.scope.is_single_schools:
         # IDs of other schools must not be found out by trying them without zeros.
-        visible = f"r.school_id IN ({_own_schools(scope)})"
-    staging.execute(
+        visible = f"r.school_id IN ({sql_keys(c.scope.places.schools)})"
+    c.staging.execute(
         f"""
         CREATE TEMPORARY TABLE roster_lost_zero AS
         SELECT new.row, new.external_id, min(i.external_id) AS known, new.district,
@@ -181,107 +162,94 @@ def reject_lost_zeros(
         JOIN survey_identity AS i
           ON i.administration_id = %s AND i.district_id = p.district_id
          AND ltrim(i.external_id, '0') = ltrim(new.external_id, '0')
-         AND {staging.identities_in_file}
-        JOIN {staging.people} AS r ON r.id = i.respondent_id
+         AND {c.staging.identities_in_file}
+        JOIN {c.staging.people} AS r ON r.id = i.respondent_id
         WHERE m.change = '{ADDED}' AND NOT EXISTS (
             SELECT 1 FROM roster_match
             WHERE roster_match.respondent_id = i.respondent_id)
         GROUP BY new.row, new.external_id, new.district
         """,  # noqa: S608
-        [administration.pk],
+        [c.administration.pk],
     )
-    staging.execute("CREATE INDEX roster_lost_zero_row ON roster_lost_zero (row)")
-    heading = columns.heading("external_id")
-    for batch in staging.fetch_in_batches(
+    c.staging.execute("CREATE INDEX roster_lost_zero_row ON roster_lost_zero (row)")
+
+    def reason(shown: str | None) -> str:
+        if shown is None:
+            return _(
+                "with leading zeros is on another school's roster, or was. Ask your"
+                " district to move this person"
+            )
+        words = _("has lost its leading zeros: %(shown)s is already on the roster")
+        return words % {"shown": shown}
+
+    c.log_rows(
         "SELECT row, external_id, shown FROM roster_lost_zero"
-        " WHERE row > %s ORDER BY row LIMIT %s"
-    ):
-        for row, external_id, shown in batch:
-            reason = _(
-                "has lost its leading zeros: %(shown)s is already on the roster"
-            ) % {"shown": shown}
-            if shown is None:
-                reason = _(
-                    "with leading zeros is on another school's roster, or was. Ask your"
-                    " district to move this person"
-                )
-            log.add_row([CellRejection(row, heading, reason, external_id)])
+        " WHERE row > %s ORDER BY row LIMIT %s",
+        "external_id",
+        reason,
+    )
     # The person with the zeros is not withdrawn.
-    staging.execute(
+    c.staging.execute(
         "INSERT INTO roster_exempt SELECT district, known FROM roster_lost_zero"
     )
-    staging.execute(
+    c.staging.execute(
         f"DELETE FROM roster_match WHERE change = '{ADDED}'"  # noqa: S608
         " AND row IN (SELECT row FROM roster_lost_zero)"
     )
 
 
-def reject_people_of_other_schools(
-    staging: Staging, columns: RosterColumns, scope: RosterScope, log: RejectionLog
-) -> None:
+def reject_people_of_other_schools(c: Comparison) -> None:
     """Reject people who belong to a school that the uploader does not manage.
 
     Withdrawn people too: they keep their school and their answers. Otherwise a
     coordinator could print anyone's login card by their ID.
     """
-    if not scope.is_single_schools:
+    if not c.scope.is_single_schools:
         # People are matched by the district's own IDs, so they come from there.
         return
     # Null, and so never true, for people who are new.
-    foreign = f"old_school_id NOT IN ({_own_schools(scope)})"
-    heading = columns.heading("external_id")
-    for batch in staging.fetch_in_batches(
+    foreign = f"old_school_id NOT IN ({sql_keys(c.scope.places.schools)})"
+    c.log_rows(
         f"""
         SELECT m.row, new.external_id
         FROM roster_match AS m JOIN roster_row AS new ON new.row = m.row
         WHERE m.{foreign} AND m.row > %s ORDER BY m.row LIMIT %s
         """,  # noqa: S608
-    ):
-        for row, external_id in batch:
-            log.add_row([CellRejection(row, heading, _(OTHER_SCHOOL), external_id)])
-    staging.execute(f"DELETE FROM roster_match WHERE {foreign}")  # noqa: S608
+        "external_id",
+        _(OTHER_SCHOOL),
+    )
+    c.staging.execute(f"DELETE FROM roster_match WHERE {foreign}")  # noqa: S608
 
 
-def reject_new_addresses(
-    staging: Staging,
-    administration: Administration,
-    columns: RosterColumns,
-    scope: RosterScope,
-    log: RejectionLog,
-) -> None:
+def reject_new_addresses(c: Comparison) -> None:
     """Reject a school's changes of addresses to which secret codes are e-mailed.
 
     Also of people without an address, and of withdrawn people. Otherwise a
     coordinator could have anyone's code sent to an address of their own.
     """
-    if not scope.is_single_schools or "email" not in columns.fields:
+    if not c.scope.is_single_schools or "email" not in c.columns.fields:
         return
     # Where progress is shown, coordinators see the codes of the others anyway.
     people = "1 = 1"
-    if not administration.is_completion_confidential:
+    if not c.administration.is_completion_confidential:
         people = "r.started_at IS NOT NULL"
-    staging.execute(
+    c.staging.execute(
         f"""
         CREATE TEMPORARY TABLE roster_new_address AS
         SELECT new.row, new.email
         FROM roster_match AS m
         JOIN roster_row AS new ON new.row = m.row
         JOIN survey_identity AS i ON i.respondent_id = m.respondent_id
-        JOIN {staging.people} AS r ON r.id = m.respondent_id
+        JOIN {c.staging.people} AS r ON r.id = m.respondent_id
         WHERE i.email <> new.email AND {people}
         """  # noqa: S608
     )
-    heading = columns.heading("email")
-    for batch in staging.fetch_in_batches(
-        "SELECT row, email FROM roster_new_address WHERE row > %s ORDER BY row LIMIT %s"
-    ):
-        for row, email in batch:
-            log.add_row([CellRejection(row, heading, _(OTHER_ADDRESS), email)])
+    c.log_rows(
+        "SELECT row, email FROM roster_new_address"
+        " WHERE row > %s ORDER BY row LIMIT %s",
+        "email",
+        _(OTHER_ADDRESS),
+    )
     rejected = "row IN (SELECT row FROM roster_new_address)"
-    staging.remove_rejected_rows(rejected)
-    staging.execute(f"DELETE FROM roster_match WHERE {rejected}")  # noqa: S608
-
-
-def _own_schools(scope: RosterScope) -> str:
-    """Return the primary keys for an SQL `IN (...)`."""
-    return ", ".join(str(int(pk)) for pk in sorted(scope.places.schools)) or "0"
+    c.staging.remove_rejected_rows(rejected)
+    c.staging.execute(f"DELETE FROM roster_match WHERE {rejected}")  # noqa: S608

@@ -19,9 +19,9 @@ from survey.people.rosters import date_parsers, field_parsers
 from survey.people.rosters.column_samples import RepeatableHeader
 from survey.people.rosters.columns import RosterColumns
 from survey.people.rosters.field_parsers import InvalidCell, value_key
-from survey.people.rosters.file_reader import NearlyUniqueSubgroup, TooLarge
 from survey.people.rosters.layouts import KnownPlace, RosterLayout
 from survey.people.rosters.presets import all_presets
+from survey.people.rosters.unreadable import RosterUnreadable, TooLarge
 
 # More than any state has. A column of names read as schools has more.
 MOST_SCHOOLS = 20_000
@@ -350,7 +350,7 @@ class RowParser:
     def refuse_nearly_unique_subgroups(self) -> None:
         for name, counts in self.subgroup_counts.items():
             if len(counts) >= MANY_VALUES and 2 * len(counts) > counts.total():
-                raise NearlyUniqueSubgroup(
+                raise RosterUnreadable(
                     _(
                         "'%(heading)s' is a subgroup, but most values in it"
                         " belong to one person, so it would show who gave which"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from accounts.models import District, School
-from survey.models import Administration
+from survey.people.rosters.comparison import Comparison
 from survey.people.rosters.report import SchoolCounts
 from survey.people.rosters.schools import SchoolMatches
 from survey.people.rosters.staging import (
@@ -12,7 +12,7 @@ from survey.people.rosters.staging import (
     CHANGED,
     MOVED,
     UNCHANGED,
-    Staging,
+    sql_keys,
 )
 
 _NAME_OF_CHANGE = {
@@ -26,12 +26,10 @@ _NAME_OF_CHANGE = {
 _FEW_SCHOOLS = 300
 
 
-def count_by_school(
-    staging: Staging, administration: Administration, matches: SchoolMatches
-) -> list[SchoolCounts]:
+def count_by_school(c: Comparison, matches: SchoolMatches) -> list[SchoolCounts]:
     """Count changes from the temporary tables, and the people before them."""
     numbers: list[tuple[int, str, int]] = []
-    for school, change, number in staging.fetch_all(
+    for school, change, number in c.staging.fetch_all(
         """
         SELECT p.school_id, m.change, count(*)
         FROM roster_match AS m
@@ -41,13 +39,13 @@ def count_by_school(
         """
     ):
         numbers.append((school, _NAME_OF_CHANGE[change], number))
-    for school, number in staging.fetch_all(
+    for school, number in c.staging.fetch_all(
         "SELECT old_school_id, count(*) FROM roster_match"
         " WHERE change = %s GROUP BY old_school_id",
         [MOVED],
     ):
         numbers.append((school, "moved_away", number))
-    for school, number in staging.fetch_all(
+    for school, number in c.staging.fetch_all(
         "SELECT school_id, count(*) FROM roster_missing GROUP BY school_id"
     ):
         numbers.append((school, "withdrawn", number))
@@ -60,15 +58,15 @@ def count_by_school(
     known = [pk for pk in counts if pk > 0]
     only = ""
     if len(known) <= _FEW_SCHOOLS:
-        only = f"AND school_id IN ({', '.join(map(str, known)) or '0'})"
-    for school, number in staging.fetch_all(
+        only = f"AND school_id IN ({sql_keys(known)})"
+    for school, number in c.staging.fetch_all(
         f"""
         SELECT school_id, count(*) FROM survey_respondent
         WHERE administration_id = %s AND withdrawn_at IS NULL
           AND open_code_id IS NULL {only}
         GROUP BY school_id
         """,  # noqa: S608
-        [administration.pk],
+        [c.administration.pk],
     ):
         if school in counts:
             counts[school].people = number

@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from django.db import connection
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
@@ -15,7 +14,7 @@ from django.utils.translation import gettext_noop
 from accounts.models import District, DistrictAlias, School, SchoolAlias
 from survey.database import advisory_locks
 from survey.people.rosters.batch_writes import write_batch
-from survey.people.rosters.columns import RosterColumns
+from survey.people.rosters.comparison import Comparison
 from survey.people.rosters.field_parsers import LONGEST_CODE
 from survey.people.rosters.place_names import (
     FoundBy,
@@ -28,8 +27,8 @@ from survey.people.rosters.place_resolution import (
     WrittenPlace,
     resolve_places,
 )
-from survey.people.rosters.report import PlaceNotes, RejectionLog
-from survey.people.rosters.row_parser import CellRejection, RosterPlace, RowParser
+from survey.people.rosters.report import PlaceNotes
+from survey.people.rosters.row_parser import CellRejection, RosterPlace
 from survey.people.rosters.scope import NOT_YOURS, RosterRefused, RosterScope
 from survey.people.rosters.staging import Staging
 from survey.work.jobs import JobRefused
@@ -69,31 +68,25 @@ class SchoolMatches:
         return known.near_names(self.new_schools[new_school].name)
 
 
-def match_schools(
-    staging: Staging,
-    parser: RowParser,
-    columns: RosterColumns,
-    scope: RosterScope,
-    log: RejectionLog,
-) -> SchoolMatches:
+def match_schools(c: Comparison) -> SchoolMatches:
     """Find the school of each row, and reject rows outside of the scope."""
     texts: dict[int, str] = dict(
-        staging.fetch_all("SELECT DISTINCT place, district FROM roster_row")
+        c.staging.fetch_all("SELECT DISTINCT place, district FROM roster_row")
     )
-    matcher = PlaceMatcher(scope, {place: parser.places[place] for place in texts})
+    matcher = PlaceMatcher(c.scope, {place: c.parser.places[place] for place in texts})
     rejected: dict[int, tuple[str, str]] = {}
-    for place in sorted(texts, key=lambda place: parser.places[place]):
+    for place in sorted(texts, key=lambda place: c.parser.places[place]):
         if problem := matcher.match(place):
             rejected[place] = problem
     matches = matcher.matches
-    staging.copy_rows("roster_place", matches.rows)
+    c.staging.copy_rows("roster_place", matches.rows)
     # By these, people whose row was rejected are found and not withdrawn.
     districts = {
         (text, district)
         for place, text in texts.items()
         for district in matcher.possible_districts(place)
     }
-    for (text,) in staging.fetch_all("SELECT DISTINCT district FROM roster_exempt"):
+    for (text,) in c.staging.fetch_all("SELECT DISTINCT district FROM roster_exempt"):
         keys: Iterable[int] = matcher.known_districts.find(
             *WrittenPlace.of(text, "")
         ).keys
@@ -101,17 +94,19 @@ def match_schools(
             # Their name is not stored, so they could be of any district.
             keys = matcher.known_districts.code_of
         districts |= {(text, district) for district in keys}
-    staging.copy_rows("roster_district", sorted(districts))
+    c.staging.copy_rows("roster_district", sorted(districts))
     if rejected:
         outside = "place NOT IN (SELECT place FROM roster_place)"
-        for batch in staging.fetch_in_batches(
+        for batch in c.staging.fetch_in_batches(
             f"SELECT row, place FROM roster_row WHERE {outside}"  # noqa: S608
             " AND row > %s ORDER BY row LIMIT %s"
         ):
             for row, place in batch:
                 level, reason = rejected[place]
-                log.add_row([CellRejection(row, columns.heading(level), reason, "")])
-        staging.remove_rejected_rows(outside)
+                c.log.add_row(
+                    [CellRejection(row, c.columns.heading(level), reason, "")]
+                )
+        c.staging.remove_rejected_rows(outside)
     return matches
 
 
@@ -328,7 +323,7 @@ def create_new_schools(
     def insert(
         writer: Staging,
     ) -> tuple[tuple[dict[int, int], dict[int, int]], tuple[()]]:
-        districts, schools = _insert_places(matches, writer)
+        districts, schools = _insert_places(matches)
         if on_created:
             on_created(districts.values(), schools.values())
         return (districts, schools), ()
@@ -342,16 +337,13 @@ def create_new_schools(
     staging.copy_rows("roster_place", matches.rows)
 
 
-def _insert_places(
-    matches: SchoolMatches, writer: Staging
-) -> tuple[dict[int, int], dict[int, int]]:
+def _insert_places(matches: SchoolMatches) -> tuple[dict[int, int], dict[int, int]]:
     """Return the primary keys for the negative placeholders.
 
     Another import may have created some a moment ago, perhaps by another spelling.
     So they are looked up once more, one import at a time.
     """
-    if connection.vendor == "postgresql":
-        writer.execute("SELECT pg_advisory_xact_lock(%s)", [advisory_locks.PLACES])
+    advisory_locks.lock(advisory_locks.PLACES)
     known = directory_of_districts()
     districts = _find_again(known, matches.new_districts)
     missing = [

@@ -89,6 +89,16 @@ QUERY_TABLES = (
     # Respondents to withdraw.
     "roster_missing",
 )
+# Of a respondent `r` with the identity `i`: no row of the file names the person, not
+# even a rejected one.
+NOT_IN_FILE = """
+    NOT EXISTS (
+        SELECT 1 FROM roster_match WHERE roster_match.respondent_id = r.id)
+    AND NOT EXISTS (
+        SELECT 1 FROM roster_exempt AS e
+        JOIN roster_district AS d ON d.district = e.district
+        WHERE d.district_id = i.district_id AND e.external_id = i.external_id)
+    """
 # What the comparison reads of people, where they lie on several servers.
 COPIED_PEOPLE = "roster_people"
 _COPY_PEOPLE = """
@@ -107,6 +117,11 @@ FEW_DISTRICTS = 50
 # What happens to the person of a row: values of `roster_match.change`.
 ADDED, CHANGED, MOVED, BACK, UNCHANGED = "a", "c", "m", "b", "u"
 TABLES = (*FILE_TABLES, *BATCH_TABLES, *QUERY_TABLES, COPIED_PEOPLE)
+
+
+def sql_keys(keys: Iterable[int]) -> str:
+    """Return primary keys for `IN (...)`; 0, which no row has, if there are none."""
+    return ", ".join(str(int(pk)) for pk in keys) or "0"
 
 
 class Staging(ABC):
@@ -165,7 +180,7 @@ class Staging(ABC):
         read the identities of all.
         """
         rows = self.fetch_all("SELECT DISTINCT district_id FROM roster_place")
-        districts = ", ".join(str(int(pk)) for (pk,) in rows)
+        districts = sql_keys(pk for (pk,) in rows)
         if not 0 < len(rows) <= FEW_DISTRICTS:
             return "1 = 1"
         return f"i.district_id IN ({districts})"

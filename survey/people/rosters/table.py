@@ -13,8 +13,9 @@ from survey.people.rosters.layouts import KnownPlace, RosterLayout
 @dataclass
 class RosterTable:
     columns: RosterColumns
-    # Starts at the first row again each time.
-    read: Callable[[], Iterator[SheetRow]]
+    # Starts at the first row again each time. In OneRoster the column of IDs decides
+    # who is one person, so there the rows depend on the layout.
+    read: Callable[[RosterLayout], Iterator[SheetRow]]
     # Such as "UTF-8, separated by semicolons"; for the report.
     description: str
     # How the file is read, and what the place that it was uploaded for answers.
@@ -37,4 +38,4 @@ class RosterTable:
         rows are left out; cells are as many as the file has, at least the
         header's.
         """
-        return self.read()
+        return self.read(self.layout)

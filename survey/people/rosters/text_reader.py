@@ -86,18 +86,6 @@ DOUBLE_QUOTES = gettext_noop(
 )
 
 
-class UnknownEncoding(RosterUnreadable):
-    pass
-
-
-class NulCharacters(RosterUnreadable):
-    pass
-
-
-class UnclosedQuote(RosterUnreadable):
-    pass
-
-
 def encoding_of(file: BinaryIO) -> str:
     """Return the encoding in which the whole file decodes; 0.1 s for 50 MB."""
     file.seek(0)
@@ -113,7 +101,7 @@ def encoding_of(file: BinaryIO) -> str:
         return encoding
     if encoding != "utf-8-sig":
         damaged = _(DAMAGED_LETTERS)
-        raise UnknownEncoding(f"{damaged} {_(SAVE_AS_UTF_8)}")
+        raise RosterUnreadable(f"{damaged} {_(SAVE_AS_UTF_8)}")
     file.seek(0)
     check_windows_1252(file, is_marked=bool(marked))
     return "cp1252"
@@ -136,7 +124,7 @@ def _decodes(file: BinaryIO, encoding: str) -> bool:
             )
             if may_be_wrong and (wrong := _CONVERTED_TWICE.search(text)):
                 line = lines + text[: wrong.start()].count("\n")
-                raise UnknownEncoding(_(CONVERTED_TWICE) % {"line": line})
+                raise RosterUnreadable(_(CONVERTED_TWICE) % {"line": line})
             lines += text.count("\n")
             if not piece:
                 return True
@@ -148,8 +136,8 @@ def _decodes(file: BinaryIO, encoding: str) -> bool:
 _CONVERTED_TWICE = re.compile("[ÃÂ][\u00a0-\u00bf]|â€[\u0080-\u00bf\u2018-\u2122]")
 
 
-def nul_character(line: int) -> NulCharacters:
-    return NulCharacters(
+def nul_character(line: int) -> RosterUnreadable:
+    return RosterUnreadable(
         _(
             "Line %(line)s contains a NUL character: this is not a"
             " text file, or it is damaged. Save it again as CSV."
@@ -204,10 +192,10 @@ def check_windows_1252(file: IO[bytes], *, is_marked: bool = False) -> None:
             reason = _(NOT_UTF_8)
         else:
             number, reason = first["utf-8"], _(ONLY_UTF_8)
-        raise UnknownEncoding(reason % {"line": number})
+        raise RosterUnreadable(reason % {"line": number})
     if "neither" in first:
         reason = _(NEITHER) % {"line": first["neither"]}
-        raise UnknownEncoding(f"{reason} {_(SAVE_AS_UTF_8)}")
+        raise RosterUnreadable(f"{reason} {_(SAVE_AS_UTF_8)}")
 
 
 def text_rows(
@@ -215,7 +203,7 @@ def text_rows(
 ) -> Iterator[list[str]]:
     """Yield the rows of a text; without its `header` as a sample, unchecked.
 
-    Raises UnclosedQuote for a row whose quotation marks would hide other rows, or
+    Raises RosterUnreadable for a row whose quotation marks would hide other rows, or
     whose cells they leave unclear.
     """
     lines = _LineReader(text, is_sample=not header)
@@ -376,7 +364,7 @@ def reason_of_csv_error(error: csv.Error, *, is_long: bool) -> str:
 
 def _unclear_row(
     lines: _LineReader, delimiter: str, header: Sequence[str], problem: str
-) -> UnclosedQuote:
+) -> RosterUnreadable:
     """Say in which cell the quotation marks are unclear, and what to do."""
     cells = next(csv.reader(lines.of_row, delimiter=delimiter), [])
     indexes = [i for i, cell in enumerate(cells) if _LINE_BREAK.search(cell)]
@@ -384,4 +372,4 @@ def _unclear_row(
     where = _("Row %(row)s") % {"row": lines.row}
     if indexes and indexes[0] < len(header):
         where += ", " + _("column '%(header)s'") % {"header": header[indexes[0]]}
-    return UnclosedQuote(f"{where}: {_(problem)} {_(DOUBLE_QUOTES)}")
+    return RosterUnreadable(f"{where}: {_(problem)} {_(DOUBLE_QUOTES)}")

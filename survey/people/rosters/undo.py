@@ -46,7 +46,7 @@ from survey.people.rosters.empty_places import (
     delete_empty_schools,
 )
 from survey.people.rosters.scope import scope_of_upload
-from survey.people.rosters.staging import Staging, open_staging
+from survey.people.rosters.staging import Staging, open_staging, sql_keys
 from survey.people.rosters.upload_state import (
     UploadConflict,
     change_state,
@@ -325,8 +325,9 @@ def _withdraw_again(writer: Staging, undo: RosterUndo, ids: list[int]) -> Counte
         keep_groups_of_withdrawn(writer, free)
         _load_earlier(writer, undo, free)
         _update_from_batch(writer)
-        keys = ", ".join(str(int(pk)) for pk in free)
-        writer.execute(_EARLIER_WITHDRAWAL.format(keys=keys), [undo.upload_id])
+        writer.execute(
+            _EARLIER_WITHDRAWAL.format(keys=sql_keys(free)), [undo.upload_id]
+        )
     return Counter(restored=len(free), kept=len(ids) - len(free))
 
 
@@ -347,8 +348,8 @@ def _bring_back(writer: Staging, undo: RosterUndo, ids: list[int]) -> Counter[st
 def _load_earlier(writer: Staging, undo: RosterUndo, ids: Collection[int]) -> None:
     """Fill `roster_batch` with the recorded data of these people."""
     columns = ", ".join((*_RESPONDENT, *_IDENTITY))
-    keys = ", ".join(str(int(pk)) for pk in ids)
-    writer.execute(_EARLIER_PEOPLE.format(columns=columns, keys=keys), [undo.upload_id])
+    query = _EARLIER_PEOPLE.format(columns=columns, keys=sql_keys(ids))
+    writer.execute(query, [undo.upload_id])
 
 
 def _update_from_batch(writer: Staging) -> None:

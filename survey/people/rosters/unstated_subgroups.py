@@ -10,8 +10,7 @@ import json
 
 from django.db import connection
 
-from survey.models import Administration
-from survey.people.rosters.columns import RosterColumns
+from survey.people.rosters.comparison import Comparison
 from survey.people.rosters.staging import UNCHANGED, Staging
 
 # The first condition is fast, and most files have the columns of the one before.
@@ -23,20 +22,18 @@ _MERGED = """
     """
 
 
-def with_unstated_subgroups(
-    staging: Staging, administration: Administration, columns: RosterColumns
-) -> str:
+def with_unstated_subgroups(c: Comparison) -> str:
     """Return the SQL of a row's subgroups, with those that the file does not state.
 
     For queries that call the row `new` and its respondent `r`. Subgroups that are no
     longer declared are not taken over.
     """
-    unstated = sorted(administration.subgroups.keys() - columns.attributes.keys())
-    if not unstated or not columns.attributes:
+    unstated = sorted(c.administration.subgroups.keys() - c.columns.attributes.keys())
+    if not unstated or not c.columns.attributes:
         return "new.attributes"
     if connection.vendor == "postgresql":
-        staging.execute("DROP TABLE IF EXISTS roster_kept")
-        staging.cursor.execute(
+        c.staging.execute("DROP TABLE IF EXISTS roster_kept")
+        c.staging.cursor.execute(
             "CREATE TEMPORARY TABLE roster_kept AS SELECT %s::text[] AS names",
             [unstated],
         )

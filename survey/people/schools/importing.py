@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import TextIO
 
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
-from django.db import connection, transaction
+from django.db import transaction
 from django.utils.translation import gettext as _
 
 from accounts.control_characters import has_control_character
@@ -89,11 +89,16 @@ def import_schools(
     `partial` nothing is written if a row is rejected. All or nothing is written.
     """
     report = SchoolReport(table.description)
-    rows = list(_valid_rows(table, report))
+    rows = []
+    for number, cells in table.rows:
+        report.rows += 1
+        if row := _parse(number, cells, table.columns, report.rejections):
+            rows.append(row)
     written = [*PLACE, *(name for name in CONTACT if name in table.columns.fields)]
     with transaction.atomic():
         if create and not dry_run:
-            _lock_places()
+            # No roster creates districts or schools until this is committed.
+            advisory_locks.lock(advisory_locks.PLACES)
         placed, new = _match(rows, table.columns, create, report)
         report.rejections.sort()
         report.rejected = len({cell.row for cell in report.rejections})
@@ -118,14 +123,6 @@ def import_schools(
 
 
 # Rows -------------------------------------------------------------------------
-
-
-def _valid_rows(table: RosterTable, report: SchoolReport) -> Iterator[SchoolRow]:
-    for number, cells in table.rows:
-        report.rows += 1
-        row = _parse(number, cells, table.columns, report.rejections)
-        if row:
-            yield row
 
 
 def _parse(
@@ -228,13 +225,12 @@ def _match(
     row_of: dict[object, int] = {}
     for row in rows:
         matches = by_code.get(row.code.casefold(), []) if row.code else []
-        column, text, kind = "code", row.code, "code"
+        column, text = "code", row.code
         if not matches and not (create and row.code):
             name = search_text(row.name)
             matches = by_name.get(name, []) if row.name else []
-            column, text, kind = (
-                ("name", row.name, "name") if row.name else (column, text, kind)
-            )
+            if row.name:
+                column, text = "name", row.name
             if matches and named_in_file[name] > 1:
                 matches = [*matches, *matches]
         key: object = matches[0] if len(matches) == 1 else row.code.casefold()
@@ -242,7 +238,7 @@ def _match(
         if len(matches) > 1:
             reason = (
                 _("is the code of several schools")
-                if kind == "code"
+                if column == "code"
                 else _("is the name of several schools")
             )
         elif not matches and not create:
@@ -263,13 +259,6 @@ def _match(
         else:
             new.append((row.district, row))
     return placed, new
-
-
-def _lock_places() -> None:
-    """Wait until no roster creates districts or schools, before they are looked up."""
-    if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [advisory_locks.PLACES])
 
 
 def _create(new: NewSchools) -> list[tuple[School, SchoolRow]]:

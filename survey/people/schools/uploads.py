@@ -18,8 +18,8 @@ from django.utils.translation import gettext as _
 from accounts import audit
 from accounts.models import User
 from survey.models import Job, SchoolImport
-from survey.people.rosters.file_reader import RosterUnreadable, open_any_table
-from survey.people.schools.columns import REQUIRED, school_header
+from survey.people.rosters.file_reader import RosterUnreadable, open_list
+from survey.people.schools.columns import SCHOOL_HEADER
 from survey.people.schools.importing import SchoolReport, import_schools
 from survey.work import jobs
 from survey.work.job_turns import refuse_many
@@ -119,7 +119,7 @@ def apply_schools(job: Job, progress: Progress) -> None:
 def _import(upload: SchoolImport, *, dry_run: bool) -> SchoolReport:
     try:
         content = BytesIO(bytes(upload.content or b""))
-        with open_any_table(content, school_header, REQUIRED) as table:
+        with open_list(content, SCHOOL_HEADER) as table:
             return import_schools(
                 table, create=upload.create, partial=True, dry_run=dry_run
             )

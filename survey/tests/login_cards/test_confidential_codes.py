@@ -9,7 +9,7 @@ from django.core import mail
 from django.utils import timezone
 
 from accounts import email_outbox
-from accounts.models import AuditEntry, Letter
+from accounts.models import AuditEntry, QueuedEmail
 from accounts.tests.logging_in import log_in
 from survey.fieldwork.emails.suppression import digest_of, suppress
 from survey.fieldwork.login_cards import card_sets, layout
@@ -164,12 +164,12 @@ def test_a_code_is_sent_to_the_persons_own_address(client, staff, post, people):
     code = format_code(code_of(people[0]))
     assert code not in page
     # Nothing that waits to be sent holds the code.
-    assert code not in str(list(Letter.objects.values()))
+    assert code not in str(list(QueuedEmail.objects.values()))
     email_outbox.send_waiting()
-    [letter] = mail.outbox
-    assert letter.to == ["maya@example.org"]
-    assert f"https://survey.example.org/#{code}" in letter.body
-    assert "رمز الدخول" in letter.body
+    [email] = mail.outbox
+    assert email.to == ["maya@example.org"]
+    assert f"https://survey.example.org/#{code}" in email.body
+    assert "رمز الدخول" in email.body
     entry = AuditEntry.objects.get(action="e-mail access codes")
     assert entry.school_id == staff.lincoln.pk
     assert code not in str(list(AuditEntry.objects.values()))
@@ -194,7 +194,9 @@ def test_codes_of_a_district_are_sent_to_everyone_with_an_address(
     Respondent.objects.filter(pk=gone.pk).update(withdrawn_at=timezone.now())
     log_in(client, staff.dana)
     post("cards/", format="email")
-    assert list(Letter.objects.values_list("to", flat=True)) == ["maya@example.org"]
+    assert list(QueuedEmail.objects.values_list("to", flat=True)) == [
+        "maya@example.org"
+    ]
     assert CardSet.objects.get().people == 1
 
 
@@ -249,11 +251,11 @@ def test_a_repeated_job_sends_each_code_once(staff, administration, people):
     everyone = card_sets.people_in(card_set)
     send_codes(card_set, everyone)
     send_codes(card_set, everyone)
-    assert Letter.objects.count() == 1
+    assert QueuedEmail.objects.count() == 1
     # The twin: without the mark, the code would be sent again.
     CardSet.objects.update(made_at=None)
     send_codes(card_set, everyone)
-    assert Letter.objects.count() == 2
+    assert QueuedEmail.objects.count() == 2
 
 
 def test_no_code_is_sent_to_a_person_withdrawn_meanwhile(client, staff, post, people):
@@ -261,7 +263,7 @@ def test_no_code_is_sent_to_a_person_withdrawn_meanwhile(client, staff, post, pe
     post(f"people/{people[0].pk}/card/")
     Respondent.objects.update(withdrawn_at=timezone.now())
     email_outbox.send_waiting()
-    assert not mail.outbox and not Letter.objects.exists()
+    assert not mail.outbox and not QueuedEmail.objects.exists()
 
 
 def test_fewer_than_five_cards_to_draw_from_are_refused(
@@ -332,7 +334,7 @@ def test_a_person_who_opted_out_gets_a_code_only_if_they_asked(
         assert "this person gets no e-mails" in reply.content.decode()
     opted_out.refresh_from_db()
     assert opted_out.issue == 1
-    assert not Letter.objects.exists() and mail.outbox == []
+    assert not QueuedEmail.objects.exists() and mail.outbox == []
     post(f"{person}card/", format="email", asked="yes")
     email_outbox.send_waiting()
     assert [message.to for message in mail.outbox] == [["maya@example.org"]]

@@ -8,7 +8,7 @@ import pytest
 from django.core import mail
 from django.utils import timezone
 
-from accounts.models import Letter
+from accounts.models import QueuedEmail
 from accounts.permissions import Permissions
 from accounts.staff import dismiss
 from survey.fieldwork.administrations import change_administration, plan_of
@@ -213,7 +213,7 @@ def test_former_staff_get_no_email_about_a_roster(staff, administration, console
     dismiss(membership=staff.chen.memberships.get(), by=staff.dana)
     console_of(staff.dana).confirm(upload)
     assert upload.state == "applied"
-    assert [letter.to for letter in mail.outbox] == [[staff.dana.email]]
+    assert [email.to for email in mail.outbox] == [[staff.dana.email]]
 
 
 def test_a_roster_is_applied_while_the_mail_server_is_down(
@@ -226,4 +226,4 @@ def test_a_roster_is_applied_while_the_mail_server_is_down(
     upload = console_of(staff.chen).apply(administration, HEADER, MAYA)
     assert upload.state == "applied"
     # It will be sent later.
-    assert Letter.objects.get().to == "chen@example.org"
+    assert QueuedEmail.objects.get().to == "chen@example.org"

@@ -12,7 +12,7 @@ from django.utils import timezone
 from accounts.models import AuditEntry
 from survey.console.rosters import forms
 from survey.models import Identity, Job, Respondent, RosterLayoutChoice, RosterUpload
-from survey.people.rosters import retention
+from survey.people.rosters import file_reader, retention
 from survey.people.rosters.column_choices import header_key
 from survey.tests.rosters.roster_console import (
     HEADER,
@@ -211,6 +211,23 @@ def test_a_large_file_is_opened_by_the_job(
     assert (state_of(upload), counts(upload)) == ("checked", {"added": 3})
     second = dana.upload(administration, UNKNOWN, *ROWS)
     assert (second.state, counts(second)) == ("checked", {"added": 3})
+
+
+def test_the_dry_run_opens_a_file_once(staff, administration, console_of, monkeypatch):
+    """Opening loads all of a OneRoster file, and converts an .xls file."""
+    monkeypatch.setattr(forms, "OPENED_AT_ONCE", 0)
+    opened, open_any_table = [], file_reader.open_any_table
+
+    def counting(*args, **options):
+        opened.append(args)
+        return open_any_table(*args, **options)
+
+    monkeypatch.setattr(file_reader, "open_any_table", counting)
+    dana = console_of(staff.dana)
+    dana.upload(administration, UNKNOWN, *ROWS)
+    upload = dana.upload(administration, HEADER, MAYA)
+    assert (upload.state, counts(upload)) == ("checked", {"added": 1})
+    assert len(opened) == 2
 
 
 def test_samples_are_deleted_with_a_cancelled_roster(staff, console_of, asked):

@@ -7,7 +7,7 @@ import unicodedata
 import pytest
 
 from survey.fieldwork.administrations import default_subgroups
-from survey.people.opt_outs.list_file import list_header
+from survey.people.opt_outs.list_file import LIST_HEADER
 from survey.people.rosters import columns as roster_columns
 from survey.people.rosters.columns import (
     MOST_READ_OF_A_HEADER,
@@ -15,7 +15,7 @@ from survey.people.rosters.columns import (
     best_header,
     columns_of,
 )
-from survey.people.schools.columns import school_header
+from survey.people.schools.columns import SCHOOL_HEADER
 
 
 @pytest.fixture
@@ -186,8 +186,8 @@ def test_standard_subgroup_is_recognised_in_a_header(name):
 
 @pytest.mark.parametrize(
     ("find_header", "header", "field"),
-    [(list_header, "Student ID [Required]", "external_id"),
-     (school_header, "Name (official)", "name")],
+    [(LIST_HEADER, "Student ID [Required]", "external_id"),
+     (SCHOOL_HEADER, "Name (official)", "name")],
 )  # fmt: skip
 def test_headers_of_other_lists_are_read_without_remarks(find_header, header, field):
     assert find_header([(1, ["x", header])]).fields == {field: 1}

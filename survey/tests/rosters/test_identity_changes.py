@@ -14,9 +14,9 @@ from survey.people.rosters.identity_changes import (
     OTHER_NAME,
     OTHER_PERSON,
     TWO_ROWS,
-    IdentifierChanged,
 )
 from survey.people.rosters.layouts import KnownPlace
+from survey.people.rosters.unreadable import RosterUnreadable
 from survey.tests.rosters.roster_imports import counts, run_import
 
 HEADER = "student id,given name,family name,birth date"
@@ -72,7 +72,7 @@ def test_a_file_with_other_ids_is_refused_and_names_both_columns(apply, administ
         report={"columns": {"external_id": "Local ID"}},
     )
     new_rows = [row.replace("a", "77", 1) for row in OLD]
-    with pytest.raises(IdentifierChanged, match="3 of 3 people.*“Local ID” did before"):
+    with pytest.raises(RosterUnreadable, match="3 of 3 people.*“Local ID” did before"):
         apply(HEADER, *new_rows)
     assert len(pks()) == 3
 

@@ -15,10 +15,11 @@ from survey.people.rosters import columns, layouts
 from survey.people.rosters.apply import import_roster
 from survey.people.rosters.date_parsers import parse_exit_date
 from survey.people.rosters.field_parsers import InvalidCell, parse_status
-from survey.people.rosters.file_reader import ColumnsUnclear, WrongRole, open_table
+from survey.people.rosters.file_reader import ColumnsUnclear, open_table
 from survey.people.rosters.layouts import KnownPlace, RosterLayout, suggest_layout
 from survey.people.rosters.presets import all_presets
 from survey.people.rosters.scope import RosterScope
+from survey.people.rosters.unreadable import RosterUnreadable
 from survey.tests.rosters.roster_imports import counts, run_import
 
 FOLDER = Path(__file__).parent / "sample_files" / "systems"
@@ -126,7 +127,7 @@ def test_rows_of_other_roles_are_left_out_and_counted(administration, lincoln):
 
 def test_a_file_of_teachers_is_refused_for_students():
     content = (FOLDER / "clever-teachers.csv").read_text()
-    with pytest.raises(WrongRole, match="This is a file of teachers"):
+    with pytest.raises(RosterUnreadable, match="This is a file of teachers"):
         read(content)
     of_teachers = read(content, KnownPlace("riverside"), "teacher")
     assert of_teachers.layout.preset == "clever-teachers"
@@ -321,7 +322,7 @@ def test_users_of_school_data_sync_are_read_for_one_school():
 def test_teachers_of_school_data_sync_are_no_students():
     content = "SIS ID,School SIS ID,First Name,Teacher Number\n1,lincoln,Luis,9\n"
     assert read(content, role="teacher").layout.preset == "sds-teachers"
-    with pytest.raises(WrongRole):
+    with pytest.raises(RosterUnreadable, match="This is a file of"):
         read(content)
 
 
@@ -355,7 +356,7 @@ def test_exit_dates_that_are_certain_decide_for_the_others(
 ):
     """The other one is in January or in December."""
     today = SimpleNamespace(localdate=lambda: date(2026, 11, 28))
-    monkeypatch.setattr("survey.people.rosters.diff.timezone", today)
+    monkeypatch.setattr("survey.people.rosters.comparison.timezone", today)
     report = run_import(
         administration,
         "student id,exit date",

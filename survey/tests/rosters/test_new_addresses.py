@@ -55,9 +55,9 @@ def code_emails(console, administration):
     email_outbox.send_waiting()
     return sorted(
         address
-        for letter in mail.outbox
-        if "https://survey.example.org/#" in letter.body
-        for address in letter.to
+        for email in mail.outbox
+        if "https://survey.example.org/#" in email.body
+        for address in email.to
     )
 
 
@@ -74,7 +74,7 @@ def test_a_coordinator_cannot_redirect_a_code(administration, chen):
         f"/people/{person('00123').pk}/reissue/"
     )
     email_outbox.send_waiting()
-    assert not any("chen@example.org" in letter.to for letter in mail.outbox)
+    assert not any("chen@example.org" in email.to for email in mail.outbox)
 
 
 def test_without_the_check_the_code_goes_to_the_new_address(

@@ -11,7 +11,7 @@ from django.db.models.functions import Concat
 from survey.models import FeedScan, Identity, RosterFeed
 from survey.people.rosters import column_choices, diff
 from survey.people.rosters.dry_run import open_roster
-from survey.people.rosters.identity_changes import IdentifierChanged
+from survey.people.rosters.unreadable import RosterUnreadable
 from survey.tests.rosters.roster_console import ALI, HEADER, MAYA, counts
 
 pytestmark = pytest.mark.django_db
@@ -144,7 +144,7 @@ def test_a_scan_with_other_ids_is_refused_in_the_words_of_the_feed(
     words = re.escape("the nightly feed's ID (sourcedId) identifies them here")
     with (
         open_roster(feed.scans.get().uploads.get()) as table,
-        pytest.raises(IdentifierChanged, match=words),
+        pytest.raises(RosterUnreadable, match=words),
         diff.compare_roster(administration=administration, table=table),
     ):
         pass

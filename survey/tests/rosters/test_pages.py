@@ -219,7 +219,7 @@ def test_a_workbook_that_is_large_when_unpacked_is_left_to_a_worker(
     """A small file may take minutes to read, and no request may wait for that."""
     content = workbook({"people": [HEADER.split(","), MAYA.split(",")]})
     opened = []
-    monkeypatch.setattr(forms, "read_columns", lambda file, **_: opened.append(file))
+    monkeypatch.setattr(forms, "open_roster_file", lambda *_, **__: opened.append(1))
     monkeypatch.setattr(forms, "UNPACKED_AT_ONCE", 1000)
     upload = console_of(staff.dana).upload(
         administration, content=content, name="people.xlsx"

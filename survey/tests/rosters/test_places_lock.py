@@ -54,7 +54,7 @@ def test_a_roster_waits_for_an_import_that_creates_the_same_school(monkeypatch):
 
     def create_by_import():
         columns = RosterColumns(COLUMNS, 1, {n: i for i, n in enumerate(COLUMNS)})
-        table = RosterTable(columns, lambda: iter([(2, ADAMS)]), "a test")
+        table = RosterTable(columns, lambda _: iter([(2, ADAMS)]), "a test")
         try:
             return import_schools(table, create=True)
         finally:

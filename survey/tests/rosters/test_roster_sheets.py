@@ -14,7 +14,7 @@ from django.core.management import CommandError
 from survey.console.rosters import forms
 from survey.models import Identity, RosterUpload
 from survey.people.rosters import roster_sheets, text_reader
-from survey.people.rosters.file_reader import ColumnsUnclear, NoHeader, open_table
+from survey.people.rosters.file_reader import ColumnsUnclear, open_table
 from survey.people.rosters.layouts import KnownPlace
 from survey.people.rosters.roster_sheets import SheetsUnclear
 from survey.people.rosters.unreadable import RosterUnreadable, TooLarge
@@ -117,16 +117,20 @@ def test_hidden_sheets_are_named():
     assert table.description.endswith("hidden and not read: 'Grade 8'")
     book["Grade 7"]["A1"] = book["Grade 7"]["C1"] = None
     book["Grade 7"]["B1"] = book["Grade 7"]["D1"] = None
-    with pytest.raises(NoHeader, match=r"are not read \(Grade 8\). Show or rename"):
+    with pytest.raises(
+        RosterUnreadable, match=r"are not read \(Grade 8\). Show or rename"
+    ):
         read(saved(book))
 
 
 def test_rows_that_stand_in_one_cell_each_are_to_be_split():
     """A file with semicolons, opened in Excel where commas separate cells."""
     rows = [[";".join(cells)] for cells in (HEADER, MAYA, ALI)]
-    with pytest.raises(NoHeader, match="Each row stands in one cell. Split the column"):
+    with pytest.raises(
+        RosterUnreadable, match="Each row stands in one cell. Split the column"
+    ):
         read(workbook({"People": rows}))
-    with pytest.raises(NoHeader) as refused:
+    with pytest.raises(RosterUnreadable) as refused:
         read(workbook({"People": [["Maya"], ["Ali"]]}))
     assert "one cell" not in str(refused.value)
 

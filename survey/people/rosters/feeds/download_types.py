@@ -38,23 +38,29 @@ class FeedSource:
     # Of a REST server: fetch only what changed since. None: everything.
     changed_since: datetime | None = None
 
+    def unchanged(self, *, size: int, etag: str = "", host_key: str = "") -> Download:
+        """Return the download of what was downloaded before."""
+        return Download(None, size, self.digest, etag, host_key, is_unchanged=True)
+
 
 @dataclass(frozen=True)
 class Download:
     # None if the content is unchanged.
     path: Path | None
     size: int
-    etag: str
     digest: str
-    host_key: str
-    is_unchanged: bool
-    is_delta: bool
+    etag: str = ""
+    host_key: str = ""
+    is_unchanged: bool = False
+    is_delta: bool = False
 
 
 class DownloadFailed(Exception):
     """A download that did not succeed, with a message for people."""
 
-    def __init__(self, message: str, *, may_retry: bool, host_key: str = "") -> None:
+    def __init__(
+        self, message: str, *, may_retry: bool = False, host_key: str = ""
+    ) -> None:
         super().__init__(message)
         self.message = message
         # The key that an SFTP server showed in place of the known one.

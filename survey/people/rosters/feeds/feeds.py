@@ -18,7 +18,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from accounts.audit import record
+from accounts.audit import record_owned
 from accounts.models import District, User
 from survey.models import Administration, FeedScan, RosterFeed
 from survey.people.rosters.feeds.credentials import FeedKeyMissing, seal
@@ -91,7 +91,7 @@ def create_feed(
                 window_ends=window_ends,
             )
             _set_administrations(feed, administrations)
-            record_feed("add feed", feed, by=by, request=request, after=_shown(feed))
+            record_owned("add feed", feed, by=by, request=request, after=_shown(feed))
     except IntegrityError as error:
         raise ValidationError({"name": NAME_TAKEN}) from error
     return feed
@@ -169,7 +169,7 @@ def change_feed(
             if credentials is not None:
                 after["credentials"] = "changed"
             _cancel_scans(current, _("The feed was changed."))
-            record_feed(
+            record_owned(
                 "change feed",
                 current,
                 by=by,
@@ -237,7 +237,7 @@ def pause_feed(
     feeds = RosterFeed.objects.filter(pk=feed.pk, is_paused=not is_paused)
     if feeds.update(is_paused=is_paused):
         action = "pause feed" if is_paused else "resume feed"
-        record_feed(action, feed, by=by, request=request)
+        record_owned(action, feed, by=by, request=request)
 
 
 def new_host_key(feed: RosterFeed, newest: FeedScan | None) -> str:
@@ -260,7 +260,7 @@ def accept_host_key(
         raise ValidationError(_("The server showed another key. Check it again."))
     before, current.host_key = current.host_key, key
     current.save(update_fields=["host_key"])
-    record_feed(
+    record_owned(
         "accept host key",
         current,
         by=by,
@@ -286,7 +286,7 @@ def remove_feed(
     current.store = current.etag = current.digest = ""
     current.save()
     _cancel_scans(current, _("The feed was removed."))
-    record_feed("remove feed", current, by=by, request=request, before=_shown(current))
+    record_owned("remove feed", current, by=by, request=request, before=_shown(current))
     transaction.on_commit(lambda: delete_files(old_store))
 
 
@@ -329,23 +329,3 @@ def _shown(feed: RosterFeed) -> dict[str, object]:
             else ""
         ),
     }
-
-
-def record_feed(
-    action: str,
-    feed: RosterFeed,
-    *,
-    by: User,
-    request: HttpRequest | None,
-    before: Mapping[str, object] | None = None,
-    after: Mapping[str, object] | None = None,
-) -> None:
-    record(
-        action,
-        by=by,
-        request=request,
-        subject=feed,
-        district=feed.district,
-        before=before,
-        after=after,
-    )

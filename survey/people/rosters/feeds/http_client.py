@@ -49,19 +49,16 @@ def parse_url(text: str) -> Url:
         parts = urlsplit(text.strip())
         host, port = parts.hostname or "", parts.port
     except ValueError:
-        raise DownloadFailed(_("The address is no URL."), may_retry=False) from None
+        raise DownloadFailed(_("The address is no URL.")) from None
     if parts.scheme not in ("https", "http") or not host:
-        raise DownloadFailed(
-            _("The address must begin with https://."), may_retry=False
-        )
+        raise DownloadFailed(_("The address must begin with https://."))
     if parts.username is not None or parts.password is not None:
         # Addresses are shown; credentials are not.
         raise DownloadFailed(
             _(
                 "Enter the user name and password in their own fields, not in the"
                 " address."
-            ),
-            may_retry=False,
+            )
         )
     host = ascii_host(host)
     netloc = f"[{host}]" if ":" in host else host
@@ -183,14 +180,12 @@ class HttpClient:
                         "%(host)s answered with a redirect, which is not followed"
                         " here. Enter the address that it leads to."
                     )
-                    % {"host": url.host},
-                    may_retry=False,
+                    % {"host": url.host}
                 )
             url = self._redirected(url, location)
         raise DownloadFailed(
             _("%(host)s redirected more than %(most_redirects)s times.")
-            % {"host": first.host, "most_redirects": MOST_REDIRECTS},
-            may_retry=False,
+            % {"host": first.host, "most_redirects": MOST_REDIRECTS}
         )
 
     def _redirected(self, url: Url, location: str) -> Url:
@@ -199,20 +194,17 @@ class HttpClient:
         except ValueError:
             raise DownloadFailed(
                 _("%(host)s redirected to an address that is no URL.")
-                % {"host": url.host},
-                may_retry=False,
+                % {"host": url.host}
             ) from None
         if url.scheme == "https" and target.scheme != "https":
             raise DownloadFailed(
                 _("%(host)s redirected to a connection without encryption.")
-                % {"host": url.host},
-                may_retry=False,
+                % {"host": url.host}
             )
         if target.port not in self._ports:
             raise DownloadFailed(
                 _("%(host)s redirected to port %(port)s, which this feed may not use.")
-                % {"host": url.host, "port": target.port},
-                may_retry=False,
+                % {"host": url.host, "port": target.port}
             )
         return target
 
@@ -242,12 +234,7 @@ class HttpClient:
         self._on_bytes(size)
         self._left -= size
         if self._left < 0:
-            megabytes = self.limits.content // 1024**2
-            raise DownloadFailed(
-                _("The roster is larger than %(megabytes)s MB.")
-                % {"megabytes": f"{megabytes:,}"},
-                may_retry=False,
-            )
+            raise self.limits.too_large()
 
 
 def is_header_value(text: str) -> bool:
@@ -260,8 +247,7 @@ def _header_bytes(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
         # Before anything is encoded: those errors would hold the value.
         if not is_header_value(value):
             raise DownloadFailed(
-                _("The credentials hold characters that cannot be sent."),
-                may_retry=False,
+                _("The credentials hold characters that cannot be sent.")
             )
     return [
         (name.encode("ascii"), value.encode("latin-1"))
@@ -277,8 +263,7 @@ def _decoded(chunks: Iterable[bytes], encoding: str, host: str) -> Iterator[byte
     if encoding not in ("gzip", "x-gzip", "deflate"):
         raise DownloadFailed(
             _("%(host)s sent its answer in a compression that was not asked for.")
-            % {"host": host},
-            may_retry=False,
+            % {"host": host}
         )
     # Reads the headers of gzip and of zlib.
     decoder = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)

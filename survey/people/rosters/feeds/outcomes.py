@@ -11,7 +11,7 @@ from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from accounts.email_outbox import post
+from accounts.email_outbox import queue_email
 from accounts.models import Membership, User
 from accounts.permissions import Capability, Permissions
 from survey.models import FeedScan, RosterFeed, RosterUpload
@@ -141,7 +141,7 @@ def may_manage(user: User, feed: RosterFeed) -> bool:
 def _notify(scan: FeedScan, kind: str, message: str) -> None:
     feed = RosterFeed.objects.select_related("by", "district").get(pk=scan.feed_id)
     for user in people_to_notify(feed):
-        post(
+        queue_email(
             kind,
             to=user.email,
             name=feed.name,

@@ -74,6 +74,12 @@ class Limits:
     # Until a server sends the next byte.
     read_seconds: float = 60
 
+    def too_large(self) -> DownloadFailed:
+        return DownloadFailed(
+            _("The roster is larger than %(megabytes)s MB.")
+            % {"megabytes": f"{self.content // 1024**2:,}"}
+        )
+
 
 class Deadline:
     def __init__(self, seconds: float) -> None:
@@ -122,13 +128,11 @@ def look_up(host: str, port: int, *, only_allowed_networks: bool = False) -> lis
         if not (addresses and all(_is_in_allowed_network(a) for a in addresses)):
             raise DownloadFailed(
                 _("Connections to %(host)s must be encrypted: use https.")
-                % {"host": host},
-                may_retry=False,
+                % {"host": host}
             )
     elif not (addresses and all(is_permitted(a) for a in addresses)):
         raise DownloadFailed(
-            _("%(host)s does not exist or has no public address.") % {"host": host},
-            may_retry=False,
+            _("%(host)s does not exist or has no public address.") % {"host": host}
         )
     return addresses[:MOST_ADDRESSES]
 
@@ -160,9 +164,7 @@ def ascii_host(host: str) -> str:
         with suppress(idna.IDNAError):
             name = idna.encode(host, uts46=True).decode()
     if not re.fullmatch(r"[0-9A-Za-z._:%-]{1,253}", name):
-        raise DownloadFailed(
-            _("The address has no valid name of a server."), may_retry=False
-        )
+        raise DownloadFailed(_("The address has no valid name of a server."))
     return name
 
 
@@ -258,8 +260,7 @@ class _StreamWithDeadline(httpcore.NetworkStream):
                     % {
                         "server_hostname": server_hostname,
                         "verify_message": error.__cause__.verify_message,
-                    },
-                    may_retry=False,
+                    }
                 ) from None
             raise
         return _StreamWithDeadline(stream, self._deadline)

@@ -29,19 +29,16 @@ from survey.people.rosters.feeds.http_client import Answer, HttpClient, check_st
 from survey.people.rosters.feeds.outgoing import Limits
 from survey.people.rosters.feeds.rest_auth import authorization_of
 from survey.people.rosters.feeds.rest_ignored import IgnoredNames
-from survey.people.rosters.feeds.rest_pages import Json, PageWriter, UnusableAnswer
+from survey.people.rosters.feeds.rest_pages import (
+    COLLECTIONS,
+    Json,
+    PageWriter,
+    UnusableAnswer,
+)
 from survey.people.rosters.oneroster.loading import is_storable, name_unstorable
 
 SERVICES = {"1.1": "/ims/oneroster/v1p1", "1.2": "/ims/oneroster/rostering/v1p2"}
-# Collection -> endpoints of a whole district, and of one school.
-WHOLE = {
-    "orgs": ["orgs"],
-    "academicSessions": ["academicSessions"],
-    "users": ["users"],
-    "classes": ["classes"],
-    "enrollments": ["enrollments"],
-    "demographics": ["demographics"],
-}
+# Collection -> endpoints of one school. Those of a whole district have its name.
 PER_SCHOOL = {
     "users": ["schools/{}/students", "schools/{}/teachers"],
     "classes": ["schools/{}/classes"],
@@ -89,7 +86,7 @@ def fetch(
     if token_url := str(source.options.get("token_url") or ""):
         addresses.append(token_url)
     elif source.options.get("authorization") in (None, "", "oauth2"):
-        raise DownloadFailed(_("The address of the token is missing."), may_retry=False)
+        raise DownloadFailed(_("The address of the token is missing."))
     with HttpClient(addresses, limits=LIMITS, on_bytes=on_bytes) as client:
         server = RestServer(source, client)
         if source.changed_since is not None:
@@ -110,7 +107,8 @@ def _fetch(
             # What changed may not include the schools themselves.
             for page in server.pages("orgs", "orgs", None):
                 schools += _active_schools(page)
-        for collection, endpoints in WHOLE.items():
+        for collection in COLLECTIONS:
+            endpoints = [collection]
             if per_school and collection in PER_SCHOOL:
                 endpoints = [
                     endpoint.format(quote(school, safe=""))

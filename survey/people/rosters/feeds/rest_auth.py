@@ -147,8 +147,7 @@ class OAuth2:
                 "The token server gave no token (%(refused)s). Check the client"
                 " ID, the secret and the scopes."
             )
-            % {"refused": refused},
-            may_retry=False,
+            % {"refused": refused}
         )
 
     def _scopes(self) -> Iterator[str]:

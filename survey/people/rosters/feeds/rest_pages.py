@@ -13,6 +13,7 @@ import sqlite3
 import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -180,22 +181,13 @@ class PageWriter:
         self._archive.close()
         # After a delta, the next full download must be compared again.
         digest = "" if self._is_delta else f"{self._sum:064x}"
-        if self._is_delta and not self._objects:
-            is_unchanged, digest = True, source.digest
-        else:
-            is_unchanged = bool(digest) and digest == source.digest
+        is_unchanged = not self._objects if self._is_delta else digest == source.digest
         size = self.path.stat().st_size
+        downloaded = Download(self.path, size, digest)
         if is_unchanged:
             self.path.unlink()
-        return Download(
-            path=None if is_unchanged else self.path,
-            size=size,
-            etag="",
-            digest=digest,
-            host_key="",
-            is_unchanged=is_unchanged,
-            is_delta=self._is_delta,
-        )
+            downloaded = source.unchanged(size=size)
+        return replace(downloaded, is_delta=self._is_delta)
 
 
 def is_rest(path: Path) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import posixpath
 import re
 import stat
@@ -24,8 +23,8 @@ from survey.people.rosters.feeds.download_types import (
     FeedSource,
     new_file,
 )
-from survey.people.rosters.feeds.https_zip import check_is_zip
 from survey.people.rosters.feeds.outgoing import Deadline, Limits, ascii_host, connect
+from survey.people.rosters.feeds.zip_writer import ZipWriter
 
 PORT = 22
 CHUNK = 256 * 1024
@@ -81,8 +80,7 @@ def parse_address(text: str) -> tuple[str, int]:
             _(
                 "The address must be a server, such as sftp.example.org or"
                 " sftp.example.org:2222."
-            ),
-            may_retry=False,
+            )
         )
     return ascii_host(match[1].strip("[]")), port
 
@@ -102,8 +100,7 @@ def _client_key(source: FeedSource) -> asyncssh.SSHKey | None:
             _(
                 "The private key cannot be read. Check its passphrase; a key with"
                 " one must be in PEM format."
-            ),
-            may_retry=False,
+            )
         )
     return key
 
@@ -154,8 +151,7 @@ class _Transfer:
         except asyncssh.PermissionDenied:
             failed = DownloadFailed(
                 _("%(host)s refused the user name, password or key.")
-                % {"host": self._host},
-                may_retry=False,
+                % {"host": self._host}
             )
         except (asyncssh.SFTPNoSuchFile, asyncssh.SFTPPermissionDenied):
             failed = DownloadFailed(
@@ -163,8 +159,7 @@ class _Transfer:
                     "%(host)s has no such folder or file, or does not let this"
                     " user read it."
                 )
-                % {"host": self._host},
-                may_retry=False,
+                % {"host": self._host}
             )
         except (asyncssh.Error, OSError, ValueError):
             failed = DownloadFailed(
@@ -186,7 +181,6 @@ class _Transfer:
                 "host_key": self._source.host_key,
                 "shown": self._client.shown,
             },
-            may_retry=False,
             host_key=self._client.shown,
         )
 
@@ -222,43 +216,24 @@ class _Transfer:
         async with asyncio.timeout(LIMITS.read_seconds):
             newest = await self._newest(sftp, folder)
         if newest.etag == self._source.etag:
-            return self._unchanged(newest, 0)
+            return self._source.unchanged(
+                size=0, etag=newest.etag, host_key=self._client.shown
+            )
         path = posixpath.join(folder, newest.name)
         if not newest.has_marker:
             await asyncio.sleep(SETTLED_SECONDS)
             await self._check_same(sftp, path, newest)
         if newest.size > LIMITS.content:
-            raise DownloadFailed(
-                _("The roster is larger than %(content)s MB.")
-                % {"content": f"{LIMITS.content // 1024**2:,}"},
-                may_retry=False,
-            )
+            raise LIMITS.too_large()
         with new_file(self._folder, ".zip") as (local, file):
             digest = await self._copy(sftp, path, newest, file)
             await self._check_same(sftp, path, newest)
         if digest == self._source.digest:
             local.unlink()
-            return self._unchanged(newest, newest.size)
-        return Download(
-            path=local,
-            size=newest.size,
-            etag=newest.etag,
-            digest=digest,
-            host_key=self._client.shown,
-            is_unchanged=False,
-            is_delta=False,
-        )
-
-    def _unchanged(self, newest: RemoteFile, size: int) -> Download:
-        return Download(
-            path=None,
-            size=size,
-            etag=newest.etag,
-            digest=self._source.digest,
-            host_key=self._client.shown,
-            is_unchanged=True,
-            is_delta=False,
-        )
+            return self._source.unchanged(
+                size=newest.size, etag=newest.etag, host_key=self._client.shown
+            )
+        return Download(local, newest.size, digest, newest.etag, self._client.shown)
 
     async def _newest(self, sftp: asyncssh.SFTPClient, folder: str) -> RemoteFile:
         entries: dict[str, asyncssh.SFTPAttrs] = {}
@@ -271,8 +246,7 @@ class _Transfer:
             if len(entries) > MOST_ENTRIES:
                 raise DownloadFailed(
                     _("The folder has more than %(most_entries)s files.")
-                    % {"most_entries": f"{MOST_ENTRIES:,}"},
-                    may_retry=False,
+                    % {"most_entries": f"{MOST_ENTRIES:,}"}
                 )
         pattern = str(self._source.options.get("pattern") or "*.zip").casefold()
         files = [
@@ -312,32 +286,27 @@ class _Transfer:
         expected: RemoteFile,
         file: BinaryIO,
     ) -> str:
-        digest, size, beginning = hashlib.sha256(), 0, b""
+        writer = ZipWriter(file, self._host)
         async with sftp.open(path, "rb") as remote:
-            while size <= expected.size:
+            while writer.size <= expected.size:
                 async with asyncio.timeout(LIMITS.read_seconds):
                     chunk = cast(bytes, await remote.read(CHUNK))
                 if not chunk:
                     break
-                if not size:
-                    beginning = chunk[:4096]
-                    check_is_zip(beginning, self._host, is_whole=True)
-                file.write(chunk)
-                digest.update(chunk)
-                size += len(chunk)
+                writer.write(chunk)
                 self._on_bytes(len(chunk))
-        check_is_zip(beginning, self._host, is_whole=True)
-        if size != expected.size:
+        digest = writer.finish()
+        if writer.size != expected.size:
             raise DownloadFailed(
                 _("%(name)s has %(size)s bytes and not %(size_2)s, as the folder says.")
                 % {
                     "name": expected.name,
-                    "size": f"{size:,}",
+                    "size": f"{writer.size:,}",
                     "size_2": f"{expected.size:,}",
                 },
                 may_retry=True,
             )
-        return digest.hexdigest()
+        return digest
 
 
 def _preferring(pinned: str) -> Any:

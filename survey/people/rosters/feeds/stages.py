@@ -25,7 +25,16 @@ def record_stage(scan: FeedScan, name: str) -> Iterator[FeedStage]:
     The stage's last transaction calls `end_stage`, so that a stage is done only
     if its result is stored.
     """
-    stage = _begin(scan, name)
+    stages = FeedStage.objects.filter(scan=scan, stage=name)
+    is_repeated = stages.update(
+        started_at=timezone.now(),
+        ended_at=None,
+        message="",
+        attempts=F("attempts") + 1,
+    )
+    stage = (
+        stages.get() if is_repeated else FeedStage.objects.create(scan=scan, stage=name)
+    )
     result = "failed"
     try:
         yield stage
@@ -42,18 +51,6 @@ def record_stage(scan: FeedScan, name: str) -> Iterator[FeedStage]:
     finally:
         seconds = (timezone.now() - stage.started_at).total_seconds()
         observe_feed_stage(name, seconds, result, rows=stage.rows, size=stage.bytes)
-
-
-def _begin(scan: FeedScan, name: str) -> FeedStage:
-    stages = FeedStage.objects.filter(scan=scan, stage=name)
-    if stages.update(
-        started_at=timezone.now(),
-        ended_at=None,
-        message="",
-        attempts=F("attempts") + 1,
-    ):
-        return stages.get()
-    return FeedStage.objects.create(scan=scan, stage=name)
 
 
 def end_stage(

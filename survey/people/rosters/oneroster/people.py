@@ -282,11 +282,7 @@ def choose_schools(db: sqlite3.Connection, *kinds: str) -> None:
             "identity TEXT, kind TEXT, user TEXT, org TEXT, school TEXT,"
             " is_unknown_org INT, is_left INT, PRIMARY KEY (identity, kind)",
         )
-        _create(
-            db,
-            "child_language",
-            "identity TEXT PRIMARY KEY, language TEXT",
-        )
+        _create(db, "child_language", "identity TEXT PRIMARY KEY, language TEXT")
     some = ", ".join(f"'{kind}'" for kind in kinds)
     db.execute(
         f"""

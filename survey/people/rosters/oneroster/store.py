@@ -185,8 +185,8 @@ class OneRosterStore:
         with self._reading() as db:
             yield from flat_rows.rows(db, options, roles=roles, today=day, notes=notes)
 
-    def identifier_samples(self, *, most: int = 3) -> dict[str, list[str]]:
-        """Return some IDs of each kind, for the choice of the one that identifies."""
+    def identifier_samples(self) -> dict[str, list[str]]:
+        """Return three IDs of each kind, for the choice of the one that identifies."""
         samples: dict[str, list[str]] = {"sourcedId": [], "identifier": []}
         with self._reading() as db:
             users = db.execute(
@@ -198,7 +198,7 @@ class OneRosterStore:
                     ids[f"userIds:{kind}"] = value
                 for kind, value in ids.items():
                     texts = samples.setdefault(kind, [])
-                    if value and len(texts) < most:
+                    if value and len(texts) < 3:
                         texts.append(value)
         return samples
 

@@ -17,27 +17,17 @@ from survey.instrument.spreadsheets.xlsx_rows import SheetRow
 from survey.models import Role
 from survey.people.rosters.columns import columns_of
 from survey.people.rosters.layouts import KnownPlace, RosterLayout
-from survey.people.rosters.oneroster.archive import is_archive
 from survey.people.rosters.oneroster.other_districts import refuse_other_district
 from survey.people.rosters.oneroster.store import OneRosterStore, RowOptions
 from survey.people.rosters.table import RosterTable
 
-__all__ = ["is_archive", "open_archive"]
-
 
 @contextmanager
-def open_archive(
-    file: BinaryIO,
-    layout: RosterLayout | None = None,
-    known: KnownPlace | None = None,
-) -> Iterator[RosterTable]:
+def open_archive(file: BinaryIO, known: KnownPlace) -> Iterator[RosterTable]:
     """Load the ZIP into a temporary private store, and yield its flat rows.
 
-    The layout's column of IDs decides who is one person; without a layout, each
-    user is. Raises OneRosterInvalid.
+    Raises OneRosterInvalid.
     """
-    known = known or KnownPlace()
-    chosen = layout.fields.get("external_id", "") if layout else ""
     # Only this user can enter the folder.
     with TemporaryDirectory(prefix="oneroster-") as folder:
         store = OneRosterStore(Path(folder) / "store.sqlite3")
@@ -45,24 +35,26 @@ def open_archive(
         if known.district:
             refuse_other_district(store, known.district, known.district_name)
         options = RowOptions(
-            identity=chosen or "sourcedId",
             all_ids=True,
             district=(known.district, known.district_name) if known.district else None,
             school_codes=_school_codes(known) if report.is_delta else frozenset(),
         )
         header = store.header(options)
-        if options.identity not in header:
-            # A layout of another file: its columns will be named as missing.
-            options = replace(options, identity="sourcedId")
-
         # The same rows in each reading, also around midnight.
         today = timezone.localdate()
         notes = [*report.notes]
 
-        def read() -> Iterator[SheetRow]:
+        def read(layout: RosterLayout) -> Iterator[SheetRow]:
             del notes[len(report.notes) :]
+            identity = layout.fields.get("external_id", "")
+            # A layout of another file: its columns will be named as missing.
+            if identity not in header:
+                identity = "sourcedId"
             rows = store.rows(
-                roles=Role.values, options=options, today=today, notes=notes
+                roles=Role.values,
+                options=replace(options, identity=identity),
+                today=today,
+                notes=notes,
             )
             # The header is row 1.
             yield from enumerate(rows, 2)

@@ -9,7 +9,7 @@ import zipfile
 
 import pytest
 
-from accounts.models import AuditEntry, Letter
+from accounts.models import AuditEntry, QueuedEmail
 from accounts.tests.logging_in import log_in
 from survey.models import FeedScan, FeedStage, Job, RosterFeed
 from survey.people.rosters.feeds.downloads import DownloadFailed
@@ -170,7 +170,7 @@ def test_a_server_that_repeats_the_credentials_does_not_spread_them(
             sis.give("/roster.zip", status, body, **headers)
             assert scan(applied).state == "failed"
     assert SECRET in str(sis.requests)
-    tables = (FeedScan, FeedStage, Job, AuditEntry, Letter, RosterFeed)
+    tables = (FeedScan, FeedStage, Job, AuditEntry, QueuedEmail, RosterFeed)
     for table in tables:
         assert table.objects.exists()
         assert SECRET not in str(list(table.objects.values())), table

@@ -8,7 +8,7 @@ import pytest
 from django.core.exceptions import ValidationError
 from django.db import connection, transaction
 
-from accounts.models import AuditEntry, Letter
+from accounts.models import AuditEntry, QueuedEmail
 from survey.models import FeedScan, Job, RosterFeed
 from survey.people.rosters.apply_job import MORE_WITHDRAWN
 from survey.people.rosters.feeds import download_stage, parse_stage, roster_stages
@@ -164,7 +164,7 @@ def test_a_scan_is_held_if_others_would_be_withdrawn_than_it_has_compared(
     assert (upload.state, upload.withdrawn) == ("checked", 2)
     assert (upload.confirmed_by, len(invited())) == (None, 31)
     assert not feed.is_store_applied
-    assert Letter.objects.get().kind == "feed scan held"
+    assert QueuedEmail.objects.get().kind == "feed scan held"
 
     confirm(ended, staff.dana)
     run_jobs()

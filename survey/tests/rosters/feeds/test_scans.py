@@ -6,7 +6,7 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.utils.html import escape
 
-from accounts.models import AuditEntry, District, Letter
+from accounts.models import AuditEntry, District, QueuedEmail
 from accounts.staff import dismiss
 from accounts.tests.conftest import member
 from accounts.tests.logging_in import log_in
@@ -67,7 +67,7 @@ def test_a_scan_downloads_parses_compares_and_applies(feed, sis, staff):
         ("scan feed", staff.dana.email),
         ("apply roster", "roster feed"),
     ]
-    assert not Letter.objects.exists()
+    assert not QueuedEmail.objects.exists()
 
 
 def test_a_districts_system_may_have_another_code_and_name_for_it(feed, sis):
@@ -139,7 +139,7 @@ def test_a_scan_that_withdraws_many_is_held_until_the_number_is_typed(feed, sis,
     assert "4 people would be withdrawn" in held.message
     assert not feed.is_store_applied
     # The owner is told once.
-    assert list(Letter.objects.values_list("kind", "to")) == [
+    assert list(QueuedEmail.objects.values_list("kind", "to")) == [
         ("feed scan held", staff.dana.email)
     ]
     with pytest.raises(WrongNumberTyped):
@@ -177,7 +177,7 @@ def test_the_next_scan_shows_held_content_again(feed, sis):
     next_scan = scan(feed)
     held.refresh_from_db()
     assert (held.state, next_scan.state) == ("cancelled", "held")
-    assert Letter.objects.filter(kind="feed scan held").count() == 1
+    assert QueuedEmail.objects.filter(kind="feed scan held").count() == 1
 
 
 def test_new_ids_for_everybody_are_held(feed, sis):
@@ -339,12 +339,12 @@ def test_three_failures_in_a_row_are_told_once(feed, sis, staff):
     for _ in range(2):
         sis.give("/roster.zip", 404)
         assert scan(feed).state == "failed"
-    assert not Letter.objects.exists()
+    assert not QueuedEmail.objects.exists()
     assert scan(feed).state == "failed"
     told = [("feed scan failed", staff.dana.email)]
-    assert list(Letter.objects.values_list("kind", "to")) == told
+    assert list(QueuedEmail.objects.values_list("kind", "to")) == told
     scan(feed)
-    assert (Letter.objects.count(), feed.failures_in_a_row) == (1, 4)
+    assert (QueuedEmail.objects.count(), feed.failures_in_a_row) == (1, 4)
     # A success ends the series.
     offer(sis, content)
     assert (scan(feed).state, feed.failures_in_a_row) == ("unchanged", 0)
@@ -381,7 +381,7 @@ def test_an_owner_who_has_lost_the_permission_is_told_nothing(feed, sis, staff):
         dismiss(membership=membership, by=staff.state)
     for _ in range(3):
         assert scan(feed, by=staff.state).state == "failed"
-    told = Letter.objects.filter(kind="feed scan failed")
+    told = QueuedEmail.objects.filter(kind="feed scan failed")
     assert list(told.values_list("to", flat=True)) == [eve.email]
 
 
