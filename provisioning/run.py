@@ -54,10 +54,6 @@ COMMANDS = {
         "handbook_images",
         "Takes the screenshots of the handbook for school coordinators",
     ),
-    "measure_published": (
-        "measure.benchmarks.published",
-        "Compares public pages of results with what nginx can do at most",
-    ),
     "measure_rates": (
         "measure.benchmarks.rates",
         "Times the roll-up of response rates, the board, and saves meanwhile",

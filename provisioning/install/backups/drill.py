@@ -47,13 +47,12 @@ from provisioning.install.backups.restoring import (
 from provisioning.install.postgresql import run_sql
 from provisioning.install.stack_folder import stack_folder
 from provisioning.measure.benchmarks.answered_survey import answer_items
-from provisioning.measure.benchmarks.saves_beside import save_beside
 from provisioning.measure.benchmarks.stack import (
     Application,
     private_application,
     sql_file,
 )
-from provisioning.measure.benchmarks.timed_requests import log_in, served
+from provisioning.measure.benchmarks.timed_requests import log_in, save_beside, served
 
 REPLICA_PORT = 5433
 ITEMS = 20

@@ -11,15 +11,11 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from itertools import islice
 
-from provisioning.commands import (
-    ROOT,
-    command_parser,
-    positive_integer,
-    print_table,
-    step,
-)
+from provisioning.commands import ROOT, command_parser, print_table, step
 from provisioning.measure.benchmarks.machine import processor
 from provisioning.measure.benchmarks.stack import (
     Application,
@@ -27,6 +23,7 @@ from provisioning.measure.benchmarks.stack import (
     sqlite_application,
 )
 from provisioning.measure.benchmarks.timed_requests import (
+    SIZE,
     fetch_requests,
     figures_of,
     log_in,
@@ -35,44 +32,35 @@ from provisioning.measure.benchmarks.timed_requests import (
 )
 
 WARM_UP = 50
-# As many items as the longest page of the demonstration's survey of students.
-SIZE = ("--pages=1", "--items=7")
+DATABASES: Mapping[str, Callable[[], AbstractContextManager[Application]]] = {
+    "SQLite": sqlite_application,
+    "PostgreSQL": private_application,
+}
 
 
 def main() -> int:
-    parser = command_parser(__doc__)
-    parser.add_argument(
-        "--count", type=positive_integer, default=1000, help="saves on each (1000)"
-    )
-    count = parser.parse_args().count
-    with sqlite_application() as application:
-        rows = _time_saves(application, "SQLite", count)
-    with private_application() as application:
-        rows += _time_saves(application, "PostgreSQL", count)
-    rows.append(("disk", "flush of 8 KiB", *figures_of(time_flushes(count))))
+    options = command_parser(__doc__, count=(1000, "saves on each")).parse_args()
+    rows: list[tuple[str, ...]] = []
+    for database, start in DATABASES.items():
+        with start() as application:
+            application.collect_static()
+            with step("Inviting a student"):
+                details, codes = application.open_rehearsal("--respondents=1", *SIZE)
+            with served(application) as target, step(f"Saving {options.count} pages"):
+                [saves] = log_in(details, codes, target)
+                # The cheapest reply through the same servers.
+                missing = fetch_requests(target, "/content/none/none/none/1/", status=404)
+                for name, requests in (("page save", saves), ("empty answer", missing)):
+                    # The first requests fill caches and prepare the statement.
+                    for number in (WARM_UP, options.count):
+                        replies = send_requests(target, [islice(requests, number)])
+                    times = [reply.milliseconds for reply in replies]
+                    rows.append((database, name, *figures_of(times)))
+    flushes = figures_of(time_flushes(options.count))
+    rows.append(("disk", "flush of 8 KiB", *flushes))
     print(f"\n{processor()}, {os.cpu_count()} cores, Python {sys.version.split()[0]}")
     print_table(("", "milliseconds", "median", "p95", "max"), rows)
     return 0
-
-
-def _time_saves(
-    application: Application, database: str, count: int
-) -> list[tuple[str, ...]]:
-    application.collect_static()
-    with step("Inviting a student"):
-        details, codes = application.open_rehearsal("--respondents=1", *SIZE)
-    rows: list[tuple[str, ...]] = []
-    with served(application) as target, step(f"Saving {count} pages"):
-        [saves] = log_in(details, codes, target)
-        # The cheapest reply through the same servers: what a save costs beyond it.
-        missing = fetch_requests(target, "/content/none/none/none/1/", status=404)
-        for name, requests in (("page save", saves), ("empty answer", missing)):
-            # The first requests fill caches and prepare the statement.
-            for number in (WARM_UP, count):
-                replies = send_requests(target, [islice(requests, number)])
-            times = [reply.milliseconds for reply in replies]
-            rows.append((database, name, *figures_of(times)))
-    return rows
 
 
 def time_flushes(count: int) -> list[float]:

@@ -14,6 +14,7 @@ from random import Random
 
 from provisioning import processes
 from provisioning.commands import Refusal, wait_until
+from provisioning.in_django import arguments_for
 from provisioning.install.environment import PYTHON
 from provisioning.install.stack_folder import environment_of
 from provisioning.measure.load.respondent import ACKED
@@ -23,7 +24,7 @@ from provisioning.prove.failovers.faults import Fault
 from provisioning.prove.failovers.host import Host
 from provisioning.prove.fault_injection.attempts import Attempt, LogReader
 
-MODULE = "provisioning.prove.failovers.load"
+RESPONDENTS = "prove.failovers.respondents.run"
 # Within which another host has to be the primary; else the fault did not make
 # it fail, or nobody could take over.
 FAILOVER_SECONDS = 45.0
@@ -66,10 +67,11 @@ class Load:
         self.reader = LogReader(cluster.folder / "attempts.log")
         self.attempts: list[Attempt] = []
         self.acknowledged: list[float] = []
-        arguments = [str(self.reader.path), str(seed), str(rate), str(people)]
+        path = str(self.reader.path)
+        load = {"log": path, "seed": seed, "rate": rate, "people": people}
         with (cluster.folder / "load.log").open("w") as output:
             self.process = processes.start_process(
-                [PYTHON, "-m", "provisioning", MODULE, "load", *arguments],
+                [PYTHON, *arguments_for(RESPONDENTS, **load)],
                 output=output,
                 env={**os.environ, **environment_of(cluster.web.folder, "taking")},
             )

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from provisioning.measure.percentiles import percentile
+from provisioning.measure.load.tally import percentile
 
 # What can be refused, in the order in which it has to be shed.
 CLASSES = ("starts", "resumes", "saves", "finishes")

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
-from provisioning.measure.percentiles import percentile
+from provisioning.measure.load.tally import percentile
 from provisioning.prove.fault_injection.attempts import Attempt
 
 SUCCESS = 0.999
