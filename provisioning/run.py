@@ -58,10 +58,6 @@ COMMANDS = {
         "measure.benchmarks.rates",
         "Times the roll-up of response rates, the board, and saves meanwhile",
     ),
-    "measure_saves": (
-        "measure.benchmarks.saves",
-        "Times page saves over HTTP, on SQLite and on PostgreSQL",
-    ),
     "measure_school_reports": (
         "measure.benchmarks.school_reports",
         "Times a ZIP file with the reports of all schools",

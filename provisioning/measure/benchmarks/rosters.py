@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from provisioning.commands import Refusal, command_parser, print_table, step
-from provisioning.measure.benchmarks.machine import processor
+from provisioning.measure.benchmarks.meter import processor
 from provisioning.measure.benchmarks.stack import private_application
 
 # What the console promises for a state.

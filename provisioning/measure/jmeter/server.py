@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 from provisioning.commands import Refusal, Stopped, command_parser
-from provisioning.measure.jmeter.codes_file import HEADER, read_codes
+from provisioning.measure.jmeter.options import HEADER, read_codes
 from provisioning.measure.jmeter.install import prepare_java, prepare_jmeter
 from provisioning.measure.jmeter.jmeter_process import (
     java_command,

@@ -14,9 +14,9 @@ from provisioning.commands import ROOT, Refusal, conclude, print_figures, seed_o
 from provisioning.prove.failovers.cluster import Cluster
 from provisioning.prove.failovers.drill import Drill, Load, prepare
 from provisioning.prove.failovers.faults import FAULTS, PROTECTED, UNPROTECTED
-from provisioning.prove.failovers.probe import TABLE, Probe, find_split
+from provisioning.prove.failovers.drill import TABLE, Probe, find_split
 from provisioning.prove.failovers.start import arguments
-from provisioning.prove.fault_injection.answers import AnswerSource
+from provisioning.prove.fault_injection.saves import AnswerSource
 from provisioning.prove.fault_injection.saver import ADMINISTRATION, PAGES
 from provisioning.prove.fault_injection.verdict import Judge, read_back
 

@@ -19,11 +19,11 @@ from provisioning.commands import (
     seed_of,
 )
 from provisioning.install.temporary_stack import temporary_stack
-from provisioning.measure.benchmarks.machine import processor, revision_of
+from provisioning.measure.benchmarks.meter import processor, revision_of
 from provisioning.measure.load.target import refuse_real_respondents
 from provisioning.prove.fault_injection.controls import CONTROLS, run_controls
-from provisioning.prove.fault_injection.disk_full import MARK, LogDisk
-from provisioning.prove.fault_injection.failover import PrimaryLoss
+from provisioning.prove.fault_injection.faults import MARK, LogDisk
+from provisioning.prove.fault_injection.faults import PrimaryLoss
 from provisioning.prove.fault_injection.faults import (
     BY_NAME,
     FaultContext,

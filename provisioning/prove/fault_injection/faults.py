@@ -1,4 +1,4 @@
-"""Inject faults into a running stack, and heal them."""
+"""Inject faults into a running stack, and heal them; lose its primary for good."""
 
 from __future__ import annotations
 
@@ -11,12 +11,72 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from random import Random
-
 from provisioning import processes
 from provisioning.commands import ROOT, Refusal, output_of, wait_until
-from provisioning.prove.fault_injection.disk_full import LogDisk
 from provisioning.prove.fault_injection.load_processes import LoadProcesses
 from provisioning.prove.fault_injection.stack import RunningStack
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+import contextlib
+import time
+from dataclasses import dataclass
+from provisioning.commands import Refusal, wait_until
+from provisioning.install.promotion import REPLICA, promote
+from provisioning.prove.fault_injection.stack import RunningStack
+from provisioning.prove.fault_injection.verdict import Finding
+
+# Set by provisioning/faults once it runs in a mount namespace of its own.
+MARK = "GROUNDSWELL_OWN_MOUNTS"
+SIZE = 3 * 2**30
+
+
+@dataclass
+class LogDisk:
+    """Mount a file system over one folder, and move its content in and out."""
+
+    folder: Path
+
+    def mount(self) -> None:
+        with self._content_kept():
+            options = f"size={SIZE},mode=0700"
+            run("mount", "-t", "tmpfs", "-o", options, "tmpfs", self.folder)
+
+    def unmount(self) -> None:
+        if self.folder.is_mount():
+            with self._content_kept():
+                run("umount", self.folder)
+
+    def fill(self) -> None:
+        usage = os.statvfs(self.folder)
+        self._resize((usage.f_blocks - usage.f_bfree) * usage.f_frsize)
+
+    def empty(self) -> None:
+        self._resize(SIZE)
+
+    def _resize(self, size: int) -> None:
+        run("mount", "-o", f"remount,size={size}", self.folder)
+
+    @contextmanager
+    def _content_kept(self) -> Iterator[None]:
+        copy = self.folder.with_name(f"{self.folder.name}.apart")
+        run("cp", "--archive", self.folder, copy)
+        yield
+        # What was there before the file system is in the way.
+        for path in self.folder.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        run("cp", "--archive", "--no-target-directory", copy, self.folder)
+        shutil.rmtree(copy)
+        os.sync()
+
+
+def run(*command: str | Path) -> None:
+    subprocess.run(command, check=True)
+
 
 # The network namespace in which provisioning/faults was called.
 NETWORK = "GROUNDSWELL_NETWORK"
@@ -336,3 +396,65 @@ def draw_faults(random: Random, names: list[str], count: int) -> list[Fault]:
     while len(drawn) < count:
         drawn += [BY_NAME[name] for name in random.sample(names, len(names))]
     return drawn[:count]
+
+
+# Seconds within which saving has to recover.
+LIMIT = 60.0
+CATCH_UP_SECONDS = 60.0
+
+
+@dataclass
+class PrimaryLoss:
+    """The loss of the primary, and what it has cost.
+
+    Under promise A2 a commit waits for the replica, and nothing may be lost.
+    Under A1 everything that the replica had not received is lost. That is
+    counted apart, by the moment of its acknowledgement.
+    """
+
+    promise: str
+    # Saves acknowledged before are on the replica; those after, on the new primary.
+    began: float = 0.0
+    ended: float = 0.0
+    recovered: float | None = None
+    lost: int = 0
+    acknowledged: int = 0
+
+    def prepare(self, stack: RunningStack) -> None:
+        stack.wait_for_database()
+        written = stack.query("SELECT pg_current_wal_lsn()")
+
+        def has_replayed() -> bool:
+            question = f"SELECT pg_last_wal_replay_lsn() >= '{written}'"
+            with contextlib.suppress(Refusal):
+                return bool(stack.query(question, port=REPLICA))
+            return False
+
+        if not wait_until(has_replayed, seconds=CATCH_UP_SECONDS, pause=0.2):
+            raise Refusal("The replica does not catch up with the primary")
+        if self.promise == "A2":
+            names = "synchronous_standby_names = 'ANY 1 (replica)'"
+            stack.query(f"ALTER SYSTEM SET {names}")
+            stack.query("SELECT pg_reload_conf()")
+            time.sleep(1.0)
+            state = stack.query("SELECT sync_state FROM pg_stat_replication")
+            if state not in ("sync", "quorum"):
+                raise Refusal("The replica does not become a synchronous standby")
+
+    def inject(self, stack: RunningStack) -> None:
+        data = stack.folder / "data"
+        # Before the kill, so that the supervisor finds nothing to start again.
+        (data / "primary").rename(data / "gone")
+        stack.kill_together(stack.tree("primary"))
+
+    def heal(self, stack: RunningStack) -> None:
+        promote(stack.folder)
+
+    def explains(self, finding: Finding) -> bool:
+        return self.began <= finding.acknowledged <= self.ended
+
+    @property
+    def as_required(self) -> bool:
+        if self.recovered is None or self.recovered > LIMIT:
+            return False
+        return self.promise == "A1" or not self.lost

@@ -18,7 +18,7 @@ from typing import Any
 
 from provisioning.measure.benchmarks.stack import Application
 from provisioning.processes import end_with_parent, send_signal
-from provisioning.prove.fault_injection.attempts import LogReader
+from provisioning.prove.fault_injection.saves import LogReader
 from provisioning.prove.fault_injection.recovery import Timeline
 from provisioning.prove.fault_injection.retrying_respondent import (
     PATIENCE,

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 
 from provisioning.measure.load.tally import percentile
-from provisioning.prove.fault_injection.attempts import Attempt
+from provisioning.prove.fault_injection.saves import Attempt
 
 SUCCESS = 0.999
 SLOWER = 2.0

@@ -30,8 +30,8 @@ from provisioning.measure.load.respondent import (
     read_receipt,
 )
 from provisioning.measure.load.target import target_of
-from provisioning.prove.fault_injection.answers import AnswerSource, fingerprint
-from provisioning.prove.fault_injection.attempts import FINISHING, LAST_LINE, Attempt
+from provisioning.prove.fault_injection.saves import AnswerSource, fingerprint
+from provisioning.prove.fault_injection.saves import FINISHING, LAST_LINE, Attempt
 from provisioning.prove.fault_injection.saves import PendingSave, SaveQueue
 
 FIRST_WAIT = 0.5

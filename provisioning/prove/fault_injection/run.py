@@ -12,8 +12,8 @@ import psycopg2
 
 from provisioning.commands import Refusal
 from provisioning.measure.load.respondent import ACKED
-from provisioning.prove.fault_injection.answers import AnswerSource
-from provisioning.prove.fault_injection.failover import PrimaryLoss
+from provisioning.prove.fault_injection.saves import AnswerSource
+from provisioning.prove.fault_injection.faults import PrimaryLoss
 from provisioning.prove.fault_injection.faults import Fault, FaultContext, NotInjected
 from provisioning.prove.fault_injection.load_processes import (
     LoadProcesses,

@@ -16,7 +16,7 @@ from provisioning.install.environment import (
     install_missing_packages,
     prepare_environment,
 )
-from provisioning.prove.fault_injection.disk_full import MARK
+from provisioning.prove.fault_injection.faults import MARK
 from provisioning.prove.fault_injection.faults import (
     BY_NAME,
     FAULTS,

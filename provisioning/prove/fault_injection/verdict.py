@@ -14,12 +14,12 @@ from itertools import dropwhile
 from typing import Any, NamedTuple
 
 from provisioning.measure.load.respondent import ACKED, UNKNOWN
-from provisioning.prove.fault_injection.answers import (
+from provisioning.prove.fault_injection.saves import (
     ANSWERED,
     AnswerSource,
     fingerprint,
 )
-from provisioning.prove.fault_injection.attempts import FINISHING, Attempt
+from provisioning.prove.fault_injection.saves import FINISHING, Attempt
 
 FORBIDDEN = (
     "lost",

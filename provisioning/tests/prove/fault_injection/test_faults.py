@@ -19,7 +19,7 @@ from provisioning.install.promotion import promote
 from provisioning.install.servers import private_servers
 from provisioning.install.supervisor import Supervisor
 from provisioning.prove.fault_injection.__main__ import run_options
-from provisioning.prove.fault_injection.disk_full import LogDisk
+from provisioning.prove.fault_injection.faults import LogDisk
 from provisioning.prove.fault_injection.faults import (
     BY_NAME,
     FAULTS,

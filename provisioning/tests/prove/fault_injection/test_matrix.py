@@ -6,7 +6,7 @@ import pytest
 
 from provisioning.measure.load.respondent import RehearsalSurvey, Respondent
 from provisioning.measure.load.target import target_of
-from provisioning.prove.fault_injection import matrix_actions
+from provisioning.prove.fault_injection import matrix
 from provisioning.prove.fault_injection.matrix import (
     LATER,
     NEVER,
@@ -15,13 +15,13 @@ from provisioning.prove.fault_injection.matrix import (
     Cell,
     MatrixRun,
 )
-from provisioning.prove.fault_injection.matrix_actions import Action, ActionLog, visit
+from provisioning.prove.fault_injection.matrix import Action, ActionLog, visit
 from provisioning.tests.measure.load.helpers import DESCRIBED, Server, receipt, reply
 
 
 @pytest.fixture(autouse=True)
 def without_pauses(monkeypatch):
-    monkeypatch.setattr(matrix_actions, "PAUSE", 0.0)
+    monkeypatch.setattr(matrix, "PAUSE", 0.0)
 
 
 def failing(*failures):

@@ -23,7 +23,7 @@ from provisioning.measure.load.target import target_of
 from provisioning.prove.fault_injection import overload
 from provisioning.prove.fault_injection.load_processes import Rehearsal
 from provisioning.prove.fault_injection.overload import OverloadRun, Tab
-from provisioning.prove.fault_injection.overload_result import (
+from provisioning.prove.fault_injection.overload import (
     CLASSES,
     CORES,
     OverloadResult,

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from provisioning.measure.load.respondent import ACKED, REJECTED, UNKNOWN
-from provisioning.prove.fault_injection.answers import (
+from provisioning.prove.fault_injection.saves import (
     ANSWERED,
     AnswerSource,
     Item,
     fingerprint,
 )
-from provisioning.prove.fault_injection.attempts import (
+from provisioning.prove.fault_injection.saves import (
     FINISHING,
     LAST_LINE,
     Attempt,
