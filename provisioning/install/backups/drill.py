@@ -9,7 +9,6 @@ have to be noticed: a restore to after the losses, and a missing file of the log
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
@@ -22,7 +21,6 @@ from provisioning.commands import (
     command_parser,
     conclude,
     output_of,
-    positive_integer,
     scratch_folder,
     step,
 )
@@ -83,7 +81,20 @@ WHERE a.name = 'measured' AND w.name = 'measured';
 
 
 def main() -> int:
-    options = parse_options()
+    parser = command_parser(
+        __doc__,
+        responses=(100_000, "made up"),
+        seconds=(20.0, "that each of the rounds lasts"),
+    )
+    rounds = "also measure page saves beside full backups and without, so often (0)"
+    parser.add_argument("--rounds", type=int, default=0, help=rounds)
+    parser.add_argument(
+        "--stack",
+        action="store_true",
+        help="instead, restore the last backup of the stack that runs here, beside it,"
+        " to the point at which its tables were recorded; the result is in /metrics",
+    )
+    options = parser.parse_args()
     if options.stack:
         return drill_stack(stack_folder())
     with private_application(
@@ -104,30 +115,6 @@ def main() -> int:
     return conclude(result, [f"{name} is {result[name]}" for name in wrong])
 
 
-def parse_options() -> argparse.Namespace:
-    parser = command_parser(__doc__)
-    parser.add_argument(
-        "--responses",
-        type=positive_integer,
-        default=100_000,
-        help="made-up responses (100,000)",
-    )
-    parser.add_argument(
-        "--rounds",
-        type=int,
-        default=0,
-        help="also measure page saves beside full backups and without, so often (0)",
-    )
-    parser.add_argument(
-        "--seconds", type=float, default=20, help="each of them lasts (20)"
-    )
-    parser.add_argument(
-        "--stack",
-        action="store_true",
-        help="instead, restore the last backup of the stack that runs here, beside it,"
-        " to the point at which its tables were recorded; the result is in /metrics",
-    )
-    return parser.parse_args()
 
 
 def measure_saves(
@@ -146,7 +133,7 @@ def measure_saves(
         return time.monotonic() - began
 
     application.collect_static()
-    before = archived_bytes(application), written_rows(application)
+    archived, [[written]] = archived_bytes(application), application.sql(WRITTEN_ROWS)
     with served(application, "--workers=2") as target:
         saves = save_beside(
             back_up,
@@ -156,8 +143,9 @@ def measure_saves(
             rounds=rounds,
             seconds=seconds,
         )
-    log_bytes = archived_bytes(application) - before[0]
-    rows = written_rows(application) - before[1]
+    log_bytes = archived_bytes(application) - archived
+    [[total]] = application.sql(WRITTEN_ROWS)
+    rows = int(total) - int(written)
     return {
         "log_bytes_per_response": round(log_bytes / max(1, rows)),
         "saves_alone": round(saves.alone),
@@ -173,9 +161,6 @@ def archived_bytes(application: Application) -> int:
     return sum(file.stat().st_size for file in files if file.is_file())
 
 
-def written_rows(application: Application) -> int:
-    [[rows]] = application.sql(WRITTEN_ROWS)
-    return int(rows)
 
 
 def drill_stack(folder: Path) -> int:

@@ -63,11 +63,16 @@ def version_in(text: str) -> str:
 
 def _output(command: list[str]) -> str:
     """Return what a command prints; "" where it fails or is missing."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=10)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return "" if done.returncode else done.stdout + done.stderr
+    with suppress(OSError, subprocess.SubprocessError):
+        return subprocess.run(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=10,
+            check=True,
+        ).stdout
+    return ""
 
 
 # Each server's group in the supervisor.

@@ -49,12 +49,9 @@ def main() -> int:
         "cores": os.cpu_count(),
         "revision": revision_of(ROOT),
     }
-    if options.overload:
+    if options.overload or options.matrix:
         with _stack(options) as (stack, _):
-            return run_overload(stack, seed)
-    if options.matrix:
-        with _stack(options) as (stack, _):
-            return run_matrix(stack, seed)
+            return (run_overload if options.overload else run_matrix)(stack, seed)
     report = Report(seed) if options.controls_only else run_faults(options, seed)
     print("Negative controls: with a protection removed, the judge must object")
     for control in run_controls(seed, CONTROLS):
@@ -137,8 +134,8 @@ def run_overload(stack: RunningStack, seed: int) -> int:
     result = OverloadRun(stack, rehearsal, seed).run()
     described = result.described()
     print_figures({name: value for name, value in described.items() if name != "steps"})
-    described = {"seed": seed, **described}
-    return conclude(described, result.shortcomings(), void=result.why_void())
+    void = result.why_void()
+    return conclude({"seed": seed, **described}, result.shortcomings(), void=void)
 
 
 def run_matrix(stack: RunningStack, seed: int) -> int:

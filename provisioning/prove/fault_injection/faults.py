@@ -170,16 +170,7 @@ def kill_backend(context: FaultContext) -> Iterator[None]:
     yield
 
 
-# Suspend and stop programs
-
-
-def hang(program: str, context: FaultContext) -> AbstractContextManager[None]:
-    """Suspend a program, so that it is alive but silent."""
-    return context.stack.suspended(program)
-
-
-def stop(program: str, context: FaultContext) -> AbstractContextManager[None]:
-    return context.stack.stopped(program)
+# Slow down, part the network, deploy
 
 
 @contextmanager
@@ -197,7 +188,6 @@ def slow_flushes(context: FaultContext) -> Iterator[None]:
         stack.query("SELECT pg_reload_conf()")
 
 
-# Part the network
 
 
 def has_own_network() -> bool:
@@ -217,7 +207,6 @@ def part_network(context: FaultContext) -> Iterator[None]:
         output_of(["ip", "link", "set", "lo", "up"], failing="No network")
 
 
-# Deploy
 
 
 @contextmanager
@@ -315,15 +304,24 @@ def killed(name: str, description: str, inject: Injection, quick: bool = True) -
 
 
 def hung(program: str, name: str, *, quick: bool = False) -> Fault:
-    description, inject = f"{name} is silent for 2 to 5 s", partial(hang, program)
-    return lasting(f"{program}-hung", description, inject, quick=quick)
+    """Suspend a program, so that it is alive but silent."""
+    description = f"{name} is silent for 2 to 5 s"
+    return lasting(f"{program}-hung", description, suspend(program), quick=quick)
+
+
+def suspend(program: str) -> Injection:
+    return lambda context: context.stack.suspended(program)
 
 
 def down(program: str, name: str) -> Fault:
-    description = f"{name} is down for 6 to 8 s; saves go on as fast as before"
-    # Long enough for a breaker to open, and for a median after it.
-    lasts, inject = (6.0, 8.0), partial(stop, program)
-    return Fault(f"{program}-down", description, inject, lasts, helper=program)
+    return Fault(
+        f"{program}-down",
+        f"{name} is down for 6 to 8 s; saves go on as fast as before",
+        lambda context: context.stack.stopped(program),
+        # Long enough for a breaker to open, and for a median after it.
+        lasts=(6.0, 8.0),
+        helper=program,
+    )
 
 
 def deployment(name: str, description: str, inject: Injection) -> Fault:
@@ -349,7 +347,7 @@ FAULTS = [
         "primary-hung",
         # Longer than pgbouncer lets a query wait.
         "the primary is silent for 8 to 12 s",
-        partial(hang, "primary"),
+        suspend("primary"),
         lasts=(8.0, 12.0),
         from_its_end=True,
     ),

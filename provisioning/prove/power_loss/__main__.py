@@ -133,14 +133,13 @@ def _server_on(image: Path, folder: Path) -> Iterator[str]:
 
 def _damage(folder: Path) -> str:
     """Check tables and indexes, page by page, with PostgreSQL's own program."""
-    done = subprocess.run(
-        [str(postgresql_programs() / "pg_amcheck"), "--install-missing"]
-        + ["--heapallindexed", f"--host={folder}", f"--username={USER}", DATABASE],
-        capture_output=True,
-        text=True,
-        errors="replace",
-    )
-    return reason(done.stdout or done.stderr) if done.returncode else ""
+    command = [str(postgresql_programs() / "pg_amcheck"), "--install-missing"]
+    command += ["--heapallindexed", f"--host={folder}", f"--username={USER}", DATABASE]
+    try:
+        output_of(command, failing="pg_amcheck")
+    except Refusal as refusal:
+        return str(refusal)
+    return ""
 
 
 # Few, so that each of their pages is written again and again.
