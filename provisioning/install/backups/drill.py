@@ -164,10 +164,28 @@ def archived_bytes(application: Application) -> int:
 
 
 def drill_stack(folder: Path) -> int:
+    """Restore the last backup with a record to its point, and compare all tables."""
     repository, began = Repository.of_stack(folder), datetime.now(UTC)
     result: dict[str, Any] = {"restored": False, "equal": False}
     try:
-        restore_last_record(folder, repository, result)
+        recorded = [backup for backup in repository.backups() if backup.record]
+        if not recorded:
+            raise Refusal("No backup has a record; make one: provisioning/stack backup")
+        backup = recorded[-1]
+        record: dict[str, Any] = backup.record or {}
+        result |= {"label": backup.label, "bytes": backup.size}
+        result["recorded"] = record["at"]
+        archive_running_log(folder, read_host(folder))
+        until = until_point(backup, record["lsn"])
+        with (
+            scratch_folder(folder / "data") as place,
+            restored_database(repository, place, until) as run,
+        ):
+            result["restored"] = True
+            with step("Comparing all tables"):
+                sentences = differences(record["tables"], count_tables(run))
+            result["differences"] = sentences[:20]
+            result["equal"] = report(sentences)
     except Refusal as refusal:
         result["error"] = str(refusal)
         print(f"drill_restore: {refusal}", file=sys.stderr, flush=True)
@@ -175,26 +193,6 @@ def drill_stack(folder: Path) -> int:
     keep_result(folder, "drill", began, result, ok=result["equal"])
     print(json.dumps(result))
     return int(not result["equal"])
-
-
-def restore_last_record(
-    folder: Path, repository: Repository, result: dict[str, Any]
-) -> None:
-    recorded = [backup for backup in repository.backups() if backup.record]
-    if not recorded:
-        raise Refusal("No backup has a record; make one: provisioning/stack backup")
-    backup = recorded[-1]
-    record: dict[str, Any] = backup.record or {}
-    result |= {"label": backup.label, "bytes": backup.size, "recorded": record["at"]}
-    archive_running_log(folder, read_host(folder))
-    with scratch_folder(folder / "data") as place:
-        until = until_point(backup, record["lsn"])
-        with restored_database(repository, place, until) as run:
-            result["restored"] = True
-            with step("Comparing all tables"):
-                sentences = differences(record["tables"], count_tables(run))
-            result["differences"] = sentences[:20]
-            result["equal"] = report(sentences)
 
 
 def make_responses(

@@ -49,7 +49,12 @@ from provisioning.measure.load.access_log import (
 from provisioning.measure.load.crowd import DRAIN, Crowd
 from provisioning.measure.load.driver import LOGINS_TOGETHER
 from provisioning.measure.load.engine import TIMEOUT, Engine, Exchange, clock
-from provisioning.measure.load.respondent import RehearsalSurvey, Request, Respondent
+from provisioning.measure.load.respondent import (
+    RehearsalSurvey,
+    Request,
+    Respondent,
+    save_requests,
+)
 from provisioning.measure.load.target import Target, target_of
 from provisioning.processes import cpu_used_by_program, stats_by_program
 
@@ -377,10 +382,10 @@ def _request_of(respondent: Respondent, logged: LoggedRequest) -> Request:
     if logged.step is Step.CONTENT:
         return respondent.content(logged.page)
     if logged.step is Step.SAVE:
-        answers = respondent.survey.draw_answers(logged.page, respondent.chance)
-        return respondent.save(logged.page, answers)
+        [request] = save_requests(respondent, [logged.page])
+        return request
     # The others are named after what a respondent requests.
-    request: Request = getattr(respondent, logged.step.name.lower())()
+    request = getattr(respondent, logged.step.name.lower())()
     return request
 
 

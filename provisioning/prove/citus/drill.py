@@ -29,7 +29,7 @@ from provisioning.prove.citus.migration import (
     promote_after_last_change,
     promote_at_once,
 )
-from provisioning.prove.citus.migration import Node
+from provisioning.prove.citus.nodes import Node
 from provisioning.prove.fault_injection.saves import AnswerSource
 from provisioning.prove.fault_injection.saves import Attempt
 from provisioning.prove.fault_injection.load_processes import (

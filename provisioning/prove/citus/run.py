@@ -32,7 +32,7 @@ from provisioning.prove.citus.drill import (
     migrated_under_load,
     move_shard_under_load,
 )
-from provisioning.prove.citus.migration import Node
+from provisioning.prove.citus.nodes import Node
 from provisioning.prove.citus.operations import (
     Operation,
     as_process,

@@ -125,15 +125,16 @@ def visit(
     return Action(name, [step(build) for build in requests], len(requests))
 
 
-def _is_served(respondent: Respondent, request: Request) -> bool:
-    return not send(respondent, request)
 
 
 def log_in(respondent: Respondent) -> None:
     for request in login_requests(respondent):
-        is_served = partial(_is_served, respondent, request)
         # Breakers stay open for some seconds after the fault before.
-        if not wait_until(is_served, seconds=CALM_SECONDS, pause=PAUSE):
+        if not wait_until(
+            lambda: not send(respondent, request),  # noqa: B023
+            seconds=CALM_SECONDS,
+            pause=PAUSE,
+        ):
             raise Refusal("Nobody can log in before the fault")
 
 
@@ -161,7 +162,7 @@ class Staff:
             log.remark = age[1] if age else ""
             return "" if age else "no figures"
 
-        return self._action("rates", [open_page], 1)
+        return self._action("rates", [open_page])
 
     def export(self) -> Action:
         address = ""
@@ -183,7 +184,7 @@ class Staff:
             log.remark = f"{rows} rows"
             return "" if rows else "empty"
 
-        return self._action("exports", [order, download], 1)
+        return self._action("exports", [order, download])
 
     def roster(self, row: str) -> Action:
         address = ""
@@ -208,9 +209,9 @@ class Staff:
             self._post(log, f"{address}confirm/", dict(HIDDEN.findall(form[0])))
             return "confirmed"
 
-        return self._action("roster import", [upload, apply], 1)
+        return self._action("roster import", [upload, apply])
 
-    def _action(self, name: str, steps: list[Step], accepting: int) -> Action:
+    def _action(self, name: str, steps: list[Step]) -> Action:
         def guard(step: Step) -> Step:
             def take(log: ActionLog) -> str:
                 try:
@@ -220,7 +221,7 @@ class Staff:
 
             return take
 
-        return Action(name, [guard(step) for step in steps], accepting)
+        return Action(name, [guard(step) for step in steps], accepting=1)
 
     def _post(
         self,

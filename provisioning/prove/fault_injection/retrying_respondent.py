@@ -267,20 +267,21 @@ class RetryingRespondent:
     # Finishing
 
     def _finish_or_leave(self) -> None:
+        def confirm(failure: str, exchange: Exchange) -> None:
+            if failure:
+                # Already finished, logged out, or a fault: opening the survey tells.
+                self._retry_later(self._open_survey)
+            else:
+                self._finish(PendingSave(FINISHING, 0, self.number))
+
         if not self.queue.is_empty or not self.is_inside:
             self._pause()
         elif self.is_finishing or self.random.random() < FINISHES:
             self.is_finishing = True
-            self._request(self.browser.review(), self._confirm)
+            self._request(self.browser.review(), confirm)
         else:
             self._leave()
 
-    def _confirm(self, failure: str, exchange: Exchange) -> None:
-        if failure:
-            # Already finished, logged out, or a fault: opening the survey tells.
-            self._retry_later(self._open_survey)
-        else:
-            self._finish(PendingSave(FINISHING, 0, self.number))
 
     def _finish(self, save: PendingSave) -> None:
         def receive(exchange: Exchange) -> None:
