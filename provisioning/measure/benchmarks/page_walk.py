@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import html
+import re
 import statistics
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import urldefrag, urljoin
 
@@ -23,6 +24,7 @@ from survey.simulation.demo.load import FOLDER
 from survey.work import jobs
 
 FIRST = "/console/"
+LINK = re.compile(r'<a\s(?:[^>]*\s)?href="([^"]*)"')
 LOGIN = "/console/account/login/"
 # Of each route: three schools are as good as thirty.
 MOST = 3
@@ -93,20 +95,10 @@ def links_of(path: str, reply: Any, body: bytes) -> list[str]:
         return [urljoin(path, reply["Location"])]
     if not reply.get("Content-Type", "").startswith("text/html"):
         return []
-    parser = LinkParser()
-    parser.feed(body.decode())
-    return [urldefrag(urljoin(path, address)).url for address in parser.addresses]
+    addresses = map(html.unescape, LINK.findall(body.decode()))
+    return [urldefrag(urljoin(path, address)).url for address in addresses]
 
 
-class LinkParser(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.addresses: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        address = dict(attrs).get("href")
-        if tag == "a" and address:
-            self.addresses.append(address)
 
 
 def _do_some_work(demo: dict[str, Any]) -> None:
