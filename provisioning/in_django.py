@@ -11,7 +11,7 @@ import sys
 from importlib import import_module
 
 
-def arguments_for(path: str, **arguments: object) -> list[str]:
+def arguments_for(path: str, /, **arguments: object) -> list[str]:
     """Return the arguments of Python that run a function in Django."""
     return ["-m", "provisioning.in_django", path, json.dumps(arguments)]
 

@@ -85,7 +85,7 @@ def main() -> int:
         worker = _start_worker(data, environment, worker_lock)
         (data / "feed").mkdir(mode=0o700, exist_ok=True)
         feed_server = start_process(
-            [PYTHON, "-m", "http.server", str(feed_port), "--bind=127.0.0.1"]
+            [str(PYTHON), "-m", "http.server", str(feed_port), "--bind=127.0.0.1"]
             + [f"--directory={data / 'feed'}"],
             output=subprocess.DEVNULL,
             cwd=ROOT,

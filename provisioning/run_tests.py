@@ -163,8 +163,6 @@ def files_marked(marker: str) -> list[str]:
     ]
 
 
-
-
 class PytestRun:
     """A run of pytest. A few tests that fail are repeated by themselves."""
 

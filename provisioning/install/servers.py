@@ -111,8 +111,6 @@ def _run_script(folder: Path, name: str, user: str | None) -> None:
     )
 
 
-
-
 @contextmanager
 def _repository_host(folder: Path, user: str | None) -> Iterator[None]:
     """Run what a host with the repository runs, with the configuration for it."""

@@ -15,7 +15,10 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
+
 from provisioning.commands import (
     ROOT,
     Refusal,
@@ -34,28 +37,19 @@ from provisioning.install.backups.operations import (
 )
 from provisioning.install.environment import PYTHON
 from provisioning.install.promotion import promote
-from provisioning.install.stack_folder import environment_of, stack_folder
-from provisioning.install.supervisor import PATIENCE, Supervisor
+from provisioning.install.stack_folder import addresses_of, environment_of, stack_folder
+from provisioning.install.supervisor import PATIENCE, Supervisor, workers_of
 from provisioning.install.up import (
-    readiness,
     PORTS,
     keep_options,
     merge_options,
+    readiness,
     refuse_other_owner,
     up,
     variables_of,
 )
-from provisioning.processes import wait_until_gone
-import contextlib
-import json
-from collections.abc import Sequence
-from datetime import timedelta
-from pathlib import Path
-from typing import Any
-from provisioning.commands import fetch, print_table
-from provisioning.install.stack_folder import addresses_of
-from provisioning.install.supervisor import Supervisor, workers_of
-from provisioning.processes import descendants_of, memory_mb
+from provisioning.processes import descendants_of, memory_mb, wait_until_gone
+
 
 def print_status(folder: Path) -> int:
     supervisor = Supervisor(folder)
@@ -110,8 +104,6 @@ def readiness_lines(state: dict[str, Any]) -> list[str]:
         for name, check in state.get("checks", {}).items()
     ]
     return [*lines, *state.get("degraded", [])]
-
-
 
 
 def main() -> int:

@@ -135,8 +135,6 @@ class RequestCost:
         return self.gunicorn + waited
 
 
-
-
 class CapacitySheet(NamedTuple):
     day: SurveyDay
     # Name -> value and unit.

@@ -21,8 +21,7 @@ from provisioning.commands import (
     step,
     write_csv,
 )
-from provisioning.measure.benchmarks.meter import processor
-from provisioning.measure.benchmarks.meter import Counters
+from provisioning.measure.benchmarks.meter import Counters, processor
 from provisioning.measure.benchmarks.stack import private_application
 from provisioning.measure.benchmarks.statement import pgbench, save_script
 

@@ -104,8 +104,6 @@ def main() -> int:
     return 1 if tally.failed() else 0
 
 
-
-
 # The servers
 
 
@@ -200,12 +198,6 @@ def print_statements(servers: Sequence[Server], most: int) -> dict[str, int]:
             ]
             if rows:
                 print_table(header, rows)
-                for each in top
-            ]
-            if rows:
-                print_table(
-                    (f"  {title}", "calls", "mean ms", "total ms", "statement"), rows
-                )
     return calls
 
 

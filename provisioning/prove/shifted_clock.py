@@ -100,8 +100,6 @@ def _replace(pid: int, code: Mapping[int, bytes]) -> None:
     raise Refusal(f"Process {pid} does not stop outside of the vDSO")
 
 
-
-
 def _vdso(pid: int) -> tuple[int, int]:
     maps = Path(f"/proc/{pid}/maps").read_text().splitlines()
     line = next(line for line in maps if line.endswith("[vdso]"))

@@ -115,8 +115,6 @@ def main() -> int:
     return conclude(result, [f"{name} is {result[name]}" for name in wrong])
 
 
-
-
 def measure_saves(
     application: Application,
     rehearsal: tuple[dict[str, Any], list[str]],
@@ -159,8 +157,6 @@ def archived_bytes(application: Application) -> int:
     archive_log(run=application.run)
     files = application.run.glob("backups/database/archive/**/*")
     return sum(file.stat().st_size for file in files if file.is_file())
-
-
 
 
 def drill_stack(folder: Path) -> int:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import socket
+import ssl
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
 from provisioning.commands import Refusal, listen, positive_integer, step
 from provisioning.install.backups.files import FileRepository
 from provisioning.install.backups.records import archive_log, record_replica
@@ -32,10 +35,6 @@ from provisioning.install.up import (
     up,
     variables_of,
 )
-import socket
-import ssl
-from collections.abc import Sequence
-from pathlib import Path
 
 # Of a stack beside the one that serves: it sends nobody an e-mail, begins nothing
 # by itself, and leaves the other's backups alone.

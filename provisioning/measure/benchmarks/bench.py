@@ -248,8 +248,6 @@ def _measure_growth(
     return ratio >= LEAST_WHEN_GROWN
 
 
-
-
 def measure_briefly(stack: Stack, size: Size) -> dict[str, float]:
     """Measure the figures by which two revisions are compared."""
     size = phases.with_enough_people(size, parts=2)

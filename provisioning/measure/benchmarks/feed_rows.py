@@ -273,8 +273,6 @@ def administrations() -> QuerySet[Administration]:
     return named.filter(wave__name="Rehearsals")
 
 
-
-
 def delete_with_related(rows: QuerySet[Any], chain: tuple[type, ...] = ()) -> None:
     """Delete rows and all that refer to them, without reading any."""
     chain = (*chain, rows.model)

@@ -14,11 +14,15 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import Any
+
 from provisioning.commands import (
     Refusal,
     command_parser,
@@ -26,6 +30,7 @@ from provisioning.commands import (
     missed,
     print_table,
     step,
+    wait_until,
 )
 from provisioning.measure.benchmarks.feed_servers import (
     SLOW,
@@ -34,19 +39,11 @@ from provisioning.measure.benchmarks.feed_servers import (
     DistrictServers,
 )
 from provisioning.measure.benchmarks.meter import processor
-from provisioning.measure.benchmarks.stack import SCRATCH, Stack, running_stack
-from survey.simulation.oneroster_server import serve
-import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
-from functools import partial
-from threading import Event
-from provisioning.commands import Refusal, wait_until
 from provisioning.measure.benchmarks.phases import Size, mix, offer, rehearsal_of
-from provisioning.measure.benchmarks.stack import Stack
+from provisioning.measure.benchmarks.stack import SCRATCH, Stack, running_stack
 from provisioning.processes import children_of, descendants_of, peak_mb
 from provisioning.prove.fault_injection.stack import RunningStack
+from survey.simulation.oneroster_server import serve
 
 WORKERS = ("download_worker", "scan_worker", "long_worker")
 # Programs of the stack, and the statement that tells whether they have work.
@@ -392,7 +389,9 @@ def named(bad: BadServers, failed: Mapping[str, str]) -> int:
 def print_night(name: str, result: Mapping[str, Any]) -> None:
     states = ", ".join(f"{n} {state}" for state, n in sorted(result["states"].items()))
     print(f"{name}: {result['window_s']:.1f} s; {states}")
-    stages = {stage: result["stages"][stage] for stage in STAGES if stage in result["stages"]}
+    stages = {
+        stage: result["stages"][stage] for stage in STAGES if stage in result["stages"]
+    }
     total = sum(figures["seconds"] for figures in stages.values()) or 1.0
     print_table(
         ("stage", "s of all", "share", "rows", "rows/s", "MB", "repeated"),

@@ -18,9 +18,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
-from itertools import cycle, islice, repeat
+from dataclasses import dataclass
+from itertools import accumulate, cycle, islice, repeat
 from pathlib import Path
 from typing import Any
+
 from provisioning.commands import (
     Refusal,
     command_parser,
@@ -31,8 +33,7 @@ from provisioning.commands import (
     wait_until,
 )
 from provisioning.install.promotion import PRIMARY, answers
-from provisioning.measure.benchmarks.meter import describe_machine
-from provisioning.measure.benchmarks.meter import Meter
+from provisioning.measure.benchmarks.meter import Meter, describe_machine
 from provisioning.measure.benchmarks.stack import Stack, running_stack, sql_file
 from provisioning.measure.load.crowd import send
 from provisioning.measure.load.replies import Reply
@@ -40,13 +41,7 @@ from provisioning.measure.load.respondent import Request, get_request
 from provisioning.measure.load.tally import percentile
 from provisioning.measure.load.target import refuse_real_respondents
 from provisioning.prove.fault_injection.stack import RunningStack
-from survey.simulation.schools import EAST, NORTH, SOUTH, WEST
-import math
-import random
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import accumulate
-from survey.simulation.schools import made_up_towns
+from survey.simulation.schools import EAST, NORTH, SOUTH, WEST, made_up_towns
 
 # A spike is one state's: the towns of the made-up country that lie in it.
 TOWNS_OF_THE_COUNTRY, STATE = 12_500, "IL"

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import closing
-from typing import NamedTuple
-from provisioning import processes
-from provisioning.install.supervisor import Supervisor
-from provisioning.measure.benchmarks.stack import Application, Stack, sql_file
 import os
 import platform
 import re
 import subprocess
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
-from provisioning.measure.benchmarks.stack import Stack
+from typing import NamedTuple
+
+from provisioning import processes
+from provisioning.install.supervisor import Supervisor
+from provisioning.measure.benchmarks.stack import Application, Stack, sql_file
 
 VERSION_COMMANDS = {
     "nginx": ["/usr/sbin/nginx", "-v"],

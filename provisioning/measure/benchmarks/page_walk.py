@@ -99,8 +99,6 @@ def links_of(path: str, reply: Any, body: bytes) -> list[str]:
     return [urldefrag(urljoin(path, address)).url for address in addresses]
 
 
-
-
 def _do_some_work(demo: dict[str, Any]) -> None:
     """Roll up rates; upload a roster and a survey; order cards and an export."""
     roll_up_rates()

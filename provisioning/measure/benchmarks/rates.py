@@ -58,7 +58,10 @@ def main() -> int:
             time_pages(
                 application,
                 target,
-                [f"/console/rates/{p}{'&' if '?' in p else '?'}{chosen}" for p in pages],
+                [
+                    f"/console/rates/{p}{'&' if '?' in p else '?'}{chosen}"
+                    for p in pages
+                ],
             )
             save_beside(
                 lambda: _roll_up(application)["seconds"],

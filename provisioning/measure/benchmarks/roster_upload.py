@@ -31,7 +31,8 @@ def upload(*, path: str) -> dict[str, Any]:
     seconds = {}
     for name in ("check", "apply"):
         began = time.perf_counter()
-        jobs.run(uploads.latest_job(received).pk)
+        if job := uploads.latest_job(received):
+            jobs.run(job.pk)
         seconds[name] = time.perf_counter() - began
         received.refresh_from_db()
         if received.state != "checked":

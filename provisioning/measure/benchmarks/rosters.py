@@ -50,7 +50,9 @@ def main() -> int:
                 with step("Writing it as a spreadsheet"):
                     file = path.with_suffix(".xlsx")
                     application.call(
-                        f"{UPLOAD}.write_spreadsheet", source=str(path), target=str(file)
+                        f"{UPLOAD}.write_spreadsheet",
+                        source=str(path),
+                        target=str(file),
                     )
             with step("Checking and applying"):
                 result = application.call(f"{UPLOAD}.upload", path=str(file))

@@ -134,8 +134,6 @@ def judge_memory(readings: Sequence[Reading]) -> dict[str, Any]:
     }
 
 
-
-
 def start_of_a_worker(stack: Stack) -> float:
     """Return the seconds from a worker's fork until it is ready.
 
@@ -173,5 +171,3 @@ def seconds_between(forked: float, written: float) -> float:
     booted = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
     # The kernel counts a fork in steps of 10 ms.
     return max(0.0, written - booted - forked)
-
-

@@ -65,7 +65,7 @@ class Application:
             cwd=self.checkout,
         )
 
-    def call(self, path: str, **arguments: object) -> Any:
+    def call(self, path: str, /, **arguments: object) -> Any:
         """Run a function of `provisioning` in the application; return its result."""
         printed = self.run_python(
             *arguments_for(path, **arguments),

@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import re
+from collections.abc import Container
 from functools import partial
 from pathlib import Path
+
 from provisioning.commands import (
     ROOT,
     Refusal,
@@ -17,10 +19,6 @@ from provisioning.commands import (
 )
 from provisioning.measure.jmeter.shapes import SHAPES
 from provisioning.measure.load.target import is_loopback
-import re
-from collections.abc import Container
-from pathlib import Path
-from provisioning.commands import Refusal
 
 LEVELS = ROOT / "jmeter" / "slo.json"
 STACK_MANAGE = f"{ROOT / 'provisioning' / 'stack'} manage"

@@ -387,5 +387,3 @@ def _request_of(respondent: Respondent, logged: LoggedRequest) -> Request:
     # The others are named after what a respondent requests.
     request = getattr(respondent, logged.step.name.lower())()
     return request
-
-

@@ -288,5 +288,3 @@ def table_rows(
         ]
         rows.append([view, f"{row['requests']:,}", *measures, f"{row['max_ms']:.4g}"])
     return rows
-
-

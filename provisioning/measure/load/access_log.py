@@ -128,5 +128,3 @@ def _step_of(request: str) -> tuple[Step | None, int]:
         if match := re.fullmatch(step.value, request):
             return step, int(match[1]) if match.groups() else 0
     return None, 0
-
-

@@ -151,7 +151,6 @@ class Crowd:
 
         self.engine.ask(request.data, receive, scheduled=due)
 
-
     def _leave(self) -> None:
         self._inside -= 1
         # A closed room stays full.

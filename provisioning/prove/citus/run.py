@@ -164,7 +164,9 @@ def time_saves(
         replies = send_requests(target, [islice(each, number) for each in people])
         after = cpu_seconds_by_group(pids)
         tasks = sum(int(worker.sql(TASKS)[0][0]) for worker in workers)
-    seconds = max(each.answered for each in replies) - min(each.sent for each in replies)
+    seconds = max(each.answered for each in replies) - min(
+        each.sent for each in replies
+    )
     used = {name: (after[name] - before[name]) / len(replies) * 1e6 for name in pids}
     return Saves(len(replies) / seconds, used, tasks / len(replies))
 

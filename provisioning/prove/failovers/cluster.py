@@ -16,9 +16,8 @@ from provisioning.install.playbook import (
 )
 from provisioning.install.postgresql import run_sql
 from provisioning.install.stack_folder import environment_of
-from provisioning.prove.failovers.host import USER, Host, run
 from provisioning.prove.failovers.host import NAME as WATCHDOG
-from provisioning.prove.failovers.host import Watchdog
+from provisioning.prove.failovers.host import USER, Host, Watchdog, run
 
 INVENTORY = ANSIBLE / "inventories" / "fleet.example"
 # As in the inventory.

@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
+
 from provisioning import processes
 from provisioning.commands import Refusal, wait_until
 from provisioning.in_django import arguments_for
@@ -22,13 +26,6 @@ from provisioning.prove.failovers.cluster import IS_PRIMARY, Cluster
 from provisioning.prove.failovers.faults import Fault
 from provisioning.prove.failovers.host import Host
 from provisioning.prove.fault_injection.saves import Attempt, LogReader
-import threading
-import time
-from collections import defaultdict
-from collections.abc import Iterable
-from contextlib import closing, suppress
-from typing import NamedTuple
-from provisioning.prove.failovers.host import Host
 
 TABLE = "CREATE TABLE failover_probe (host text, at timestamptz)"
 # The current timeline is in the name of the log's file.

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
+import select
 import signal
 import subprocess
 import threading
+import time
+from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
 from provisioning import processes
 from provisioning.commands import Refusal, output_of, wait_until
 from provisioning.install.environment import PYTHON
@@ -18,13 +23,6 @@ from provisioning.install.supervisor import Supervisor
 from provisioning.prove.power_loss.disk_plugin import FLUSH_SECONDS
 from provisioning.prove.power_loss.recorded_disk import DISK, mount_disk, serve_disk
 from provisioning.prove.shifted_clock import shift_clock
-import os
-import re
-import select
-import threading
-import time
-from collections.abc import Callable
-from pathlib import Path
 
 NAME = "watchdog"
 TIMEOUT = re.compile(rb"Ctimeout=(\d+)\n")

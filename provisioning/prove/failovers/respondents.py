@@ -18,9 +18,8 @@ from functools import partial
 from django.db import Error, connection
 
 from provisioning.measure.load.respondent import UNKNOWN
-from provisioning.prove.fault_injection.saves import AnswerSource
-from provisioning.prove.fault_injection.saves import LAST_LINE, Attempt
 from provisioning.prove.fault_injection.saver import ADMINISTRATION, PAGES, Saver
+from provisioning.prove.fault_injection.saves import LAST_LINE, AnswerSource, Attempt
 from survey.taking.published import Published
 from survey.taking.saved_answers import SavedAnswers, read_saved_answers
 from survey.taking.session import RespondentSession

@@ -11,7 +11,6 @@ from pathlib import Path
 from provisioning.commands import (
     Refusal,
     command_parser,
-    positive_integer,
     scratch_folder,
 )
 from provisioning.install.environment import (

@@ -22,11 +22,12 @@ from provisioning.install.temporary_stack import temporary_stack
 from provisioning.measure.benchmarks.meter import processor, revision_of
 from provisioning.measure.load.target import refuse_real_respondents
 from provisioning.prove.fault_injection.controls import CONTROLS, run_controls
-from provisioning.prove.fault_injection.faults import MARK, LogDisk
-from provisioning.prove.fault_injection.faults import PrimaryLoss
 from provisioning.prove.fault_injection.faults import (
     BY_NAME,
+    MARK,
     FaultContext,
+    LogDisk,
+    PrimaryLoss,
     draw_faults,
     has_own_network,
 )

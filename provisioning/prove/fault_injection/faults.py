@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from random import Random
+
 from provisioning import processes
 from provisioning.commands import ROOT, Refusal, output_of, wait_until
-from provisioning.prove.fault_injection.load_processes import LoadProcesses
-from provisioning.prove.fault_injection.stack import RunningStack
-import os
-import shutil
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
-import contextlib
-import time
-from dataclasses import dataclass
-from provisioning.commands import Refusal, wait_until
 from provisioning.install.promotion import REPLICA, promote
+from provisioning.prove.fault_injection.load_processes import LoadProcesses
 from provisioning.prove.fault_injection.stack import RunningStack
 from provisioning.prove.fault_injection.verdict import Finding
 
@@ -188,8 +180,6 @@ def slow_flushes(context: FaultContext) -> Iterator[None]:
         stack.query("SELECT pg_reload_conf()")
 
 
-
-
 def has_own_network() -> bool:
     """Return whether this process left the network that provisioning/faults had."""
     return os.environ.get(NETWORK, NETWORK_NOW) != NETWORK_NOW
@@ -205,8 +195,6 @@ def part_network(context: FaultContext) -> Iterator[None]:
         yield
     finally:
         output_of(["ip", "link", "set", "lo", "up"], failing="No network")
-
-
 
 
 @contextmanager

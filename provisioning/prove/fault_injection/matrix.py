@@ -6,36 +6,31 @@ are done, as people and browsers do. Each is then compared with what is required
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
-from provisioning.commands import Refusal
-from provisioning.measure.load.engine import clock
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urljoin
+
+import requests
+
+from provisioning.commands import Refusal, wait_until
+from provisioning.measure.load.engine import Engine, clock
 from provisioning.measure.load.respondent import (
     Answers,
     RehearsalSurvey,
+    Request,
     Respondent,
+    login_requests,
     save_requests,
 )
 from provisioning.measure.load.target import target_of
 from provisioning.prove.fault_injection.load_processes import PAGES, Rehearsal
-from provisioning.prove.fault_injection.stack import RunningStack
-import re
-import time
-from collections.abc import Callable
-from contextlib import closing, suppress
-from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
-from urllib.parse import urljoin
-import requests
-from provisioning.commands import Refusal, wait_until
-from provisioning.measure.load.engine import Engine, clock
-from provisioning.measure.load.respondent import Request, Respondent, login_requests
 from provisioning.prove.fault_injection.stack import RunningStack
 
 # Seconds between two attempts, and until a browser gives up a request.
@@ -123,8 +118,6 @@ def visit(
         return take
 
     return Action(name, [step(build) for build in requests], len(requests))
-
-
 
 
 def log_in(respondent: Respondent) -> None:

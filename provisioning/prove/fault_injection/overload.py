@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import gc
 import itertools
+import os
 import resource
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from random import Random
 from typing import Any
+
 from provisioning.commands import Refusal, print_figures
 from provisioning.measure.load.crowd import Crowd
 from provisioning.measure.load.engine import Engine, Exchange, clock, schedule_arrivals
@@ -36,17 +39,12 @@ from provisioning.measure.load.respondent import (
     save_requests,
 )
 from provisioning.measure.load.respondent import SAVE as SAVE_VIEW
+from provisioning.measure.load.tally import percentile
 from provisioning.measure.load.target import target_of
 from provisioning.processes import cpu_seconds_by_group, machine_cpu_seconds
 from provisioning.prove.fault_injection.load_processes import Rehearsal
 from provisioning.prove.fault_injection.saves import PendingSave, SaveQueue
 from provisioning.prove.fault_injection.stack import RunningStack
-import itertools
-import os
-from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from provisioning.measure.load.tally import percentile
 
 # What can be refused, in the order in which it has to be shed.
 CLASSES = ("starts", "resumes", "saves", "finishes")

@@ -10,8 +10,7 @@ from dataclasses import asdict, dataclass, field
 
 from provisioning.commands import print_figures, print_verdict
 from provisioning.prove.fault_injection.controls import ControlResult
-from provisioning.prove.fault_injection.faults import PrimaryLoss
-from provisioning.prove.fault_injection.faults import Fault
+from provisioning.prove.fault_injection.faults import Fault, PrimaryLoss
 from provisioning.prove.fault_injection.recovery import Baseline
 from provisioning.prove.fault_injection.verdict import FORBIDDEN, Verdict
 
@@ -171,7 +170,6 @@ class Report:
             helper: round(statistics.median(ratios), 3)
             for helper, ratios in by_helper.items()
         }
-
 
     # Output
 

@@ -30,9 +30,15 @@ from provisioning.measure.load.respondent import (
     read_receipt,
 )
 from provisioning.measure.load.target import target_of
-from provisioning.prove.fault_injection.saves import AnswerSource, fingerprint
-from provisioning.prove.fault_injection.saves import FINISHING, LAST_LINE, Attempt
-from provisioning.prove.fault_injection.saves import PendingSave, SaveQueue
+from provisioning.prove.fault_injection.saves import (
+    FINISHING,
+    LAST_LINE,
+    AnswerSource,
+    Attempt,
+    PendingSave,
+    SaveQueue,
+    fingerprint,
+)
 
 FIRST_WAIT = 0.5
 # A browser waits up to a minute. Here no one does, so that a run measures when
@@ -281,7 +287,6 @@ class RetryingRespondent:
             self._request(self.browser.review(), confirm)
         else:
             self._leave()
-
 
     def _finish(self, save: PendingSave) -> None:
         def receive(exchange: Exchange) -> None:

@@ -14,11 +14,11 @@ from provisioning.measure.load.respondent import ACKED, REJECTED, UNKNOWN, Recei
 from provisioning.prove.fault_injection.saves import (
     ANSWERED,
     AnswerSource,
+    Attempt,
     Item,
+    PendingSave,
     fingerprint,
 )
-from provisioning.prove.fault_injection.saves import Attempt
-from provisioning.prove.fault_injection.saves import PendingSave
 from survey.taking import storage
 
 ADMINISTRATION = 1

@@ -12,17 +12,14 @@ planned says so in a last line; a log without it makes the run void.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
-import json
-from collections.abc import Iterator
-from dataclasses import astuple, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import Any
+
 from provisioning.measure.load.respondent import ACKED, Receipt
 
 # Response.State.ANSWERED, which can't be imported without Django's settings.

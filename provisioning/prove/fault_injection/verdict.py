@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 from provisioning.measure.load.respondent import ACKED, UNKNOWN
 from provisioning.prove.fault_injection.saves import (
     ANSWERED,
+    FINISHING,
     AnswerSource,
+    Attempt,
     fingerprint,
 )
-from provisioning.prove.fault_injection.saves import FINISHING, Attempt
 
 FORBIDDEN = (
     "lost",

@@ -5,17 +5,23 @@ from __future__ import annotations
 import itertools
 import mmap
 import shutil
+import signal
 import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any
+
+import psycopg2
 from django.db import connection
+
 from provisioning.commands import (
+    Refusal,
     conclude,
     output_of,
     print_table,
@@ -23,45 +29,33 @@ from provisioning.commands import (
     seed_of,
     step,
 )
-from provisioning.prove.fault_injection.saves import AnswerSource
-from provisioning.prove.fault_injection.saves import Attempt
-from provisioning.prove.fault_injection.controls import (
-    CLIENTS,
-    ControlledSaver,
-    servers_with_people,
-)
-from provisioning.prove.fault_injection.saver import PAGES
-from provisioning.prove.power_loss.images import (
-    build_images,
-    draw_losses,
-    read_records,
-)
-from provisioning.prove.power_loss.recorded_disk import recorded_disk
-from provisioning.prove.power_loss.start import arguments
-import signal
-import subprocess
-from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
-import psycopg2
-from provisioning.commands import Refusal, output_of, reason
 from provisioning.install.postgresql import (
     DATABASE,
     postgresql_programs,
     running_server,
 )
 from provisioning.measure.load.respondent import UNKNOWN
-from provisioning.prove.fault_injection.saves import AnswerSource
-from provisioning.prove.fault_injection.saves import Attempt
-from provisioning.prove.fault_injection.saver import ADMINISTRATION
+from provisioning.prove.fault_injection.controls import (
+    CLIENTS,
+    ControlledSaver,
+    servers_with_people,
+)
+from provisioning.prove.fault_injection.saver import ADMINISTRATION, PAGES
+from provisioning.prove.fault_injection.saves import AnswerSource, Attempt
 from provisioning.prove.fault_injection.verdict import (
     Judge,
     StoredAnswer,
     Verdict,
     read_back,
 )
-from provisioning.prove.power_loss.images import Image
+from provisioning.prove.power_loss.images import (
+    Image,
+    build_images,
+    draw_losses,
+    read_records,
+)
+from provisioning.prove.power_loss.recorded_disk import recorded_disk
+from provisioning.prove.power_loss.start import arguments
 
 USER = "postgres"
 

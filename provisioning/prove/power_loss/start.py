@@ -9,8 +9,6 @@ import sys
 from provisioning.commands import (
     Refusal,
     command_parser,
-    positive_integer,
-    positive_number,
 )
 from provisioning.install.environment import (
     PRODUCTION,

@@ -59,9 +59,7 @@ def test_the_same_rate_is_offered_alone_and_then_beside_scans(load):
 
 
 def test_saves_are_not_measured_beside_nothing(load, monkeypatch):
-    monkeypatch.setattr(
-        feeds, "wait_until", lambda happened, seconds: happened()
-    )
+    monkeypatch.setattr(feeds, "wait_until", lambda happened, seconds: happened())
     stack = SimpleNamespace(sql=lambda _: [["f"]])
     with pytest.raises(Refusal, match="No scan has begun"):
         feeds.saves_beside_scans(stack, 1, lambda: time.sleep(0.01) or 0.01)

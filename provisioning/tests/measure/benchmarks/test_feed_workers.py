@@ -76,18 +76,14 @@ def test_both_programs_are_killed_while_they_work(running, capsys):
 
 
 def test_an_idle_worker_is_not_killed(running, monkeypatch):
-    monkeypatch.setattr(
-        feeds, "wait_until", lambda happened, seconds: happened()
-    )
+    monkeypatch.setattr(feeds, "wait_until", lambda happened, seconds: happened())
     assert feeds.kill_workers(stack(is_busy=False)) == 0
     assert running.done == [("close",)]
 
 
 def test_stopped_workers_start_again_also_after_an_error(running):
     with pytest.raises(ZeroDivisionError), feeds.stopped_workers(stack()):
-        assert running.done == [
-            ("stop", each) for each in reversed(feeds.WORKERS)
-        ]
+        assert running.done == [("stop", each) for each in reversed(feeds.WORKERS)]
         1 / 0  # noqa: B018
     started = [program for act, *program in running.done if act == "start"]
     assert started == [[each] for each in feeds.WORKERS]

@@ -53,10 +53,6 @@ def test_workers_need_three_readings():
     ]
 
 
-
-
-
-
 def test_people_stay_for_the_next_part(monkeypatch):
     # They continue where they are, without another login.
     crowd = SimpleNamespace(tally="tally", idle=["somebody"], out_of_people=False)

@@ -91,8 +91,6 @@ def test_figures_are_median_percentile_and_maximum():
     assert figures_of([1.0, 2.0], 1)[0] == "1.5"
 
 
-
-
 def test_values_are_psqls_variables():
     text = sql_file("finish_people", count=833, salt="saves 1")
     assert text.startswith("\\set count '833'\n\\set salt 'saves 1'\n-- ")

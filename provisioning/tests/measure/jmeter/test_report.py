@@ -9,12 +9,12 @@ from provisioning.commands import Refusal
 from provisioning.measure.jmeter.jmeter_process import JmeterRun
 from provisioning.measure.jmeter.options import LEVELS
 from provisioning.measure.jmeter.report import (
+    Samples,
     missed_levels,
     read_levels,
     read_results,
     read_surveys,
     report,
-    Samples,
     table_rows,
 )
 from provisioning.measure.jmeter.shapes import SHAPES, load_of

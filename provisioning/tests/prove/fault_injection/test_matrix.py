@@ -12,10 +12,12 @@ from provisioning.prove.fault_injection.matrix import (
     NEVER,
     QUEUED,
     WORKS,
+    Action,
+    ActionLog,
     Cell,
     MatrixRun,
+    visit,
 )
-from provisioning.prove.fault_injection.matrix import Action, ActionLog, visit
 from provisioning.tests.measure.load.helpers import DESCRIBED, Server, receipt, reply
 
 

@@ -9,15 +9,13 @@ import pytest
 from provisioning.measure.load.respondent import ACKED, REJECTED, UNKNOWN
 from provisioning.prove.fault_injection.saves import (
     ANSWERED,
-    AnswerSource,
-    Item,
-    fingerprint,
-)
-from provisioning.prove.fault_injection.saves import (
     FINISHING,
     LAST_LINE,
+    AnswerSource,
     Attempt,
+    Item,
     LogReader,
+    fingerprint,
 )
 from provisioning.prove.fault_injection.verdict import (
     FORBIDDEN,

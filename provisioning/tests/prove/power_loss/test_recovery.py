@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from provisioning.measure.load.respondent import ACKED, UNKNOWN, Receipt
-from provisioning.prove.fault_injection.saves import AnswerSource, Item, fingerprint
-from provisioning.prove.fault_injection.saves import Attempt
-from provisioning.prove.fault_injection.saves import PendingSave
+from provisioning.prove.fault_injection.saves import (
+    AnswerSource,
+    Attempt,
+    Item,
+    PendingSave,
+    fingerprint,
+)
 from provisioning.prove.fault_injection.verdict import Judge, StoredAnswer
 from provisioning.prove.power_loss.__main__ import attempts_until
 
