@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import os
 
-from provisioning.install import stack
+from provisioning.install import stack, up
 from provisioning.install.stack import (
     pool_line,
     print_status,
@@ -62,7 +62,7 @@ def test_an_unreachable_application_is_reported():
 
 def test_a_reply_that_is_not_json_is_no_state(monkeypatch):
     replies = iter([(503, b'{"degraded": ["Jobs wait."]}'), (502, b"<html>")])
-    monkeypatch.setattr(stack, "fetch", lambda address: next(replies))
+    monkeypatch.setattr(up, "fetch", lambda address: next(replies))
     assert readiness("http://x/") == {"degraded": ["Jobs wait."]}
     assert readiness("http://x/") == {}
 
