@@ -273,16 +273,27 @@ class _TextFormatter(argparse.RawDescriptionHelpFormatter):
 
 
 def command_parser(
-    description: str | None, epilog: str = ""
+    description: str | None, epilog: str = "", **numbers: tuple[float, str]
 ) -> argparse.ArgumentParser:
-    """Return a parser of the command that was called; it wants whole names."""
-    return argparse.ArgumentParser(
+    """Return a parser of the command that was called; it wants whole names.
+
+    `numbers` are options above 0, each with its default and its meaning.
+    """
+    parser = argparse.ArgumentParser(
         prog=sys.argv[0],
         description=description,
         epilog=epilog,
         formatter_class=_TextFormatter,
         allow_abbrev=False,
     )
+    for name, (default, meaning) in numbers.items():
+        parser.add_argument(
+            f"--{name}",
+            type=positive_integer if isinstance(default, int) else positive_number,
+            default=default,
+            help=f"{meaning} ({default:,})",
+        )
+    return parser
 
 
 def seed_of(options: argparse.Namespace) -> int:

@@ -54,17 +54,9 @@ COMMANDS = {
         "handbook_images",
         "Takes the screenshots of the handbook for school coordinators",
     ),
-    "measure_published": (
-        "measure.benchmarks.published",
-        "Compares public pages of results with what nginx can do at most",
-    ),
     "measure_rates": (
         "measure.benchmarks.rates",
         "Times the roll-up of response rates, the board, and saves meanwhile",
-    ),
-    "measure_saves": (
-        "measure.benchmarks.saves",
-        "Times page saves over HTTP, on SQLite and on PostgreSQL",
     ),
     "measure_school_reports": (
         "measure.benchmarks.school_reports",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import fcntl
+import io
 import json
 import os
 import shutil
@@ -31,6 +32,7 @@ from provisioning.commands import (
     step,
     wait_until,
 )
+from provisioning.in_django import arguments_for
 from provisioning.install.environment import PRODUCTION, PYTHON, prepare_environment
 from provisioning.install.static_files import collect_static
 from provisioning.processes import start_process, stop_process
@@ -42,24 +44,6 @@ OWN_FILES = (
     *("secrets.json", "staff.txt", "work.log"),
     *("collected", "files", "mail", "feed"),
 )
-# One process, since the project takes longer to load than each of these.
-PREPARE = """
-import os, sys
-import django
-from django.core.management import call_command
-
-django.setup()
-call_command("migrate", verbosity=0)
-call_command("load_demo", "--json", *sys.argv[1:])
-# What everybody may read of the last wave.
-with open(os.devnull, "w") as nothing:
-    call_command(
-        "publish_results",
-        "demo-last-students",
-        benchmark="demo-first-students",
-        stdout=nothing,
-    )
-"""
 
 
 def main() -> int:
@@ -84,13 +68,28 @@ def main() -> int:
         prepare_environment(PRODUCTION)
         with listen(0) as free:
             feed_port = free.getsockname()[1]
-        people = _prepare_data(data, environment, feed_port)
+        collect_static(data / "collected", environment, replace=True)
+        feed = f"http://127.0.0.1:{feed_port}"
+        feed_options = [f"--feed-folder={data / 'feed'}", f"--feed-address={feed}"]
+        with step("Preparing the database and its data"):
+            loaded = output_of(
+                [PYTHON, *arguments_for("run_demo.load_data", options=feed_options)],
+                failing="The demonstration can't be prepared",
+                env=environment,
+            )
+        people = json.loads(loaded.splitlines()[-1])
         # Another program may have taken the port in between.
         with listen(options.port) as listener:
             server = _start_server(environment, listener, lock)
         worker_lock = os.dup(lock)
         worker = _start_worker(data, environment, worker_lock)
-        feed_server = _serve_feed(data, feed_port)
+        (data / "feed").mkdir(mode=0o700, exist_ok=True)
+        feed_server = start_process(
+            [str(PYTHON), "-m", "http.server", str(feed_port), "--bind=127.0.0.1"]
+            + [f"--directory={data / 'feed'}"],
+            output=subprocess.DEVNULL,
+            cwd=ROOT,
+        )
     try:
         with step("Starting the server"):
             wait_until(
@@ -142,22 +141,21 @@ def delete_data(data: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def _prepare_data(
-    data: Path, environment: Mapping[str, str], feed_port: int
-) -> dict[str, Any]:
-    collect_static(data / "collected", environment, replace=True)
-    with step("Preparing the database and its data"):
-        loaded = output_of(
-            [
-                *(PYTHON, "-c", PREPARE),
-                f"--feed-folder={data / 'feed'}",
-                f"--feed-address=http://127.0.0.1:{feed_port}",
-            ],
-            failing="The demonstration can't be prepared",
-            env=environment,
-        )
-    people: dict[str, Any] = json.loads(loaded)
-    return people
+def load_data(*, options: list[str]) -> Any:
+    """Create the tables and the data; return who is there. Runs in Django."""
+    from django.core.management import call_command
+
+    loaded = io.StringIO()
+    call_command("migrate", verbosity=0)
+    call_command("load_demo", "--json", *options, stdout=loaded)
+    # What everybody may read of the last wave.
+    call_command(
+        "publish_results",
+        "demo-last-students",
+        benchmark="demo-first-students",
+        stdout=io.StringIO(),
+    )
+    return json.loads(loaded.getvalue())
 
 
 def _start_server(
@@ -188,22 +186,6 @@ def _start_worker(
             cwd=ROOT,
             env=environment,
             pass_fds=(lock,),
-        )
-
-
-def _serve_feed(data: Path, port: int) -> subprocess.Popen[bytes]:
-    folder = data / "feed"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    command: list[str | Path] = [
-        PYTHON,
-        "-m",
-        "http.server",
-        str(port),
-        "--bind=127.0.0.1",
-    ]
-    with open(os.devnull, "w") as nothing:
-        return start_process(
-            [*command, f"--directory={folder}"], output=nothing, cwd=ROOT
         )
 
 

@@ -137,7 +137,8 @@ def run_everything(chosen: Sequence[str], workers: int, *, postgres_only: bool) 
         for title, run in beside.items():
             print(title, flush=True)
             statuses.append(run.finish())
-    return next(filter(is_failure, statuses), min(statuses))
+    failures = [each for each in statuses if each not in (0, NO_TESTS_COLLECTED)]
+    return failures[0] if failures else min(statuses)
 
 
 def start_servers(count: int, stack: ExitStack) -> list[Path]:
@@ -160,10 +161,6 @@ def files_marked(marker: str) -> list[str]:
         for path in sorted(ROOT.glob("[!.]*/**/test_*.py"))
         if f"mark.{marker}" in path.read_text()
     ]
-
-
-def is_failure(status: int) -> bool:
-    return status not in (0, NO_TESTS_COLLECTED)
 
 
 class PytestRun:

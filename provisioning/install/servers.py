@@ -77,7 +77,16 @@ def private_servers(
         "owner_settings": {"lock_timeout": "1s", "statement_timeout": "3s"},
     }
     if to_host:
-        variables |= _variables_of_host(folder, user)
+        # Where backups go on another host, which has no name but a number.
+        with closing(listen(0)) as probe:
+            port = probe.getsockname()[1]
+        variables |= {
+            "backup_host": "127.0.0.2",
+            "backup_host_folder": f"{folder}/host",
+            "backup_host_etc": f"{folder}/etc/backup/repository_host",
+            "backup_host_command": f"runuser -u {user} -- sh -c" if user else "sh -c",
+            "backup_port": port,
+        }
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         options = ("--tags=files", f"--skip-tags={LEFT_OUT}")
@@ -100,19 +109,6 @@ def _run_script(folder: Path, name: str, user: str | None) -> None:
         failing=f"PostgreSQL's script {name} failed",
         user=user,
     )
-
-
-def _variables_of_host(folder: Path, user: str | None) -> dict[str, object]:
-    """Return where backups go on another host, which has no name but a number."""
-    with closing(listen(0)) as probe:
-        port = probe.getsockname()[1]
-    return {
-        "backup_host": "127.0.0.2",
-        "backup_host_folder": f"{folder}/host",
-        "backup_host_etc": f"{folder}/etc/backup/repository_host",
-        "backup_host_command": f"runuser -u {user} -- sh -c" if user else "sh -c",
-        "backup_port": port,
-    }
 
 
 @contextmanager

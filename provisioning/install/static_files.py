@@ -14,21 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from provisioning.commands import ROOT, output_of, step
+from provisioning.in_django import arguments_for
 from provisioning.install.environment import PRODUCTION, PYTHON
-
-# One process, since the project takes longer to load than each of these.
-COLLECT = """
-import django
-from django.conf import settings
-from django.core.management import call_command
-from whitenoise.compress import main
-
-django.setup()
-call_command("collectstatic", interactive=False, verbosity=0)
-call_command("compress", verbosity=0)
-# collectstatic compresses files; the bundles were written after it.
-main(["--quiet", f"{settings.STATIC_ROOT}/CACHE"])
-"""
 
 
 def main() -> int:
@@ -59,10 +46,21 @@ def collect_static(
 
 def collect_files(environment: Mapping[str, str]) -> None:
     output_of(
-        [PYTHON, "-c", COLLECT],
+        [PYTHON, *arguments_for("install.static_files.collect_in_django")],
         failing="The static files can't be collected",
         env=environment,
     )
+
+
+def collect_in_django() -> None:
+    from django.conf import settings
+    from django.core.management import call_command
+    from whitenoise.compress import main as compress
+
+    call_command("collectstatic", interactive=False, verbosity=0)
+    call_command("compress", verbosity=0)
+    # collectstatic compresses files; the bundles were written after it.
+    compress(["--quiet", f"{settings.STATIC_ROOT}/CACHE"])
 
 
 def digest_of(*folders: str) -> str:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from provisioning.commands import (
     ROOT,
@@ -32,7 +33,6 @@ from provisioning.install.playbook import run_playbook
 from provisioning.install.postgresql import postgresql_programs
 from provisioning.install.stack_folder import addresses_of, is_readable_by_all
 from provisioning.install.static_files import digest_of
-from provisioning.install.status import readiness
 from provisioning.install.supervisor import PATIENCE, Supervisor
 
 SERVER_USER = "groundswell"
@@ -154,6 +154,14 @@ def up(folder: Path, *, port: int | None, settings: Sequence[tuple[str, str]]) -
         flush=True,
     )
     return 0
+
+
+def readiness(monitoring: str) -> dict[str, Any]:
+    """Return what /readyz answers, also with 503; empty where it doesn't."""
+    state: dict[str, Any] = {}
+    with contextlib.suppress(ValueError):
+        state = json.loads(fetch(f"{monitoring}readyz")[1])
+    return state
 
 
 def refuse_other_owner(folder: Path, server_user: str) -> None:

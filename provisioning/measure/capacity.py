@@ -67,6 +67,17 @@ class SurveyDay(NamedTuple):
     think_seconds: float
 
 
+# Fields of `RequestCost`, and the server that each is of.
+SERVERS = {
+    "gunicorn": "gunicorn taking",
+    "nginx": "nginx",
+    "pgbouncer": "pgbouncer",
+    "postgresql": "PostgreSQL",
+    "redis": "Redis",
+    "memcached": "Memcached",
+}
+
+
 class Machines(NamedTuple):
     web_cores: int = 8
     database_cores: int = 16
@@ -81,9 +92,8 @@ class ClusterCost(NamedTuple):
     @classmethod
     def of(cls, measured: Mapping[str, Any]) -> ClusterCost:
         single = measured["cpu_us_per_save_of_one_primary"]
-        nodes = measured["cpu_us_per_save"]
-        workers = sum(us for name, us in nodes.items() if name != "coordinator")
-        return cls(nodes["coordinator"] / single, workers / single)
+        nodes = dict(measured["cpu_us_per_save"])
+        return cls(nodes.pop("coordinator") / single, sum(nodes.values()) / single)
 
     def database_servers(self, processors: float, cores: int) -> tuple[int, int]:
         """Return coordinators and workers for what one primary needs so many of.
@@ -114,15 +124,9 @@ class RequestCost:
     @classmethod
     def of(cls, bench: Mapping[str, Any]) -> RequestCost:
         used = bench["cpu_us_per_request"]
-        return cls(
-            gunicorn=used.get("gunicorn taking", 0.0),
-            nginx=used.get("nginx", 0.0),
-            pgbouncer=used.get("pgbouncer", 0.0),
-            postgresql=used.get("PostgreSQL", 0.0),
-            redis=used.get("Redis", 0.0),
-            memcached=used.get("Memcached", 0.0),
-            wal_bytes_per_save=bench["saves"].get("wal_bytes_per_save") or 0.0,
-        )
+        costs = {name: used.get(server, 0.0) for name, server in SERVERS.items()}
+        saves = bench["saves"]
+        return cls(**costs, wal_bytes_per_save=saves.get("wal_bytes_per_save") or 0.0)
 
     @property
     def in_python(self) -> float:
@@ -131,24 +135,19 @@ class RequestCost:
         return self.gunicorn + waited
 
 
-class Need(NamedTuple):
-    name: str
-    value: float
-    unit: str
-
-
 class CapacitySheet(NamedTuple):
     day: SurveyDay
-    needs: list[Need]
+    # Name -> value and unit.
+    needs: dict[str, tuple[float, str]]
     # How many times the load fits into each resource, with nothing left free.
     multiples: dict[str, float]
 
     def value(self, name: str) -> float:
-        return next(need.value for need in self.needs if need.name == name)
+        return self.needs[name][0]
 
     def rows(self) -> Iterator[tuple[str, float, str]]:
-        for need in self.needs:
-            yield need.name, round(need.value, 3), need.unit
+        for name, (value, unit) in self.needs.items():
+            yield name, round(value, 3), unit
         for resource, multiple in self.multiples.items():
             yield f"{resource} fit", round(multiple, 2), "times"
 
@@ -196,28 +195,24 @@ def capacity_sheet(
     content = (day.pages + 1) * CONTENT_COPIES * CONTENT_BYTES
     jmeter = max(1, round_up(total / (JMETER_PER_CORE * cores)))
     each_web, of_cores = "on each web server", f"of {cores} cores"
-    needs = [
-        *(Need(f"{name} requests", n, "per s") for name, n in requests.items()),
-        Need("requests", total, "per s"),
-        Need("people at once", starts_per_s * day.pages * day.think_seconds, ""),
-        Need("web processors used", web, "cores"),
-        Need("primary processors used", database, "cores"),
-        Need("Redis processor used", redis, "cores"),
-        Need("web servers", servers, of_cores),
-        Need("gunicorn workers", workers, each_web),
-        Need("gunicorn memory", workers * WORKER_MB, f"MB {each_web}"),
-        Need("taking pool", pool, f"connections {each_web}"),
-        Need(
-            "database connections", servers * pool + OTHER_CONNECTIONS, "on the primary"
-        ),
-        Need("Redis sessions", sessions / 1e6, "MB"),
-        Need("nginx content", content / 1e6, f"MB {each_web}"),
-        Need("response rows", saves_a_day * ITEMS * ROW_BYTES / 1e9, "GB a day"),
-        Need(
-            "write-ahead log", saves_a_day * cost.wal_bytes_per_save / 1e9, "GB a day"
-        ),
-        Need("JMeter servers", jmeter, of_cores),
-    ]
+    needs = {
+        **{f"{name} requests": (each, "per s") for name, each in requests.items()},
+        "requests": (total, "per s"),
+        "people at once": (starts_per_s * day.pages * day.think_seconds, ""),
+        "web processors used": (web, "cores"),
+        "primary processors used": (database, "cores"),
+        "Redis processor used": (redis, "cores"),
+        "web servers": (servers, of_cores),
+        "gunicorn workers": (workers, each_web),
+        "gunicorn memory": (workers * WORKER_MB, f"MB {each_web}"),
+        "taking pool": (pool, f"connections {each_web}"),
+        "database connections": (servers * pool + OTHER_CONNECTIONS, "on the primary"),
+        "Redis sessions": (sessions / 1e6, "MB"),
+        "nginx content": (content / 1e6, f"MB {each_web}"),
+        "response rows": (saves_a_day * ITEMS * ROW_BYTES / 1e9, "GB a day"),
+        "write-ahead log": (saves_a_day * cost.wal_bytes_per_save / 1e9, "GB a day"),
+        "JMeter servers": (jmeter, of_cores),
+    }
     # What there is, and what is used of it.
     resources = {
         "web processors": (servers * cores, web),
@@ -352,8 +347,8 @@ def print_sheet(name: str, sheet: CapacitySheet) -> None:
         f"\n{name}: {day.takers_per_hour:,.0f} takers an hour, {day.pages} pages,"
         f" {day.think_seconds:g} s on each"
     )
-    for need in sheet.needs:
-        print(f"  {need.name:<30}{with_digits(need.value):>12} {need.unit}")
+    for name, (value, unit) in sheet.needs.items():
+        print(f"  {name:<30}{with_digits(value):>12} {unit}")
     print("  How often this load fits, with nothing left free:")
     for resource, multiple in sorted(sheet.multiples.items(), key=lambda item: item[1]):
         print(f"  {resource:<30}{multiple:>12.1f} times")

@@ -17,13 +17,11 @@ from provisioning.commands import (
     Refusal,
     command_parser,
     output_of,
-    positive_integer,
     print_table,
     step,
     write_csv,
 )
-from provisioning.measure.benchmarks.machine import processor
-from provisioning.measure.benchmarks.meter import Counters
+from provisioning.measure.benchmarks.meter import Counters, processor
 from provisioning.measure.benchmarks.stack import private_application
 from provisioning.measure.benchmarks.statement import pgbench, save_script
 
@@ -101,11 +99,10 @@ def main() -> int:
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    parser = command_parser(__doc__)
-    add = parser.add_argument
-    add("--seconds", type=positive_integer, default=8, help="for each of 20 cells (8)")
-    add("--pool", type=positive_integer, default=POOL, help=f"connections ({POOL})")
-    add("--csv", type=Path, help="write the table there as well")
+    parser = command_parser(
+        __doc__, seconds=(8, "for each of 20 cells"), pool=(POOL, "connections")
+    )
+    parser.add_argument("--csv", type=Path, help="write the table there as well")
     return parser.parse_args(arguments)
 
 

@@ -8,10 +8,8 @@ logging is put back at the end.
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
-import socket
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -22,12 +20,11 @@ from provisioning.commands import (
     Refusal,
     command_parser,
     output_of,
-    positive_integer,
     print_table,
     step,
 )
 from provisioning.install.environment import install_packages, path_of_program
-from provisioning.install.postgresql import DATABASE, run_sql
+from provisioning.install.postgresql import DATABASE, accepts, run_sql
 from provisioning.measure.benchmarks.stack import Stack, running_stack, sql_file
 from provisioning.measure.load.crowd import send
 from provisioning.measure.load.respondent import (
@@ -54,7 +51,18 @@ SELECT json_build_array(pg_current_logfile(), current_setting('log_line_prefix')
 
 
 def main() -> int:
-    options = parse_options()
+    parser = command_parser(
+        __doc__,
+        respondents=(20, "who take the survey"),
+        top=(8, "statements in each table"),
+    )
+    parser.add_argument(
+        "--anyway",
+        action="store_true",
+        help="although real people may answer now, and their answers would be in"
+        " the servers' logs",
+    )
+    options = parser.parse_args()
     stack = running_stack()
     servers = running_servers(stack.run)
     if not options.anyway:
@@ -96,20 +104,6 @@ def main() -> int:
     return 1 if tally.failed() else 0
 
 
-def parse_options() -> argparse.Namespace:
-    parser = command_parser(__doc__)
-    add, number = parser.add_argument, positive_integer
-    add("--respondents", type=number, default=20, metavar="N", help="instead of 20")
-    add("--top", type=number, default=8, metavar="N", help="statements in each table")
-    add(
-        "--anyway",
-        action="store_true",
-        help="although real people may answer now, and their answers would be in"
-        " the servers' logs",
-    )
-    return parser.parse_args()
-
-
 # The servers
 
 
@@ -137,11 +131,8 @@ class Server(NamedTuple):
 
 
 def running_servers(run: Path) -> list[Server]:
-    running = []
-    for server in (Server("primary", run, 5432), Server("replica", run, 5433)):
-        with socket.socket(socket.AF_UNIX) as probe:
-            if not probe.connect_ex(str(run / f".s.PGSQL.{server.port}")):
-                running.append(server)
+    servers = (Server("primary", run, 5432), Server("replica", run, 5433))
+    running = [server for server in servers if accepts(run, server.port)]
     if not running or running[0].name != "primary":
         raise Refusal("The primary is not running; start it with provisioning/stack up")
     return running
@@ -193,6 +184,7 @@ def print_statements(servers: Sequence[Server], most: int) -> dict[str, int]:
         calls[server.name] = sum(each["calls"] for each in statements)
         print(f"\n{server.name}: {calls[server.name]:,} statements")
         for key, title in (("calls", "by calls"), ("total", "by time")):
+            header = (f"  {title}", "calls", "mean ms", "total ms", "statement")
             top = sorted(statements, key=lambda each: -each[key])[:most]
             rows = [
                 (
@@ -205,14 +197,12 @@ def print_statements(servers: Sequence[Server], most: int) -> dict[str, int]:
                 for each in top
             ]
             if rows:
-                print_table(
-                    (f"  {title}", "calls", "mean ms", "total ms", "statement"), rows
-                )
+                print_table(header, rows)
     return calls
 
 
 def shortened(query: str) -> str:
-    return re.sub(r"\s+", " ", query).strip()[:WIDTH]
+    return " ".join(query.split())[:WIDTH]
 
 
 def _print_report(server: Server, log: ServerLog, stack: Stack) -> None:

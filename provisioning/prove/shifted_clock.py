@@ -71,8 +71,12 @@ def shift_clock(pids: Iterable[int], seconds: int) -> None:
 
 def _replace(pid: int, code: Mapping[int, bytes]) -> None:
     start, end = _vdso(pid)
-    if _has(pid, start, code):
-        return
+    with Path(f"/proc/{pid}/mem").open("rb", buffering=0) as memory:
+        if all(
+            os.pread(memory.fileno(), len(each), start + offset) == each
+            for offset, each in code.items()
+        ):
+            return
     was_stopped = _is_stopped(pid)
     give_up = time.monotonic() + PATIENCE
     while time.monotonic() < give_up:
@@ -94,14 +98,6 @@ def _replace(pid: int, code: Mapping[int, bytes]) -> None:
                 send_signal([pid], signal.SIGCONT)
         time.sleep(PAUSE)
     raise Refusal(f"Process {pid} does not stop outside of the vDSO")
-
-
-def _has(pid: int, start: int, code: Mapping[int, bytes]) -> bool:
-    with Path(f"/proc/{pid}/mem").open("rb", buffering=0) as memory:
-        return all(
-            os.pread(memory.fileno(), len(each), start + offset) == each
-            for offset, each in code.items()
-        )
 
 
 def _vdso(pid: int) -> tuple[int, int]:

@@ -9,7 +9,6 @@ have to be noticed: a restore to after the losses, and a missing file of the log
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
@@ -22,7 +21,6 @@ from provisioning.commands import (
     command_parser,
     conclude,
     output_of,
-    positive_integer,
     scratch_folder,
     step,
 )
@@ -47,13 +45,12 @@ from provisioning.install.backups.restoring import (
 from provisioning.install.postgresql import run_sql
 from provisioning.install.stack_folder import stack_folder
 from provisioning.measure.benchmarks.answered_survey import answer_items
-from provisioning.measure.benchmarks.saves_beside import save_beside
 from provisioning.measure.benchmarks.stack import (
     Application,
     private_application,
     sql_file,
 )
-from provisioning.measure.benchmarks.timed_requests import log_in, served
+from provisioning.measure.benchmarks.timed_requests import log_in, save_beside, served
 
 REPLICA_PORT = 5433
 ITEMS = 20
@@ -84,7 +81,20 @@ WHERE a.name = 'measured' AND w.name = 'measured';
 
 
 def main() -> int:
-    options = parse_options()
+    parser = command_parser(
+        __doc__,
+        responses=(100_000, "made up"),
+        seconds=(20.0, "that each of the rounds lasts"),
+    )
+    rounds = "also measure page saves beside full backups and without, so often (0)"
+    parser.add_argument("--rounds", type=int, default=0, help=rounds)
+    parser.add_argument(
+        "--stack",
+        action="store_true",
+        help="instead, restore the last backup of the stack that runs here, beside it,"
+        " to the point at which its tables were recorded; the result is in /metrics",
+    )
+    options = parser.parse_args()
     if options.stack:
         return drill_stack(stack_folder())
     with private_application(
@@ -105,32 +115,6 @@ def main() -> int:
     return conclude(result, [f"{name} is {result[name]}" for name in wrong])
 
 
-def parse_options() -> argparse.Namespace:
-    parser = command_parser(__doc__)
-    parser.add_argument(
-        "--responses",
-        type=positive_integer,
-        default=100_000,
-        help="made-up responses (100,000)",
-    )
-    parser.add_argument(
-        "--rounds",
-        type=int,
-        default=0,
-        help="also measure page saves beside full backups and without, so often (0)",
-    )
-    parser.add_argument(
-        "--seconds", type=float, default=20, help="each of them lasts (20)"
-    )
-    parser.add_argument(
-        "--stack",
-        action="store_true",
-        help="instead, restore the last backup of the stack that runs here, beside it,"
-        " to the point at which its tables were recorded; the result is in /metrics",
-    )
-    return parser.parse_args()
-
-
 def measure_saves(
     application: Application,
     rehearsal: tuple[dict[str, Any], list[str]],
@@ -147,7 +131,7 @@ def measure_saves(
         return time.monotonic() - began
 
     application.collect_static()
-    before = archived_bytes(application), written_rows(application)
+    archived, [[written]] = archived_bytes(application), application.sql(WRITTEN_ROWS)
     with served(application, "--workers=2") as target:
         saves = save_beside(
             back_up,
@@ -157,8 +141,9 @@ def measure_saves(
             rounds=rounds,
             seconds=seconds,
         )
-    log_bytes = archived_bytes(application) - before[0]
-    rows = written_rows(application) - before[1]
+    log_bytes = archived_bytes(application) - archived
+    [[total]] = application.sql(WRITTEN_ROWS)
+    rows = int(total) - int(written)
     return {
         "log_bytes_per_response": round(log_bytes / max(1, rows)),
         "saves_alone": round(saves.alone),
@@ -174,16 +159,29 @@ def archived_bytes(application: Application) -> int:
     return sum(file.stat().st_size for file in files if file.is_file())
 
 
-def written_rows(application: Application) -> int:
-    [[rows]] = application.sql(WRITTEN_ROWS)
-    return int(rows)
-
-
 def drill_stack(folder: Path) -> int:
+    """Restore the last backup with a record to its point, and compare all tables."""
     repository, began = Repository.of_stack(folder), datetime.now(UTC)
     result: dict[str, Any] = {"restored": False, "equal": False}
     try:
-        restore_last_record(folder, repository, result)
+        recorded = [backup for backup in repository.backups() if backup.record]
+        if not recorded:
+            raise Refusal("No backup has a record; make one: provisioning/stack backup")
+        backup = recorded[-1]
+        record: dict[str, Any] = backup.record or {}
+        result |= {"label": backup.label, "bytes": backup.size}
+        result["recorded"] = record["at"]
+        archive_running_log(folder, read_host(folder))
+        until = until_point(backup, record["lsn"])
+        with (
+            scratch_folder(folder / "data") as place,
+            restored_database(repository, place, until) as run,
+        ):
+            result["restored"] = True
+            with step("Comparing all tables"):
+                sentences = differences(record["tables"], count_tables(run))
+            result["differences"] = sentences[:20]
+            result["equal"] = report(sentences)
     except Refusal as refusal:
         result["error"] = str(refusal)
         print(f"drill_restore: {refusal}", file=sys.stderr, flush=True)
@@ -191,26 +189,6 @@ def drill_stack(folder: Path) -> int:
     keep_result(folder, "drill", began, result, ok=result["equal"])
     print(json.dumps(result))
     return int(not result["equal"])
-
-
-def restore_last_record(
-    folder: Path, repository: Repository, result: dict[str, Any]
-) -> None:
-    recorded = [backup for backup in repository.backups() if backup.record]
-    if not recorded:
-        raise Refusal("No backup has a record; make one: provisioning/stack backup")
-    backup = recorded[-1]
-    record: dict[str, Any] = backup.record or {}
-    result |= {"label": backup.label, "bytes": backup.size, "recorded": record["at"]}
-    archive_running_log(folder, read_host(folder))
-    with scratch_folder(folder / "data") as place:
-        until = until_point(backup, record["lsn"])
-        with restored_database(repository, place, until) as run:
-            result["restored"] = True
-            with step("Comparing all tables"):
-                sentences = differences(record["tables"], count_tables(run))
-            result["differences"] = sentences[:20]
-            result["equal"] = report(sentences)
 
 
 def make_responses(

@@ -28,7 +28,7 @@ from provisioning.commands import (
 )
 from provisioning.measure.benchmarks import compare_revisions, open_codes, phases, soak
 from provisioning.measure.benchmarks.growth import stored_rows
-from provisioning.measure.benchmarks.machine import describe_machine
+from provisioning.measure.benchmarks.meter import describe_machine
 from provisioning.measure.benchmarks.phases import P99_LIMIT_MS, Size, rehearsal_of
 from provisioning.measure.benchmarks.soak import LONGEST_START, MOST_GROWTH_MB
 from provisioning.measure.benchmarks.stack import Stack, running_stack
@@ -64,7 +64,11 @@ def main() -> int:
     elif options.growth:
         held = _measure_growth(stack, size, int(options.growth * 1e6), result)
     elif options.soak:
-        held = _measure_soak(stack, size, options.soak, result)
+        print("Page saves alone, to find the knee", flush=True)
+        result["soak"] = soaked = soak.measure(stack, size, options.soak)
+        print_figures({name: soaked[name] for name in soaked if name != "readings"})
+        print("; ".join(soaked["shortcomings"]) or "held")
+        held = not soaked["shortcomings"] and not soaked["failed"]
     elif options.open_code:
         result |= open_codes.measure(stack, size)
         print_figures({key: result[key] for key in open_codes.SHOWN})
@@ -80,15 +84,15 @@ def main() -> int:
 def parser() -> argparse.ArgumentParser:
     parser = command_parser(
         __doc__,
-        epilog="45 pages are Illinois's: 4.5 million requests an hour by 50,000 people"
+        "45 pages are Illinois's: 4.5 million requests an hour by 50,000 people"
         " are 90 each, of which half are page saves.",
+        respondents=(20_000, "who are invited"),
+        pages=(45, "of the survey"),
+        items=(5, "on each page"),
+        drivers=(1, "processes that offer load"),
     )
-    add, number = parser.add_argument, positive_integer
-    add("--respondents", type=number, default=20_000, help="invited (20,000)")
-    add("--pages", type=number, default=45, help="of the survey (45)")
-    add("--items", type=number, default=5, help="on each page (5)")
+    add = parser.add_argument
     add("--seconds", type=float, help="of each part (10), or of --rate (60)")
-    add("--drivers", type=number, default=1, help="processes that offer load (1)")
     add("--home", type=Path, help="of the stack (.stack, or GROUNDSWELL_STACK)")
     add("--address", default="", help="instead of nginx's own: http://127.0.0.1:8080")
     add("--output", type=Path, help="also write the JSON there")
@@ -114,7 +118,7 @@ def parser() -> argparse.ArgumentParser:
     )
     add(
         "--soak",
-        type=number,
+        type=positive_integer,
         metavar="REQUESTS",
         help="answer so many of the mix and watch the workers' memory; exit status 1"
         f" above {WORKER_MB} MB, where one grew by more than {MOST_GROWTH_MB:.0f} MB,"
@@ -176,21 +180,18 @@ def _measure_capacity(stack: Stack, size: Size, result: dict[str, Any]) -> bool:
     keys = ("saves_per_s", "cpu_us_per_save", "statements_per_save")
     result |= {key: saves[key] for key in (*keys, "commits_per_fsync")}
     result |= {key: mixed[key] for key in ("mix_per_s", "views", "cpu_us_per_request")}
+    result |= {"limits": alone, "saves": saves, "mix": mixed}
     result |= {
         "non_2xx": dict(Counter(saves["non_2xx"]) + Counter(mixed["non_2xx"])),
         "failed": saves["failed"] + mixed["failed"],
-        "limits": alone,
-        "saves": saves,
-        "mix": mixed,
     }
     print()
+    saves_alone = {**saves, "per_second": saves["saves_per_s"]}
+    whole_mix = {**mixed, "per_second": mixed["mix_per_s"]}
     _print_latencies(
         {
-            f"page saves ({saves['together']} at a time)": {
-                **saves,
-                "per_second": saves["saves_per_s"],
-            },
-            "mix, half page saves": {**mixed, "per_second": mixed["mix_per_s"]},
+            f"page saves ({saves['together']} at a time)": saves_alone,
+            "mix, half page saves": whole_mix,
             **mixed["views"],
         }
     )
@@ -245,30 +246,6 @@ def _measure_growth(
         f" saves/s, {ratio:.0%} of the empty partition's {medians['empty']:,.0f}"
     )
     return ratio >= LEAST_WHEN_GROWN
-
-
-def _measure_soak(
-    stack: Stack, size: Size, requests: int, result: dict[str, Any]
-) -> bool:
-    size = phases.with_enough_people(size, parts=len(size.connections))
-    needed = size.respondents + soak.people_for(size, requests)
-    size = dataclasses.replace(size, respondents=needed)
-    start = soak.start_of_a_worker(stack)
-    with rehearsal_of(stack, size) as rehearsal:
-        print("Page saves alone, to find the knee", flush=True)
-        together = phases.find_knee(rehearsal)["together"]
-        print(
-            f"The mix, {together} at a time, until {requests:,} were answered;"
-            " MB of each taking worker (PSS)",
-            flush=True,
-        )
-        soaked = soak.soak(rehearsal, requests, together)
-    soaked["start_seconds"] = round(start, 3)
-    soaked["shortcomings"] += soak.start_shortcomings(start)
-    result["soak"] = soaked
-    print_figures({name: soaked[name] for name in soaked if name != "readings"})
-    print("; ".join(soaked["shortcomings"]) or "held")
-    return not soaked["shortcomings"] and not soaked["failed"]
 
 
 def measure_briefly(stack: Stack, size: Size) -> dict[str, float]:

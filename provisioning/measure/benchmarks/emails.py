@@ -17,7 +17,6 @@ from provisioning.commands import (
     command_parser,
     conclude,
     missed,
-    positive_integer,
     print_figures,
     step,
 )
@@ -26,14 +25,10 @@ from provisioning.measure.benchmarks.stack import Application, private_applicati
 REQUIRED_PER_S = 150
 # Of the worker, from the first tenth of the run to its end.
 MOST_GROWTH_MB = 30
-MANY, FEW = 100_000, 5_000
 
 
 def main() -> int:
-    parser = command_parser(__doc__)
-    mails = f"{MANY:,} in full"
-    parser.add_argument("--mails", type=positive_integer, default=FEW, help=mails)
-    options = parser.parse_args()
+    options = command_parser(__doc__, mails=(5_000, "100,000 in full")).parse_args()
     with private_application() as application:
         details, _ = application.open_rehearsal(
             f"--respondents={options.mails}", "--pages=1", "--items=1"

@@ -5,7 +5,6 @@ For `provisioning/run feeds`, while the stack's own workers of feeds are stopped
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from typing import Any
 from django.db import connections
 
 from provisioning.commands import ROOT, wait_until
+from provisioning.in_django import arguments_for
 from provisioning.measure.benchmarks.feed_rows import feeds, scans
 from provisioning.processes import start_process, stop_process
 from survey.models import FeedScan, Job
@@ -32,9 +32,8 @@ KINDS = {"download": download_feed.name, "scan": process_scan.name}
 
 
 def command(action: str, **arguments: object) -> list[str]:
-    words = ("-m", "provisioning.measure.benchmarks.in_application")
     path = f"measure.benchmarks.feed_jobs.{action}"
-    return [sys.executable, *words, path, json.dumps(arguments)]
+    return [sys.executable, *arguments_for(path, **arguments)]
 
 
 def scan_feeds(numbers: Sequence[int]) -> list[FeedScan]:

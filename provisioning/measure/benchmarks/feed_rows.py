@@ -223,7 +223,13 @@ def verify(*, offered: Mapping[str, str]) -> dict[str, Any]:
 def remove() -> dict[str, Any]:
     jobs = Job.objects.filter(kind__in=KINDS, subject_id__in=scans().values("pk"))
     stop_scans(jobs)
-    delete_private_files()
+    uploads = RosterUpload.objects.filter(scan__in=scans())
+    for names in uploads.values_list("file", "rejected_file"):
+        delete_files(*names)
+    stores = RosterFeed.objects.filter(scans__in=scans()).exclude(store="")
+    delete_files(*stores.distinct().values_list("store", flat=True))
+    for folder in scans().exclude(folder="").values_list("folder", flat=True):
+        shutil.rmtree(path_of(folder), ignore_errors=True)
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL statement_timeout = 0")
         jobs.delete()
@@ -265,16 +271,6 @@ def administrations() -> QuerySet[Administration]:
     names = [f"{CODE}{role}s" for role in ROLES]
     named = Administration.objects.filter(name__in=names)
     return named.filter(wave__name="Rehearsals")
-
-
-def delete_private_files() -> None:
-    uploads = RosterUpload.objects.filter(scan__in=scans())
-    for names in uploads.values_list("file", "rejected_file"):
-        delete_files(*names)
-    stores = RosterFeed.objects.filter(scans__in=scans()).exclude(store="")
-    delete_files(*stores.distinct().values_list("store", flat=True))
-    for folder in scans().exclude(folder="").values_list("folder", flat=True):
-        shutil.rmtree(path_of(folder), ignore_errors=True)
 
 
 def delete_with_related(rows: QuerySet[Any], chain: tuple[type, ...] = ()) -> None:

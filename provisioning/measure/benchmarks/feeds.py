@@ -14,10 +14,13 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 from provisioning.commands import (
@@ -25,9 +28,9 @@ from provisioning.commands import (
     command_parser,
     conclude,
     missed,
-    positive_integer,
     print_table,
     step,
+    wait_until,
 )
 from provisioning.measure.benchmarks.feed_servers import (
     SLOW,
@@ -35,15 +38,103 @@ from provisioning.measure.benchmarks.feed_servers import (
     BadServers,
     DistrictServers,
 )
-from provisioning.measure.benchmarks.feed_workers import (
-    kill_workers,
-    peak_memory,
-    saves_beside_scans,
-    stopped_workers,
-)
-from provisioning.measure.benchmarks.machine import processor
+from provisioning.measure.benchmarks.meter import processor
+from provisioning.measure.benchmarks.phases import Size, mix, offer, rehearsal_of
 from provisioning.measure.benchmarks.stack import SCRATCH, Stack, running_stack
+from provisioning.processes import children_of, descendants_of, peak_mb
+from provisioning.prove.fault_injection.stack import RunningStack
 from survey.simulation.oneroster_server import serve
+
+WORKERS = ("download_worker", "scan_worker", "long_worker")
+# Programs of the stack, and the statement that tells whether they have work.
+UNFINISHED = "SELECT count(*) > 0 FROM survey_feedstage WHERE ended_at IS NULL AND "
+AT_WORK = {
+    "download_worker": UNFINISHED + "stage = 'download'",
+    "scan_worker": UNFINISHED + "stage <> 'download'",
+}
+
+
+@contextmanager
+def stopped_workers(stack: Stack) -> Iterator[None]:
+    with closing(RunningStack(stack.folder)) as running, running.stopped(*WORKERS):
+        yield
+
+
+def kill_workers(stack: Stack) -> int:
+    """Kill the download worker, then a scan worker, each while it works."""
+    killed = 0
+    with closing(RunningStack(stack.folder)) as running:
+        for program, at_work in AT_WORK.items():
+            # What a killed worker had begun, another one begins after half a minute.
+            if wait_until(partial(is_true, stack, at_work), seconds=90):
+                pids = running.tree(program)
+                running.kill_together(pids)
+                killed += bool(pids)
+                print(f"  killed {program}", flush=True)
+                running.wait_for(program)
+    return killed
+
+
+def is_true(stack: Stack, statement: str) -> bool:
+    return stack.sql(statement)[0][0] == "t"
+
+
+def peak_memory(stack: Stack) -> float:
+    """Return the most that a worker, with its children, has held so far, in MB."""
+    with closing(RunningStack(stack.folder)) as running:
+        masters = [pid for program in WORKERS for pid in running.pids(program)]
+    # Threads are in the process that the supervisor has started.
+    workers = [each for pid in masters for each in children_of(pid) or [pid]]
+    return max(sum(map(peak_mb, [each, *descendants_of(each)])) for each in workers)
+
+
+TOGETHER = 32
+# Of what the machine serves at most without scans: a survey day at night is quieter.
+OFFERED_SHARE = 0.5
+RUNNING = "SELECT count(*) > 0 FROM survey_feedscan WHERE state = 'running'"
+
+
+def saves_beside_scans(
+    stack: Stack, seconds: float, scan_all: Callable[[], float]
+) -> dict[str, float]:
+    """Measure page saves at one rate, first without scans and then during them.
+
+    `scan_all` returns the seconds it took.
+    """
+    size = Size(respondents=20_000, pages=20, seconds=seconds)
+    over = Event()
+
+    def scan_until_over() -> float:
+        """Return the share of the time in which scans were running."""
+        began, scanned = time.monotonic(), 0.0
+        while not over.is_set():
+            scanned += scan_all()
+        return scanned / (time.monotonic() - began)
+
+    with (
+        rehearsal_of(stack, size, purpose="feeds") as rehearsal,
+        ThreadPoolExecutor(1) as thread,
+    ):
+        rate = OFFERED_SHARE * mix(rehearsal, TOGETHER)["mix_per_s"]
+        alone = offer(rehearsal, rate)
+        scanning = thread.submit(scan_until_over)
+        try:
+            if not wait_until(partial(is_true, stack, RUNNING), seconds=60):
+                raise Refusal("No scan has begun")
+            beside = offer(rehearsal, rate)
+        finally:
+            over.set()
+        share = scanning.result()
+    return {
+        "saves_alone_per_s": alone["saves_per_s"],
+        "saves_beside_per_s": beside["saves_per_s"],
+        "saves_kept": round(beside["saves_per_s"] / alone["saves_per_s"], 4),
+        "requests_refused": beside["failed"],
+        "p99_alone_ms": alone["p99"],
+        "p99_beside_ms": beside["p99"],
+        "scanning_share": round(share, 2),
+    }
+
 
 DISTRICTS, PEOPLE = 900, 2_000_000
 # One server hangs and one sends broken files; others do neither.
@@ -72,8 +163,7 @@ class Feeds:
         self, stack: Stack, servers: DistrictServers, address: str, wait_s: float
     ) -> None:
         self.stack, self.servers, self.wait_s = stack, servers, wait_s
-        self._address = address
-        self._nights = 0
+        self._address, self._nights = address, 0
         # Of the last files that everybody was offered.
         self._file = 2
 
@@ -206,9 +296,7 @@ def measure(feeds: Feeds, saving_s: float) -> dict[str, Any]:
 
 def rows_per_s(night: Mapping[str, Any]) -> float:
     compare = night["stages"].get("compare")
-    if not compare:
-        return 0.0
-    return round(compare["rows"] / compare["seconds"], 1)
+    return round(compare["rows"] / compare["seconds"], 1) if compare else 0.0
 
 
 def measure_bad_night(feeds: Feeds) -> tuple[dict[str, Any], dict[str, int]]:
@@ -242,22 +330,22 @@ def measure_jobs(feeds: Feeds) -> dict[str, float]:
 
     The stack's workers of feeds are stopped meanwhile: the jobs are run here.
     """
-    servers = feeds.servers
-    small = servers.smallest(SMALL_FEEDS)
-    many = list(servers.numbers)[:MOST_IN_POOLS]
+    small = feeds.servers.smallest(SMALL_FEEDS)
+    many = list(feeds.servers.numbers)[:MOST_IN_POOLS]
+
+    def run(action: str, numbers: list[int], **how: bool) -> dict[str, Any]:
+        feeds.offer_others(numbers)
+        return feeds.call(f"feed_jobs.{action}", numbers=numbers, **how)
+
     with stopped_workers(feeds.stack):
-        servers.set_speeds(None)
+        feeds.servers.set_speeds(None)
         with step("Small feeds by a warm worker, then by a process per job"):
-            feeds.offer_others(small)
-            warm = feeds.call("feed_jobs.in_turn", numbers=small, apart=False)["per_s"]
-            feeds.offer_others(small)
-            apart = feeds.call("feed_jobs.in_turn", numbers=small, apart=True)["per_s"]
-        servers.set_speeds(SLOW)
+            warm = run("in_turn", small, apart=False)["per_s"]
+            apart = run("in_turn", small, apart=True)["per_s"]
+        feeds.servers.set_speeds(SLOW)
         with step("Separate pools, then one pool"):
-            feeds.offer_others(many)
-            separate = feeds.call("feed_jobs.in_pools", numbers=many, separate=True)
-            feeds.offer_others(many)
-            common = feeds.call("feed_jobs.in_pools", numbers=many, separate=False)
+            separate = run("in_pools", many, separate=True)
+            common = run("in_pools", many, separate=False)
     ratio = round(separate["seconds"] / common["seconds"], 3)
     print(
         f"  {len(many)} feeds by {common['processes']} processes each: separate pools"
@@ -275,9 +363,7 @@ def measure_jobs(feeds: Feeds) -> dict[str, float]:
     }
 
 
-def measure_large_feed(
-    feeds: Feeds,
-) -> tuple[list[dict[str, Any]], dict[str, float]]:
+def measure_large_feed(feeds: Feeds) -> tuple[list[dict[str, Any]], dict[str, float]]:
     """Scan a large feed, then once more with 1 % of its people changed.
 
     Returns both nights, the slower comparison and the workers' memory.
@@ -303,23 +389,25 @@ def named(bad: BadServers, failed: Mapping[str, str]) -> int:
 def print_night(name: str, result: Mapping[str, Any]) -> None:
     states = ", ".join(f"{n} {state}" for state, n in sorted(result["states"].items()))
     print(f"{name}: {result['window_s']:.1f} s; {states}")
-    stages = result["stages"]
-    total = sum(stage["seconds"] for stage in stages.values()) or 1.0
-    rows = [
-        (
-            stage,
-            f"{figures['seconds']:.1f}",
-            f"{100 * figures['seconds'] / total:.0f} %",
-            f"{figures['rows']:,}",
-            f"{figures['rows'] / max(figures['seconds'], 0.001):,.0f}",
-            f"{figures['bytes'] / 1e6:.1f}",
-            figures["repeated"],
-        )
-        for stage in STAGES
-        if (figures := stages.get(stage))
-    ]
-    header = ("stage", "s of all", "share", "rows", "rows/s", "MB", "repeated")
-    print_table(header, rows)
+    stages = {
+        stage: result["stages"][stage] for stage in STAGES if stage in result["stages"]
+    }
+    total = sum(figures["seconds"] for figures in stages.values()) or 1.0
+    print_table(
+        ("stage", "s of all", "share", "rows", "rows/s", "MB", "repeated"),
+        [
+            (
+                stage,
+                f"{figures['seconds']:.1f}",
+                f"{100 * figures['seconds'] / total:.0f} %",
+                f"{figures['rows']:,}",
+                f"{figures['rows'] / max(figures['seconds'], 0.001):,.0f}",
+                f"{figures['bytes'] / 1e6:.1f}",
+                figures["repeated"],
+            )
+            for stage, figures in stages.items()
+        ],
+    )
     messages: dict[str, list[str]] = {}
     for number, message in result["failed"].items():
         messages.setdefault(message, []).append(number)
@@ -332,43 +420,39 @@ def print_night(name: str, result: Mapping[str, Any]) -> None:
 
 
 def limits_of(figures: Mapping[str, Any]) -> dict[str, dict[str, float]]:
-    least = {
-        "applied": figures["feeds"],
-        "named_bad": figures["bad"],
-        "bad_night_applied": figures["bad_night_healthy"],
-        "bad_night_exact": figures["feeds"],
-        "killed": 2,
-        "saves_kept": LEAST_SAVES_KEPT,
-        "warm_ratio": LEAST_WARM_RATIO,
-        "rows_compared_per_s": LEAST_ROWS_PER_S,
+    return {
+        "least": {
+            "applied": figures["feeds"],
+            "named_bad": figures["bad"],
+            "bad_night_applied": figures["bad_night_healthy"],
+            "bad_night_exact": figures["feeds"],
+            "killed": 2,
+            "saves_kept": LEAST_SAVES_KEPT,
+            "warm_ratio": LEAST_WARM_RATIO,
+            "rows_compared_per_s": LEAST_ROWS_PER_S,
+        },
+        "most": {
+            "window_s": MOST_WINDOW_S,
+            "pools_ratio": MOST_POOLS_RATIO,
+            "memory_mb": MOST_MEMORY_MB,
+            **dict.fromkeys(WRONG, 0),
+        },
     }
-    most = {
-        "window_s": MOST_WINDOW_S,
-        "pools_ratio": MOST_POOLS_RATIO,
-        "memory_mb": MOST_MEMORY_MB,
-        **dict.fromkeys(WRONG, 0),
-    }
-    return {"least": least, "most": most}
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    parser = command_parser(__doc__)
-    add = parser.add_argument
-    add("--quick", action="store_true", help=f"{QUICK_DISTRICTS} districts")
-    add("--districts", type=positive_integer, help=f"with a feed each ({DISTRICTS})")
-    add("--people", type=positive_integer, help=f"of all districts ({PEOPLE:,})")
-    add(
-        "--seconds",
-        type=positive_integer,
-        default=60 * 60,
-        help="until a window that has not ended is given up (3600)",
+    parser = command_parser(
+        __doc__,
+        districts=(DISTRICTS, "with a feed each"),
+        people=(PEOPLE, "of all districts"),
+        seconds=(3600, "until a window that has not ended is given up"),
+        saving=(60, "seconds of saves"),
     )
-    add("--saving", type=positive_integer, default=60, help="seconds of saves (60)")
+    quick = f"{QUICK_DISTRICTS} districts of {QUICK_PEOPLE:,} people"
+    parser.add_argument("--quick", action="store_true", help=quick)
+    if parser.parse_args(arguments).quick:
+        parser.set_defaults(districts=QUICK_DISTRICTS, people=QUICK_PEOPLE)
     options = parser.parse_args(arguments)
-    options.districts = options.districts or (
-        QUICK_DISTRICTS if options.quick else DISTRICTS
-    )
     if options.districts < FEWEST_DISTRICTS:
         parser.error(f"--districts is at least {FEWEST_DISTRICTS}")
-    options.people = options.people or (QUICK_PEOPLE if options.quick else PEOPLE)
     return options

@@ -8,22 +8,18 @@ line is one JSON object.
 
 from __future__ import annotations
 
-import argparse
 import gc
 import json
+import math
 import random
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import (
-    AbstractContextManager,
-    closing,
-    contextmanager,
-    nullcontext,
-)
-from itertools import cycle, islice, repeat
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from dataclasses import dataclass
+from itertools import accumulate, cycle, islice, repeat
 from pathlib import Path
 from typing import Any
 
@@ -32,27 +28,78 @@ from provisioning.commands import (
     command_parser,
     conclude,
     missed,
-    positive_integer,
     print_figures,
     step,
     wait_until,
 )
 from provisioning.install.promotion import PRIMARY, answers
-from provisioning.measure.benchmarks.cached_pages import (
-    LEAST_OF_LIMIT,
-    closed_loop,
-    measure_throughput,
-    request_for,
-)
-from provisioning.measure.benchmarks.machine import describe_machine
+from provisioning.measure.benchmarks.meter import Meter, describe_machine
 from provisioning.measure.benchmarks.stack import Stack, running_stack, sql_file
 from provisioning.measure.load.crowd import send
-from provisioning.measure.load.respondent import Request
-from provisioning.measure.load.school_visitors import Place, draw_places, hit_ratio
+from provisioning.measure.load.replies import Reply
+from provisioning.measure.load.respondent import Request, get_request
+from provisioning.measure.load.tally import percentile
 from provisioning.measure.load.target import refuse_real_respondents
-from provisioning.measure.percentiles import percentile
 from provisioning.prove.fault_injection.stack import RunningStack
-from survey.simulation.schools import EAST, NORTH, SOUTH, WEST
+from survey.simulation.schools import EAST, NORTH, SOUTH, WEST, made_up_towns
+
+# A spike is one state's: the towns of the made-up country that lie in it.
+TOWNS_OF_THE_COUNTRY, STATE = 12_500, "IL"
+# Degrees: two thirds of the largest town's people live within 7 km of its centre.
+# The other towns are as dense.
+LARGEST_TOWN = 0.05
+
+
+@dataclass(frozen=True)
+class Place:
+    latitude: str
+    longitude: str
+
+    def cell(self, decimals: int) -> tuple[str, str]:
+        return _cut(self.latitude, decimals), _cut(self.longitude, decimals)
+
+
+def _cut(degrees: str, decimals: int) -> str:
+    return degrees[: degrees.index(".") + 1 + decimals]
+
+
+def draw_places(count: int, seed: int) -> Iterator[Place]:
+    """Draw towns by size, by Zipf's law, and places around their centres."""
+    chance = random.Random(f"visitors {seed}")  # noqa: S311
+    towns = [
+        town for town in made_up_towns(TOWNS_OF_THE_COUNTRY) if town.state == STATE
+    ]
+    sizes = [1 / rank for rank in range(1, len(towns) + 1)]
+    totals = list(accumulate(sizes))
+    numbers = range(len(towns))
+    for number in chance.choices(numbers, cum_weights=totals, k=count):
+        spread = LARGEST_TOWN * math.sqrt(sizes[number])
+        yield Place(
+            f"{chance.gauss(towns[number].latitude, spread):.12f}",
+            f"{chance.gauss(towns[number].longitude, spread):.12f}",
+        )
+
+
+def hit_ratio(
+    places: Sequence[Place], *, decimals: int, rate: float, lifetime: float, warm: float
+) -> float:
+    """Return the share of requests that find a page `lifetime` seconds old.
+
+    The requests come one after another at this rate, to an empty cache; those of
+    the first `warm` seconds are not counted.
+    """
+    stored: dict[tuple[str, str], float] = {}
+    hits = counted = 0
+    for number, place in enumerate(places):
+        now, cell = number / rate, place.cell(decimals)
+        is_hit = now - stored.get(cell, -math.inf) < lifetime
+        if not is_hit:
+            stored[cell] = now
+        if now >= warm:
+            counted += 1
+            hits += is_hit
+    return hits / max(1, counted)
+
 
 SCHOOLS = 100_000
 REQUESTS, EDITS = 100_000, 10_000
@@ -66,10 +113,24 @@ MOST_SEARCH_MS, MOST_NEAREST_MS = 10.0, 5.0
 OUTAGE = 10.0
 # Of the misses that the application answers at most, so many are offered.
 SHARE_OF_MOST = 0.6
+# At a time, of pages that are cached, and of others: nginx refuses more than 32.
+TOGETHER, MISSES_TOGETHER = 64, 8
+STATIC_FILE = "static/limit-of-nginx.html"
+# Share of the requests a second of a file of the same size.
+LEAST_OF_LIMIT = 0.5
 
 
 def main() -> int:
-    options = parse_options()
+    parser = command_parser(
+        __doc__,
+        schools=(SCHOOLS, "made up"),
+        seconds=(60.0, "of each part under load"),
+    )
+    keep = "keep the made-up schools for the next run"
+    parser.add_argument("--keep", action="store_true", help=keep)
+    options = parser.parse_args()
+    if options.seconds < 4:
+        parser.error("--seconds is at least 4")
     stack = running_stack()
     gc.freeze()
     machine = describe_machine(stack)
@@ -85,27 +146,31 @@ def main() -> int:
     return conclude({"machine": machine, **result}, shortcomings)
 
 
-def parse_options() -> argparse.Namespace:
-    parser = command_parser(__doc__)
-    add = parser.add_argument
-    add("--schools", type=positive_integer, default=SCHOOLS, help="(100,000)")
-    add("--seconds", type=float, default=60.0, help="of each part under load (60)")
-    add("--keep", action="store_true", help="keep the made-up schools for the next run")
-    options = parser.parse_args()
-    if options.seconds < 4:
-        parser.error("--seconds is at least 4")
-    return options
-
-
 def measure(stack: Stack, servers: RunningStack, seconds: float) -> dict[str, Any]:
     print("Misses, in the application's process", flush=True)
-    result: dict[str, Any] = {"misses": time_misses(stack)}
+    timed = stack.call("measure.benchmarks.school_searches.time_searches")
+    searches = {
+        name: {
+            "median": round(percentile(times, 50), 2),
+            "p95": round(percentile(times, 95), 2),
+        }
+        for name, times in timed.items()
+    }
     part = min(10.0, seconds / 2)
     places = draw_places(200, seed=2)
     throughput = measure_throughput(
         stack, [nearby(stack, place) for place in places], part
     )
-    misses = measure_misses(stack, part)
+    chance = random.Random()  # noqa: S311
+    # All over the country, so that hardly any two are neighbours.
+    anywhere = (
+        Place(
+            f"{chance.uniform(SOUTH, NORTH):.12f}", f"{chance.uniform(WEST, EAST):.12f}"
+        )
+        for _ in repeat(None)
+    )
+    # Pages a second that the application makes, because they are not cached.
+    misses, _ = closed_loop(stack, (nearby(stack, place) for place in anywhere), part)
     rate = rate_to_offer(misses)
     print(
         f"At most {misses:,.0f} misses a second. Offered: {rate:,.0f} requests a"
@@ -123,7 +188,8 @@ def measure(stack: Stack, servers: RunningStack, seconds: float) -> dict[str, An
     known = list(islice(cycle(known), round(rate * OUTAGE * 2)))
     down = offer(stack, known, rate, OUTAGE, outage(servers))
     by_decimals = hit_ratios(parts[0] + parts[1], rate, warm=seconds)
-    result |= {
+    result = {
+        "misses": searches,
         "hit_ratio": calm["hit_ratio"],
         "hit_ratio_raw": by_decimals[12],
         "hit_ratio_by_decimals": by_decimals,
@@ -157,25 +223,10 @@ def hit_ratios(
     places: Sequence[Place], rate: float, *, warm: float
 ) -> dict[int, float]:
     """Return the share of cached pages by the decimals of the keys."""
+    known = {"rate": rate, "lifetime": LIFETIME, "warm": warm}
     return {
-        decimals: round(
-            hit_ratio(
-                places, decimals=decimals, rate=rate, lifetime=LIFETIME, warm=warm
-            ),
-            4,
-        )
+        decimals: round(hit_ratio(places, decimals=decimals, **known), 4)
         for decimals in (1, 2, 3, 4, 12)
-    }
-
-
-def time_misses(stack: Stack) -> dict[str, dict[str, float]]:
-    timed = stack.call("measure.benchmarks.school_searches.time_searches")
-    return {
-        name: {
-            "median": round(percentile(times, 50), 2),
-            "p95": round(percentile(times, 95), 2),
-        }
-        for name, times in timed.items()
     }
 
 
@@ -231,17 +282,65 @@ def nearby(stack: Stack, place: Place) -> Request:
     return request_for(stack, f"/schools/?{query}")
 
 
-def measure_misses(stack: Stack, seconds: float) -> float:
-    """Return how many pages a second the application makes, that are not cached."""
-    chance = random.Random()  # noqa: S311
-    # All over the country, so that hardly any two are neighbours.
-    places = (
-        Place(
-            f"{chance.uniform(SOUTH, NORTH):.12f}", f"{chance.uniform(WEST, EAST):.12f}"
-        )
-        for _ in repeat(None)
+def request_for(stack: Stack, path: str) -> Request:
+    # 503: a miss for which the pool has no place, told to come again.
+    return get_request(stack.target, path, 200, 503, kind=path[:9])
+
+
+def closed_loop(
+    stack: Stack,
+    requests: Iterable[Request],
+    seconds: float = math.inf,
+    together: int = MISSES_TOGETHER,
+) -> tuple[float, float]:
+    """Return requests a second, and µs of nginx's processor time for each."""
+    meter = Meter(stack)
+    people = (iter((request,)) for request in requests)
+    meter.begin()
+    tally = send(
+        stack.target, people, together=together, seconds=seconds, connections=together
+    ).tally
+    meter.end()
+    tally.refuse_failures()
+    used = meter.per_request(tally.answered(), tally.own_cpu)
+    return round(tally.per_second(), 1), used["nginx"]
+
+
+def measure_throughput(
+    stack: Stack, pages: Sequence[Request], seconds: float
+) -> dict[str, float]:
+    """Compare cached pages with a file of their size, as fast as nginx can."""
+    sizes: set[int] = set()
+
+    def noting_size(request: Request) -> Request:
+        def check(reply: Reply) -> str:
+            sizes.add(len(reply.body))
+            return request.check_reply(reply)
+
+        return Request(request.kind, request.data, check)
+
+    # The first time they are not cached yet.
+    closed_loop(stack, map(noting_size, pages))
+    path = stack.folder / STATIC_FILE
+    try:
+        path.write_bytes(b"x" * (sum(sizes) // len(sizes)))
+        path.chmod(0o644)
+        file = request_for(stack, f"/{STATIC_FILE}")
+        limit, limit_us = closed_loop(stack, repeat(file), seconds, TOGETHER)
+    finally:
+        path.unlink(missing_ok=True)
+    cached, cached_us = closed_loop(stack, cycle(pages), seconds, TOGETHER)
+    print(
+        f"From the cache {cached:,.0f}/s, a file of the same size {limit:,.0f}/s;"
+        f" nginx takes {cached_us:.0f} and {limit_us:.0f} us of processor time",
+        flush=True,
     )
-    return closed_loop(stack, (nearby(stack, place) for place in places), seconds)[0]
+    return {
+        "cached_per_s": cached,
+        "nginx_cache_per_s": limit,
+        "cached_nginx_us": cached_us,
+        "file_nginx_us": limit_us,
+    }
 
 
 def offer(
@@ -255,15 +354,9 @@ def offer(
     log = stack.folder / "log" / "nginx-access.log"
     before = log.stat().st_size
     people = (iter((nearby(stack, place),)) for place in places)
+    load: Any = {"rate": rate, "seconds": seconds, "seed": len(places)}
     with during or nullcontext():
-        tally = send(
-            stack.target,
-            people,
-            rate=rate,
-            seconds=seconds,
-            seed=len(places),
-            connections=1024,
-        ).tally
+        tally = send(stack.target, people, connections=1024, **load).tally
     # The log is written once a second.
     time.sleep(2)
     with log.open("rb") as lines:

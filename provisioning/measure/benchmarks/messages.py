@@ -26,7 +26,6 @@ from provisioning.commands import (
     command_parser,
     conclude,
     missed,
-    positive_integer,
     print_table,
     step,
     wait_until,
@@ -209,10 +208,11 @@ def figures_of(rungs: Sequence[Rung], scale: float) -> dict[str, float]:
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    parser = command_parser(__doc__)
-    add = parser.add_argument
-    add("--seconds", type=positive_integer, default=300, help="for each step (300)")
-    add("--people", type=positive_integer, default=20_000, help="to ask about")
-    add("--workers", type=positive_integer, default=4, help="of each variant (4)")
-    add("--csv", type=Path, help="write the table there as well")
+    parser = command_parser(
+        __doc__,
+        seconds=(300, "for each step"),
+        people=(20_000, "to ask about"),
+        workers=(4, "of each variant"),
+    )
+    parser.add_argument("--csv", type=Path, help="write the table there as well")
     return parser.parse_args(arguments)

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-import json
+import html
+import re
 import statistics
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from html.parser import HTMLParser
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 from urllib.parse import urldefrag, urljoin
 
-import django
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import Resolver404, resolve, reverse
 
-from provisioning.commands import print_table
+from provisioning.measure.benchmarks.pages import PageTime
+from reports.tasks import roll_up_rates
+from survey.models import Administration, Respondent
+from survey.simulation.demo.load import FOLDER
+from survey.work import jobs
 
 FIRST = "/console/"
+LINK = re.compile(r'<a\s(?:[^>]*\s)?href="([^"]*)"')
 LOGIN = "/console/account/login/"
 # Of each route: three schools are as good as thirty.
 MOST = 3
@@ -28,24 +32,7 @@ MOST = 3
 LEFT_OUT = ("account_logout",)
 
 
-class PageTime(NamedTuple):
-    route: str
-    role: str
-    path: str
-    status: int
-    # In milliseconds.
-    median: float
-    statements: int
-    bytes: int
-
-    def is_bad(self, bound: float) -> bool:
-        return self.status >= 400 or self.median > bound
-
-
-def main() -> int:
-    times, bound = int(sys.argv[1]), float(sys.argv[2])
-    django.setup()
-    demo = json.load(sys.stdin)
+def walk(*, demo: dict[str, Any], times: int) -> list[PageTime]:
     _do_some_work(demo)
     pages: list[PageTime] = []
     for login in demo["staff"]:
@@ -53,30 +40,7 @@ def main() -> int:
         # Without its place.
         role = login["role"].partition(",")[0]
         pages += timed_pages(client, role, times)
-    return 1 if print_pages(pages, bound) else 0
-
-
-def print_pages(pages: Sequence[PageTime], bound: float) -> int:
-    """Print errors first, then the slowest pages; return how many are bad."""
-    print_table(
-        ("  route", "role", "ms", "statements", "KB", ""),
-        [
-            (
-                f"{'!' if page.is_bad(bound) else ' '} {page.route}",
-                page.role,
-                f"{page.median:.1f}",
-                page.statements,
-                f"{page.bytes / 1000:.1f}",
-                f"{page.status} at {page.path}" if page.status >= 400 else "",
-            )
-            for page in sorted(
-                pages, key=lambda page: (page.status < 400, -page.median)
-            )
-        ],
-    )
-    bad = sum(page.is_bad(bound) for page in pages)
-    print(f"\n{len(pages)} pages, {bad} over {bound:g} ms or with an error")
-    return bad
+    return pages
 
 
 def logged_in(email: str, password: str) -> Client:
@@ -131,30 +95,12 @@ def links_of(path: str, reply: Any, body: bytes) -> list[str]:
         return [urljoin(path, reply["Location"])]
     if not reply.get("Content-Type", "").startswith("text/html"):
         return []
-    parser = LinkParser()
-    parser.feed(body.decode())
-    return [urldefrag(urljoin(path, address)).url for address in parser.addresses]
-
-
-class LinkParser(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.addresses: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        address = dict(attrs).get("href")
-        if tag == "a" and address:
-            self.addresses.append(address)
+    addresses = map(html.unescape, LINK.findall(body.decode()))
+    return [urldefrag(urljoin(path, address)).url for address in addresses]
 
 
 def _do_some_work(demo: dict[str, Any]) -> None:
     """Roll up rates; upload a roster and a survey; order cards and an export."""
-    # Models can be imported only now.
-    from reports.tasks import roll_up_rates
-    from survey.models import Administration, Respondent
-    from survey.simulation.demo.load import FOLDER
-    from survey.work import jobs
-
     roll_up_rates()
     emails = [login["email"] for login in demo["staff"] if "state" in login["role"]]
     state = logged_in(emails[0], demo["staff_password"])
@@ -174,7 +120,3 @@ def _do_some_work(demo: dict[str, Any]) -> None:
     for queue in (jobs.QUICK, jobs.LONG):
         for pk in list(jobs.runnable_jobs(queue).values_list("pk", flat=True)):
             jobs.run(pk)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -8,7 +8,6 @@ roster is uploaded as an .xlsx file, of at most 1,048,575 people.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import tempfile
@@ -17,66 +16,16 @@ from pathlib import Path
 from typing import Any
 
 from provisioning.commands import Refusal, command_parser, print_table, step
-from provisioning.measure.benchmarks.machine import processor
-from provisioning.measure.benchmarks.stack import Application, private_application
+from provisioning.measure.benchmarks.meter import processor
+from provisioning.measure.benchmarks.stack import private_application
 
 # What the console promises for a state.
 RATE, MEGABYTES = 10_000, 400
 # Below the header of an Excel sheet.
 MOST_ROWS = 2**20 - 1
+UPLOAD = "measure.benchmarks.roster_upload"
 
-# One roster through both of its jobs, in a process of its own, as a worker
-# does it; prints what it took.
-WORK = """
-import json, resource, sys, time
-import django
-django.setup()
-from django.core.files import File
-from accounts.models import Membership, User
-from survey import tasks
-from survey.work import jobs
-from survey.models import Administration
-from survey.people.rosters import uploads
-jobs.wake = lambda *_: None
-user, _ = User.objects.get_or_create(email="measuring@groundswell.example")
-Membership.objects.get_or_create(user=user, role="state")
-with open(sys.argv[1], "rb") as file:
-    upload = uploads.receive(
-        administration=Administration.objects.get(), complete_for="schools",
-        file=File(file, sys.argv[1].rpartition("/")[2]), by=user,
-    )
-seconds = {}
-for name in ("check", "apply"):
-    start = time.perf_counter()
-    jobs.run(uploads.latest_job(upload).pk)
-    seconds[name] = time.perf_counter() - start
-    upload.refresh_from_db()
-    if upload.state != "checked":
-        break
-    number = str(upload.withdrawn)
-    uploads.confirm(upload, by=user, seen=number, typed=number)
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-print(json.dumps({
-    "state": upload.state, "message": upload.message, "report": upload.report,
-    "seconds": seconds, "peak_mb": peak,
-}))
-"""
-
-
-# Writes the rows of a CSV file as texts of a sheet.
-SPREADSHEET = """
-import csv, sys
-import xlsxwriter
-with xlsxwriter.Workbook(sys.argv[2], {"constant_memory": True}) as workbook:
-    sheet = workbook.add_worksheet("Roster")
-    with open(sys.argv[1], encoding="utf-8-sig", newline="") as file:
-        for number, cells in enumerate(csv.reader(file)):
-            for column, cell in enumerate(cells):
-                sheet.write_string(number, column, cell)
-"""
-
-
-# The JSON that WORK prints.
+# What `roster_upload.upload` returns.
 UploadResult = dict[str, Any]
 
 
@@ -100,12 +49,16 @@ def main() -> int:
             if options.excel:
                 with step("Writing it as a spreadsheet"):
                     file = path.with_suffix(".xlsx")
-                    application.run_python(
-                        *("-c", SPREADSHEET, path, file),
-                        failing="The spreadsheet was not written",
+                    application.call(
+                        f"{UPLOAD}.write_spreadsheet",
+                        source=str(path),
+                        target=str(file),
                     )
             with step("Checking and applying"):
-                results[name] = file.stat().st_size, _upload(application, file)
+                result = application.call(f"{UPLOAD}.upload", path=str(file))
+            if result["state"] != "applied":
+                raise Refusal(f"The roster is {result['state']}: {result['message']}")
+            results[name] = file.stat().st_size, result
     held = print_results(results)
     if options.excel:
         # The promise is that of a state's file, which no sheet can hold.
@@ -116,27 +69,18 @@ def main() -> int:
 
 
 def parse_options() -> argparse.Namespace:
-    parser = command_parser(__doc__)
-    add = parser.add_argument
-    add("--rows", type=int, default=2_000_000, help="people in the file (2,000,000)")
-    add("--changed", type=float, default=1, help="percent that differ a year after (1)")
-    add("--excel", action="store_true", help="as .xlsx instead of .csv")
+    parser = command_parser(
+        __doc__,
+        rows=(2_000_000, "people in the file"),
+        changed=(1.0, "percent that differ a year after"),
+    )
+    parser.add_argument("--excel", action="store_true", help="as .xlsx instead of .csv")
     options = parser.parse_args()
     if options.excel and options.rows > MOST_ROWS:
         parser.error(f"a sheet has at most {MOST_ROWS:,} people")
-    if options.rows < 1 or not 0 < options.changed <= 100:
-        parser.error("--rows is at least 1, and --changed above 0 and up to 100")
+    if options.changed > 100:
+        parser.error("--changed is at most 100")
     return options
-
-
-def _upload(application: Application, path: Path) -> UploadResult:
-    output = application.run_python(
-        "-c", WORK, path, failing="The roster was not applied"
-    )
-    result: UploadResult = json.loads(output.splitlines()[-1])
-    if result["state"] != "applied":
-        raise Refusal(f"The roster is {result['state']}: {result['message']}")
-    return result
 
 
 def rows_per_second(result: UploadResult) -> float:

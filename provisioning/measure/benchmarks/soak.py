@@ -8,6 +8,7 @@ fork that has answered nothing yet.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import time
@@ -22,7 +23,10 @@ from provisioning.measure.benchmarks.phases import (
     USUAL_SAVES,
     Rehearsal,
     Size,
+    find_knee,
     refuse_silence,
+    rehearsal_of,
+    with_enough_people,
 )
 from provisioning.measure.benchmarks.stack import Stack
 from provisioning.measure.capacity import WORKER_MB
@@ -38,6 +42,30 @@ PATIENCE = 30
 
 # MB by worker, at one moment.
 Reading = Mapping[int, float]
+
+
+def measure(stack: Stack, size: Size, requests: int) -> dict[str, Any]:
+    """Find the knee, send so many requests there, and time the start of a worker."""
+    size = with_enough_people(size, parts=len(size.connections))
+    # Half of the mix are saves. People whose request failed are replaced before their
+    # last page, and logging in counts too.
+    more = 2 * size.room + requests * 6 // 10 // size.pages
+    size = dataclasses.replace(size, respondents=size.respondents + more)
+    start = start_of_a_worker(stack)
+    with rehearsal_of(stack, size) as rehearsal:
+        together = find_knee(rehearsal)["together"]
+        print(
+            f"The mix, {together} at a time, until {requests:,} were answered;"
+            " MB of each taking worker (PSS)",
+            flush=True,
+        )
+        soaked = soak(rehearsal, requests, together)
+    soaked["start_seconds"] = round(start, 3)
+    if start > LONGEST_START:
+        soaked["shortcomings"].append(
+            f"a worker took {start:.2f} s to start, above {LONGEST_START:.0f}"
+        )
+    return soaked
 
 
 def soak(rehearsal: Rehearsal, requests: int, together: int) -> dict[str, Any]:
@@ -106,13 +134,6 @@ def judge_memory(readings: Sequence[Reading]) -> dict[str, Any]:
     }
 
 
-def people_for(size: Size, requests: int) -> int:
-    """Return how many people so many requests need: half of the mix are saves."""
-    # People whose request failed are replaced before their last page, and
-    # logging in counts too.
-    return 2 * size.room + requests * 6 // 10 // size.pages
-
-
 def start_of_a_worker(stack: Stack) -> float:
     """Return the seconds from a worker's fork until it is ready.
 
@@ -150,9 +171,3 @@ def seconds_between(forked: float, written: float) -> float:
     booted = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
     # The kernel counts a fork in steps of 10 ms.
     return max(0.0, written - booted - forked)
-
-
-def start_shortcomings(seconds: float) -> list[str]:
-    if seconds <= LONGEST_START:
-        return []
-    return [f"a worker took {seconds:.2f} s to start, above {LONGEST_START:.0f}"]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from provisioning.commands import ROOT, Refusal, output_of, step
+from provisioning.in_django import arguments_for
 from provisioning.install.environment import PRODUCTION, STACK, prepare_environment
 from provisioning.install.postgresql import DATABASE, run_sql
 from provisioning.install.servers import private_servers
@@ -64,11 +65,10 @@ class Application:
             cwd=self.checkout,
         )
 
-    def call(self, path: str, **arguments: object) -> Any:
+    def call(self, path: str, /, **arguments: object) -> Any:
         """Run a function of `provisioning` in the application; return its result."""
         printed = self.run_python(
-            *("-m", "provisioning.measure.benchmarks.in_application"),
-            *(path, json.dumps(arguments)),
+            *arguments_for(path, **arguments),
             failing=f"{path.rpartition('.')[2]} failed",
         )
         return json.loads(printed.splitlines()[-1])

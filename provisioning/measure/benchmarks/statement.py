@@ -13,21 +13,10 @@ from typing import Any
 from provisioning.commands import Refusal, reason
 from provisioning.install.postgresql import DATABASE, postgresql_programs
 from provisioning.measure.benchmarks.stack import Application
-from provisioning.measure.percentiles import percentile
+from provisioning.measure.load.tally import percentile
 
 # pgbouncer's port, and the taking pool's database and user there.
 PGBOUNCER, POOL = 6432, ("taking", "taking")
-
-# Runs where the application is installed; prints the statement for so many
-# rows, with parameters left open.
-PRINT_STATEMENT = """
-import sys
-from survey.taking.storage import ON_CONFLICT, POSTGRESQL
-count = int(sys.argv[1])
-rows = ", ".join(["(%s::bigint, %s::text, %s::text)"] + ["(%s, %s, %s)"] * (count - 1))
-print(POSTGRESQL.format(rows=rows, on_conflict=ON_CONFLICT))
-"""
-
 
 # Above those of the browsers that saved before: a save with a lower one fails.
 REVISION = "((extract(epoch FROM now()) + 120) * 1000000)::bigint"
@@ -45,9 +34,8 @@ def save_script(application: Application, rehearsal: Mapping[str, Any]) -> str:
         f" AND administration_id = {administration}"
     )
     count = len(pages[0])
-    statement = application.run_python(
-        *("-c", PRINT_STATEMENT, str(count)),
-        failing="The save statement can't be read",
+    statement = application.call(
+        "measure.benchmarks.statement.save_statement", count=count
     )
     values = [":person", str(administration), "1", str(administration), REVISION]
     for item in range(count):
@@ -62,6 +50,15 @@ def save_script(application: Application, rehearsal: Mapping[str, Any]) -> str:
             " ".join(fill_in(statement, values).split()) + ";",
         ]
     )
+
+
+def save_statement(*, count: int) -> str:
+    """Return the statement for so many rows, with open parameters. Runs in Django."""
+    from survey.taking.storage import ON_CONFLICT, POSTGRESQL
+
+    first = "(%s::bigint, %s::text, %s::text)"
+    rows = ", ".join([first] + ["(%s, %s, %s)"] * (count - 1))
+    return POSTGRESQL.format(rows=rows, on_conflict=ON_CONFLICT)
 
 
 def distance(pages: Sequence[Sequence[int]]) -> int:

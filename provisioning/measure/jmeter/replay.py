@@ -35,9 +35,8 @@ from provisioning.measure.jmeter.options import (
     positive_number,
 )
 from provisioning.measure.jmeter.report import (
-    Slowest,
+    Samples,
     conclude,
-    missed_levels,
     read_levels,
 )
 from provisioning.measure.jmeter.run import RESULTS, new_folder
@@ -50,8 +49,12 @@ from provisioning.measure.load.access_log import (
 from provisioning.measure.load.crowd import DRAIN, Crowd
 from provisioning.measure.load.driver import LOGINS_TOGETHER
 from provisioning.measure.load.engine import TIMEOUT, Engine, Exchange, clock
-from provisioning.measure.load.respondent import RehearsalSurvey, Request, Respondent
-from provisioning.measure.load.tally import percentile_of
+from provisioning.measure.load.respondent import (
+    RehearsalSurvey,
+    Request,
+    Respondent,
+    save_requests,
+)
 from provisioning.measure.load.target import Target, target_of
 from provisioning.processes import cpu_used_by_program, stats_by_program
 
@@ -137,27 +140,30 @@ def replay(
             replayed.run()
         elapsed = time.monotonic() - began
         used = cpu_used_by_program(before, stats_by_program())
-    statistics = statistics_of(replayed.samples)
     failures = Counter(each.failure for each in replayed.samples if each.failure)
     good = len(replayed.samples) - failures.total()
-    # Views that the log lacks are not expected.
-    expected = {
-        view: bounds
-        for view, bounds in levels["samplers"].items()
-        if view in statistics
-    }
-    levels = {**levels, "samplers": expected}
-    slowest = Slowest()
+    samples = Samples()
     for each in replayed.samples:
-        slowest.add(each.seconds, view=each.view, survey=name, page=each.page)
+        samples.add(
+            each.seconds,
+            view=each.view,
+            survey=name,
+            page=each.page,
+            failed=bool(each.failure),
+        )
+    # Views that the log lacks are not expected.
+    seen = samples.statistics()
+    levels["samplers"] = {
+        view: bounds for view, bounds in levels["samplers"].items() if view in seen
+    }
     rate = len(log.requests) / max(1.0, replayed.due[-1] - replayed.due[0])
     share = good / len(log.requests)
     return conclude(
         output,
-        statistics,
-        missed_levels(statistics, rate=share, people=1, levels=levels),
+        samples,
+        rate=share,
+        people=1,
         levels=levels,
-        slowest=slowest,
         cores={program: cpu / elapsed for program, cpu in used.items()},
         sentences=[
             f"{len(log.requests):,} requests of {len(people):,} people,"
@@ -376,32 +382,8 @@ def _request_of(respondent: Respondent, logged: LoggedRequest) -> Request:
     if logged.step is Step.CONTENT:
         return respondent.content(logged.page)
     if logged.step is Step.SAVE:
-        answers = respondent.survey.draw_answers(logged.page, respondent.chance)
-        return respondent.save(logged.page, answers)
+        [request] = save_requests(respondent, [logged.page])
+        return request
     # The others are named after what a respondent requests.
-    request: Request = getattr(respondent, logged.step.name.lower())()
+    request = getattr(respondent, logged.step.name.lower())()
     return request
-
-
-def statistics_of(samples: list[Sample]) -> dict[str, dict[str, float]]:
-    """Return the columns of JMeter's dashboard for each view, and for all."""
-    seconds: defaultdict[str, Counter[float]] = defaultdict(Counter)
-    errors: Counter[str] = Counter()
-    for sample in samples:
-        for name in (sample.view, "Total"):
-            seconds[name][round(sample.seconds, 5)] += 1
-            errors[name] += bool(sample.failure)
-    percentiles = {"pct1ResTime": 50, "pct2ResTime": 95, "pct3ResTime": 99}
-    percentiles["maxResTime"] = 100
-    return {
-        name: {
-            "sampleCount": latencies.total(),
-            "errorCount": errors[name],
-            "errorPct": 100 * errors[name] / latencies.total(),
-            **{
-                column: round(1000 * percentile_of(latencies, percent), 2)
-                for column, percent in percentiles.items()
-            },
-        }
-        for name, latencies in seconds.items()
-    }

@@ -21,20 +21,15 @@ from provisioning.measure.load.respondent import VIEWS
 from provisioning.measure.load.tally import percentile_of
 
 HEADER = ("", "requests", "errors %", "p50 ms", "p95 ms", "p99 ms", "max ms")
-# Columns of the dashboard, as jmeter/run configures it.
-PERCENTILES = {
-    "p50_ms": "pct1ResTime",
-    "p95_ms": "pct2ResTime",
-    "p99_ms": "pct3ResTime",
-}
+PERCENTILES = {"p50_ms": 50, "p95_ms": 95, "p99_ms": 99}
+MEASURES = ("error_percent", *PERCENTILES)
 # In the address of content and of a page save; the outline, page 0, is no page.
 PAGE = re.compile(r"/(?:take/pages|content/.+)/([1-9]\d*)/$")
-COLUMNS = {"error_percent": "errorPct", **PERCENTILES}
 
 # Of a shape in slo.json: error_percent, rate_percent, and bounds by sampler and
 # percentile.
 Levels = dict[str, Any]
-# Columns of a sampler, which is named as the view it requests.
+# Measures of each sampler, which is named as the view it requests, and of all.
 Statistics = Mapping[str, Mapping[str, float]]
 # Of fewer requests, the 95th percentile is the slowest one.
 LEAST = 20
@@ -42,16 +37,26 @@ LEAST = 20
 Figures = dict[str, dict[str, str | float]]
 
 
-class Slowest:
+class Samples:
+    """The requests of a run: their times by view, page and survey, and errors."""
+
     def __init__(self) -> None:
         # "view", "page" or "survey" -> its name -> seconds.
         self._seconds: dict[str, defaultdict[str, Counter[float]]] = {
             kind: defaultdict(Counter) for kind in ("view", "page", "survey")
         }
+        self._errors: Counter[str] = Counter()
 
     def add(
-        self, seconds: float, *, view: str, survey: str = "", page: int = 0
+        self,
+        seconds: float,
+        *,
+        view: str,
+        survey: str = "",
+        page: int = 0,
+        failed: bool = False,
     ) -> None:
+        self._errors[view] += failed
         names = {
             "view": view,
             "page": f"page {page} of {survey}" if page and survey else "",
@@ -59,9 +64,28 @@ class Slowest:
         }
         for kind, name in names.items():
             if name:
-                self._seconds[kind][name][round(seconds, 4)] += 1
+                self._seconds[kind][name][round(seconds, 5)] += 1
 
-    def figures(self) -> Figures:
+    def statistics(self) -> Statistics:
+        """Return the measures of each view, and of all together as `Total`."""
+        views = dict(self._seconds["view"])
+        errors = {**self._errors, "Total": self._errors.total()}
+        views["Total"] = sum(views.values(), Counter())
+        return {
+            view: {
+                "requests": (count := seconds.total()),
+                "errors": errors[view],
+                "error_percent": 100 * errors[view] / max(1, count),
+                "max_ms": round(1000 * percentile_of(seconds, 100), 1),
+                **{
+                    name: round(1000 * percentile_of(seconds, percent), 1)
+                    for name, percent in PERCENTILES.items()
+                },
+            }
+            for view, seconds in views.items()
+        }
+
+    def slowest(self) -> Figures:
         """Return the slowest of each kind; nothing where all have too few requests."""
         slowest: Figures = {}
         for kind, names in self._seconds.items():
@@ -110,37 +134,30 @@ def read_levels(path: Path, shape: str) -> Levels:
 def report(
     output: Path, load: Load, levels: Levels, run: JmeterRun, *, remote: bool
 ) -> dict[str, Any]:
-    path = output / "dashboard" / "statistics.json"
-    if not path.exists():
+    dashboard = output / "dashboard" / "index.html"
+    if not dashboard.exists():
         raise Refusal(f"JMeter wrote no dashboard; its log is {output / 'jmeter.log'}")
-    statistics: Statistics = json.loads(path.read_text())
     surveys = read_surveys(output / "run.properties")
     with (output / "results.csv").open(newline="") as results:
-        arrived, answered, slowest = read_results(results, surveys)
+        arrived, answered, samples = read_results(results, surveys)
     # Load servers start some time after they were told to.
     began = arrived[0] if remote and arrived else run.began
     begins, ends = began + load.begins, began + load.ends
     achieved = sum(begins <= moment < ends for moment in answered) / load.duration
     drawn = load.drawn(moment - began for moment in arrived)
-    missed = missed_levels(
-        statistics,
-        rate=achieved / drawn if drawn else 0,
-        # Each of the three parts of the schedule draws a whole number.
-        people=min(1, (len(arrived) + 3) / load.people),
-        levels=levels,
-    )
     return conclude(
         output,
-        statistics,
-        missed,
+        samples,
+        # Each of the three parts of the schedule draws a whole number.
+        people=min(1, (len(arrived) + 3) / load.people),
+        rate=achieved / drawn if drawn else 0,
         levels=levels,
-        slowest=slowest,
         cores=run.cores,
         sentences=[
             f"{load.rate:g} requests a second were asked for; {len(arrived):,} of"
             f" {load.people:,} people arrived, who bring {drawn:.1f}; answered well:"
             f" {achieved:.1f}",
-            f"Dashboard: {output / 'dashboard' / 'index.html'}",
+            f"Dashboard: {dashboard}",
         ],
         result={
             "shape": load.shape,
@@ -156,31 +173,33 @@ def report(
 
 def conclude(
     output: Path,
-    statistics: Statistics,
-    missed: Mapping[tuple[str, str], str],
+    samples: Samples,
     *,
+    rate: float,
+    people: float,
     levels: Levels,
-    slowest: Slowest,
     cores: Mapping[str, float],
     sentences: Iterable[str],
     result: Mapping[str, Any],
 ) -> dict[str, Any]:
+    """Judge a run, print it, and write and return its result; see `missed_levels`."""
+    statistics, slowest = samples.statistics(), samples.slowest()
+    missed = missed_levels(statistics, rate=rate, people=people, levels=levels)
     shares = ", ".join(f"{name} {share:.2f}" for name, share in cores.items())
-    figures = slowest.figures()
     print()
     print_table(HEADER, table_rows(statistics, missed, levels["samplers"]))
     print()
     for sentence in (
         *sentences,
-        sentence_of(figures),
+        sentence_of(slowest),
         f"Of {os.cpu_count()} cores: {shares or 'next to nothing'}.",
         *(f"Missed: {sentence}" for sentence in missed.values()),
     ):
         print(sentence)
     whole = {
         **result,
-        "samplers": sampler_figures(statistics),
-        "slowest": figures,
+        "samplers": {view: statistics[view] for view in statistics if view != "Total"},
+        "slowest": slowest,
         "cores_used": {name: round(share, 2) for name, share in cores.items()},
         "missed": list(missed.values()),
         "held": not missed,
@@ -198,31 +217,33 @@ def read_surveys(path: Path) -> dict[str, str]:
 
 def read_results(
     results: Iterable[str], surveys: Mapping[str, str]
-) -> tuple[list[float], list[float], Slowest]:
+) -> tuple[list[float], list[float], Samples]:
     """Return when people came, when requests were answered well, and what was slow.
 
     Moments are in seconds since 1970. A person comes with the first request.
     """
     came: dict[str, float] = {}
     answered = []
-    slowest = Slowest()
+    samples = Samples()
     for row in csv.DictReader(results):
         person, moment = row["threadName"], int(row["timeStamp"]) / 1000
         seconds = int(row["elapsed"]) / 1000
         # A message platform is nobody who takes part.
         is_person = "platform " not in person
+        is_answered_well = row["success"] == "true"
         if is_person:
             came[person] = min(came.get(person, moment), moment)
-        if is_person and row["success"] == "true":
+        if is_person and is_answered_well:
             answered.append(moment + seconds)
         page = PAGE.search(row["URL"])
-        slowest.add(
+        samples.add(
             seconds,
             view=row["label"],
             survey=surveys.get(row["take"], ""),
             page=int(page[1]) if page else 0,
+            failed=not is_answered_well,
         )
-    return sorted(came.values()), answered, slowest
+    return sorted(came.values()), answered, samples
 
 
 def missed_levels(
@@ -245,7 +266,7 @@ def missed_levels(
             continue
         bounds = {"error_percent": levels["error_percent"], **percentiles}
         for measure, most in bounds.items():
-            value = round(row[COLUMNS[measure]], 3)
+            value = round(row[measure], 3)
             if value > most:
                 missed[view, measure] = f"{view} {measure}: {value:g}, not {most:g}"
     return missed
@@ -262,22 +283,8 @@ def table_rows(
             rows.append([view, "none *", "", "", "", "", ""])
             continue
         measures = [
-            f"{row[column]:.4g}{'*' if (view, measure) in missed else ''}"
-            for measure, column in COLUMNS.items()
+            f"{row[measure]:.4g}{'*' if (view, measure) in missed else ''}"
+            for measure in MEASURES
         ]
-        count, longest = f"{row['sampleCount']:,}", f"{row['maxResTime']:.4g}"
-        rows.append([view, count, *measures, longest])
+        rows.append([view, f"{row['requests']:,}", *measures, f"{row['max_ms']:.4g}"])
     return rows
-
-
-def sampler_figures(statistics: Statistics) -> dict[str, dict[str, float]]:
-    return {
-        view: {
-            "requests": row["sampleCount"],
-            "errors": row["errorCount"],
-            "max_ms": row["maxResTime"],
-            **{name: round(row[key], 1) for name, key in PERCENTILES.items()},
-        }
-        for view, row in statistics.items()
-        if view != "Total"
-    }

@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from provisioning.commands import ROOT, Refusal, output_of, step
-from provisioning.measure.jmeter.codes_file import read_codes
 from provisioning.measure.jmeter.install import prepare_java, prepare_jmeter
 from provisioning.measure.jmeter.jmeter_process import run_jmeter
 from provisioning.measure.jmeter.options import (
     check_target,
     positive_number,
+    read_codes,
     run_parser,
 )
 from provisioning.measure.jmeter.report import read_levels, report

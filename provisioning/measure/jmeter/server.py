@@ -15,14 +15,13 @@ import tempfile
 from pathlib import Path
 
 from provisioning.commands import Refusal, Stopped, command_parser
-from provisioning.measure.jmeter.codes_file import HEADER, read_codes
 from provisioning.measure.jmeter.install import prepare_java, prepare_jmeter
 from provisioning.measure.jmeter.jmeter_process import (
     java_command,
     rmi_options,
     why_ended,
 )
-from provisioning.measure.jmeter.options import caller_path
+from provisioning.measure.jmeter.options import HEADER, caller_path, read_codes
 from provisioning.measure.load.target import is_loopback
 from provisioning.processes import start_process, stop_process
 

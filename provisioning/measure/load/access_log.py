@@ -78,7 +78,7 @@ def read_access_log(
                 if moment.tzinfo is None:
                     raise ValueError(f"{row['time']} has no time zone")
                 seconds, status = float(row["seconds"]), int(row["status"])
-                request, number = f"{row['method']} {row['path']}", row["request_id"]
+                request, key = f"{row['method']} {row['path']}", row["request_id"]
                 if not 0 <= seconds < LONGEST_REQUEST:
                     raise ValueError(f"it took {seconds} seconds")
             except KeyError as error:
@@ -93,12 +93,19 @@ def read_access_log(
                     log.skip("not of the survey")
                 elif 400 <= status < 499:
                     log.skip("refused")
-                elif number in seen:
+                elif key in seen:
                     log.skip("repeated")
                 else:
-                    seen.add(number)
+                    seen.add(key)
                     ended.append((moment.timestamp(), seconds, step, page))
-    _spread(ended, log)
+    # The requests of a second are spread over it, in the order of their lines.
+    in_second = Counter(second for second, *_ in ended)
+    before: Counter[float] = Counter()
+    for second, took, kind, number in ended:
+        sent = second + before[second] / in_second[second] - took
+        before[second] += 1
+        log.requests.append(LoggedRequest(sent, kind, number))
+    log.requests.sort(key=lambda request: request.moment)
     return log
 
 
@@ -121,14 +128,3 @@ def _step_of(request: str) -> tuple[Step | None, int]:
         if match := re.fullmatch(step.value, request):
             return step, int(match[1]) if match.groups() else 0
     return None, 0
-
-
-def _spread(ended: list[tuple[float, float, Step, int]], log: AccessLog) -> None:
-    """Spread the requests of a second over it, in the order of their lines."""
-    in_second = Counter(second for second, *_ in ended)
-    before: Counter[float] = Counter()
-    for second, seconds, step, page in ended:
-        moment = second + before[second] / in_second[second] - seconds
-        before[second] += 1
-        log.requests.append(LoggedRequest(moment, step, page))
-    log.requests.sort(key=lambda request: request.moment)

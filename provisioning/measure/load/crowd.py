@@ -132,7 +132,13 @@ class Crowd:
         def receive(exchange: Exchange) -> None:
             self._under_way -= 1
             failure = request.check(exchange)
-            self._note(request.kind, exchange, failure)
+            tally, has_ended = self.tally, bool(self.tally.ended)
+            if not failure and exchange.answered >= tally.began and not has_ended:
+                tally.in_time[request.kind] += 1
+            # Replies that a closed loop still misses are waited for, but not counted.
+            is_counted = failure or not self._is_closed_loop or not has_ended
+            if is_counted and due >= tally.began:
+                tally.add(request.kind, exchange.answered - due, failure)
             # After a failure, what the next request needs may be missing.
             if failure:
                 self._leave()
@@ -144,15 +150,6 @@ class Crowd:
                 self._ask(clock())
 
         self.engine.ask(request.data, receive, scheduled=due)
-
-    def _note(self, kind: str, exchange: Exchange, failure: str) -> None:
-        tally = self.tally
-        if not failure and exchange.answered >= tally.began and not tally.ended:
-            tally.in_time[kind] += 1
-        # Replies that a closed loop still misses are waited for, but not counted.
-        is_counted = failure or not self._is_closed_loop or not tally.ended
-        if is_counted and exchange.scheduled >= tally.began:
-            tally.add(kind, exchange.answered - exchange.scheduled, failure)
 
     def _leave(self) -> None:
         self._inside -= 1

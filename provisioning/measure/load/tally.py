@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from provisioning.commands import Refusal
@@ -103,3 +105,10 @@ def percentile_of(latencies: Counter[float], percent: int) -> float:
         if passed >= rank:
             return seconds
     return math.nan
+
+
+def percentile(values: Sequence[float], percent: int) -> float:
+    """Return a percentile from 1 to 99, interpolated; 0 without two values."""
+    if len(values) < 2:
+        return 0.0
+    return statistics.quantiles(values, n=100)[percent - 1]

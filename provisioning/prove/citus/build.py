@@ -10,11 +10,10 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import subprocess
 import tempfile
 from pathlib import Path
 
-from provisioning.commands import ROOT, Refusal, reason, step
+from provisioning.commands import ROOT, Refusal, output_of, step
 from provisioning.install.environment import install_packages, path_of_program
 
 ARCHIVE = "citus-13.2.2.tar.xz"
@@ -97,12 +96,7 @@ def _unpack(folder: Path, archive: Path) -> Path:
     debs.mkdir()
     # As root, apt would hand the download over to a user who may not write there.
     _run(
-        "apt-get",
-        "-qq",
-        "-o",
-        "APT::Sandbox::User=root",
-        "download",
-        *PACKAGES,
+        *("apt-get", "-qq", "-o", "APT::Sandbox::User=root", "download", *PACKAGES),
         cwd=debs,
     )
     for deb in sorted(debs.iterdir()):
@@ -136,13 +130,4 @@ def _compile(source: Path, target: Path) -> None:
 
 
 def _run(*command: str, cwd: Path, environment: dict[str, str] | None = None) -> None:
-    done = subprocess.run(
-        command,
-        cwd=cwd,
-        env=environment,
-        capture_output=True,
-        text=True,
-        errors="replace",
-    )
-    if done.returncode:
-        raise Refusal(f"Citus can't be built: {reason(done.stderr or done.stdout)}")
+    output_of(command, failing="Citus can't be built", cwd=cwd, env=environment)

@@ -30,13 +30,12 @@ from provisioning.prove.citus.migration import (
     promote_at_once,
 )
 from provisioning.prove.citus.nodes import Node
-from provisioning.prove.fault_injection.answers import AnswerSource
-from provisioning.prove.fault_injection.attempts import Attempt
 from provisioning.prove.fault_injection.load_processes import (
     LoadProcesses,
     open_rehearsal,
 )
 from provisioning.prove.fault_injection.retrying_respondent import Rehearsal
+from provisioning.prove.fault_injection.saves import AnswerSource, Attempt
 from provisioning.prove.fault_injection.verdict import (
     COMPLETED,
     STORED,

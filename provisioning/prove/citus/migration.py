@@ -39,10 +39,6 @@ class Cluster:
     # The application with the settings of a cluster.
     application: Application
 
-    @property
-    def nodes(self) -> list[Node]:
-        return [self.coordinator, *self.workers]
-
 
 def follow_primary(
     application: Application, programs: Path, stack: ExitStack, workers: int = WORKERS

@@ -16,7 +16,6 @@ from pathlib import Path
 from provisioning.commands import output_of
 from provisioning.install.postgresql import run_sql, running_server
 from provisioning.install.servers import SOCKETS
-from provisioning.processes import descendants_of
 
 COORDINATOR_PORT = int(SOCKETS["replica"].rpartition(".")[2])
 FIRST_WORKER_PORT = COORDINATOR_PORT + 10
@@ -48,9 +47,6 @@ class Node:
 
     def sql(self, statements: str, failing: str = "Citus refuses") -> list[list[str]]:
         return run_sql(statements, run=self.run, port=self.port, failing=failing)
-
-    def pids(self) -> list[int]:
-        return [self.process.pid, *descendants_of(self.process.pid)]
 
 
 @contextmanager

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from provisioning.commands import Refusal
 from provisioning.measure.benchmarks.stack import Application
 from provisioning.measure.benchmarks.timed_requests import send_requests
-from provisioning.measure.load.crowd import Person
 from provisioning.measure.load.respondent import (
     RehearsalSurvey,
     Respondent,
@@ -45,21 +44,12 @@ def respondent_operations(
     survey = RehearsalSurvey.of(rehearsal)
     person = Respondent(code, survey, target)
 
-    def resume() -> Person:
-        yield person.display()
-
-    def finish() -> Person:
-        yield person.review()
-        yield person.finish()
-        yield person.thanks()
-
-    pages = range(1, len(survey.pages) + 1)
     # Generators: each begins with what the one before has received.
     steps = {
         "log in": login_requests(person),
-        "save all pages": save_requests(person, pages),
-        "resume": resume(),
-        "finish": finish(),
+        "save all pages": save_requests(person, range(1, len(survey.pages) + 1)),
+        "resume": (build() for build in (person.display,)),
+        "finish": (build() for build in (person.review, person.finish, person.thanks)),
     }
     for name, requests in steps.items():
         yield attempt(name, partial(send_requests, target, [requests]))
@@ -90,7 +80,7 @@ def staff_operations(application: Application) -> Iterator[Operation]:
         yield attempt(name, partial(by.manage, *command))
     for name, (role, function) in IN_DJANGO.items():
         process = as_process(application, role)
-        yield attempt(name, partial(process.call, f"citus.in_django.{function}"))
+        yield attempt(name, partial(process.call, f"prove.citus.in_django.{function}"))
 
 
 def attempt(name: str, act: Callable[[], object]) -> Operation:

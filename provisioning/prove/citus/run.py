@@ -9,7 +9,6 @@ Everything is private and removed afterwards.
 
 from __future__ import annotations
 
-import argparse
 import os
 import statistics
 from collections.abc import Mapping, Sequence
@@ -21,7 +20,6 @@ from typing import Any, NamedTuple
 from provisioning.commands import (
     command_parser,
     conclude,
-    positive_integer,
     print_table,
     step,
 )
@@ -34,7 +32,7 @@ from provisioning.prove.citus.drill import (
     migrated_under_load,
     move_shard_under_load,
 )
-from provisioning.prove.citus.migration import Cluster
+from provisioning.prove.citus.nodes import Node
 from provisioning.prove.citus.operations import (
     Operation,
     as_process,
@@ -62,10 +60,11 @@ WHERE r.rolname = 'groundswell' AND s.toplevel
 
 
 class Saves(NamedTuple):
-    number: int
     per_second: float
     # Processor µs of each server's processes for each save.
     cpu: Mapping[str, float]
+    # Statements that the workers got for each save.
+    tasks: float
 
     @property
     def total(self) -> float:
@@ -73,9 +72,19 @@ class Saves(NamedTuple):
 
 
 def main() -> int:
-    options = parse_options()
+    parser = command_parser(
+        __doc__,
+        EPILOG,
+        saves=(2000, "to measure"),
+        rate=(25, "saves a second meanwhile"),
+        moves=(6, "of a shard"),
+        respondents=(400, "who answer"),
+    )
+    archive = "archive of Citus's source (vendor beside this checkout)"
+    parser.add_argument("--citus", type=Path, help=archive)
+    parser.add_argument("--seed", type=int, default=os.getpid(), help="of the answers")
+    options = parser.parse_args()
     programs = build_citus(find_archive(options.citus))
-    figures: dict[str, Any] = {"nodes": 3}
     with private_application() as application, ExitStack() as stack:
         people = ("--name=measured", f"--respondents={TOGETHER + 1}")
         rehearsal, codes = application.open_rehearsal(*people, *SIZE)
@@ -90,7 +99,16 @@ def main() -> int:
             migrated_under_load(application, programs, options)
         )
         with step("Saving pages on three nodes"):
-            saves, tasks = time_saves_on(cluster, rehearsal, codes, options.saves)
+            nodes = {"coordinator": cluster.coordinator}
+            nodes |= {f"worker {n}": each for n, each in enumerate(cluster.workers, 1)}
+            saves = time_saves(
+                cluster.application,
+                rehearsal,
+                codes,
+                {name: [node.process.pid] for name, node in nodes.items()},
+                options.saves,
+                workers=cluster.workers,
+            )
         moved = move_shard_under_load(cluster, options)
         with served(as_process(cluster.application, "taking")) as target:
             operations = [*respondent_operations(rehearsal, codes[-1], target)]
@@ -102,19 +120,19 @@ def main() -> int:
     print("Control: switching without the last changes")
     with private_application() as application:
         control = lose_under_load(application, programs, options)
-    counts, moved_counts = migrated.verdict.counts(), moved.verdict.counts()
-    figures |= {
-        "tasks_per_save": tasks,
+    lost, lost_in_moves = migrated.verdict.count("lost"), moved.verdict.count("lost")
+    figures = {
+        "nodes": 3,
+        "tasks_per_save": saves.tasks,
         "saves_per_s": round(saves.per_second, 1),
-        "lost_in_migration": counts["lost"],
+        "lost_in_migration": lost,
         "acknowledged_in_migration": migrated.verdict.acknowledged,
-        "other_forbidden": len(migrated.verdict.forbidden()) - counts["lost"],
+        "other_forbidden": len(migrated.verdict.forbidden()) - lost,
         "seconds_paused": round(migrated.paused, 1),
         "moves": options.moves,
-        "lost_in_moves": moved_counts["lost"],
+        "lost_in_moves": lost_in_moves,
         "acknowledged_in_moves": moved.verdict.acknowledged,
-        "other_forbidden_in_moves": len(moved.verdict.forbidden())
-        - moved_counts["lost"],
+        "other_forbidden_in_moves": len(moved.verdict.forbidden()) - lost_in_moves,
         "seconds_of_a_move": round(statistics.median(moved.seconds), 1),
         "longest_wait_in_moves_s": round(moved.longest_wait, 2),
         "lost_in_control": control.count("lost"),
@@ -127,58 +145,30 @@ def main() -> int:
     return conclude(figures, missed_requirements(figures, operations))
 
 
-def parse_options() -> argparse.Namespace:
-    parser = command_parser(__doc__, EPILOG)
-    add, number = parser.add_argument, positive_integer
-    archive = "archive of Citus's source (vendor beside this checkout)"
-    add("--citus", type=Path, help=archive)
-    add("--saves", type=number, default=2000, help="to measure (2000)")
-    add("--rate", type=number, default=25, help="saves a second meanwhile (25)")
-    add("--moves", type=number, default=6, help="of a shard (6)")
-    add("--respondents", type=number, default=400, help="who answer (400)")
-    add("--seed", type=int, default=os.getpid(), help="of the answers")
-    return parser.parse_args()
-
-
 def time_saves(
     application: Application,
     rehearsal: Mapping[str, Any],
     codes: Sequence[str],
     pids: Mapping[str, Sequence[int]],
     count: int,
+    workers: Sequence[Node] = (),
 ) -> Saves:
     """Save pages of some people at once, after a warm-up that is not measured."""
     with served(application) as target:
         people = log_in(rehearsal, codes[:TOGETHER], target)
         send_requests(target, [islice(each, WARM_UP) for each in people])
-        before = cpu_seconds_by_group(pids)
-        each = count // TOGETHER
-        replies = send_requests(target, [islice(person, each) for person in people])
-        after = cpu_seconds_by_group(pids)
-    answered = [reply.sent + reply.milliseconds / 1000 for reply in replies]
-    seconds = max(answered) - min(reply.sent for reply in replies)
-    used = {name: (after[name] - before[name]) / len(replies) * 1e6 for name in pids}
-    return Saves(len(replies), len(replies) / seconds, used)
-
-
-def time_saves_on(
-    cluster: Cluster, rehearsal: Mapping[str, Any], codes: Sequence[str], count: int
-) -> tuple[Saves, float]:
-    """Return the saves, and the statements that workers got for each of them."""
-    names = ["coordinator", *(f"worker {n}" for n, _ in enumerate(cluster.workers, 1))]
-    pids = {
-        name: node.pids()[:1] for name, node in zip(names, cluster.nodes, strict=True)
-    }
-    application = cluster.application
-    with served(application) as target:
-        people = log_in(rehearsal, codes[:TOGETHER], target)
-        send_requests(target, [islice(each, WARM_UP) for each in people])
-        for worker in cluster.workers:
+        for worker in workers:
             worker.sql("SELECT pg_stat_statements_reset()")
-        replies = send_requests(target, [islice(person, 25) for person in people])
-        counts = [int(worker.sql(TASKS)[0][0]) for worker in cluster.workers]
-    saves = time_saves(application, rehearsal, codes, pids, count)
-    return saves, sum(counts) / len(replies)
+        before = cpu_seconds_by_group(pids)
+        number = count // TOGETHER
+        replies = send_requests(target, [islice(each, number) for each in people])
+        after = cpu_seconds_by_group(pids)
+        tasks = sum(int(worker.sql(TASKS)[0][0]) for worker in workers)
+    seconds = max(each.answered for each in replies) - min(
+        each.sent for each in replies
+    )
+    used = {name: (after[name] - before[name]) / len(replies) * 1e6 for name in pids}
+    return Saves(len(replies) / seconds, used, tasks / len(replies))
 
 
 def missed_requirements(

@@ -12,12 +12,18 @@ from typing import Any
 
 from provisioning.commands import ROOT, Refusal, conclude, print_figures, seed_of, step
 from provisioning.prove.failovers.cluster import Cluster
-from provisioning.prove.failovers.drill import Drill, Load, prepare
+from provisioning.prove.failovers.drill import (
+    TABLE,
+    Drill,
+    Load,
+    Probe,
+    find_split,
+    prepare,
+)
 from provisioning.prove.failovers.faults import FAULTS, PROTECTED, UNPROTECTED
-from provisioning.prove.failovers.probe import TABLE, Probe, find_split
 from provisioning.prove.failovers.start import arguments
-from provisioning.prove.fault_injection.answers import AnswerSource
 from provisioning.prove.fault_injection.saver import ADMINISTRATION, PAGES
+from provisioning.prove.fault_injection.saves import AnswerSource
 from provisioning.prove.fault_injection.verdict import Judge, read_back
 
 RECORD = ROOT / "provisioning" / "measured" / "failovers.json"

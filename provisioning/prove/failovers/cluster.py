@@ -14,10 +14,10 @@ from provisioning.install.playbook import (
     ansible_environment,
     playbook_command,
 )
+from provisioning.install.postgresql import run_sql
 from provisioning.install.stack_folder import environment_of
-from provisioning.prove.failovers.host import USER, Host, run
-from provisioning.prove.failovers.watchdog import NAME as WATCHDOG
-from provisioning.prove.failovers.watchdog import Watchdog
+from provisioning.prove.failovers.host import NAME as WATCHDOG
+from provisioning.prove.failovers.host import USER, Host, Watchdog, run
 
 INVENTORY = ANSIBLE / "inventories" / "fleet.example"
 # As in the inventory.
@@ -124,13 +124,7 @@ class Cluster:
         primary = self.primary()
         if primary is None:
             raise Refusal("No database host is the primary")
-        psql = ["psql", "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1"]
-        output_of(
-            [*psql, f"--host={primary.folder}/run", "--username=postgres"]
-            + ["--dbname=groundswell"],
-            failing="PostgreSQL refuses",
-            input_text=sql,
-        )
+        run_sql(sql, run=primary.folder / "run")
 
     def primary(self) -> Host | None:
         """Return the only host that is no standby."""

@@ -1,11 +1,13 @@
 """Simulate respondents who open a survey, answer its pages, and come back.
 
-Importing this needs Django to be set up.
+They reach the database through the web host's pool. Runs in Django.
 """
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import threading
 import time
 from collections import deque
@@ -17,12 +19,14 @@ from django.db import Error, connection
 
 from provisioning.measure.load.respondent import UNKNOWN
 from provisioning.prove.fault_injection.saver import ADMINISTRATION, PAGES, Saver
+from provisioning.prove.fault_injection.saves import LAST_LINE, AnswerSource, Attempt
 from survey.taking.published import Published
 from survey.taking.saved_answers import SavedAnswers, read_saved_answers
 from survey.taking.session import RespondentSession
 from survey.taking.storage import TABS
 from survey.taking.unavailable import ServiceUnavailable, run_with_retry
 
+CLIENTS = 12
 # Who comes back has answered in the last half a minute: perhaps by the clock of
 # another primary.
 REMEMBERED = 50
@@ -37,6 +41,27 @@ PUBLISHED = Published(
     ruled=(),
     names={item.id: item.name for items in PAGES.values() for item in items},
 )
+
+
+def run(*, log: str, seed: int, rate: int, people: int) -> None:
+    """Take surveys until SIGTERM, and log each attempt."""
+    is_over = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: is_over.set())
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+    def write(attempt: Attempt) -> None:
+        os.write(descriptor, attempt.line().encode())
+
+    saver = Saver(AnswerSource(seed, PAGES), write)
+    threads = []
+    for client in range(1, CLIENTS + 1):
+        respondents = range(client, people + 1, CLIENTS)
+        arguments = (saver, respondents, CLIENTS / rate, is_over)
+        threads.append(threading.Thread(target=take_surveys, args=arguments))
+        threads[-1].start()
+    for thread in threads:
+        thread.join()
+    os.write(descriptor, LAST_LINE.encode())
 
 
 def take_surveys(

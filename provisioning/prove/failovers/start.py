@@ -11,7 +11,6 @@ from pathlib import Path
 from provisioning.commands import (
     Refusal,
     command_parser,
-    positive_integer,
     scratch_folder,
 )
 from provisioning.install.environment import (
@@ -75,20 +74,21 @@ def main() -> int:
 
 
 def arguments(command: list[str] | None = None) -> argparse.Namespace:
-    parser = command_parser(DESCRIPTION, EPILOG)
+    parser = command_parser(
+        DESCRIPTION,
+        EPILOG,
+        count=(10, "changes of the primary to run until"),
+        rate=(60, "page saves a second to offer"),
+    )
     add = parser.add_argument
     promise = "A2: commits wait for a standby; A1: for the primary alone (A2)"
     add("--promise", choices=["A1", "A2"], default="A2", help=promise)
-    count = "run until the primary has changed so often (10)"
-    add("--count", type=positive_integer, default=10, metavar="N", help=count)
     only = "inject this fault only; may be given several times"
     names = [fault.name for fault in FAULTS]
     add("--only", action="append", choices=names, metavar="NAME", help=only)
     add("--list", action="store_true", help="list the faults, and stop")
     control = "remove what protects from two primaries: a split has to be found"
     add("--control", choices=["split"], help=control)
-    rate = "page saves a second to offer (60)"
-    add("--rate", type=positive_integer, default=60, metavar="R", help=rate)
     add("--seed", type=int, metavar="S", help="repeat the draws of an earlier run")
     record = "add the result to provisioning/measured/failovers.json"
     add("--record", action="store_true", help=record)

@@ -19,14 +19,15 @@ from provisioning.commands import (
     seed_of,
 )
 from provisioning.install.temporary_stack import temporary_stack
-from provisioning.measure.benchmarks.machine import processor, revision_of
+from provisioning.measure.benchmarks.meter import processor, revision_of
 from provisioning.measure.load.target import refuse_real_respondents
 from provisioning.prove.fault_injection.controls import CONTROLS, run_controls
-from provisioning.prove.fault_injection.disk_full import MARK, LogDisk
-from provisioning.prove.fault_injection.failover import PrimaryLoss
 from provisioning.prove.fault_injection.faults import (
     BY_NAME,
+    MARK,
     FaultContext,
+    LogDisk,
+    PrimaryLoss,
     draw_faults,
     has_own_network,
 )
@@ -49,12 +50,9 @@ def main() -> int:
         "cores": os.cpu_count(),
         "revision": revision_of(ROOT),
     }
-    if options.overload:
+    if options.overload or options.matrix:
         with _stack(options) as (stack, _):
-            return run_overload(stack, seed)
-    if options.matrix:
-        with _stack(options) as (stack, _):
-            return run_matrix(stack, seed)
+            return (run_overload if options.overload else run_matrix)(stack, seed)
     report = Report(seed) if options.controls_only else run_faults(options, seed)
     print("Negative controls: with a protection removed, the judge must object")
     for control in run_controls(seed, CONTROLS):
@@ -137,8 +135,8 @@ def run_overload(stack: RunningStack, seed: int) -> int:
     result = OverloadRun(stack, rehearsal, seed).run()
     described = result.described()
     print_figures({name: value for name, value in described.items() if name != "steps"})
-    described = {"seed": seed, **described}
-    return conclude(described, result.shortcomings(), void=result.why_void())
+    void = result.why_void()
+    return conclude({"seed": seed, **described}, result.shortcomings(), void=void)
 
 
 def run_matrix(stack: RunningStack, seed: int) -> int:

@@ -31,9 +31,8 @@ from django.db import connection
 from provisioning import processes
 from provisioning.install.servers import private_servers
 from provisioning.measure.load.respondent import UNKNOWN
-from provisioning.prove.fault_injection.answers import AnswerSource
-from provisioning.prove.fault_injection.attempts import Attempt
 from provisioning.prove.fault_injection.saver import ADMINISTRATION, PAGES, Saver
+from provisioning.prove.fault_injection.saves import AnswerSource, Attempt
 from provisioning.prove.fault_injection.stack import RunningStack
 from provisioning.prove.fault_injection.verdict import Judge, Verdict, read_back
 from survey.taking import storage

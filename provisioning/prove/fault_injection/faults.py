@@ -1,22 +1,74 @@
-"""Inject faults into a running stack, and heal them."""
+"""Inject faults into a running stack, and heal them; lose its primary for good."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from random import Random
 
 from provisioning import processes
 from provisioning.commands import ROOT, Refusal, output_of, wait_until
-from provisioning.prove.fault_injection.disk_full import LogDisk
+from provisioning.install.promotion import REPLICA, promote
 from provisioning.prove.fault_injection.load_processes import LoadProcesses
 from provisioning.prove.fault_injection.stack import RunningStack
+from provisioning.prove.fault_injection.verdict import Finding
+
+# Set by provisioning/faults once it runs in a mount namespace of its own.
+MARK = "GROUNDSWELL_OWN_MOUNTS"
+SIZE = 3 * 2**30
+
+
+@dataclass
+class LogDisk:
+    """Mount a file system over one folder, and move its content in and out."""
+
+    folder: Path
+
+    def mount(self) -> None:
+        with self._content_kept():
+            options = f"size={SIZE},mode=0700"
+            run("mount", "-t", "tmpfs", "-o", options, "tmpfs", self.folder)
+
+    def unmount(self) -> None:
+        if self.folder.is_mount():
+            with self._content_kept():
+                run("umount", self.folder)
+
+    def fill(self) -> None:
+        usage = os.statvfs(self.folder)
+        self._resize((usage.f_blocks - usage.f_bfree) * usage.f_frsize)
+
+    def empty(self) -> None:
+        self._resize(SIZE)
+
+    def _resize(self, size: int) -> None:
+        run("mount", "-o", f"remount,size={size}", self.folder)
+
+    @contextmanager
+    def _content_kept(self) -> Iterator[None]:
+        copy = self.folder.with_name(f"{self.folder.name}.apart")
+        run("cp", "--archive", self.folder, copy)
+        yield
+        # What was there before the file system is in the way.
+        for path in self.folder.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        run("cp", "--archive", "--no-target-directory", copy, self.folder)
+        shutil.rmtree(copy)
+        os.sync()
+
+
+def run(*command: str | Path) -> None:
+    subprocess.run(command, check=True)
+
 
 # The network namespace in which provisioning/faults was called.
 NETWORK = "GROUNDSWELL_NETWORK"
@@ -110,16 +162,7 @@ def kill_backend(context: FaultContext) -> Iterator[None]:
     yield
 
 
-# Suspend and stop programs
-
-
-def hang(program: str, context: FaultContext) -> AbstractContextManager[None]:
-    """Suspend a program, so that it is alive but silent."""
-    return context.stack.suspended(program)
-
-
-def stop(program: str, context: FaultContext) -> AbstractContextManager[None]:
-    return context.stack.stopped(program)
+# Slow down, part the network, deploy
 
 
 @contextmanager
@@ -137,9 +180,6 @@ def slow_flushes(context: FaultContext) -> Iterator[None]:
         stack.query("SELECT pg_reload_conf()")
 
 
-# Part the network
-
-
 def has_own_network() -> bool:
     """Return whether this process left the network that provisioning/faults had."""
     return os.environ.get(NETWORK, NETWORK_NOW) != NETWORK_NOW
@@ -155,9 +195,6 @@ def part_network(context: FaultContext) -> Iterator[None]:
         yield
     finally:
         output_of(["ip", "link", "set", "lo", "up"], failing="No network")
-
-
-# Deploy
 
 
 @contextmanager
@@ -255,15 +292,24 @@ def killed(name: str, description: str, inject: Injection, quick: bool = True) -
 
 
 def hung(program: str, name: str, *, quick: bool = False) -> Fault:
-    description, inject = f"{name} is silent for 2 to 5 s", partial(hang, program)
-    return lasting(f"{program}-hung", description, inject, quick=quick)
+    """Suspend a program, so that it is alive but silent."""
+    description = f"{name} is silent for 2 to 5 s"
+    return lasting(f"{program}-hung", description, suspend(program), quick=quick)
+
+
+def suspend(program: str) -> Injection:
+    return lambda context: context.stack.suspended(program)
 
 
 def down(program: str, name: str) -> Fault:
-    description = f"{name} is down for 6 to 8 s; saves go on as fast as before"
-    # Long enough for a breaker to open, and for a median after it.
-    lasts, inject = (6.0, 8.0), partial(stop, program)
-    return Fault(f"{program}-down", description, inject, lasts, helper=program)
+    return Fault(
+        f"{program}-down",
+        f"{name} is down for 6 to 8 s; saves go on as fast as before",
+        lambda context: context.stack.stopped(program),
+        # Long enough for a breaker to open, and for a median after it.
+        lasts=(6.0, 8.0),
+        helper=program,
+    )
 
 
 def deployment(name: str, description: str, inject: Injection) -> Fault:
@@ -289,7 +335,7 @@ FAULTS = [
         "primary-hung",
         # Longer than pgbouncer lets a query wait.
         "the primary is silent for 8 to 12 s",
-        partial(hang, "primary"),
+        suspend("primary"),
         lasts=(8.0, 12.0),
         from_its_end=True,
     ),
@@ -336,3 +382,65 @@ def draw_faults(random: Random, names: list[str], count: int) -> list[Fault]:
     while len(drawn) < count:
         drawn += [BY_NAME[name] for name in random.sample(names, len(names))]
     return drawn[:count]
+
+
+# Seconds within which saving has to recover.
+LIMIT = 60.0
+CATCH_UP_SECONDS = 60.0
+
+
+@dataclass
+class PrimaryLoss:
+    """The loss of the primary, and what it has cost.
+
+    Under promise A2 a commit waits for the replica, and nothing may be lost.
+    Under A1 everything that the replica had not received is lost. That is
+    counted apart, by the moment of its acknowledgement.
+    """
+
+    promise: str
+    # Saves acknowledged before are on the replica; those after, on the new primary.
+    began: float = 0.0
+    ended: float = 0.0
+    recovered: float | None = None
+    lost: int = 0
+    acknowledged: int = 0
+
+    def prepare(self, stack: RunningStack) -> None:
+        stack.wait_for_database()
+        written = stack.query("SELECT pg_current_wal_lsn()")
+
+        def has_replayed() -> bool:
+            question = f"SELECT pg_last_wal_replay_lsn() >= '{written}'"
+            with contextlib.suppress(Refusal):
+                return bool(stack.query(question, port=REPLICA))
+            return False
+
+        if not wait_until(has_replayed, seconds=CATCH_UP_SECONDS, pause=0.2):
+            raise Refusal("The replica does not catch up with the primary")
+        if self.promise == "A2":
+            names = "synchronous_standby_names = 'ANY 1 (replica)'"
+            stack.query(f"ALTER SYSTEM SET {names}")
+            stack.query("SELECT pg_reload_conf()")
+            time.sleep(1.0)
+            state = stack.query("SELECT sync_state FROM pg_stat_replication")
+            if state not in ("sync", "quorum"):
+                raise Refusal("The replica does not become a synchronous standby")
+
+    def inject(self, stack: RunningStack) -> None:
+        data = stack.folder / "data"
+        # Before the kill, so that the supervisor finds nothing to start again.
+        (data / "primary").rename(data / "gone")
+        stack.kill_together(stack.tree("primary"))
+
+    def heal(self, stack: RunningStack) -> None:
+        promote(stack.folder)
+
+    def explains(self, finding: Finding) -> bool:
+        return self.began <= finding.acknowledged <= self.ended
+
+    @property
+    def as_required(self) -> bool:
+        if self.recovered is None or self.recovered > LIMIT:
+            return False
+        return self.promise == "A1" or not self.lost

@@ -18,13 +18,13 @@ from typing import Any
 
 from provisioning.measure.benchmarks.stack import Application
 from provisioning.processes import end_with_parent, send_signal
-from provisioning.prove.fault_injection.attempts import LogReader
 from provisioning.prove.fault_injection.recovery import Timeline
 from provisioning.prove.fault_injection.retrying_respondent import (
     PATIENCE,
     Rehearsal,
     RespondentPool,
 )
+from provisioning.prove.fault_injection.saves import LogReader
 
 # Eight choices of five tell 390,000 pages apart.
 PAGES, ITEMS = 6, 8

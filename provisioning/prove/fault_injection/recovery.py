@@ -17,8 +17,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
-from provisioning.measure.percentiles import percentile
-from provisioning.prove.fault_injection.attempts import Attempt
+from provisioning.measure.load.tally import percentile
+from provisioning.prove.fault_injection.saves import Attempt
 
 SUCCESS = 0.999
 SLOWER = 2.0

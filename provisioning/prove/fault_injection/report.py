@@ -10,8 +10,7 @@ from dataclasses import asdict, dataclass, field
 
 from provisioning.commands import print_figures, print_verdict
 from provisioning.prove.fault_injection.controls import ControlResult
-from provisioning.prove.fault_injection.failover import PrimaryLoss
-from provisioning.prove.fault_injection.faults import Fault
+from provisioning.prove.fault_injection.faults import Fault, PrimaryLoss
 from provisioning.prove.fault_injection.recovery import Baseline
 from provisioning.prove.fault_injection.verdict import FORBIDDEN, Verdict
 
@@ -172,14 +171,6 @@ class Report:
             for helper, ratios in by_helper.items()
         }
 
-    def _recoveries(self) -> dict[str, list[float | None]]:
-        by_fault = defaultdict(list)
-        for injected in self._happened():
-            recovered = injected.recovered
-            seconds = None if recovered is None else round(recovered, 2)
-            by_fault[injected.fault.name].append(seconds)
-        return dict(by_fault)
-
     # Output
 
     def print(self) -> None:
@@ -213,17 +204,16 @@ class Report:
     def _described_run(
         self, options: RunOptions, verdict: Verdict
     ) -> dict[str, object]:
-        recoveries = self._recoveries()
-        known = [
-            seconds
-            for each in recoveries.values()
-            for seconds in each
-            if seconds is not None
-        ]
+        recoveries: dict[str, list[float | None]] = defaultdict(list)
         harmed: Counter[str] = Counter()
         for injected in self._happened():
+            recovered = injected.recovered
+            seconds = None if recovered is None else round(recovered, 2)
+            recoveries[injected.fault.name].append(seconds)
             if injected.fault.unharmed:
                 harmed += injected.failures
+        every = [seconds for each in recoveries.values() for seconds in each]
+        known = [seconds for seconds in every if seconds is not None]
         return {
             "N": verdict.acknowledged,
             "K": len(self._happened()),

@@ -30,9 +30,15 @@ from provisioning.measure.load.respondent import (
     read_receipt,
 )
 from provisioning.measure.load.target import target_of
-from provisioning.prove.fault_injection.answers import AnswerSource, fingerprint
-from provisioning.prove.fault_injection.attempts import FINISHING, LAST_LINE, Attempt
-from provisioning.prove.fault_injection.saves import PendingSave, SaveQueue
+from provisioning.prove.fault_injection.saves import (
+    FINISHING,
+    LAST_LINE,
+    AnswerSource,
+    Attempt,
+    PendingSave,
+    SaveQueue,
+    fingerprint,
+)
 
 FIRST_WAIT = 0.5
 # A browser waits up to a minute. Here no one does, so that a run measures when
@@ -267,20 +273,20 @@ class RetryingRespondent:
     # Finishing
 
     def _finish_or_leave(self) -> None:
+        def confirm(failure: str, exchange: Exchange) -> None:
+            if failure:
+                # Already finished, logged out, or a fault: opening the survey tells.
+                self._retry_later(self._open_survey)
+            else:
+                self._finish(PendingSave(FINISHING, 0, self.number))
+
         if not self.queue.is_empty or not self.is_inside:
             self._pause()
         elif self.is_finishing or self.random.random() < FINISHES:
             self.is_finishing = True
-            self._request(self.browser.review(), self._confirm)
+            self._request(self.browser.review(), confirm)
         else:
             self._leave()
-
-    def _confirm(self, failure: str, exchange: Exchange) -> None:
-        if failure:
-            # Already finished, logged out, or a fault: opening the survey tells.
-            self._retry_later(self._open_survey)
-        else:
-            self._finish(PendingSave(FINISHING, 0, self.number))
 
     def _finish(self, save: PendingSave) -> None:
         def receive(exchange: Exchange) -> None:

@@ -12,9 +12,12 @@ import psycopg2
 
 from provisioning.commands import Refusal
 from provisioning.measure.load.respondent import ACKED
-from provisioning.prove.fault_injection.answers import AnswerSource
-from provisioning.prove.fault_injection.failover import PrimaryLoss
-from provisioning.prove.fault_injection.faults import Fault, FaultContext, NotInjected
+from provisioning.prove.fault_injection.faults import (
+    Fault,
+    FaultContext,
+    NotInjected,
+    PrimaryLoss,
+)
 from provisioning.prove.fault_injection.load_processes import (
     LoadProcesses,
     Rehearsal,
@@ -22,6 +25,7 @@ from provisioning.prove.fault_injection.load_processes import (
 )
 from provisioning.prove.fault_injection.recovery import Baseline, Timeline
 from provisioning.prove.fault_injection.report import InjectedFault, Report, RunOptions
+from provisioning.prove.fault_injection.saves import AnswerSource
 from provisioning.prove.fault_injection.verdict import Judge, read_back
 
 LOOK_INTERVAL = 0.25

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from django.db import Error
 
 from provisioning.measure.load.respondent import ACKED, REJECTED, UNKNOWN, Receipt
-from provisioning.prove.fault_injection.answers import (
+from provisioning.prove.fault_injection.saves import (
     ANSWERED,
     AnswerSource,
+    Attempt,
     Item,
+    PendingSave,
     fingerprint,
 )
-from provisioning.prove.fault_injection.attempts import Attempt
-from provisioning.prove.fault_injection.saves import PendingSave
 from survey.taking import storage
 
 ADMINISTRATION = 1

@@ -16,10 +16,10 @@ from provisioning.install.environment import (
     install_missing_packages,
     prepare_environment,
 )
-from provisioning.prove.fault_injection.disk_full import MARK
 from provisioning.prove.fault_injection.faults import (
     BY_NAME,
     FAULTS,
+    MARK,
     NETWORK,
     NETWORK_NOW,
 )

@@ -14,12 +14,13 @@ from itertools import dropwhile
 from typing import Any, NamedTuple
 
 from provisioning.measure.load.respondent import ACKED, UNKNOWN
-from provisioning.prove.fault_injection.answers import (
+from provisioning.prove.fault_injection.saves import (
     ANSWERED,
+    FINISHING,
     AnswerSource,
+    Attempt,
     fingerprint,
 )
-from provisioning.prove.fault_injection.attempts import FINISHING, Attempt
 
 FORBIDDEN = (
     "lost",

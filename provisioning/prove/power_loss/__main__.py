@@ -5,19 +5,23 @@ from __future__ import annotations
 import itertools
 import mmap
 import shutil
+import signal
 import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import psycopg2
 from django.db import connection
 
 from provisioning.commands import (
+    Refusal,
     conclude,
     output_of,
     print_table,
@@ -25,22 +29,112 @@ from provisioning.commands import (
     seed_of,
     step,
 )
-from provisioning.prove.fault_injection.answers import AnswerSource
-from provisioning.prove.fault_injection.attempts import Attempt
+from provisioning.install.postgresql import (
+    DATABASE,
+    postgresql_programs,
+    running_server,
+)
+from provisioning.measure.load.respondent import UNKNOWN
 from provisioning.prove.fault_injection.controls import (
     CLIENTS,
     ControlledSaver,
     servers_with_people,
 )
-from provisioning.prove.fault_injection.saver import PAGES
+from provisioning.prove.fault_injection.saver import ADMINISTRATION, PAGES
+from provisioning.prove.fault_injection.saves import AnswerSource, Attempt
+from provisioning.prove.fault_injection.verdict import (
+    Judge,
+    StoredAnswer,
+    Verdict,
+    read_back,
+)
 from provisioning.prove.power_loss.images import (
+    Image,
     build_images,
     draw_losses,
     read_records,
 )
 from provisioning.prove.power_loss.recorded_disk import recorded_disk
-from provisioning.prove.power_loss.recovery import USER, ImageResult, judge_image
 from provisioning.prove.power_loss.start import arguments
+
+USER = "postgres"
+
+
+@dataclass(frozen=True)
+class ImageResult:
+    image: Image
+    verdict: Verdict
+    # Why no server starts, or what is damaged; empty if nothing is.
+    damage: str
+
+    @property
+    def is_right(self) -> bool:
+        return not self.damage and not self.verdict.forbidden()
+
+
+def attempts_until(attempts: Iterable[Attempt], instant: float) -> Iterator[Attempt]:
+    """Yield what was sent before an instant; an answer after it did not arrive."""
+    for attempt in attempts:
+        if attempt.answered < instant:
+            yield attempt
+        elif attempt.sent < instant:
+            yield replace(attempt, outcome=UNKNOWN, reply="cut", receipt=0, at="")
+
+
+def judge_image(
+    image: Image, source: AnswerSource, attempts: Iterable[Attempt], folder: Path
+) -> ImageResult:
+    """Start a server on an image, and read all answers and all pages of tables."""
+    # Without a server, everything is lost.
+    stored: list[StoredAnswer] = []
+    try:
+        with _server_on(image.path, folder) as address:
+            with closing(psycopg2.connect(address)) as connection:
+                stored, _ = read_back(connection, ADMINISTRATION)
+            damage = _damage(folder)
+    except (Refusal, psycopg2.Error) as error:
+        damage = str(error).strip()
+    known = attempts_until(attempts, image.instant)
+    return ImageResult(image, Judge(source, known, stored).verdict(), damage)
+
+
+@contextmanager
+def _server_on(image: Path, folder: Path) -> Iterator[str]:
+    """Mount an image, start its server, and yield how to connect to it."""
+    mounted_at = folder / "mounted"
+    mounted_at.mkdir(exist_ok=True)
+    # The file system repairs itself from its journal.
+    output_of(["mount", "-o", "loop", image, mounted_at], failing="No file system")
+    # Of the server that is gone.
+    (mounted_at / "postmaster.pid").unlink(missing_ok=True)
+    try:
+        with running_server(
+            mounted_at,
+            "--logging_collector=off",
+            f"--unix_socket_directories={folder}",
+            # Nothing of it has to survive, and recovery flushes every file.
+            "--fsync=off",
+            run=folder,
+            log=folder / "server.log",
+            user=USER,
+            # Without a last checkpoint: nothing of it is kept.
+            end_by=signal.SIGQUIT,
+        ):
+            yield f"host={folder} user={USER} dbname={DATABASE}"
+    finally:
+        output_of(["umount", mounted_at], failing="The image stays mounted")
+
+
+def _damage(folder: Path) -> str:
+    """Check tables and indexes, page by page, with PostgreSQL's own program."""
+    command = [str(postgresql_programs() / "pg_amcheck"), "--install-missing"]
+    command += ["--heapallindexed", f"--host={folder}", f"--username={USER}", DATABASE]
+    try:
+        output_of(command, failing="pg_amcheck")
+    except Refusal as refusal:
+        return str(refusal)
+    return ""
+
 
 # Few, so that each of their pages is written again and again.
 RESPONDENTS = 1000

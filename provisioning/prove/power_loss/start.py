@@ -9,8 +9,6 @@ import sys
 from provisioning.commands import (
     Refusal,
     command_parser,
-    positive_integer,
-    positive_number,
 )
 from provisioning.install.environment import (
     PRODUCTION,
@@ -53,11 +51,12 @@ def main() -> int:
 
 
 def arguments(command: list[str] | None = None) -> argparse.Namespace:
-    parser = command_parser(DESCRIPTION, EPILOG)
-    add = parser.add_argument
-    images = "images with every protection (60); each control has 20 or a third"
-    add("--images", type=positive_integer, default=60, metavar="N", help=images)
-    seconds = "seconds of saves that are recorded (30); each control has half of it"
-    add("--seconds", type=positive_number, default=30.0, metavar="S", help=seconds)
-    add("--seed", type=int, metavar="N", help="repeat the draws of an earlier run")
+    parser = command_parser(
+        DESCRIPTION,
+        EPILOG,
+        images=(60, "images with every protection; each control has 20 or a third"),
+        seconds=(30.0, "of saves that are recorded; each control has half of it"),
+    )
+    seed = "repeat the draws of an earlier run"
+    parser.add_argument("--seed", type=int, metavar="N", help=seed)
     return parser.parse_args(command)

@@ -24,7 +24,6 @@ from provisioning.commands import (
     Refusal,
     command_parser,
     output_of,
-    positive_integer,
     print_table,
     step,
 )
@@ -104,16 +103,14 @@ def parse_options() -> argparse.Namespace:
         " beside it, and compares them with what eRm, an independent program,"
         " estimated from the same answers. Then simulates"
         " answers and looks for bias, and for how often 95 % intervals hold the true"
-        f" thresholds. Exits 1 beyond {MOST_DIFFERENCE} logits."
+        f" thresholds. Exits 1 beyond {MOST_DIFFERENCE} logits.",
+        simulations=(200, "of surveys"),
     )
     parser.add_argument(
         "--with-r",
         action="store_true",
         help="make the data sets and eRm's estimates again, which installs R (root)"
         " and takes half an hour",
-    )
-    parser.add_argument(
-        "--simulations", type=positive_integer, default=200, help="(200)"
     )
     return parser.parse_args()
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import os
 
-from provisioning.install import status
-from provisioning.install.status import (
+from provisioning.install import stack, up
+from provisioning.install.stack import (
     pool_line,
     print_status,
     readiness,
@@ -18,10 +18,10 @@ def test_programs_are_listed_with_their_uptime(tmp_path, monkeypatch, capsys):
         {**usual, "name": "nginx", "pid": os.getpid(), "now": 1000 + 3 * 3600 + 62},
         {**usual, "name": "redis", "statename": "FATAL", "now": 5000},
     ]
-    monkeypatch.setattr(status.Supervisor, "is_running", lambda self: True)
-    monkeypatch.setattr(status.Supervisor, "programs", lambda self: programs)
+    monkeypatch.setattr(stack.Supervisor, "is_running", lambda self: True)
+    monkeypatch.setattr(stack.Supervisor, "programs", lambda self: programs)
     addresses = {"address": "http://x/", "monitoring": "http://127.0.0.1:1/"}
-    monkeypatch.setattr(status, "addresses_of", lambda folder: addresses)
+    monkeypatch.setattr(stack, "addresses_of", lambda folder: addresses)
     assert print_status(tmp_path) == 1
     _, nginx, redis, *_, last = capsys.readouterr().out.splitlines()
     assert nginx.split()[:4] == ["nginx", "running", str(os.getpid()), "3:01:02"]
@@ -62,7 +62,7 @@ def test_an_unreachable_application_is_reported():
 
 def test_a_reply_that_is_not_json_is_no_state(monkeypatch):
     replies = iter([(503, b'{"degraded": ["Jobs wait."]}'), (502, b"<html>")])
-    monkeypatch.setattr(status, "fetch", lambda address: next(replies))
+    monkeypatch.setattr(up, "fetch", lambda address: next(replies))
     assert readiness("http://x/") == {"degraded": ["Jobs wait."]}
     assert readiness("http://x/") == {}
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from provisioning.commands import listen
-from provisioning.install.backups.certificates import first_end
+from provisioning.install.backups.operations import first_end
 from provisioning.install.environment import ROLES
 
 MAKE = ROLES / "common/files/make_certificates.sh"

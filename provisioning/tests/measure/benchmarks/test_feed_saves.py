@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from provisioning.commands import Refusal
-from provisioning.measure.benchmarks import feed_workers
+from provisioning.measure.benchmarks import feeds
 
 
 @pytest.fixture
@@ -28,9 +28,9 @@ def load(monkeypatch):
         saves = 400.0 if len(load.rates) == 1 else 390.0
         return {"saves_per_s": saves, "failed": len(load.rates) - 1, "p99": 20.0}
 
-    monkeypatch.setattr(feed_workers, "rehearsal_of", rehearsal_of)
-    monkeypatch.setattr(feed_workers, "mix", lambda *_: {"mix_per_s": 1600.0})
-    monkeypatch.setattr(feed_workers, "offer", offer)
+    monkeypatch.setattr(feeds, "rehearsal_of", rehearsal_of)
+    monkeypatch.setattr(feeds, "mix", lambda *_: {"mix_per_s": 1600.0})
+    monkeypatch.setattr(feeds, "offer", offer)
     return load
 
 
@@ -42,7 +42,7 @@ def test_the_same_rate_is_offered_alone_and_then_beside_scans(load):
         return load.scanned[-1]
 
     stack = SimpleNamespace(sql=lambda _: [["t" if load.is_scanning else "f"]])
-    result = feed_workers.saves_beside_scans(stack, 1, scan_all)
+    result = feeds.saves_beside_scans(stack, 1, scan_all)
 
     assert load.rates == [800.0, 800.0]
     assert load.beside == [False, True]
@@ -59,10 +59,8 @@ def test_the_same_rate_is_offered_alone_and_then_beside_scans(load):
 
 
 def test_saves_are_not_measured_beside_nothing(load, monkeypatch):
-    monkeypatch.setattr(
-        feed_workers, "wait_until", lambda happened, seconds: happened()
-    )
+    monkeypatch.setattr(feeds, "wait_until", lambda happened, seconds: happened())
     stack = SimpleNamespace(sql=lambda _: [["f"]])
     with pytest.raises(Refusal, match="No scan has begun"):
-        feed_workers.saves_beside_scans(stack, 1, lambda: time.sleep(0.01) or 0.01)
+        feeds.saves_beside_scans(stack, 1, lambda: time.sleep(0.01) or 0.01)
     assert len(load.rates) == 1

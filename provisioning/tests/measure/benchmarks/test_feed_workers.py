@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from provisioning.measure.benchmarks import feed_workers
+from provisioning.measure.benchmarks import feeds
 from provisioning.processes import children_of, peak_mb
 from provisioning.prove.fault_injection.stack import RunningStack
 
@@ -43,7 +43,7 @@ class FakeStack:
 @pytest.fixture
 def running(monkeypatch):
     running = FakeStack({"download_worker": [1], "scan_worker": [2, 3]})
-    monkeypatch.setattr(feed_workers, "RunningStack", lambda folder: running)
+    monkeypatch.setattr(feeds, "RunningStack", lambda folder: running)
     return running
 
 
@@ -57,15 +57,15 @@ def test_the_memory_is_that_of_the_largest_worker_and_not_of_its_master(
 ):
     # It holds 40 MB, and its child shares them.
     running._pids = {"scan_worker": [parent]}
-    assert 40 < feed_workers.peak_memory(stack()) < peak_mb(parent) + 40
+    assert 40 < feeds.peak_memory(stack()) < peak_mb(parent) + 40
     # A process without children is its own worker.
     [child] = children_of(parent)
     running._pids = {"download_worker": [child]}
-    assert feed_workers.peak_memory(stack()) == peak_mb(child)
+    assert feeds.peak_memory(stack()) == peak_mb(child)
 
 
 def test_both_programs_are_killed_while_they_work(running, capsys):
-    assert feed_workers.kill_workers(stack()) == 2
+    assert feeds.kill_workers(stack()) == 2
     assert running.done == [
         ("kill", 1),
         ("wait", "download_worker"),
@@ -76,18 +76,14 @@ def test_both_programs_are_killed_while_they_work(running, capsys):
 
 
 def test_an_idle_worker_is_not_killed(running, monkeypatch):
-    monkeypatch.setattr(
-        feed_workers, "wait_until", lambda happened, seconds: happened()
-    )
-    assert feed_workers.kill_workers(stack(is_busy=False)) == 0
+    monkeypatch.setattr(feeds, "wait_until", lambda happened, seconds: happened())
+    assert feeds.kill_workers(stack(is_busy=False)) == 0
     assert running.done == [("close",)]
 
 
 def test_stopped_workers_start_again_also_after_an_error(running):
-    with pytest.raises(ZeroDivisionError), feed_workers.stopped_workers(stack()):
-        assert running.done == [
-            ("stop", each) for each in reversed(feed_workers.WORKERS)
-        ]
+    with pytest.raises(ZeroDivisionError), feeds.stopped_workers(stack()):
+        assert running.done == [("stop", each) for each in reversed(feeds.WORKERS)]
         1 / 0  # noqa: B018
     started = [program for act, *program in running.done if act == "start"]
-    assert started == [[each] for each in feed_workers.WORKERS]
+    assert started == [[each] for each in feeds.WORKERS]

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from provisioning.measure.benchmarks.machine import processor, revision_of, version_in
+from provisioning.measure.benchmarks.meter import processor, revision_of, version_in
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from accounts.access import anyone
 from accounts.tests.conftest import staff  # noqa: F401
 from accounts.tests.logging_in import log_in
 from provisioning.measure.benchmarks import page_walk
+from provisioning.measure.benchmarks.pages import PageTime, print_pages
 
 pytestmark = pytest.mark.django_db
 
@@ -66,13 +67,13 @@ def test_a_page_with_an_error_is_bad_at_any_speed(capsys):
     ]
     home, broken = pages
     assert broken.is_bad(bound=10_000) and not home.is_bad(bound=10_000)
-    assert page_walk.print_pages(pages, bound=10_000) == 1
+    assert print_pages(pages, bound=10_000) == 1
     assert "500 at /console/broken/" in capsys.readouterr().out
 
 
 def test_a_page_slower_than_the_bound_is_bad(capsys):
-    page = page_walk.PageTime("slow", "analyst", "/", 200, 100.1, 4, 9000)
+    page = PageTime("slow", "analyst", "/", 200, 100.1, 4, 9000)
 
-    assert page_walk.print_pages([page], bound=100) == 1
+    assert print_pages([page], bound=100) == 1
     assert capsys.readouterr().out.splitlines()[1].startswith("! slow")
     assert not page._replace(median=99.9).is_bad(bound=100)

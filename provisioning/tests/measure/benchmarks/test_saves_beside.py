@@ -10,23 +10,19 @@ import yaml
 
 from provisioning.commands import Refusal
 from provisioning.install.environment import ROLES
-from provisioning.measure.benchmarks import results, saves_beside
-from provisioning.measure.benchmarks.saves_beside import SavingRound, save_beside
-from provisioning.measure.benchmarks.timed_requests import TimedReply
+from provisioning.measure.benchmarks import results, timed_requests
+from provisioning.measure.benchmarks.timed_requests import TimedReply, save_beside
 
 
-def test_replies_count_for_the_seconds_in_which_they_were_answered():
-    replies = [TimedReply(sent, 600, 0) for sent in (0.3, 0.9, 1.0, 1.3, 1.5)]
-    saving_round = SavingRound.of(replies, 1.0, 2.0)
-    assert [each.sent for each in saving_round.replies] == [0.9, 1.0, 1.3]
-    assert saving_round.seconds == 1.0
+def test_a_job_that_runs_after_the_saves_ends_in_a_sentence(load):
+    def job() -> float:
+        time.sleep(0.6)
+        return 0.01
 
-
-def test_a_job_that_runs_after_the_saves_ends_in_a_sentence():
-    replies = [TimedReply(0.5, 1, 0)]
-    alone, during = SavingRound.of(replies, 0, 1), SavingRound.of(replies, 2, 1)
     with pytest.raises(Refusal, match="The roll-up ran after the saves"):
-        saves_beside._print_speeds("roll-up", 1, [alone], [during], 0.1)
+        save_beside(
+            job, name="roll-up", target=None, students=[], rounds=1, seconds=0.3
+        )
 
 
 @pytest.fixture
@@ -47,7 +43,7 @@ def load(monkeypatch):
             for place in range(answered)
         ]
 
-    monkeypatch.setattr(saves_beside, "send_requests", send_requests)
+    monkeypatch.setattr(timed_requests, "send_requests", send_requests)
     return load
 
 

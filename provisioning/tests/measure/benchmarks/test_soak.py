@@ -8,13 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from provisioning.measure.benchmarks.phases import Size
-from provisioning.measure.benchmarks.soak import (
-    judge_memory,
-    people_for,
-    seconds_between,
-    start_shortcomings,
-)
+from provisioning.measure.benchmarks.soak import judge_memory, seconds_between
 from provisioning.measure.load.driver import Driver
 from provisioning.processes import (
     stat_of,
@@ -57,18 +51,6 @@ def test_workers_need_three_readings():
     assert memory["shortcomings"] == [
         "no worker lived for two tenths: ask for fewer requests"
     ]
-
-
-def test_people_are_enough_for_a_million_requests():
-    size = Size(pages=45, room=500)
-    # Half of the requests are saves, and each person has 45 of them.
-    assert people_for(size, 1_000_000) >= 500_000 / 45 + 2 * 500
-    assert people_for(size, 20_000) < 1_500
-
-
-def test_a_slow_start_is_a_shortcoming():
-    assert start_shortcomings(2.0) == []
-    assert start_shortcomings(2.5) == ["a worker took 2.50 s to start, above 2"]
 
 
 def test_people_stay_for_the_next_part(monkeypatch):

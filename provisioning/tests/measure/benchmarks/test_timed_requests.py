@@ -9,7 +9,6 @@ import pytest
 
 from provisioning.commands import Refusal
 from provisioning.measure.benchmarks import timed_requests
-from provisioning.measure.benchmarks.saves import time_flushes
 from provisioning.measure.benchmarks.stack import Application, sql_file
 from provisioning.measure.benchmarks.timed_requests import (
     fetch_requests,
@@ -90,11 +89,6 @@ def test_figures_are_median_percentile_and_maximum():
     assert (median, most) == ("50.50", "100.00")
     assert 95 <= float(p95) <= 96
     assert figures_of([1.0, 2.0], 1)[0] == "1.5"
-
-
-def test_each_flush_is_timed():
-    times = time_flushes(3)
-    assert len(times) == 3 and min(times) > 0
 
 
 def test_values_are_psqls_variables():

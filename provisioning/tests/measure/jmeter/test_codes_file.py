@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from provisioning.commands import Refusal
-from provisioning.measure.jmeter.codes_file import read_codes
+from provisioning.measure.jmeter.options import read_codes
 
 GOOD = "code,take\nAAAA-BBBB-CCCC,1\nDDDD-EEEE-FFFF,2\n"
 

@@ -9,12 +9,12 @@ from provisioning.commands import Refusal
 from provisioning.measure.jmeter.jmeter_process import JmeterRun
 from provisioning.measure.jmeter.options import LEVELS
 from provisioning.measure.jmeter.report import (
+    Samples,
     missed_levels,
     read_levels,
     read_results,
     read_surveys,
     report,
-    sampler_figures,
     table_rows,
 )
 from provisioning.measure.jmeter.shapes import SHAPES, load_of
@@ -49,9 +49,9 @@ def test_pages_are_read_from_addresses_and_surveys_from_takes(tmp_path):
     ):
         line = f"0,{elapsed},a view,people 1-1,true,http://127.0.0.1/{path},{take}\n"
         lines += [line] * 20
-    _, _, slowest = read_results(lines, read_surveys(properties))
-    assert slowest.figures()["page"]["name"] == "page 3 of students"
-    assert slowest.figures()["survey"]["requests"] == 80
+    _, _, samples = read_results(lines, read_surveys(properties))
+    assert samples.slowest()["page"]["name"] == "page 3 of students"
+    assert samples.slowest()["survey"]["requests"] == 80
 
 
 def test_a_run_without_a_dashboard_names_jmeters_log(tmp_path):
@@ -62,19 +62,22 @@ def test_a_run_without_a_dashboard_names_jmeters_log(tmp_path):
         report(tmp_path, load_of(options, 10), levels, run, remote=False)
 
 
-def test_the_json_holds_the_views_and_not_their_total():
-    row = {"sampleCount": 3, "errorCount": 1, "maxResTime": 9.0}
-    row |= {"pct1ResTime": 1.04, "pct2ResTime": 2.0, "pct3ResTime": 3.0}
-    assert sampler_figures({"survey_login": row, "Total": row}) == {
-        "survey_login": {
-            "requests": 3,
-            "errors": 1,
-            "max_ms": 9.0,
-            "p50_ms": 1.0,
-            "p95_ms": 2.0,
-            "p99_ms": 3.0,
-        }
+def test_the_json_holds_the_measures_of_each_view_and_of_all():
+    samples = Samples()
+    for seconds, failed in ((0.001, False), (0.002, True), (0.009, False)):
+        samples.add(seconds, view="survey_login", failed=failed)
+    samples.add(0.001, view="survey_display")
+    statistics = samples.statistics()
+    assert statistics["survey_login"] == {
+        "requests": 3,
+        "errors": 1,
+        "error_percent": pytest.approx(33.3, abs=0.1),
+        "max_ms": 9.0,
+        "p50_ms": 2.0,
+        "p95_ms": 9.0,
+        "p99_ms": 9.0,
     }
+    assert (statistics["Total"]["requests"], statistics["Total"]["errors"]) == (4, 1)
 
 
 # The service levels
@@ -82,13 +85,13 @@ def test_the_json_holds_the_views_and_not_their_total():
 
 def statistics(**changes: dict) -> dict:
     of = {
-        "sampleCount": 1000,
-        "errorCount": 0,
-        "errorPct": 0.0,
-        "pct1ResTime": 3.0,
-        "pct2ResTime": 20.0,
-        "pct3ResTime": 60.0,
-        "maxResTime": 90.0,
+        "requests": 1000,
+        "errors": 0,
+        "error_percent": 0.0,
+        "p50_ms": 3.0,
+        "p95_ms": 20.0,
+        "p99_ms": 60.0,
+        "max_ms": 90.0,
     }
     return {each: {**of, **changes.get(each, {})} for each in (*VIEWS, "Total")}
 
@@ -107,9 +110,9 @@ def test_good_figures_hold_all_levels():
 @pytest.mark.parametrize(
     ("column", "value", "measure"),
     [
-        ("errorPct", 0.01, "error_percent: 0.01, not 0"),
-        ("pct2ResTime", 151, "p95_ms: 151, not 1"),
-        ("pct3ResTime", 251, "p99_ms: 251, not 250"),
+        ("error_percent", 0.01, "error_percent: 0.01, not 0"),
+        ("p95_ms", 151, "p95_ms: 151, not 1"),
+        ("p99_ms", 251, "p99_ms: 251, not 250"),
     ],
 )
 def test_a_missed_level_is_named_with_both_figures(view, column, value, measure):
@@ -134,7 +137,7 @@ def test_a_view_without_requests_is_missed():
 
 
 def test_the_table_marks_missed_levels():
-    measured = statistics(survey_login={"errorPct": 2.5})
+    measured = statistics(survey_login={"error_percent": 2.5})
     levels = read_levels(LEVELS, "day")
     missed_by_level = missed_levels(measured, rate=1, people=1, levels=levels)
     rows = {

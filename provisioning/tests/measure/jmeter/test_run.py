@@ -151,15 +151,12 @@ def without_jmeter(monkeypatch):
     """A JMeter that sends ten people in the first second, each of them well."""
 
     def run_jmeter(java, jmeter, output, load, options):
-        row = {"sampleCount": 55, "errorCount": 0, "errorPct": 0.0, "maxResTime": 9.0}
-        row |= {"pct1ResTime": 1.0, "pct2ResTime": 2.0, "pct3ResTime": 3.0}
         (output / "dashboard").mkdir()
-        statistics = json.dumps(dict.fromkeys((*VIEWS, "Total"), row))
-        (output / "dashboard" / "statistics.json").write_text(statistics)
+        (output / "dashboard" / "index.html").touch()
         lines = ["timeStamp,elapsed,success,threadName,label,URL,take"]
         for n in range(277):
             person = f"{1_000_000 + n * 10},5,true,people 1-{n % 10}"
-            lines.append(f"{person},survey_login,http://127.0.0.1/,1")
+            lines.append(f"{person},{VIEWS[n % len(VIEWS)]},http://127.0.0.1/,1")
         (output / "results.csv").write_text("\n".join(lines))
         return JmeterRun(began=1000.0, cores={"postgres": 0.512})
 

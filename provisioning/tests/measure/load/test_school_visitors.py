@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from provisioning.measure.load.school_visitors import Place, draw_places, hit_ratio
+from provisioning.measure.benchmarks.finder import Place, draw_places, hit_ratio
 
 
 def test_places_are_drawn_again_with_twelve_decimals():

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from provisioning.measure.load.tally import Tally, percentile_of
+from provisioning.measure.load.tally import Tally, percentile, percentile_of
 
 
 def test_tallies_of_two_processes_are_merged():
@@ -66,3 +66,14 @@ def test_a_wrong_status_of_2xx_is_a_failure_of_another_kind():
 @pytest.mark.parametrize("ended", [0.0, 5.0])
 def test_a_run_without_duration_has_no_rate(ended):
     assert Tally(began=5.0, ended=ended).per_second() == 0.0
+
+
+def test_percentiles_are_interpolated():
+    values = list(range(1, 100))
+    assert percentile(values, 50) == 50
+    assert percentile(values, 95) == 95
+    assert percentile([2.0, 1.0], 50) == 1.5
+
+
+def test_fewer_than_two_values_have_no_percentile():
+    assert percentile([], 95) == percentile([3.0], 95) == 0.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from provisioning.prove.failovers.probe import Write, find_split
+from provisioning.prove.failovers.drill import Write, find_split
 
 
 def writes(host: str, timeline: int, *times: float) -> list[Write]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from provisioning.prove.failovers.watchdog import Watchdog
+from provisioning.prove.failovers.host import Watchdog
 from settings.tests.patience import eventually
 
 

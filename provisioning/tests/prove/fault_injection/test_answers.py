@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from provisioning.prove.fault_injection.answers import (
+from provisioning.prove.fault_injection.saves import (
     ANSWERED,
     AnswerSource,
     Item,

@@ -9,13 +9,13 @@ import pytest
 
 from provisioning.commands import ROOT
 from provisioning.install.environment import PYTHON
-from provisioning.prove.fault_injection.disk_full import LogDisk
+from provisioning.prove.fault_injection.faults import LogDisk
 from provisioning.prove.fault_injection.start import OWN_MOUNTS
 
 PROGRAM = """
 import errno, os, sys
 from pathlib import Path
-from provisioning.prove.fault_injection.disk_full import LogDisk
+from provisioning.prove.fault_injection.faults import LogDisk
 
 folder = Path(sys.argv[1])
 disk = LogDisk(folder)

@@ -19,13 +19,13 @@ from provisioning.install.promotion import promote
 from provisioning.install.servers import private_servers
 from provisioning.install.supervisor import Supervisor
 from provisioning.prove.fault_injection.__main__ import run_options
-from provisioning.prove.fault_injection.disk_full import LogDisk
 from provisioning.prove.fault_injection.faults import (
     BY_NAME,
     FAULTS,
     NETWORK,
     NETWORK_NOW,
     FaultContext,
+    LogDisk,
     NotInjected,
     draw_faults,
     part_network,

@@ -6,22 +6,24 @@ import pytest
 
 from provisioning.measure.load.respondent import RehearsalSurvey, Respondent
 from provisioning.measure.load.target import target_of
-from provisioning.prove.fault_injection import matrix_actions
+from provisioning.prove.fault_injection import matrix
 from provisioning.prove.fault_injection.matrix import (
     LATER,
     NEVER,
     QUEUED,
     WORKS,
+    Action,
+    ActionLog,
     Cell,
     MatrixRun,
+    visit,
 )
-from provisioning.prove.fault_injection.matrix_actions import Action, ActionLog, visit
 from provisioning.tests.measure.load.helpers import DESCRIBED, Server, receipt, reply
 
 
 @pytest.fixture(autouse=True)
 def without_pauses(monkeypatch):
-    monkeypatch.setattr(matrix_actions, "PAUSE", 0.0)
+    monkeypatch.setattr(matrix, "PAUSE", 0.0)
 
 
 def failing(*failures):

@@ -22,12 +22,13 @@ from provisioning.measure.load.respondent import (
 from provisioning.measure.load.target import target_of
 from provisioning.prove.fault_injection import overload
 from provisioning.prove.fault_injection.load_processes import Rehearsal
-from provisioning.prove.fault_injection.overload import OverloadRun, Tab
-from provisioning.prove.fault_injection.overload_result import (
+from provisioning.prove.fault_injection.overload import (
     CLASSES,
     CORES,
     OverloadResult,
+    OverloadRun,
     OverloadStep,
+    Tab,
 )
 from provisioning.tests.measure.load.helpers import Server, receipt
 from provisioning.tests.measure.load.helpers import reply as reply_bytes

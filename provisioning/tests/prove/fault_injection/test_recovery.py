@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from provisioning.measure.load.respondent import ACKED, REJECTED, UNKNOWN
-from provisioning.prove.fault_injection.attempts import Attempt
 from provisioning.prove.fault_injection.recovery import Baseline, Timeline
+from provisioning.prove.fault_injection.saves import Attempt
 
 BASELINE = Baseline(per_second=100, p95=0.010, median=0.005)
 WINDOW = 2.0

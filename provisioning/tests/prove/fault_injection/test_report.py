@@ -9,8 +9,7 @@ import pytest
 
 from provisioning.prove.fault_injection import __main__ as command
 from provisioning.prove.fault_injection.controls import ControlResult
-from provisioning.prove.fault_injection.failover import PrimaryLoss
-from provisioning.prove.fault_injection.faults import Fault
+from provisioning.prove.fault_injection.faults import Fault, PrimaryLoss
 from provisioning.prove.fault_injection.report import InjectedFault, Report, RunOptions
 from provisioning.prove.fault_injection.run import TooSlow
 from provisioning.prove.fault_injection.start import arguments

@@ -17,8 +17,6 @@ from provisioning.measure.load.respondent import (
 )
 from provisioning.measure.load.target import target_of
 from provisioning.prove.fault_injection import retrying_respondent
-from provisioning.prove.fault_injection.answers import AnswerSource, fingerprint
-from provisioning.prove.fault_injection.attempts import Attempt
 from provisioning.prove.fault_injection.recovery import Timeline
 from provisioning.prove.fault_injection.retrying_respondent import (
     TABS,
@@ -26,6 +24,7 @@ from provisioning.prove.fault_injection.retrying_respondent import (
     RespondentPool,
     RetryingRespondent,
 )
+from provisioning.prove.fault_injection.saves import AnswerSource, Attempt, fingerprint
 from survey.taking import storage
 
 DESCRIBED = {

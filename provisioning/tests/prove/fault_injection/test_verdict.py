@@ -7,17 +7,15 @@ from dataclasses import replace
 import pytest
 
 from provisioning.measure.load.respondent import ACKED, REJECTED, UNKNOWN
-from provisioning.prove.fault_injection.answers import (
+from provisioning.prove.fault_injection.saves import (
     ANSWERED,
-    AnswerSource,
-    Item,
-    fingerprint,
-)
-from provisioning.prove.fault_injection.attempts import (
     FINISHING,
     LAST_LINE,
+    AnswerSource,
     Attempt,
+    Item,
     LogReader,
+    fingerprint,
 )
 from provisioning.prove.fault_injection.verdict import (
     FORBIDDEN,

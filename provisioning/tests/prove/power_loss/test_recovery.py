@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from provisioning.measure.load.respondent import ACKED, UNKNOWN, Receipt
-from provisioning.prove.fault_injection.answers import AnswerSource, Item, fingerprint
-from provisioning.prove.fault_injection.attempts import Attempt
-from provisioning.prove.fault_injection.saves import PendingSave
+from provisioning.prove.fault_injection.saves import (
+    AnswerSource,
+    Attempt,
+    Item,
+    PendingSave,
+    fingerprint,
+)
 from provisioning.prove.fault_injection.verdict import Judge, StoredAnswer
-from provisioning.prove.power_loss.recovery import attempts_until
+from provisioning.prove.power_loss.__main__ import attempts_until
 
 SOURCE = AnswerSource(5, {1: [Item(11, "q1", ("1", "2"))]})
 
