@@ -14,9 +14,15 @@ from reports.console.scores import archives
 from reports.console.scores import comparison_views as comparisons
 from reports.console.scores import quality_views as quality
 from reports.console.scores import views as scores
+from reports.console.search import console_search
+from reports.console.workspace import administration_detail
 
 urlpatterns = [
     path("", console_home, name="console_home"),
+    path("search/", console_search, name="console_search"),
+    path(
+        "administrations/<int:pk>/", administration_detail, name="administration_detail"
+    ),
     path("rates/", rates.rates_board, name="rates_board"),
     path("rates/districts.csv", rates.rates_board_csv, name="rates_board_csv"),
     path("rates/schools/", rates.rates_schools, name="rates_schools"),

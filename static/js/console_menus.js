@@ -32,7 +32,20 @@ function foldNavigation(link, navigation) {
   });
 }
 
+// "/" and Ctrl or Command with K go to the search, unless somebody is typing.
+function focusSearch(event) {
+  const isTyping = event.target.closest?.("input, select, textarea, [contenteditable]");
+  const isSlash = event.key === "/" && !isTyping && !event.ctrlKey && !event.altKey && !event.metaKey;
+  const isCommand = event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey);
+  const search = document.getElementById("search-all");
+  if (!search || (!isSlash && !isCommand)) return;
+  event.preventDefault();
+  search.focus();
+  search.select();
+}
+
 export function startMenus() {
+  document.addEventListener("keydown", focusSearch);
   document.addEventListener("click", ({ target }) => closeMenus(target));
   document.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;

@@ -186,7 +186,7 @@ def test_two_waves_are_in_one_file_after_six_clicks(
     page = at_screen(staff.dana, **PHONE)
     page.goto("/console/")
     navigate(page, "Exports")
-    page.get_by_role("link", name="Join waves (panel)").click()
+    page.get_by_role("link", name="Join seasons (panel)").click()
     # The script counts after each tick.
     page.wait_for_load_state()
     for box in page.locator("[name=administrations]").all():

@@ -204,7 +204,7 @@ def _suggest(
     if used and used.role and role and used.role != role:
         raise WrongRole(
             _(
-                "This is a file of %(people)s (%(title)s), but the administration is"
+                "This is a file of %(people)s (%(title)s), but the survey round is"
                 " for %(audience)s."
             )
             % {

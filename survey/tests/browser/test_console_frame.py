@@ -136,7 +136,7 @@ def test_the_order_of_a_list_is_remembered_and_back_works(
     page.wait_for_url("**sort=opens*")
     page.get_by_role("link", name=administration.title).click()
     page.wait_for_url(re.compile(r"/\d+/$"))
-    page.locator(".crumbs").get_by_role("link", name="Administrations").click()
+    page.locator(".crumbs").get_by_role("link", name="Survey rounds").click()
     page.wait_for_url("**sort=opens*")
     expect(page.locator("th[aria-sort=ascending]")).to_have_text("Opens")
     page.go_back()

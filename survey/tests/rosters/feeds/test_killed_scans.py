@@ -90,10 +90,10 @@ def test_a_scan_killed_anywhere_has_the_same_result(
         ],
         "entries": [
             ("add feed", staff.dana.email, shown_feed()),
-            ("apply roster", "roster feed", counts(added=40)),
+            ("apply roster", "roster roster sync", counts(added=40)),
             (
                 "apply roster",
-                "roster feed",
+                "roster roster sync",
                 counts(added=3, changed=1, withdrawn=2, unchanged=37),
             ),
         ],

@@ -164,7 +164,7 @@ def test_a_scan_is_held_if_others_would_be_withdrawn_than_it_has_compared(
     assert (upload.state, upload.withdrawn) == ("checked", 2)
     assert (upload.confirmed_by, len(invited())) == (None, 31)
     assert not feed.is_store_applied
-    assert Letter.objects.get().kind == "feed scan held"
+    assert Letter.objects.get().kind == "roster sync scan held"
 
     confirm(ended, staff.dana)
     run_jobs()
@@ -185,7 +185,7 @@ def test_a_download_that_ends_after_a_change_belongs_to_the_old_settings(
 
     monkeypatch.setattr(download_stage, "download", download_and_change)
     ended = scan(feed)
-    assert (ended.state, ended.message) == ("cancelled", "The feed was changed.")
+    assert (ended.state, ended.message) == ("cancelled", "The roster sync was changed.")
     # Neither the key of the old server nor its people are those of the new one.
     assert (feed.host_key, feed.store, feed.etag) == ("", "", "")
     assert not Job.objects.filter(kind="feed.scan").exists()

@@ -65,7 +65,7 @@ def test_a_scan_downloads_parses_compares_and_applies(feed, sis, staff):
     assert list(actions) == [
         ("add feed", staff.dana.email),
         ("scan feed", staff.dana.email),
-        ("apply roster", "roster feed"),
+        ("apply roster", "roster roster sync"),
     ]
     assert not Letter.objects.exists()
 
@@ -140,7 +140,7 @@ def test_a_scan_that_withdraws_many_is_held_until_the_number_is_typed(feed, sis,
     assert not feed.is_store_applied
     # The owner is told once.
     assert list(Letter.objects.values_list("kind", "to")) == [
-        ("feed scan held", staff.dana.email)
+        ("roster sync scan held", staff.dana.email)
     ]
     with pytest.raises(WrongNumberTyped):
         confirm(held, staff.dana, typed="5")
@@ -177,7 +177,7 @@ def test_the_next_scan_shows_held_content_again(feed, sis):
     next_scan = scan(feed)
     held.refresh_from_db()
     assert (held.state, next_scan.state) == ("cancelled", "held")
-    assert Letter.objects.filter(kind="feed scan held").count() == 1
+    assert Letter.objects.filter(kind="roster sync scan held").count() == 1
 
 
 def test_new_ids_for_everybody_are_held(feed, sis):
@@ -341,7 +341,7 @@ def test_three_failures_in_a_row_are_told_once(feed, sis, staff):
         assert scan(feed).state == "failed"
     assert not Letter.objects.exists()
     assert scan(feed).state == "failed"
-    told = [("feed scan failed", staff.dana.email)]
+    told = [("roster sync scan failed", staff.dana.email)]
     assert list(Letter.objects.values_list("kind", "to")) == told
     scan(feed)
     assert (Letter.objects.count(), feed.failures_in_a_row) == (1, 4)
@@ -381,7 +381,7 @@ def test_an_owner_who_has_lost_the_permission_is_told_nothing(feed, sis, staff):
         dismiss(membership=membership, by=staff.state)
     for _ in range(3):
         assert scan(feed, by=staff.state).state == "failed"
-    told = Letter.objects.filter(kind="feed scan failed")
+    told = Letter.objects.filter(kind="roster sync scan failed")
     assert list(told.values_list("to", flat=True)) == [eve.email]
 
 
