@@ -9,6 +9,7 @@ from django import template
 from django.db.models import prefetch_related_objects
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from survey.models import Administration
 
@@ -35,9 +36,6 @@ class Tab:
 class Tabs:
     name: str
     tabs: Sequence[Tab]
-    # Of a survey round: its own page.
-    address: str = ""
-    is_first: bool = False
 
 
 @register.simple_tag(takes_context=True)
@@ -62,18 +60,18 @@ def _steps(
 ) -> Tabs | None:
     from reports.console.workspace import STEPS, pages_of
 
-    is_first = route == "administration_detail"
     current = next((step for step in STEPS if route.startswith(step.routes)), None)
     if current is None and not route.startswith("administration_"):
         return None
-    tabs = []
+    address = reverse("administration_detail", args=[administration.pk])
+    is_first = "page" if route == "administration_detail" else ""
+    tabs = [Tab(_("Overview"), address, is_first)]
     for step in STEPS:
         if pages := pages_of(request.permissions, administration, step):
             address = pages[0].address
             is_here = "page" if address == request.get_full_path() else "true"
             tabs.append(Tab(step.name, address, is_here if step is current else ""))
-    address = reverse("administration_detail", args=[administration.pk])
-    return Tabs(administration.title, tabs, address, is_first)
+    return Tabs(administration.title, tabs)
 
 
 def _pages(request: StaffRequest) -> Tabs | None:

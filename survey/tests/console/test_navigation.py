@@ -40,7 +40,7 @@ def test_the_menu_marks_the_section_and_page(client: Client, staff, address, ent
 @pytest.mark.parametrize(
     ("address", "step"),
     [
-        ("administrations/{}/", []),
+        ("administrations/{}/", ["Overview"]),
         ("administrations/{}/questionnaire/", ["Questions"]),
         ("administrations/{}/people/", ["People"]),
         ("administrations/{}/cards/", ["Invitations"]),
@@ -54,7 +54,14 @@ def test_pages_of_a_survey_round_show_its_steps(
     html = client.get(f"/console/{address.format(administration.pk)}").content.decode()
     tabs = re.search(r'<nav class="tabs".*?</nav>', html, re.DOTALL)
     names = re.findall(r"<li><a [^>]*>(.*?)</a>", tabs[0])
-    assert names == ["Questions", "People", "Invitations", "Live", "Results"]
+    assert names == [
+        "Overview",
+        "Questions",
+        "People",
+        "Invitations",
+        "Live",
+        "Results",
+    ]
     assert [name for name in current(tabs[0]) if name in names] == step
 
 
