@@ -32,10 +32,12 @@ function foldNavigation(link, navigation) {
   });
 }
 
-// "/" and Ctrl or Command with K go to the search, unless somebody is typing.
+// Ctrl or Command with K go to the search, and "/" where no list has a search of its
+// own, unless somebody is typing.
 function focusSearch(event) {
   const isTyping = event.target.closest?.("input, select, textarea, [contenteditable]");
-  const isSlash = event.key === "/" && !isTyping && !event.ctrlKey && !event.altKey && !event.metaKey;
+  const isPlain = !event.ctrlKey && !event.altKey && !event.metaKey;
+  const isSlash = event.key === "/" && !isTyping && isPlain && !document.getElementById("q");
   const isCommand = event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey);
   const search = document.getElementById("search-all");
   if (!search || (!isSlash && !isCommand)) return;

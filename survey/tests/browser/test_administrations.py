@@ -58,7 +58,7 @@ def test_opening_answering_and_closing(desk, device, staff, publish):
     published = publish()
     page = desk(staff.state)
     page.goto("/console/")
-    page.get_by_role("navigation").get_by_text("Survey rounds").click()
+    page.get_by_role("navigation").get_by_text("Surveys").click()
     page.get_by_role("link", name="Open a survey round").first.click()
     page.get_by_label("Survey").select_option(published.pk)
     page.get_by_role("radio", name="Students").check()

@@ -84,7 +84,7 @@ def test_each_help_text_has_a_page_and_a_few_sentences():
 @pytest.mark.parametrize("options", [{}, NO_SCRIPTS], ids=["scripts", "no scripts"])
 def test_a_phone_has_the_navigation_behind_a_button(opened, options):
     page = opened("/console/", viewport=PHONE, **options)
-    rosters = page.locator(".console-nav").get_by_text("Rosters")
+    rosters = page.locator(".console-nav").get_by_text("Schools")
     expect(rosters).to_be_hidden()
     page.get_by_text("Menu", exact=True).click()
     expect(rosters).to_be_visible()

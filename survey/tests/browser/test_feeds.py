@@ -104,7 +104,7 @@ def test_an_administrator_connects_a_feed_and_decides_about_held_scans(
     north.archive = forty_students()
     page = desk(staff.dana, viewport=SMALL)
     page.goto("/console/")
-    navigate(page, "Roster syncs")
+    navigate(page, "Schools", "Roster syncs")
     expect(page.get_by_text("There are no roster syncs yet")).to_be_visible()
     check_both(page, "01-no-feeds")
     page.get_by_role("link", name="Last scan window").click()
@@ -211,7 +211,7 @@ def test_a_coordinator_sees_no_feeds(desk, staff):
     page = desk(staff.chen)
     page.goto("/console/")
     menu = page.get_by_role("navigation", name="Console")
-    expect(menu.get_by_role("link", name="Rosters")).to_be_visible()
+    expect(menu.get_by_role("link", name="Schools")).to_be_visible()
     expect(menu.get_by_role("link", name="Roster syncs")).to_have_count(0)
 
 
