@@ -14,6 +14,8 @@ from reports.console.scores import archives
 from reports.console.scores import comparison_views as comparisons
 from reports.console.scores import quality_views as quality
 from reports.console.scores import views as scores
+from reports.console.search import console_search
+from reports.console.workspace import administration_detail
 
 DISTRICT, SCHOOL = "districts/<int:pk>/", "schools/<int:pk>/"
 rates_urls = [
@@ -79,8 +81,11 @@ exports_urls = [
     path("<int:pk>/delete/", exports.export_delete, name="export_delete"),
 ]
 
+ROUND = "administrations/<int:pk>/"
 urlpatterns = [
     path("", console_home, name="console_home"),
+    path("search/", console_search, name="console_search"),
+    path(ROUND, administration_detail, name="administration_detail"),
     path("rates/", include(rates_urls)),
     path("results/", results.results_list, name="results_list"),
     path("results/<int:pk>/", include([*results_urls, *reports_urls])),

@@ -1,8 +1,11 @@
-"""The console's navigation, limited to what a user's role may open."""
+"""The console's navigation, limited to what a user's role may open.
+
+The side bar has a few sections. A section has pages, shown as tabs at its top.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -16,20 +19,20 @@ if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
 
 
-# Every page of the console asks for each of them three times.
+# Every page of the console asks for each of them several times.
 address_of = cache(reverse)
+HOME = "console_home"
 
 
 @dataclass(frozen=True, slots=True)
-class NavigationEntry:
+class SectionPage:
+    """A page of a section, with what it is for."""
+
     name: StrOrPromise
     route: str
-    # One of these capabilities is needed. The page itself checks it again.
-    needs: frozenset[C]
-    # Shown on the home page.
+    # The page itself checks it again. None: for everybody who has logged in.
+    needs: C | None
     purpose: StrOrPromise
-    # Its name among static/vendor/lucide.
-    icon: str
     # Addresses, below the console's, of pages that are reached from this one.
     holds: tuple[str, ...] = ()
 
@@ -47,93 +50,160 @@ class NavigationEntry:
         return "true" if path.startswith(tuple(below)) else ""
 
 
-HOME = "console_home"
+@dataclass(frozen=True, slots=True)
+class Section:
+    """An entry of the side bar; its first page is the one that it opens."""
 
-ENTRIES = (
-    NavigationEntry(
+    name: StrOrPromise
+    # Its name among static/vendor/lucide.
+    icon: str
+    pages: tuple[SectionPage, ...]
+
+    @property
+    def address(self) -> str:
+        return self.pages[0].address
+
+    def current(self, path: str) -> str:
+        if path == self.address:
+            return "page"
+        return "true" if any(page.current(path) for page in self.pages) else ""
+
+
+SECTIONS = (
+    Section(
         _("Home"),
-        HOME,
-        frozenset(C),
-        _("How your surveys are doing, and what to do next."),
         "house",
-    ),
-    NavigationEntry(
-        _("Response rates"),
-        "rates_board",
-        frozenset((C.SEE_RATES,)),
-        _("Follow starts and finishes, school by school."),
-        "chart-column",
-    ),
-    NavigationEntry(
-        _("Administrations"),
-        "administration_list",
-        frozenset((C.SEE_RATES,)),
-        _(
-            "Open surveys for an audience and period; find people and print login"
-            " cards."
+        (
+            SectionPage(
+                _("Home"),
+                HOME,
+                None,
+                _("How your surveys are doing, and what to do next."),
+            ),
         ),
-        "clipboard-list",
-        holds=("waves/", "platforms/"),
     ),
-    NavigationEntry(
-        _("Rosters"),
-        "roster_list",
-        frozenset((C.MANAGE_ROSTERS,)),
-        _("Upload the people to invite, and keep them up to date."),
-        "users",
-        holds=("merges/", "schools/import/"),
-    ),
-    NavigationEntry(
-        _("Feeds"),
-        "feed_list",
-        frozenset((C.MANAGE_FEEDS,)),
-        _("Fetch rosters from student information systems every night."),
-        "refresh-cw",
-    ),
-    NavigationEntry(
+    Section(
         _("Surveys"),
-        "survey_list",
-        frozenset((C.MANAGE_SURVEYS,)),
-        _("Upload a survey, preview it and publish it."),
-        "list-checks",
+        "clipboard-list",
+        (
+            SectionPage(
+                _("Survey rounds"),
+                "administration_list",
+                C.SEE_RATES,
+                _("Ask an audience in a period: questions, people, cards, results."),
+                holds=("platforms/",),
+            ),
+            SectionPage(
+                _("Questionnaires"),
+                "survey_list",
+                C.MANAGE_SURVEYS,
+                _("Upload questions, preview them and publish them."),
+            ),
+            SectionPage(
+                _("Response rates"),
+                "rates_board",
+                C.SEE_RATES,
+                _("Follow starts and finishes, school by school."),
+            ),
+            SectionPage(
+                _("Results"),
+                "results_list",
+                C.SEE_RESULTS,
+                _("See how people answered, by place and group."),
+            ),
+            SectionPage(
+                _("Exports"),
+                "export_list",
+                C.SEE_RESPONSES,
+                _("Download responses with their codebook."),
+            ),
+            SectionPage(
+                _("Seasons"),
+                "wave_list",
+                C.MANAGE_SURVEYS,
+                _("Keep rounds of the same time together, to compare them later."),
+            ),
+        ),
     ),
-    NavigationEntry(
-        _("Results"),
-        "results_list",
-        frozenset((C.SEE_RESULTS,)),
-        _("See how people answered, by place and group."),
-        "chart-bar-stacked",
+    Section(
+        _("Schools"),
+        "users",
+        (
+            SectionPage(
+                _("Rosters"),
+                "roster_list",
+                C.MANAGE_ROSTERS,
+                _("Upload the people to invite, and keep them up to date."),
+                holds=("merges/", "schools/import/"),
+            ),
+            SectionPage(
+                _("Roster syncs"),
+                "feed_list",
+                C.MANAGE_FEEDS,
+                _("Fetch rosters from student information systems every night."),
+            ),
+        ),
     ),
-    NavigationEntry(
-        _("Exports"),
-        "export_list",
-        frozenset((C.SEE_RESPONSES,)),
-        _("Download responses with their codebook."),
-        "download",
-    ),
-    NavigationEntry(
+    Section(
         _("Staff"),
-        "staff_list",
-        frozenset((C.MANAGE_STAFF,)),
-        _("Invite colleagues and manage their roles."),
         "contact",
+        (
+            SectionPage(
+                _("Staff"),
+                "staff_list",
+                C.MANAGE_STAFF,
+                _("Invite colleagues and manage their roles."),
+            ),
+        ),
     ),
-    NavigationEntry(
+    Section(
         _("Settings"),
-        "settings_home",
-        frozenset((C.MANAGE_ROSTERS,)),
-        _("Choose contact persons, thresholds, names and logos; enter holidays."),
         "settings-2",
+        (
+            SectionPage(
+                _("Settings"),
+                "settings_home",
+                C.MANAGE_ROSTERS,
+                _("Choose contact persons, thresholds, names and logos."),
+            ),
+            SectionPage(
+                _("Calendar"),
+                "calendar_list",
+                C.MANAGE_SURVEYS,
+                _("Enter holidays, on which nobody is reminded."),
+            ),
+        ),
     ),
-    NavigationEntry(
-        _("Audit"),
-        "audit_list",
-        frozenset((C.SEE_AUDIT,)),
-        _("Review changes, and views of names and codes."),
+    Section(
+        _("Activity"),
         "history",
+        (
+            SectionPage(
+                _("Activity"),
+                "audit_list",
+                C.SEE_AUDIT,
+                _("Review changes, and views of names and codes."),
+            ),
+        ),
     ),
 )
 
 
-def entries_for(permissions: Permissions) -> list[NavigationEntry]:
-    return [entry for entry in ENTRIES if any(map(permissions.has, entry.needs))]
+def sections_for(permissions: Permissions) -> list[Section]:
+    """Return the sections with pages that the user may open, and only these."""
+    sections = []
+    for section in SECTIONS:
+        pages = tuple(
+            page
+            for page in section.pages
+            if page.needs is None or permissions.has(page.needs)
+        )
+        if pages:
+            sections.append(replace(section, pages=pages))
+    return sections
+
+
+def current_page(section: Section, path: str) -> SectionPage | None:
+    """Return the page of a section that an address is on or below: the longest."""
+    pages = [page for page in section.pages if page.current(path)]
+    return max(pages, key=lambda page: len(page.address), default=None)

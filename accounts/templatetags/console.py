@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from django.forms import BoundField
 
     from accounts.console.listing import BaseListing
-    from accounts.console.navigation import NavigationEntry
+    from accounts.console.navigation import Section
     from accounts.http import StaffRequest
     from accounts.models import User
 
@@ -67,14 +67,14 @@ def actor(by: User | str) -> str:
 
 
 @register.simple_tag(takes_context=True)
-def navigation(context: template.Context) -> list[tuple[NavigationEntry, str]]:
-    """Return the navigation entries, each with its value of `aria-current`."""
-    from accounts.console.navigation import entries_for
+def navigation(context: template.Context) -> list[tuple[Section, str]]:
+    """Return the sections of the side bar, each with its value of `aria-current`."""
+    from accounts.console.navigation import sections_for
 
     request: StaffRequest = context["request"]
     return [
-        (entry, entry.current(request.path))
-        for entry in entries_for(request.permissions)
+        (section, section.current(request.path))
+        for section in sections_for(request.permissions)
     ]
 
 

@@ -56,7 +56,7 @@ def test_commands_and_lists_are_shown_in_words(staff, client):
     )
     text = text_of(log_in(client, staff.dana).get(AUDIT))
     assert "System (load_demo)" in text
-    assert "administrations: spring, fall" in text and "rows: added: 2" in text
+    assert "survey rounds: spring, fall" in text and "rows: added: 2" in text
 
 
 def test_properties_and_actions_are_named_in_the_readers_language(staff, client):

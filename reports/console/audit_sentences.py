@@ -43,10 +43,10 @@ SENTENCES = {
     ),
     "download export": gettext_noop("{who} downloaded an export: {subject}"),
     "release item of measure": gettext_noop(
-        "{who} released an item from comparisons between waves: {subject}"
+        "{who} released an item from comparisons between seasons: {subject}"
     ),
     "anchor item of measure": gettext_noop(
-        "{who} used an item for comparisons between waves again: {subject}"
+        "{who} used an item for comparisons between seasons again: {subject}"
     ),
     "calculate scores again": gettext_noop(
         "{who} started calculating scores again: {subject}"

@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from accounts.access import staff
-from accounts.console.navigation import entries_for
+from accounts.console.navigation import sections_for
 from accounts.http import StaffRequest
 from accounts.permissions import Capability as C
 from accounts.permissions import Permissions
@@ -95,10 +95,11 @@ def console_home(request: StaffRequest) -> HttpResponse:
             **tasks,
             "has_tasks": any(tasks.values()),
             "more": more,
-            "entries": [
-                entry
-                for entry in entries_for(permissions)
-                if entry.address != request.path
+            "pages": [
+                page
+                for section in sections_for(permissions)
+                for page in section.pages
+                if page.address != request.path
             ],
             "memberships": permissions.memberships,
             "manages_surveys": permissions.has(C.MANAGE_SURVEYS),

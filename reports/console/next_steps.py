@@ -43,7 +43,7 @@ def next_step(
     if administration.denominator == Denominator.COUNT:
         if permissions.has(C.MANAGE_ROSTERS):
             address = _page("open_codes_list", administration)
-            return NextStep(_("Hand out open codes"), address)
+            return NextStep(_("Hand out school links"), address)
         return see_rates if state != State.PLANNED else None
     if not has_people:
         if permissions.has(C.MANAGE_ROSTERS):

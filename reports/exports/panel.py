@@ -39,7 +39,7 @@ def join_waves(
         if message := refusal(administration):
             raise JobRefused(message)
     progress.begin_step(
-        _("Finding people in several waves."), total=reading.respondents
+        _("Finding people in several seasons."), total=reading.respondents
     )
     people = sort_by_person(export, reading, folder / "people", progress)
     minimum = max(wave.minimum_group for wave in reading.administrations)
@@ -51,7 +51,7 @@ def join_waves(
     count_paths(people, paths, counts, lines, progress)
     if minimum > 1:
         groups.divide_people(counts)
-    progress.begin_step(_("Joining the waves."), total=reading.respondents)
+    progress.begin_step(_("Joining the seasons."), total=reading.respondents)
     shuffle = Shuffle(folder / "rows", letter=LETTER)
     reading.people, reading.joined_people = add_rows(shuffle, lines, groups, progress)
     lines.unlink()

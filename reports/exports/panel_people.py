@@ -45,13 +45,13 @@ def refusal(administration: Administration) -> str:
     """Return why people of an administration cannot be in a panel, or a blank."""
     if administration.denominator == Denominator.COUNT:
         return _(
-            "People take part in %(title)s (%(name)s) with open codes and"
-            " without IDs, so nobody can be found in another wave."
+            "People take part in %(title)s (%(name)s) with school links and"
+            " without IDs, so nobody can be found in another season."
         ) % {"title": administration.title, "name": administration.name}
     if not administration.joins_waves:
         return _(
             "The people of %(title)s (%(name)s) have been promised that"
-            " their answers are not joined with those of other waves."
+            " their answers are not joined with those of other seasons."
         ) % {"title": administration.title, "name": administration.name}
     return ""
 

@@ -291,5 +291,5 @@ def too_many_columns(count: int) -> str:
     return _(
         "An Excel sheet holds at most %(most_columns)s columns, and"
         " this export has %(count)s. Choose CSV, or fewer"
-        " administrations."
+        " survey rounds."
     ) % {"most_columns": f"{MOST_COLUMNS:,}", "count": f"{count:,}"}

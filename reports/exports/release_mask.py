@@ -355,7 +355,7 @@ def shown_places(
 def no_release(administration: Administration) -> str:
     return gettext(
         "%(title)s has no results yet. A file without names has the people of the"
-        " results, so wait until the administration has closed and its answers are"
+        " results, so wait until the survey round has closed and its answers are"
         " counted. That begins a quarter of an hour after the closing."
     ) % {"title": administration.title}
 

@@ -194,9 +194,11 @@ class Export(ChecksummedFile, district=Reference.MOVED, school=Reference.MOVED):
 
 
 PANEL_FORMATS = {
-    Export.Format.WIDE.value: gettext_lazy("CSV, one row for each person in each wave"),
+    Export.Format.WIDE.value: gettext_lazy(
+        "CSV, one row for each person in each season"
+    ),
     Export.Format.XLSX.value: gettext_lazy(
-        "Excel, one row for each person in each wave"
+        "Excel, one row for each person in each season"
     ),
 }
 

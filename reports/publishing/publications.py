@@ -44,7 +44,7 @@ def reason_not_to_publish(administration: Administration) -> str:
     """
     last_answers = administration.closes_at + AFTER_CLOSING
     if last_answers > timezone.now():
-        return _("Results can be published once the administration has closed.")
+        return _("Results can be published once the survey round has closed.")
     roll_up = getattr(administration, "results_roll_up", None)
     if (
         roll_up is None

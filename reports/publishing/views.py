@@ -34,6 +34,7 @@ from reports.school_report.report import report_language_for
 from reports.suppression.explanation import hidden_figures
 from reports.suppression.results import MINIMUM_GROUP
 from survey.taking import messages
+from survey.taking.places import place_of_state
 
 P = ParamSpec("P")
 
@@ -361,6 +362,8 @@ def _page(
             {
                 **context,
                 "language": language,
+                # Its name, logo and contact person.
+                "place": place_of_state(),
                 "frame_language": frame_language,
                 "direction": messages.direction(frame_language),
                 "languages": [

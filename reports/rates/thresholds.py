@@ -108,7 +108,9 @@ class ThresholdProgress:
             case ThresholdState.UNKNOWN:
                 if self.is_count:
                     return _("Threshold unknown: supply the number of students")
-                return _("Threshold unknown: this wave has no students at this school")
+                return _(
+                    "Threshold unknown: this season has no students at this school"
+                )
             case ThresholdState.TOO_FEW:
                 least = MINIMUM[Role(self.role)]
                 if self.role == Role.PARENT:

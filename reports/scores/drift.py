@@ -60,7 +60,7 @@ def release_item(
             raise DecisionRefused(
                 _(
                     "%(item)s is the last anchored item of this measure. Without it,"
-                    " the scores could not be compared with earlier waves."
+                    " the scores could not be compared with earlier seasons."
                 )
                 % {"item": item}
             )

@@ -68,14 +68,14 @@ SENTENCES = {
     ),
     Kind.NOT_ANCHORED: gettext_noop(
         "%(item)s is not an item of the benchmark with the same answers, so it is not"
-        " used to compare the waves."
+        " used to compare the seasons."
     ),
     Kind.DRIFT: gettext_noop(
         "%(item)s has drifted by %(logits)s logits since the benchmark. Decide whether"
         " it still means the same, or release it."
     ),
     Kind.RELEASED: gettext_noop(
-        "%(item)s has been released: it is not used to compare the waves."
+        "%(item)s has been released: it is not used to compare the seasons."
     ),
 }
 

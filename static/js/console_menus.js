@@ -32,7 +32,22 @@ function foldNavigation(link, navigation) {
   });
 }
 
+// Ctrl or Command with K go to the search, and "/" where no list has a search of its
+// own, unless somebody is typing.
+function focusSearch(event) {
+  const isTyping = event.target.closest?.("input, select, textarea, [contenteditable]");
+  const isPlain = !event.ctrlKey && !event.altKey && !event.metaKey;
+  const isSlash = event.key === "/" && !isTyping && isPlain && !document.getElementById("q");
+  const isCommand = event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey);
+  const search = document.getElementById("search-all");
+  if (!search || (!isSlash && !isCommand)) return;
+  event.preventDefault();
+  search.focus();
+  search.select();
+}
+
 export function startMenus() {
+  document.addEventListener("keydown", focusSearch);
   document.addEventListener("click", ({ target }) => closeMenus(target));
   document.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;

@@ -25,6 +25,8 @@ export class FinishForm {
     this.form.addEventListener("submit", (event) => {
       if (event.defaultPrevented) return;
       event.preventDefault();
+      // The button below the answers: how far it is, is said above them.
+      if (event.submitter && event.submitter !== this.button) this.form.scrollIntoView();
       if (this.reviewed === null) this.begin(this.form.elements.reviewed.value);
     });
     addEventListener("online", () => this.retrySoon());

@@ -74,14 +74,18 @@ ROSTERS = {
         "The roster that {who} wanted to undo was undone: {subject}"
     ),
     "import roster": gettext_noop("{who} imported a roster into {subject}"),
-    "add feed": gettext_noop("{who} added the feed {subject}"),
-    "change feed": gettext_noop("{who} changed the feed {subject}"),
-    "remove feed": gettext_noop("{who} removed the feed {subject}"),
+    "add feed": gettext_noop("{who} added the roster sync {subject}"),
+    "change feed": gettext_noop("{who} changed the roster sync {subject}"),
+    "remove feed": gettext_noop("{who} removed the roster sync {subject}"),
     "accept host key": gettext_noop(
-        "{who} accepted a new host key of the feed {subject}"
+        "{who} accepted a new host key of the roster sync {subject}"
     ),
-    "confirm feed scan": gettext_noop("{who} confirmed a scan of the feed {subject}"),
-    "cancel feed scan": gettext_noop("{who} cancelled a scan of the feed {subject}"),
+    "confirm feed scan": gettext_noop(
+        "{who} confirmed a scan of the roster sync {subject}"
+    ),
+    "cancel feed scan": gettext_noop(
+        "{who} cancelled a scan of the roster sync {subject}"
+    ),
     "upload schools": gettext_noop("{who} uploaded a list of schools: {subject}"),
     "confirm schools": gettext_noop("{who} confirmed a list of schools: {subject}"),
     "cancel schools": gettext_noop("{who} cancelled a list of schools: {subject}"),
@@ -119,9 +123,9 @@ SURVEYS = {
     "delete survey": gettext_noop("{who} deleted the survey {subject}"),
     "retire survey": gettext_noop("{who} retired the survey {subject}"),
     "bring back survey": gettext_noop("{who} brought back the survey {subject}"),
-    "create wave": gettext_noop("{who} created the wave {subject}"),
-    "rename wave": gettext_noop("{who} renamed the wave {subject}"),
-    "delete wave": gettext_noop("{who} deleted the wave {subject}"),
+    "create wave": gettext_noop("{who} created the season {subject}"),
+    "rename wave": gettext_noop("{who} renamed the season {subject}"),
+    "delete wave": gettext_noop("{who} deleted the season {subject}"),
     "add holiday": gettext_noop("{who} added a holiday: {subject}"),
     "remove holiday": gettext_noop("{who} removed a holiday: {subject}"),
     "change contact person": gettext_noop(
@@ -147,23 +151,23 @@ MESSAGES = {
     "pause e-mails": gettext_noop("{who} paused the e-mails of {subject}"),
     "resume e-mails": gettext_noop("{who} resumed the e-mails of {subject}"),
     "cancel e-mails": gettext_noop("{who} cancelled the e-mails of {subject}"),
-    "create open code": gettext_noop("{who} created an open code: {subject}"),
+    "create open code": gettext_noop("{who} created a school link: {subject}"),
     "create open codes for all schools": gettext_noop(
-        "{who} created open codes for all schools of {subject}"
+        "{who} created school links for all schools of {subject}"
     ),
     "publish open code": gettext_noop(
-        "{who} showed an open code on the school's public page: {subject}"
+        "{who} showed a school link on the school's public page: {subject}"
     ),
     "unpublish open code": gettext_noop(
-        "{who} removed an open code from the school's public page: {subject}"
+        "{who} removed a school link from the school's public page: {subject}"
     ),
-    "revoke open code": gettext_noop("{who} revoked an open code: {subject}"),
-    "replace open code": gettext_noop("{who} replaced an open code: {subject}"),
+    "revoke open code": gettext_noop("{who} revoked a school link: {subject}"),
+    "replace open code": gettext_noop("{who} replaced a school link: {subject}"),
     "make a file with open codes": gettext_noop(
-        "{who} made a file with open codes: {subject}"
+        "{who} made a file with school links: {subject}"
     ),
     "download a file with open codes": gettext_noop(
-        "{who} downloaded a file with open codes: {subject}"
+        "{who} downloaded a file with school links: {subject}"
     ),
     "delete starts without answers": gettext_noop(
         "Starts without answers of {subject} were deleted"
@@ -183,17 +187,17 @@ VIEWS = {
     "look at a person": gettext_noop("{who} looked at {subject}"),
     "see roster samples": gettext_noop("{who} saw values of a roster: {subject}"),
     "preview an e-mail": gettext_noop("{who} previewed an e-mail of {subject}"),
-    "show open code": gettext_noop("{who} showed an open code: {subject}"),
+    "show open code": gettext_noop("{who} showed a school link: {subject}"),
 }
 WORDS = {
     "IDs": gettext_lazy("IDs"),
     "a minute": gettext_lazy("e-mails a minute"),
     "added": gettext_lazy("added"),
-    "administration": gettext_lazy("administration"),
-    "administrations": gettext_lazy("administrations"),
+    "administration": gettext_lazy("survey round"),
+    "administrations": gettext_lazy("survey rounds"),
     "all of its owner's schools": gettext_lazy("all schools of its owner"),
     "answers can be joined with other waves": gettext_lazy(
-        "answers can be joined with other waves"
+        "answers can be joined with other seasons"
     ),
     "back": gettext_lazy("brought back"),
     "by a later roster": gettext_lazy("by a later roster"),
@@ -215,7 +219,7 @@ WORDS = {
     "e-mail": gettext_lazy("e-mail"),
     "e-mails": gettext_lazy("e-mails"),
     "email": gettext_lazy("e-mail"),
-    "feed": gettext_lazy("feed"),
+    "feed": gettext_lazy("roster sync"),
     "file": gettext_lazy("file"),
     "finished only": gettext_lazy("only people who have finished"),
     "first": gettext_lazy("first day"),
@@ -266,7 +270,7 @@ WORDS = {
     "title": gettext_lazy("title"),
     "unchanged": gettext_lazy("unchanged"),
     "version": gettext_lazy("version"),
-    "wave": gettext_lazy("wave"),
+    "wave": gettext_lazy("season"),
     "weekend": gettext_lazy("weekend"),
     "window": gettext_lazy("time of the scan"),
     "withdrawn": gettext_lazy("withdrawn"),

@@ -205,11 +205,6 @@ urlpatterns = [
         name="administration_open",
     ),
     path(
-        "administrations/<int:pk>/",
-        administrations.administration_detail,
-        name="administration_detail",
-    ),
-    path(
         "administrations/<int:pk>/test-link/",
         trial_link.administration_test_link,
         name="administration_test_link",

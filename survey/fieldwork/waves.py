@@ -101,8 +101,8 @@ def delete_wave(
     except (ProtectedError, IntegrityError) as error:
         raise ChangeBlocked(
             _(
-                "%(name)s has administrations, so it can't be deleted. Move"
-                " them to another wave first."
+                "%(name)s has survey rounds, so it can't be deleted. Move"
+                " them to another season first."
             )
             % {"name": wave.name}
         ) from error
@@ -132,7 +132,7 @@ def _save(wave: Wave) -> None:
     namesakes = Wave.objects.filter(name__iexact=wave.name, district=wave.district)
     taken = ValidationError(
         {
-            "name": _("A wave named %(name)s already exists. Choose another name.")
+            "name": _("A season named %(name)s already exists. Choose another name.")
             % {"name": wave.name}
         }
     )

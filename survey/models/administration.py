@@ -27,7 +27,7 @@ class Denominator(models.TextChoices):
     """Denominator of response rates."""
 
     ROSTER = "roster", gettext_lazy("Roster: people with access codes of their own")
-    COUNT = "count", gettext_lazy("Count: anyone with a school's open code")
+    COUNT = "count", gettext_lazy("Count: anyone with a school's link")
 
 
 # The number of people below which state report cards usually show no cell.

@@ -213,7 +213,7 @@ def test_the_audit_log_is_filtered_in_place(device: Callable, staff):
     log_in(page, "state@example.org")
     page.get_by_role("textbox", name="Code").fill(code_of(secret))
     page.get_by_role("button", name="Log in", exact=True).click()
-    page.get_by_role("link", name="Audit").first.click()
+    page.get_by_role("link", name="Activity").first.click()
     expect(page.locator("tbody tr")).to_have_count(2)
     page.get_by_label("Action").select_option("open wave")
     expect(page.locator("tbody tr")).to_have_count(1)

@@ -68,16 +68,14 @@ class ExportForm(forms.Form):
     is_panel = False
 
     administrations = AdministrationsField(
-        label=gettext_lazy("Administrations"),
+        label=gettext_lazy("Survey rounds"),
         queryset=Administration.objects.none(),
         widget=forms.CheckboxSelectMultiple,
         help_text=gettext_lazy(
-            "Several administrations can share a file if their surveys"
+            "Several survey rounds can share a file if their surveys"
             " are versions of one survey."
         ),
-        error_messages={
-            "required": gettext_lazy("Choose at least one administration.")
-        },
+        error_messages={"required": gettext_lazy("Choose at least one survey round.")},
     )
     district = forms.ModelChoiceField(
         label=gettext_lazy("District"),
@@ -276,7 +274,7 @@ class ExportForm(forms.Form):
             )
         elif names and not self.chosen():
             self.add_error(
-                "role", _("None of the chosen administrations has this audience.")
+                "role", _("None of the chosen survey rounds has this audience.")
             )
 
     def _check_size(self, size: ExportSize) -> None:

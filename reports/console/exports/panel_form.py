@@ -53,7 +53,7 @@ class PanelForm(ExportForm):
     def _offer_administrations(self) -> None:
         field = self._model_field("administrations")
         field.help_text = _(
-            "Choose the waves of one survey. A person who took part in three of"
+            "Choose the seasons of one survey. A person who took part in three of"
             " them has three rows, with the same random ID."
         )
         known = list(field.queryset or ())
@@ -80,7 +80,7 @@ class PanelForm(ExportForm):
             if message := refusal(administration):
                 self.add_error("administrations", message)
         if len(chosen) == 1:
-            self.add_error("administrations", _("Choose at least two administrations."))
+            self.add_error("administrations", _("Choose at least two survey rounds."))
         name = str(given.get("project", ""))
         if name and not self.errors and (project := project_named(name, self.user)):
             self._check_project(project)

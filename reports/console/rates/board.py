@@ -50,7 +50,7 @@ LAST_CHOICE = "rates_administration"
 
 class RatesFilter(forms.Form):
     administration = forms.ChoiceField(
-        label=gettext_lazy("Administration"), required=False
+        label=gettext_lazy("Survey round"), required=False
     )
     state = forms.ChoiceField(
         label=gettext_lazy("Show"),
@@ -151,9 +151,9 @@ class RatesBoard:
                 # The name tells administrations with the same title apart.
                 name = "" if titles[choice.title] == 1 else f" ({choice.name})"
                 options.append((choice.pk, f"{choice.title}{name}"))
-            groups.append((str(wave) if wave else _("Without a wave"), options))
+            groups.append((str(wave) if wave else _("Without a season"), options))
         form.fields["administration"] = forms.ChoiceField(
-            label=_("Administration"), required=False, choices=groups
+            label=_("Survey round"), required=False, choices=groups
         )
         if not with_state:
             del form.fields["state"]

@@ -113,7 +113,7 @@ def results_share(request: StaffRequest, pk: int) -> HttpResponse:
         # Figures that coordinators see twice, before and after few people answered,
         # would be the answers of these people.
         text = _(
-            "Results can be shared once the administration has closed and its answers"
+            "Results can be shared once the survey round has closed and its answers"
             " are counted."
         )
         messages.error(request, text)
@@ -142,7 +142,7 @@ def results_release(request: StaffRequest, pk: int) -> HttpResponse:
     """Request a new release, after people or answers have changed."""
     administration = administration_or_404(request.permissions, pk)
     if administration.state != Administration.State.CLOSED:
-        text = _("Results are counted once the administration has closed.")
+        text = _("Results are counted once the survey round has closed.")
         messages.error(request, text)
     else:
         request_results(administration, by=request.user)

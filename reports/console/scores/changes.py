@@ -353,7 +353,7 @@ def _no_changes(
 ) -> str:
     label = column.label if column else ""
     if not waves:
-        return _("You see no earlier administration of this survey with scores.")
+        return _("You see no earlier survey round of this survey with scores.")
     if compared is None:
         words = _(
             "“%(measure)s” cannot be compared: its questions or their answers are"
@@ -361,7 +361,7 @@ def _no_changes(
         )
         return words % {"measure": label}
     if not changed:
-        words = _("No school shows a score of “%(measure)s” in both administrations.")
+        words = _("No school shows a score of “%(measure)s” in both survey rounds.")
         return words % {"measure": label}
     return ""
 

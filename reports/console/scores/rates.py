@@ -169,9 +169,7 @@ def no_scores(administration: Administration, column: ScoreColumn | None) -> str
     if column is None:
         return _("The survey has no measures, so it has no scores.")
     if not has_scores(administration):
-        return _(
-            "No scores yet. They are calculated after an administration has closed."
-        )
+        return _("No scores yet. They are calculated after a survey round has closed.")
     return ""
 
 

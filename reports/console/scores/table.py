@@ -254,7 +254,7 @@ def _filter_form(
     show = cast(forms.ChoiceField, form.fields["show"])
     show.choices = [
         ("", _("All measures")),
-        (ESSENTIALS, _("Essentials only")),
+        (ESSENTIALS, _("Themes only")),
         *((column.name, column.label) for column in essentials),
     ]
     if not essentials:

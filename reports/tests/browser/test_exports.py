@@ -51,7 +51,7 @@ def answered(transactional_db, staff, fall, spring, enrol):
 
 def create_export(page: Page, *administrations, **choices: str) -> None:
     page.goto("/console/")
-    navigate(page, "Exports")
+    navigate(page, "Surveys", "Exports")
     page.get_by_role("link", name="New export").first.click()
     for administration in administrations:
         page.get_by_label(f"({administration.name};").check()
@@ -185,8 +185,8 @@ def test_two_waves_are_in_one_file_after_six_clicks(
 ):
     page = at_screen(staff.dana, **PHONE)
     page.goto("/console/")
-    navigate(page, "Exports")
-    page.get_by_role("link", name="Join waves (panel)").click()
+    navigate(page, "Surveys", "Exports")
+    page.get_by_role("link", name="Join seasons (panel)").click()
     # The script counts after each tick.
     page.wait_for_load_state()
     for box in page.locator("[name=administrations]").all():

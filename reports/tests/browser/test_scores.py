@@ -127,7 +127,7 @@ def test_an_analyst_compares_two_waves_and_downloads_the_table(
     scored(spring)
     page = at_screen(staff.analyst)
     page.goto(f"/console/results/{spring.pk}/scores/")
-    page.get_by_role("link", name="Changes since an earlier wave").click()
+    page.get_by_role("link", name="Changes since an earlier season").click()
     page.get_by_label("Measure").select_option("Trust")
     expect(page.get_by_text("1 of 1 school changed more than chance")).to_be_visible()
     with page.expect_download() as download:
@@ -185,7 +185,7 @@ def test_an_item_that_drifted_is_released(at_screen, staff, survey, fall):  # no
     page.get_by_text("How to read this page").click()
     assert violations(page) == []
     row.get_by_role("link", name="Release q2").click()
-    expect(page.get_by_text("All scores of this wave")).to_be_visible()
+    expect(page.get_by_text("All scores of this season")).to_be_visible()
     assert violations(page) == []
     page.get_by_label("Reason").fill("Reworded in spring")
     page.get_by_role("button", name="Release item").click()

@@ -110,11 +110,11 @@ def test_from_a_workbook_to_an_open_survey(start, staff):
     page.get_by_role("button", name="Upload").click()
     page.get_by_role("link", name="Publish").click()
     page.get_by_role("button", name="Publish version").click()
-    page.get_by_role("link", name="Open an administration").click()
+    page.get_by_role("link", name="Open a survey round").click()
     page.get_by_label("Students").click()
     page.get_by_label("Opens").fill(local(timezone.now() - timedelta(minutes=1)))
     page.get_by_label("Closes").fill(local(timezone.now() + timedelta(days=9)))
-    page.get_by_role("button", name="Open administration").click()
+    page.get_by_role("button", name="Open survey round").click()
     expect(page.locator("#messages")).to_contain_text("is open")
     assert Administration.objects.get().published.survey.name == "climate"
     assert clicks(page) == 8
@@ -170,7 +170,7 @@ def test_two_waves_of_the_same_people_in_one_file(
     with_release(*waves)
     page = start(staff.dana)
     page.get_by_role("link", name="Export", exact=True).first.click()
-    page.get_by_role("link", name="Join waves (panel)").click()
+    page.get_by_role("link", name="Join seasons (panel)").click()
     page.get_by_role("button", name="Create export").click()
     file = polars.read_csv(downloaded(page, "Download the file", tmp_path))
     assert file["panel_id"].n_unique() == 2 and file.height == 4

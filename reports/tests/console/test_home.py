@@ -260,8 +260,8 @@ def test_a_file_without_names_is_offered_once_answers_are_counted(staff, counted
 def test_open_codes_are_the_next_step_where_anyone_can_take_part(staff, students):
     Administration.objects.update(denominator="count")
     codes = reverse("open_codes_list", args=[students.pk])
-    assert "Anyone with a school's open code can take part" in words_of(staff.chen)
-    assert button_of(staff.chen) == ("Hand out open codes", codes)
+    assert "Anyone with a school's link can take part" in words_of(staff.chen)
+    assert button_of(staff.chen) == ("Hand out school links", codes)
     assert "No one is invited" not in words_of(staff.chen)
     assert reverse("roster_upload", args=[students.pk]) not in page_of(staff.chen)
 
@@ -300,7 +300,7 @@ def test_without_administrations_every_page_is_explained(staff):
     assert "No survey is open or planned in your schools." in text
     assert "Follow starts and finishes, school by school." in text
     assert button_of(staff.chen) is None
-    assert button_of(staff.dana)[0] == "Open an administration"
+    assert button_of(staff.dana)[0] == "Open a survey round"
 
 
 def test_open_surveys_that_do_not_fit_are_one_link_away(staff, administer, monkeypatch):

@@ -172,7 +172,7 @@ class TestPeople:
         for number, wave in enumerate(waves):
             take_part(wave, staff.lincoln, "S1", 10 + number)
         text = path_of(panel_of(staff.state, waves).codebook_name).read_text()
-        assert "1 person has rows of several administrations" in text
+        assert "1 person has rows of several survey rounds" in text
         assert "<code>panel_id</code>" in text and "<code>wave</code>" in text
         assert "Another file has other IDs." in text
 
@@ -332,5 +332,5 @@ class TestPromises:
 
     def test_people_with_open_codes_have_no_ids(self, staff, waves):
         waves[1].denominator = Denominator.COUNT
-        assert "with open codes and without IDs" in panel_people.refusal(waves[1])
+        assert "with school links and without IDs" in panel_people.refusal(waves[1])
         assert panel_people.refusal(waves[0]) == ""

@@ -289,7 +289,7 @@ class TestFilters:
         assert "fewer than 10 people" in refused.job.message
         codebook = codebook_of(made(staff.state, closed))
         assert "Without their school" in codebook
-        assert "13 of the whole administration." in codebook
+        assert "13 of the whole survey round." in codebook
 
     def test_words_are_left_out_where_the_school_is(self, staff, closed):
         rows = rows_of(made(staff.state, closed))
@@ -499,7 +499,7 @@ def test_items_are_masked_that_few_of_a_class_answered():
 def test_without_a_release_there_is_no_file(staff, closed):
     export = made_as_it_is(staff.state, closed)
     assert not export.file_name
-    assert "wait until the administration has closed" in export.job.message
+    assert "wait until the survey round has closed" in export.job.message
     district = {"districts": [staff.riverside.pk]}
     assert made_as_it_is(staff.dana, closed, places=district, **NAMES).rows == 83
 

@@ -388,7 +388,7 @@ class TestEssentials:
         assert error == pytest.approx(math.hypot(*errors) / 2, abs=0.1)
         text = page("published_district", divided.pk, staff.riverside.pk).text
         assert "No score" not in text
-        assert "the mean of the essentials" not in text
+        assert "the mean of the themes" not in text
 
 
 class TestProtection:

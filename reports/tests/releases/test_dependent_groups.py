@@ -163,7 +163,7 @@ NOTICE = (
     "“Disadvantaged” is not shown by school, because it repeats “Lunch”: people could"
     " be calculated from both."
 )
-ADVICE = "Leave one of these columns out of the next administration to show the other."
+ADVICE = "Leave one of these columns out of the next survey round to show the other."
 
 
 def test_a_column_that_no_school_shows_is_named_with_the_one_that_it_repeats(

@@ -84,11 +84,11 @@ def _opened(administration: Administration) -> str:
     if administration.denominator == Denominator.COUNT:
         words = (
             _(
-                "%(title)s will open on %(opens)s. Next, create open codes"
+                "%(title)s will open on %(opens)s. Next, create school links"
                 " for the schools."
             )
             if is_planned
-            else _("%(title)s is open. Next, create open codes for the schools.")
+            else _("%(title)s is open. Next, create school links for the schools.")
         )
     else:
         words = (

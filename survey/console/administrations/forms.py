@@ -89,12 +89,12 @@ class AdministrationForm(forms.Form):
         },
     )
     wave = WaveField(
-        label=_("Wave"),
+        label=_("Season"),
         queryset=Wave.objects.none(),
         required=False,
-        empty_label=_("No wave"),
+        empty_label=_("No season"),
         help_text=_("Groups the surveys of one season."),
-        error_messages={"invalid_choice": _("Choose one of the waves in the list.")},
+        error_messages={"invalid_choice": _("Choose one of the seasons in the list.")},
     )
     places = PlacesField(required=False, label=_("Schools"))
     q = forms.CharField(required=False, label=_("Find districts and schools"))
@@ -146,13 +146,13 @@ class AdministrationForm(forms.Form):
             ),
             (
                 Denominator.COUNT,
-                _("Anyone with a school's open code, such as parents"),
+                _("Anyone with a school's link, such as parents"),
             ),
         ],
         initial=Denominator.ROSTER,
         widget=forms.RadioSelect,
-        help_text=_("Can't be changed once people are invited or have open codes."),
-        error_messages={"invalid_choice": _("Choose a roster or open codes.")},
+        help_text=_("Can't be changed once people are invited or have school links."),
+        error_messages={"invalid_choice": _("Choose a roster or school links.")},
         required=False,
     )
     requires_consent = forms.BooleanField(
@@ -194,10 +194,10 @@ class AdministrationForm(forms.Form):
     )
     joins_waves = forms.BooleanField(
         required=False,
-        label=_("Answers can be joined with those of other waves"),
+        label=_("Answers can be joined with those of other seasons"),
         help_text=_(
             "For panel studies: in exports, the same person has the same"
-            " random ID in all waves that allow this. Tell the people in"
+            " random ID in all seasons that allow this. Tell the people in"
             " the introduction of the survey. Can't be allowed once"
             " people have started."
         ),
@@ -288,7 +288,7 @@ class OpenAdministrationForm(AdministrationForm):
     owner = forms.ChoiceField(label=_("Owner"))
     new_wave = forms.CharField(
         required=False,
-        label=_("Or a new wave"),
+        label=_("Or a new season"),
         max_length=MAX_WAVE_NAME_LENGTH,
         help_text=_("Such as Spring 2027."),
     )
@@ -299,7 +299,7 @@ class OpenAdministrationForm(AdministrationForm):
         validators=[validate_slug],
         help_text=_(
             "Letters, digits and hyphens. Shown in lists and file names;"
-            " can't be changed later. Made from the wave and the audience"
+            " can't be changed later. Made from the season and the audience"
             " if left empty."
         ),
         error_messages={
@@ -398,7 +398,7 @@ class OpenAdministrationForm(AdministrationForm):
         if cleaned.get("wave") and cleaned.get("new_wave"):
             self.add_error(
                 "new_wave",
-                _("Choose a wave from the list or enter a new one, not both."),
+                _("Choose a season from the list or enter a new one, not both."),
             )
         if not self.errors:
             try:

@@ -90,10 +90,7 @@ def wave_create(request: StaffRequest) -> HttpResponse:
         else:
             messages.success(
                 request,
-                _(
-                    "%(wave)s was added. You can choose it when you open an"
-                    " administration."
-                )
+                _("%(wave)s was added. You can choose it when you open a survey round.")
                 % {"wave": wave},
             )
             return redirect("wave_list")
@@ -117,7 +114,7 @@ def wave_rename(request: StaffRequest, pk: int) -> HttpResponse:
             form.add_error(None, error)
         else:
             messages.success(
-                request, _("The wave was renamed to %(wave)s.") % {"wave": wave}
+                request, _("The season was renamed to %(wave)s.") % {"wave": wave}
             )
             return redirect("wave_list")
     return render(

@@ -101,7 +101,7 @@ class AdministrationsField(forms.ModelMultipleChoiceField):
     def clean(self, value: Any) -> Any:
         # A database refuses keys that are longer than its integers.
         if any(len(str(key)) > LONGEST_KEY for key in value or ()):
-            raise ValidationError(_("Choose one of the administrations listed here."))
+            raise ValidationError(_("Choose one of the survey rounds listed here."))
         return super().clean(value)
 
     def label_from_instance(self, administration: Any) -> str:
@@ -134,13 +134,11 @@ class FeedForm(forms.Form):
     )
     administrations = AdministrationsField(
         Administration.objects.none(),
-        label=gettext_lazy("Administrations"),
+        label=gettext_lazy("Survey rounds"),
         help_text=gettext_lazy(
-            "The feed brings the people of each administration's audience."
+            "The roster sync brings the people of each survey round's audience."
         ),
-        error_messages={
-            "required": gettext_lazy("Choose at least one administration.")
-        },
+        error_messages={"required": gettext_lazy("Choose at least one survey round.")},
     )
     window_begins = forms.TimeField(
         required=False,
@@ -382,7 +380,7 @@ def check_address(text: str, kind: str) -> str:
         raise ValidationError(
             _(
                 "The address has a user name or password in it, which everybody"
-                " who may change this feed could read. Enter them below instead."
+                " who may change this roster sync could read. Enter them below instead."
             )
         )
     if kind != Kind.SFTP and parts.scheme not in ("https", "http"):
@@ -405,7 +403,7 @@ def check_address(text: str, kind: str) -> str:
 
 class RemoveFeedForm(forms.Form):
     typed = text_field(
-        gettext_lazy("Name of the feed"),
+        gettext_lazy("Name of the roster sync"),
         gettext_lazy("Type it to confirm."),
         required=True,
     )
@@ -418,6 +416,7 @@ class RemoveFeedForm(forms.Form):
         typed: str = self.cleaned_data["typed"].strip()
         if typed.casefold() != self.feed.name.casefold():
             raise ValidationError(
-                _("Type the name of the feed: %(name)s") % {"name": self.feed.name}
+                _("Type the name of the roster sync: %(name)s")
+                % {"name": self.feed.name}
             )
         return typed

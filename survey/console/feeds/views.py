@@ -178,7 +178,7 @@ def feed_change(request: StaffRequest, pk: int) -> HttpResponse:
         except ValidationError as error:
             show_errors(form, error)
         else:
-            messages.success(request, _("The feed was changed."))
+            messages.success(request, _("The roster sync was changed."))
             return redirect("feed_detail", pk)
     context = {
         "form": form,
@@ -229,7 +229,9 @@ def feed_accept_key(request: StaffRequest, pk: int) -> HttpResponse:
         feeds.accept_host_key(
             feed, key=request.POST.get("seen", ""), by=request.user, request=request
         )
-        messages.success(request, _("The new key was accepted. Scan the feed again."))
+        messages.success(
+            request, _("The new key was accepted. Scan the roster sync again.")
+        )
     except ValidationError as error:
         messages.error(request, " ".join(error.messages))
     return redirect("feed_detail", pk)

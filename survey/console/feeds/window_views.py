@@ -107,7 +107,7 @@ def _totals(states: Sequence[str], stages: Sequence[Stage]) -> dict[str, object]
     rows = sum(stage.rows for stage in stages if stage.name == "compare")
     unfinished = count[State.WAITING] + count[State.RUNNING]
     totals = [
-        (_("feeds scanned"), intcomma(len(states))),
+        (_("roster syncs scanned"), intcomma(len(states))),
         (_("applied"), intcomma(count[State.APPLIED])),
         (_("nothing new"), intcomma(count[State.UNCHANGED])),
         (_("wait for confirmation"), intcomma(count[State.HELD])),

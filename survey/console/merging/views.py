@@ -40,7 +40,7 @@ PEOPLE_TWICE = ngettext_lazy("person exists twice", "people exist twice", "numbe
 SCHOOLS_MOVE = ngettext_lazy("school moves", "schools move", "number")
 SCHOOLS_TWICE = ngettext_lazy("school exists twice", "schools exist twice", "number")
 ROLES_MOVE = ngettext_lazy("staff role moves", "staff roles move", "number")
-OPEN_CODES_MOVE = ngettext_lazy("open code moves", "open codes move", "number")
+OPEN_CODES_MOVE = ngettext_lazy("school link moves", "school links move", "number")
 
 
 @needs(MANAGE)

@@ -90,14 +90,12 @@ class OpenCodeForm(forms.Form):
     opens_at = LocalDateTimeField(
         label=gettext_lazy("From"),
         required_message="",
-        help_text=gettext_lazy(
-            "Leave it empty to begin when the administration opens."
-        ),
+        help_text=gettext_lazy("Leave it empty to begin when the survey round opens."),
     )
     closes_at = LocalDateTimeField(
         label=gettext_lazy("Until"),
         required_message="",
-        help_text=gettext_lazy("Leave it empty to end when the administration closes."),
+        help_text=gettext_lazy("Leave it empty to end when the survey round closes."),
     )
 
     def __init__(

@@ -75,7 +75,7 @@ HINTS = {
         "The district's name is enough where the file has no codes."
     ),
     "role": gettext_lazy(
-        "People with another role than this administration's are left out."
+        "People with another role than this survey round's are left out."
     ),
     "status": gettext_lazy(
         "People who are marked as inactive or withdrawn are not invited."

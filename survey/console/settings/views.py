@@ -168,7 +168,7 @@ def settings_minimum_group(request: StaffRequest, place: str) -> HttpResponse:
             target,
             "change minimum group",
             {"minimum_group": form.cleaned_data["minimum_group"]},
-            _("The minimum group was saved. It holds for new administrations."),
+            _("The minimum group was saved. It holds for new survey rounds."),
         )
     context = {
         **about_place(request, target),

@@ -163,7 +163,7 @@ def _publish_and_use(
             by=request.user,
             request=request,
         )
-    message = _("%(full_title)s is published. No administration uses it yet.") % {
+    message = _("%(full_title)s is published. No survey round uses it yet.") % {
         "full_title": survey.full_title
     }
     if chosen:

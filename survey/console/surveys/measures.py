@@ -146,7 +146,7 @@ class MeasureForm(EssentialForm):
             )
         code = survey.language_to_read
         self.fields["essential"] = forms.ChoiceField(
-            label=_("Essential"),
+            label=_("Theme"),
             required=False,
             choices=[("", _("None"))]
             + [

@@ -233,27 +233,27 @@ class Step:
 
 PUBLISH = Step(
     heading=gettext_lazy("Publish"),
-    purpose=gettext_lazy("Publish this version to use it in administrations."),
+    purpose=gettext_lazy("Publish this version to use it in survey rounds."),
     meaning=(
         gettext_lazy(
             "A published version can’t be changed, so that its answers"
             " keep their meaning."
         ),
-        gettext_lazy("Respondents don’t see it until you open an administration."),
+        gettext_lazy("Respondents don’t see it until you open a survey round."),
         gettext_lazy(
             "You can still fix spelling mistakes with “Correct a text”."
             " Other changes need a new version."
         ),
     ),
     button=gettext_lazy("Publish version"),
-    done=gettext_lazy("{survey} is published. Next, open an administration."),
+    done=gettext_lazy("{survey} is published. Next, open a survey round."),
 )
 RETIRE = Step(
     heading=gettext_lazy("Retire"),
-    purpose=gettext_lazy("Stop using this version in new administrations."),
+    purpose=gettext_lazy("Stop using this version in new survey rounds."),
     meaning=(
-        gettext_lazy("New administrations can’t use this version."),
-        gettext_lazy("Existing administrations continue, and all answers are kept."),
+        gettext_lazy("New survey rounds can’t use this version."),
+        gettext_lazy("Existing survey rounds continue, and all answers are kept."),
         gettext_lazy("You can restore it later."),
     ),
     button=gettext_lazy("Retire version"),
@@ -262,10 +262,10 @@ RETIRE = Step(
 )
 BRING_BACK = Step(
     heading=gettext_lazy("Restore"),
-    purpose=gettext_lazy("Allow new administrations to use this version again."),
+    purpose=gettext_lazy("Allow new survey rounds to use this version again."),
     meaning=(gettext_lazy("Nothing else changes."),),
     button=gettext_lazy("Restore version"),
-    done=gettext_lazy("{survey} is restored. New administrations can use it again."),
+    done=gettext_lazy("{survey} is restored. New survey rounds can use it again."),
 )
 DELETE = Step(
     heading=gettext_lazy("Delete draft"),

@@ -118,8 +118,8 @@ def check_change(
             {
                 "joins_waves": _(
                     "People have started, and answered under the promise that"
-                    " their answers are not joined with those of other waves."
-                    " Choose this in the next administration, before anybody"
+                    " their answers are not joined with those of other seasons."
+                    " Choose this in the next survey round, before anybody"
                     " starts."
                 )
             }
@@ -151,7 +151,7 @@ def check_survey(owner: District | None, published: PublishedSurvey) -> None:
         raise ValidationError(
             {
                 "published": _(
-                    "%(survey)s is retired, so no new administration can use it."
+                    "%(survey)s is retired, so no new survey round can use it."
                     " Choose another version, or bring it back first."
                 )
                 % {"survey": published.survey}
@@ -166,7 +166,7 @@ def _check_stays_comparable(
     if to.role != before.role:
         reasons["role"] = _(
             "People in this role are already invited, so the audience"
-            " can't be changed. Open another administration for other"
+            " can't be changed. Open another survey round for other"
             " people."
         )
     if to.published != before.published:
@@ -174,18 +174,18 @@ def _check_stays_comparable(
             "People are already invited to this survey, and answers to"
             " two surveys can't be combined. Fix its wording with a"
             " corrected version of the survey, or open another"
-            " administration for a different survey."
+            " survey round for a different survey."
         )
     if to.denominator != before.denominator:
         reasons["denominator"] = _(
-            "People are already invited or have open codes, so this can't"
-            " be changed. Open another administration for other people."
+            "People are already invited or have school links, so this can't"
+            " be changed. Open another survey round for other people."
         )
     if to.requires_consent != before.requires_consent:
         reasons["requires_consent"] = _(
             "People are already invited, so this can't be changed: they could start"
             " without consent, or were promised that they can. Open another"
-            " administration, or undo its rosters first."
+            " survey round, or undo its rosters first."
         )
     # The query runs only if one of them changes.
     if reasons and (has_people(current) or current.open_codes.exists()):
@@ -291,7 +291,7 @@ def check_settings(plan: Administration | AdministrationPlan) -> None:
             {
                 "requires_consent": _(
                     "This is possible only for people on a roster: nobody knows who"
-                    " begins with an open code."
+                    " begins with a school link."
                 )
             }
         )
@@ -301,7 +301,7 @@ def check_wave(owner: District | None, wave: Wave | None) -> None:
     # The state's waves are open to all districts.
     if wave is not None and wave.district_id not in (None, owner and owner.pk):
         raise ValidationError(
-            {"wave": _("This wave belongs to another owner. Choose another wave.")}
+            {"wave": _("This season belongs to another owner. Choose another season.")}
         )
 
 
@@ -353,7 +353,7 @@ def _check_invited_schools_stay(
     if names:
         raise ChangeBlocked(
             {
-                "places": _("Open codes of %(names)s are in use. Revoke them first.")
+                "places": _("School links of %(names)s are in use. Revoke them first.")
                 % {"names": _list_names(names)}
             }
         )
@@ -389,8 +389,7 @@ def check_name(name: str) -> None:
         raise ValidationError(
             {
                 "name": _(
-                    "An administration named %(name)s already exists. Choose"
-                    " another name."
+                    "A survey round named %(name)s already exists. Choose another name."
                 )
                 % {"name": name}
             }
@@ -406,7 +405,7 @@ def refuse_simultaneous_name(name: str) -> Iterator[None]:
         check_name(name)
         raise DatabaseBusy(
             _(
-                "The survey, the wave or a place was deleted in the meantime."
+                "The survey, the season or a place was deleted in the meantime."
                 " Reload this page and try again."
             )
         ) from error

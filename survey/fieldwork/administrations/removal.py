@@ -131,7 +131,7 @@ def remove_administration(
         if running.exists():
             raise ChangeBlocked(
                 _(
-                    "A job of this administration has not ended, such as a file of"
+                    "A job of this survey round has not ended, such as a file of"
                     " cards or an e-mail. Try again when it has."
                 )
             )
@@ -150,7 +150,8 @@ def reason_not_to_remove(administration: Administration) -> str:
     feeds = administration.feeds.filter(removed_at=None)
     if names := ", ".join(feeds.values_list("name", flat=True)):
         return _(
-            "Feeds bring people to it: %(names)s. Take it out of these feeds first."
+            "Roster syncs bring people to it: %(names)s."
+            " Take it out of these roster syncs first."
         ) % {"names": names}
     people = administration.respondents.count()
     if people > MOST_PEOPLE:

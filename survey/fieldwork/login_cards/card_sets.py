@@ -38,7 +38,7 @@ ALL_FINISHED = gettext_noop(
     "Everyone who is invited here has finished, or no one is invited."
 )
 WITHHELD = gettext_noop(
-    "Who has finished is confidential in this administration, so codes can't"
+    "Who has finished is confidential in this survey round, so codes can't"
     " be listed next to names. Send them by e-mail, or print cards to draw"
     " from."
 )

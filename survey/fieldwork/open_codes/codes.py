@@ -100,8 +100,8 @@ def check_options(administration: Administration, options: CodeOptions) -> None:
     if administration.denominator != Denominator.COUNT:
         raise ValidationError(
             _(
-                "This administration is for people on a roster, who have"
-                " codes of their own. Open codes need one that anyone can"
+                "This survey round is for people on a roster, who have"
+                " codes of their own. School links need one that anyone can"
                 " take part in."
             )
         )
@@ -115,7 +115,7 @@ def check_options(administration: Administration, options: CodeOptions) -> None:
     first = administration.opens_at.replace(second=0, microsecond=0)
     last = administration.closes_at
     window = _(
-        "The administration is open from %(first)s to %(last)s."
+        "The survey round is open from %(first)s to %(last)s."
         " Choose a time within, or leave it empty."
     ) % {"first": format_moment(first), "last": format_moment(last)}
     if opens_at and not first <= opens_at < last:

@@ -113,7 +113,7 @@ def _store(
     current = locked.get(pk=administration.pk)
     if current.denominator != Denominator.COUNT:
         raise ValidationError(
-            _("People of this administration are on a roster, which is counted.")
+            _("People of this survey round are on a roster, which is counted.")
         )
     allowed = schools_of(current)
     if isinstance(by, User):

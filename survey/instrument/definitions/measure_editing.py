@@ -159,7 +159,7 @@ def _check(survey: Survey, content: Measures, changed: int) -> None:
     rows = sheet_rows(content)
     row = rows.pop(changed)
     if row.get("name") in {earlier.get("name") for earlier in rows}:
-        reason = _("another measure or essential has this name already")
+        reason = _("another measure or theme has this name already")
         raise ValidationError({"name": [reason]})
     sets = survey.option_sets.prefetch_related("options")
     option_sets = {

@@ -148,7 +148,7 @@ def retire_survey(
             names[MOST_NAMED:] = ["others"]
         raise SurveyInUse(
             _(
-                "%(full_title)s is used in planned administrations:"
+                "%(full_title)s is used in planned survey rounds:"
                 " %(names)s. Choose another survey for them, or wait until"
                 " they have opened."
             )

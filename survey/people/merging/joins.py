@@ -51,7 +51,7 @@ HIDDEN = gettext_noop(
     " a person once, upload a roster without one of the two records."
 )
 FOR_DISTRICT = gettext_noop(
-    "Individual progress is hidden in this administration. Ask your district"
+    "Individual progress is hidden in this survey round. Ask your district"
     " to join the two records before the survey opens."
 )
 GONE = gettext_noop(
@@ -158,7 +158,7 @@ def join_records(job: Job, progress: Progress) -> None:
         raise JobRefused(_(GONE))
     if join.state != State.WAITING:
         return
-    progress.begin_step(_("Waiting for a roster of this administration"))
+    progress.begin_step(_("Waiting for a roster of this survey round"))
     try:
         with roster_lock(join.administration):
             write_batch(partial(_join, join, progress))

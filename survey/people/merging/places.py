@@ -38,7 +38,7 @@ STARTS_TAKE = 4.0
 # Rosters of other administrations may add people in between.
 MOST_TRIES = 5
 BEING_SCANNED = gettext_noop(
-    "A feed of the duplicate is being scanned. Start the merge again when"
+    "A roster sync of the duplicate is being scanned. Start the merge again when"
     " that is finished."
 )
 STILL_USED = gettext_noop(

@@ -25,9 +25,9 @@ from survey.models import (
 from survey.work.jobs import JobRefused
 
 TWO_FEEDS = gettext_noop(
-    "Each of the districts has a feed that brings people to the same survey,"
-    " and each feed would withdraw the people of the other: {names}. Take the"
-    " survey out of one of the feeds first."
+    "Each of the districts has a roster sync that brings people to the same survey,"
+    " and each roster sync would withdraw the people of the other: {names}. Take the"
+    " survey out of one of the roster syncs first."
 )
 
 

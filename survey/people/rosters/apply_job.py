@@ -45,7 +45,7 @@ MORE_WITHDRAWN = gettext_noop(
     " and confirm again."
 )
 MORE_REJECTED = gettext_noop(
-    "The roster or its administration has changed since this check: more rows"
+    "The roster or its survey round has changed since this check: more rows"
     " would be rejected than you were shown. Nothing was applied. Check the"
     " reasons and confirm again."
 )

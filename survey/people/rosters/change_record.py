@@ -19,7 +19,7 @@ from survey.people.rosters.diff import RosterDiff
 from survey.people.rosters.staging import Staging, sql_keys
 
 BEING_UNDONE = gettext_noop(
-    "A roster of this administration is being undone. Start this again when"
+    "A roster of this survey round is being undone. Start this again when"
     " that is finished."
 )
 # Rows deleted in one transaction.

@@ -169,7 +169,7 @@ SUBGROUP = "subgroup:"
 REASON_HEADER = "Rejected because"
 _REASON = "rejectedbecause"
 
-NOT_DECLARED = gettext_noop("it is not one of this administration's subgroups")
+NOT_DECLARED = gettext_noop("it is not one of this survey round's subgroups")
 LONGEST_HEADER = 64
 # A text with a comma in it is no table.
 FEWEST_UNKNOWN_HEADERS = 3

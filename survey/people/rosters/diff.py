@@ -132,7 +132,7 @@ def compare_roster(
     """
     with open_staging() as staging:
         if lock:
-            on_progress(_("Waiting for another roster of this administration"), 0)
+            on_progress(_("Waiting for another roster of this survey round"), 0)
             staging.lock(administration.pk)
         c = Comparison.of(staging, administration, table, get_scope())
         read_rows(c, on_progress)

@@ -158,7 +158,7 @@ def suggest_columns(
     if used and used.role and role and used.role != role:
         raise RosterUnreadable(
             _(
-                "This is a file of %(people)s (%(title)s), but the administration is"
+                "This is a file of %(people)s (%(title)s), but the survey round is"
                 " for %(audience)s."
             )
             % {

@@ -168,8 +168,8 @@ def name_of_id(
     if kind := previous_identity or identity:
         name, _colon, id_type = kind.partition(":")
         if not id_type:
-            return _("the nightly feed's ID (%(name)s)") % {"name": name}
-        return _("the nightly feed's ID (%(name)s, type %(type)s)") % {
+            return _("the nightly roster sync's ID (%(name)s)") % {"name": name}
+        return _("the nightly roster sync's ID (%(name)s, type %(type)s)") % {
             "name": name,
             "type": id_type,
         }

@@ -18,7 +18,7 @@ class RosterIsRunning(Exception):
     def __init__(self) -> None:
         super().__init__(
             _(
-                "A roster of this administration is being applied or undone, so"
+                "A roster of this survey round is being applied or undone, so"
                 " nothing was changed. Try again when that is finished."
             )
         )

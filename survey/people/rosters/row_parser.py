@@ -355,7 +355,7 @@ class RowParser:
                         "'%(heading)s' is a subgroup, but most values in it"
                         " belong to one person, so it would show who gave which"
                         " answers. Delete the column, or declare fewer values in"
-                        " the administration."
+                        " the survey round."
                     )
                     % {"heading": self.columns.heading(name)}
                 )

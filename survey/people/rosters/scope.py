@@ -22,14 +22,14 @@ NOT_YOURS = gettext_noop(
     " name. Your district or state can add a school, and upload a file of"
     " several places"
 )
-NOT_OFFERED = gettext_noop("is not one of this administration's schools")
+NOT_OFFERED = gettext_noop("is not one of this survey round's schools")
 OTHER_SCHOOL = gettext_noop(
     "is on another school's roster, or was. Ask your district to move this person"
 )
 NO_ROSTER = gettext_noop(
-    "This administration has no roster: anyone can take part with a school's"
-    " open code, and people on a roster could answer twice. Upload the roster"
-    " to an administration for people on a roster."
+    "This survey round has no roster: anyone can take part with a school's link,"
+    " and people on a roster could answer twice. Upload the roster"
+    " to a survey round for people on a roster."
 )
 OTHER_ADDRESS = gettext_noop(
     "differs from the roster. E-mail address changes need the district"

@@ -190,7 +190,7 @@ def undo_roster(job: Job, progress: Progress) -> None:
     """Give everybody back what they had before a roster was applied."""
     upload = upload_of_job(job)
     with open_staging() as staging:
-        progress.begin_step(_("Waiting for another roster of this administration"))
+        progress.begin_step(_("Waiting for another roster of this survey round"))
         staging.lock(upload.administration_id)
         upload.refresh_from_db(fields=["state"])
         if upload.state != State.UNDOING:

@@ -49,7 +49,7 @@ MOST_BYTES = 20 * 10**9
 COLUMNS_CAN_CHANGE = (State.MAPPING, State.CHECKED, State.REFUSED)
 NOBODY_TO_INVITE = gettext_noop(
     "There is nothing to apply: nobody in this file has the role of this"
-    " administration. Upload the file to an administration for the people in"
+    " survey round. Upload the file to a survey round for the people in"
     " it, or check which column holds the role."
 )
 
@@ -249,7 +249,10 @@ def refuse_of_scan(upload: RosterUpload) -> None:
     """
     if upload.scan_id is not None:
         raise UploadConflict(
-            _("This roster is part of a scan of a feed. Confirm or cancel the scan.")
+            _(
+                "This roster is part of a scan of a roster sync."
+                " Confirm or cancel the scan."
+            )
         )
 
 

@@ -173,7 +173,7 @@ def test_survey_and_audience_are_fixed_after_the_first_invitation(
     assert (administration.published, administration.role) == (replacement, Role.PARENT)
     enrol(administration, lincoln)
     for to, word in (
-        ({"role": Role.STUDENT}, "Open another administration"),
+        ({"role": Role.STUDENT}, "Open another survey round"),
         ({"published": publish(name="third")}, "corrected version"),
     ):
         with pytest.raises(ChangeBlocked, match=word):

@@ -58,11 +58,11 @@ def test_opening_answering_and_closing(desk, device, staff, publish):
     published = publish()
     page = desk(staff.state)
     page.goto("/console/")
-    page.get_by_role("navigation").get_by_text("Administrations").click()
-    page.get_by_role("link", name="Open an administration").first.click()
+    page.get_by_role("navigation").get_by_text("Surveys").click()
+    page.get_by_role("link", name="Open a survey round").first.click()
     page.get_by_label("Survey").select_option(published.pk)
     page.get_by_role("radio", name="Students").check()
-    page.get_by_label("Or a new wave").fill("Spring 2027")
+    page.get_by_label("Or a new season").fill("Spring 2027")
     page.get_by_label("Opens").fill(local(timezone.now() - timedelta(minutes=1)))
     # The suggested name arrives.
     expect(page.locator("#id_name")).to_have_value("spring-2027-students")
@@ -74,7 +74,7 @@ def test_opening_answering_and_closing(desk, device, staff, publish):
     page.get_by_role("button", name="Find").click()
     expect(page.get_by_role("checkbox", name="Washington")).to_be_visible()
     expect(page.get_by_role("checkbox", name="Lincoln, Riverside")).to_be_checked()
-    page.get_by_role("button", name="Open administration").click()
+    page.get_by_role("button", name="Open survey round").click()
     page.wait_for_url(re.compile(r"/administrations/\d+/$"))
     administration = Administration.objects.get()
     expect(heading(page)).to_contain_text(f"{administration.title} open")
@@ -168,7 +168,7 @@ def test_pages_are_accessible_and_fit_the_screen(desk, staff, publish, administr
     page.get_by_role("button", name="Find").click()
     expect(page.get_by_role("checkbox", name=re.compile("Lincoln"))).to_be_visible()
     assert violations_on(page, SIZES) == []
-    page.get_by_role("button", name="Open administration").click()
+    page.get_by_role("button", name="Open survey round").click()
     expect(page.locator(".error").first).to_be_visible()
     assert violations_on(page, SIZES) == []
 
@@ -185,7 +185,7 @@ def test_the_form_works_without_scripts(desk, staff, publish):
     page.get_by_role("button", name="Find").click()
     expect(page.locator(".error")).to_have_count(0)
     page.get_by_role("checkbox", name="Lincoln, Riverside").check()
-    page.get_by_role("button", name="Open administration").click()
+    page.get_by_role("button", name="Open survey round").click()
     page.wait_for_url(re.compile(r"/administrations/\d+/$"))
     administration = Administration.objects.get()
     expect(heading(page)).to_contain_text(f"{administration.title} planned")
@@ -200,7 +200,7 @@ def test_a_refused_form_leads_to_each_error_and_keeps_what_was_typed(
     page.goto("/console/administrations/open/")
     page.get_by_role("radio", name="Students").check()
     page.get_by_label("Short name").fill("spring 2027")
-    page.get_by_role("button", name="Open administration").click()
+    page.get_by_role("button", name="Open survey round").click()
 
     summary = page.get_by_role("alert")
     expect(summary).to_be_focused()
@@ -258,12 +258,12 @@ def test_removing_an_administration_on_a_phone(desk, staff, publish, scripts):
     assert not scrolls_sideways(page)
     if scripts:
         assert violations(page) == []
-    page.get_by_role("button", name="Remove administration").click()
+    page.get_by_role("button", name="Remove survey round").click()
     expect(page.get_by_text("Type the short name").first).to_be_visible()
     if scripts:
         assert violations(page) == []
     page.get_by_label("Short name").fill("mistake")
-    page.get_by_role("button", name="Remove administration").click()
+    page.get_by_role("button", name="Remove survey round").click()
     page.wait_for_url("**/administrations/")
     expect(page.get_by_text(f"{spring.title} was removed.")).to_be_visible()
     assert not Administration.objects.exists()

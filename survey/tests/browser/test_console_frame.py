@@ -84,7 +84,7 @@ def test_each_help_text_has_a_page_and_a_few_sentences():
 @pytest.mark.parametrize("options", [{}, NO_SCRIPTS], ids=["scripts", "no scripts"])
 def test_a_phone_has_the_navigation_behind_a_button(opened, options):
     page = opened("/console/", viewport=PHONE, **options)
-    rosters = page.locator(".console-nav").get_by_text("Rosters")
+    rosters = page.locator(".console-nav").get_by_text("Schools")
     expect(rosters).to_be_hidden()
     page.get_by_text("Menu", exact=True).click()
     expect(rosters).to_be_visible()
@@ -136,7 +136,7 @@ def test_the_order_of_a_list_is_remembered_and_back_works(
     page.wait_for_url("**sort=opens*")
     page.get_by_role("link", name=administration.title).click()
     page.wait_for_url(re.compile(r"/\d+/$"))
-    page.locator(".crumbs").get_by_role("link", name="Administrations").click()
+    page.locator(".crumbs").get_by_role("link", name="Survey rounds").click()
     page.wait_for_url("**sort=opens*")
     expect(page.locator("th[aria-sort=ascending]")).to_have_text("Opens")
     page.go_back()

@@ -104,15 +104,15 @@ def test_an_administrator_connects_a_feed_and_decides_about_held_scans(
     north.archive = forty_students()
     page = desk(staff.dana, viewport=SMALL)
     page.goto("/console/")
-    navigate(page, "Feeds")
-    expect(page.get_by_text("There are no feeds yet")).to_be_visible()
+    navigate(page, "Schools", "Roster syncs")
+    expect(page.get_by_text("There are no roster syncs yet")).to_be_visible()
     check_both(page, "01-no-feeds")
     page.get_by_role("link", name="Last scan window").click()
     expect(page.get_by_text("No nightly scan has run yet")).to_be_visible()
     check_both(page, "02-no-window")
     page.go_back()
 
-    page.get_by_role("link", name="Add a feed").first.click()
+    page.get_by_role("link", name="Add a roster sync").first.click()
     page.get_by_label("A OneRoster ZIP file at a web address").check()
     check_both(page, "03-kind")
     page.get_by_role("button", name="Continue").click()
@@ -121,14 +121,14 @@ def test_an_administrator_connects_a_feed_and_decides_about_held_scans(
     page.get_by_label("Bearer token").fill("a wrong one")
     page.get_by_label("sourcedId: the system's own ID").check()
     check_both(page, "04-settings")
-    page.get_by_role("button", name="Add feed").click()
+    page.get_by_role("button", name="Add roster sync").click()
     expect(
-        page.get_by_text("Choose at least one administration.", exact=True)
+        page.get_by_text("Choose at least one survey round.", exact=True)
     ).to_be_visible()
     check_both(page, "05-settings-with-an-error")
     page.get_by_label("students-2027").check()
     page.get_by_label("Bearer token").fill("a wrong one")
-    page.get_by_role("button", name="Add feed").click()
+    page.get_by_role("button", name="Add roster sync").click()
     expect(page.get_by_text("PowerSchool was added")).to_be_visible()
     check_both(page, "06-feed")
 
@@ -211,8 +211,8 @@ def test_a_coordinator_sees_no_feeds(desk, staff):
     page = desk(staff.chen)
     page.goto("/console/")
     menu = page.get_by_role("navigation", name="Console")
-    expect(menu.get_by_role("link", name="Rosters")).to_be_visible()
-    expect(menu.get_by_role("link", name="Feeds")).to_have_count(0)
+    expect(menu.get_by_role("link", name="Schools")).to_be_visible()
+    expect(menu.get_by_role("link", name="Roster syncs")).to_have_count(0)
 
 
 def four_schools(*names: str) -> bytes:
@@ -234,7 +234,7 @@ def test_people_keep_their_records_when_ids_and_schools_change(
     page.get_by_label("Bearer token").fill(KEY)
     page.get_by_label("sourcedId: the system's own ID").check()
     page.get_by_label("students-2027").check()
-    page.get_by_role("button", name="Add feed").click()
+    page.get_by_role("button", name="Add roster sync").click()
     scan_now(page, "applied")
     before = dict(Identity.objects.values_list("respondent", "given_name"))
     assert invited() == [f"u{n:04}" for n in range(40)]

@@ -176,7 +176,7 @@ def test_the_school_is_one_of_the_users_and_takes_part(
     assert send(staff.roosevelt).status_code == 404
     log_in(client, staff.dana)
     administration.schools.set([staff.washington])
-    assert "not one of this administration's schools" in text_of(send(staff.lincoln))
+    assert "not one of this survey round's schools" in text_of(send(staff.lincoln))
     schools = text_of(form_page(client, administration))
     assert "Washington" in schools and "Lincoln" not in schools
     send(staff.washington)

@@ -78,9 +78,10 @@ def test_the_button_of_an_administration_leads_to_the_next_step(
         opens_at=timezone.now() - timedelta(days=2),
         closes_at=timezone.now() - timedelta(days=1),
     )
-    assert button(staff.dana) == "Export responses"
+    # Nobody has answered.
+    assert button(staff.dana) == "See response rates"
     change(closes_at=timezone.now() + timedelta(days=9), denominator="count")
-    assert button(staff.dana) == "Create open codes"
+    assert button(staff.dana) == "Hand out school links"
 
 
 def test_rosters_can_be_filtered_by_administration(staff, administration):  # noqa: F811

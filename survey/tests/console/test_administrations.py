@@ -333,8 +333,8 @@ def test_a_list_costs_the_same_with_one_row_and_three(
                 wave=Wave.objects.create(name=f"wave {number}"),
                 schools=[staff.lincoln, staff.roosevelt],
             )
-        # 2 for the user, 2 for the list.
-        with django_assert_num_queries(5):
+        # 2 for the user, 3 for the list, 6 for rates and next steps.
+        with django_assert_num_queries(11):
             page = client.get("/console/administrations/")
         assert len(page.context["rows"]) == count
         with django_assert_num_queries(5):
@@ -368,7 +368,7 @@ def test_a_list_is_searched_sorted_and_filtered(client, staff, opened):
 
 def test_empty_pages_show_the_next_step(client, staff):
     page = log_in(client, staff.state).get("/console/administrations/")
-    assert "Open an administration" in page.content.decode()
+    assert "Open a survey round" in page.content.decode()
     assert "Upload one and publish it" in client.get(NEW).content.decode()
     page = log_in(client, staff.chen).get("/console/administrations/")
     assert "When the state or your district opens a survey" in page.content.decode()
@@ -396,8 +396,8 @@ INVALID = [
     ),
     ({"published": "x" * 10_000}, "Choose one of the published"),
     ({"published": "\x00"}, "Null characters"),
-    ({"wave": "-1"}, "Choose one of the waves"),
-    ({"wave": "9" * 30}, "Choose one of the waves"),
+    ({"wave": "-1"}, "Choose one of the seasons"),
+    ({"wave": "9" * 30}, "Choose one of the seasons"),
     ({"new_wave": "x" * 10_000}, "at most 200 characters"),
     ({"new_wave": "a\x00b"}, "Null characters"),
     ({"new_wave": "a\u202eb"}, "invisible (U+202E)"),
@@ -435,7 +435,7 @@ def test_taken_short_names_are_refused(client, staff, published, opened):
     opened("spring")
     log_in(client, staff.state)
     reply = client.post(NEW, form_for(published, name="spring", second="on"))
-    assert "An administration named spring already exists" in errors(reply)
+    assert "A survey round named spring already exists" in errors(reply)
     assert b'value="spring"' in reply.content
 
 
@@ -524,7 +524,7 @@ def test_close_and_reopen_pages_explain_when_they_do_not_apply(client, staff, op
         address = reverse(f"administration_{page}", args=[row.pk])
         shown = client.get(address).content.decode()
         assert sentence in shown
-        assert "<form class" not in shown
+        assert "<form class" not in shown.partition("<main")[2]
         sent = {"seen": row.changes, "closes_at": local(now + timedelta(days=50))}
         assert sentence in errors(client.post(address, sent))
 
@@ -534,6 +534,11 @@ def cards_made(administration, by, **fields):
         administration=administration, by=by, made_at=timezone.now(), people=2,
         file_name=f"cards/{CardSet.objects.count()}.pdf", **fields,
     )  # fmt: skip
+
+
+def form_of(response):
+    """Return the page below the steps of the survey round."""
+    return response.text.partition('class="console-head"')[2]
 
 
 def test_printed_cards_are_mentioned_where_the_dates_are_changed(client, staff, opened):
@@ -546,9 +551,9 @@ def test_printed_cards_are_mentioned_where_the_dates_are_changed(client, staff, 
     # An order that is not made yet was not handed out.
     cards_made(spring, staff.state, school=staff.lincoln)
     CardSet.objects.update(made_at=None)
-    assert cards not in client.get(address).content.decode()
+    assert cards not in form_of(client.get(address))
     cards_made(spring, staff.state, school=staff.lincoln)
-    assert cards in client.get(address).content.decode()
+    assert cards in form_of(client.get(address))
 
     held = current_values(client, spring.pk)
     same_day = spring.closes_at + timedelta(seconds=1)
@@ -563,7 +568,7 @@ def test_printed_cards_are_mentioned_where_the_dates_are_changed(client, staff, 
     Administration.objects.update(closes_at=timezone.now() - timedelta(minutes=1))
     spring.refresh_from_db()
     reopen = reverse("administration_reopen", args=[spring.pk])
-    assert cards in client.get(reopen).content.decode()
+    assert cards in form_of(client.get(reopen))
     seen = {"seen": spring.changes, "closes_at": local(later)}
     page = client.post(reopen, seen, follow=True).content.decode()
     assert "Print cards again" in page
@@ -616,7 +621,7 @@ def test_an_administration_with_a_start_offers_no_removal(client, staff, opened)
     address = reverse("administration_remove", args=[spring.pk])
     page = client.get(address).content.decode()
     assert "People have started, so it can&#x27;t be removed" in page
-    assert "<form class" not in page
+    assert "<form class" not in page.partition("<main")[2]
     sent = {"seen": spring.changes, "confirmed": "spring"}
     assert "People have started" in errors(client.post(address, sent))
 
@@ -668,14 +673,14 @@ def test_waves_are_added_renamed_and_deleted(client, staff, opened):
     wave = Wave.objects.get()
     assert (wave.name, wave.district) == ("Spring 2027", None)
     reply = client.post("/console/waves/new/", {"name": "spring 2027"})
-    assert "A wave named spring 2027 already exists" in errors(reply)
+    assert "A season named spring 2027 already exists" in errors(reply)
     client.post(f"/console/waves/{wave.pk}/rename/", {"name": "Spring 2028"})
     wave.refresh_from_db()
     assert wave.name == "Spring 2028"
 
     spring = opened("spring", wave=wave)
     reply = client.post(f"/console/waves/{wave.pk}/delete/")
-    assert "Move them to another wave" in errors(reply)
+    assert "Move them to another season" in errors(reply)
     Administration.objects.filter(pk=spring.pk).update(wave=None)
     assert client.get(f"/console/waves/{wave.pk}/delete/").status_code == 200
     assert Wave.objects.exists()
@@ -708,7 +713,7 @@ def test_waves_of_other_districts_are_hidden(client, staff, opened, published):
     reply = client.post(
         NEW, form_for(published, name="b", new_wave="", wave=lakesides.pk)
     )
-    assert "Choose one of the waves" in errors(reply)
+    assert "Choose one of the seasons" in errors(reply)
     # Other districts' administrations are not counted.
     opened("lakes", wave=states, district=staff.lakeside)
     (shown,) = client.get("/console/waves/").context["rows"]
@@ -843,13 +848,13 @@ def test_who_takes_part_is_a_setting(client, staff, published):
     assert "People on a roster" in client.get(detail).content.decode()
     held = current_values(client, administration.pk)
     refused = errors(client.post(f"{detail}change/", {**held, "denominator": "x"}))
-    assert "Choose a roster or open codes." in refused
+    assert "Choose a roster or school links." in refused
     client.post(f"{detail}change/", {**held, "denominator": "count"})
     administration.refresh_from_db()
     assert administration.denominator == "count"
     [entry] = AuditEntry.objects.filter(action="change administration")
     assert entry.after == {"response rates by": "count"}
-    assert "school's open code" in client.get(detail).content.decode()
+    assert "school's link" in client.get(detail).content.decode()
     enrol(administration, staff.lincoln)
     form = client.get(f"{detail}change/").context["form"]
     assert form.fields["denominator"].disabled

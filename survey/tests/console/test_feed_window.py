@@ -101,7 +101,7 @@ class TestPage:
         create_scan(feed, began=ONE)
         page = log_in(client, staff.state).get("/console/feeds/window/")
         totals = dict(page.context["totals"])
-        assert (totals["feeds scanned"], totals["failed"]) == ("2", "1")
+        assert (totals["roster syncs scanned"], totals["failed"]) == ("2", "1")
         assert totals["rows compared"] == "2,400"
         text = page.content.decode()
         assert "Slowest stage: Download" in text
@@ -113,7 +113,7 @@ class TestPage:
         self.scan(create_feed(staff.riverside, staff.dana))
         self.scan(create_feed(staff.lakeside, staff.state))
         page = log_in(client, staff.dana).get("/console/feeds/window/")
-        assert dict(page.context["totals"])["feeds scanned"] == "1"
+        assert dict(page.context["totals"])["roster syncs scanned"] == "1"
         # What the others' scans keep busy is not shown either.
         assert b"Idle" not in page.content
 

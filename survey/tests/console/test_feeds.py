@@ -98,7 +98,10 @@ def test_a_second_feed_for_an_administration_is_refused_beside_the_field(
     refused = client.post(new_feed, form_of(administration, name="Aeries"))
     errors = errors_of(refused)
     assert errors.keys() == {"administrations"}
-    assert "The feed “PowerSchool” already brings people" in errors["administrations"]
+    assert (
+        "The roster sync “PowerSchool” already brings people"
+        in errors["administrations"]
+    )
     assert administration.title in errors["administrations"]
     assert RosterFeed.objects.get() == feed
 

@@ -20,19 +20,49 @@ def current(html: str) -> list[str]:
 @pytest.mark.parametrize(
     ("address", "entry"),
     [
-        ("", "Home"),
-        ("administrations/", "Administrations"),
-        ("waves/", "Administrations"),
-        ("platforms/new/", "Administrations"),
-        ("merges/", "Rosters"),
-        ("schools/import/", "Rosters"),
-        ("settings/calendar/", "Settings"),
+        ("", ["Home"]),
+        ("administrations/", ["Surveys", "Survey rounds"]),
+        ("waves/", ["Surveys", "Seasons"]),
+        ("platforms/new/", ["Surveys", "Survey rounds"]),
+        ("exports/", ["Surveys", "Exports"]),
+        ("merges/", ["Schools", "Rosters"]),
+        ("schools/import/", ["Schools", "Rosters"]),
+        ("settings/calendar/", ["Settings", "Calendar"]),
+        ("audit/", ["Activity"]),
     ],
 )
-def test_the_menu_marks_the_entry_of_each_page(client: Client, staff, address, entry):
+def test_the_menu_marks_the_section_and_page(client: Client, staff, address, entry):
     log_in(client, staff.state)
     html = client.get(f"/console/{address}").content.decode()
-    assert current(html) == [entry]
+    assert current(html) == entry
+
+
+@pytest.mark.parametrize(
+    ("address", "step"),
+    [
+        ("administrations/{}/", ["Overview"]),
+        ("administrations/{}/questionnaire/", ["Questions"]),
+        ("administrations/{}/people/", ["People"]),
+        ("administrations/{}/cards/", ["Invitations"]),
+        ("rates/?administration={}", ["Live"]),
+    ],
+)
+def test_pages_of_a_survey_round_show_its_steps(
+    client: Client, staff, administration, address, step
+):
+    log_in(client, staff.state)
+    html = client.get(f"/console/{address.format(administration.pk)}").content.decode()
+    tabs = re.search(r'<nav class="tabs".*?</nav>', html, re.DOTALL)
+    names = re.findall(r"<li><a [^>]*>(.*?)</a>", tabs[0])
+    assert names == [
+        "Overview",
+        "Questions",
+        "People",
+        "Invitations",
+        "Live",
+        "Results",
+    ]
+    assert [name for name in current(tabs[0]) if name in names] == step
 
 
 def path_of(client: Client, address: str) -> list[str]:

@@ -76,14 +76,14 @@ def test_the_survey_and_audience_stay_once_somebody_has_begun(parents, begun):
 
 def test_an_administration_with_codes_stays_open_to_anyone(parents, code):
     plan = plan_of(parents)
-    with pytest.raises(ChangeBlocked, match="have open codes"):
+    with pytest.raises(ChangeBlocked, match="have school links"):
         change(parents, dataclasses.replace(plan, denominator=Denominator.ROSTER))
 
 
 def test_a_school_with_open_codes_stays(parents, code, lincoln, roosevelt):
     plan = plan_of(parents)
     elsewhere = dataclasses.replace(plan, schools=frozenset([roosevelt]))
-    with pytest.raises(ChangeBlocked, match="Open codes of Lincoln are in use"):
+    with pytest.raises(ChangeBlocked, match="School links of Lincoln are in use"):
         change(parents, elsewhere)
     revoke_open_code(code=code, by="a test")
     change(parents, elsewhere)

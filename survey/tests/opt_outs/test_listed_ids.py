@@ -166,7 +166,7 @@ def test_a_list_is_refused_while_an_import_has_the_lock(administration, keep):
         )
         with ThreadPoolExecutor(1) as thread:
             refused = thread.submit(try_to_keep).result(timeout=30)
-    assert "A roster of this administration is being applied" in refused
+    assert "A roster of this survey round is being applied" in refused
     assert not ListedId.objects.exists()
 
 

@@ -147,7 +147,7 @@ def test_nobody_is_added_while_an_import_has_the_lock(administration, add):
         )
         with ThreadPoolExecutor(1) as thread:
             refused = thread.submit(try_to_add).result(timeout=30)
-    assert "A roster of this administration is being applied" in refused
+    assert "A roster of this survey round is being applied" in refused
     assert not Respondent.objects.exists()
 
 

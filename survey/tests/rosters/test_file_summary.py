@@ -29,7 +29,7 @@ SUMMARY = [
     " name), e-mail (e-mail), birth date (birth date), language (language), status"
     " (status), lunch (subgroup).",
     "Columns not used, of which nothing is kept: locker (it is not one of this"
-    " administration's subgroups).",
+    " survey round's subgroups).",
     "5 rows below the headers: 1 read as people to invite, 1 rejected, 1 of people who"
     " have left, 1 of people who come later, 1 left out, of the role teacher.",
 ]

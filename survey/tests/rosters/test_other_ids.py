@@ -103,18 +103,18 @@ def asked_for_ids(dana, administration, header, *rows):
 def test_the_page_names_the_id_of_a_feed_and_not_our_header(administration, dana, feed):
     upload = dana.upload(administration, NEW_ID, *OTHERS)
     page = dana.get(columns_page(upload)).content.decode()
-    assert "by the nightly feed&#x27;s ID (sourcedId), and" in page
+    assert "by the nightly roster sync&#x27;s ID (sourcedId), and" in page
     assert "Person ID" not in page
     dana.post(columns_page(upload), **COLUMNS, same_people="on")
     upload.refresh_from_db()
-    assert "the nightly feed's ID (sourcedId) did before" in upload.message
+    assert "the nightly roster sync's ID (sourcedId) did before" in upload.message
 
 
 @pytest.mark.parametrize(
     ("identity", "words"),
     [
-        ("identifier", "the nightly feed's ID (identifier)"),
-        ("userIds:SIS", "the nightly feed's ID (userIds, type SIS)"),
+        ("identifier", "the nightly roster sync's ID (identifier)"),
+        ("userIds:SIS", "the nightly roster sync's ID (userIds, type SIS)"),
     ],
 )
 def test_each_id_of_a_feed_has_its_words(administration, dana, feed, identity, words):
@@ -126,7 +126,7 @@ def test_the_ids_of_the_last_scan_count_until_the_next_one(administration, dana,
     """Somebody has changed the feed's ID, and no scan has brought the new ones."""
     RosterFeed.objects.update(identity="identifier", previous_identity="sourcedId")
     header = NEW_ID.replace("Local ID", "identifier")
-    words = "the nightly feed's ID (sourcedId)"
+    words = "the nightly roster sync's ID (sourcedId)"
     assert asked_for_ids(dana, administration, header, *OTHERS) == words
 
 
@@ -141,7 +141,7 @@ def test_a_scan_with_other_ids_is_refused_in_the_words_of_the_feed(
 ):
     people = Identity.objects.all()
     people.update(external_id=Concat(Value("L-"), "external_id"))
-    words = re.escape("the nightly feed's ID (sourcedId) identifies them here")
+    words = re.escape("the nightly roster sync's ID (sourcedId) identifies them here")
     with (
         open_roster(feed.scans.get().uploads.get()) as table,
         pytest.raises(RosterUnreadable, match=words),

@@ -241,7 +241,7 @@ def test_a_file_of_other_roles_offers_nothing_to_apply(
     upload = dana.upload(administration, f"{HEADER},role", *STAFF)
     assert (upload.state, counts(upload)) == ("checked", {})
     page = dana.get(f"/console/rosters/{upload.pk}/").content.decode()
-    assert "Nobody in this file has the role of this administration" in page
+    assert "Nobody in this file has the role of this survey round" in page
     assert "which is for students" in page and "Teacher: 2 rows" in page
     assert "Apply roster" not in page and "/confirm/" not in page
     assert "<h2>Schools</h2>" not in page

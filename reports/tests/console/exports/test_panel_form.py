@@ -85,10 +85,10 @@ def test_two_waves_are_one_file_after_three_clicks(staff, waves, client, submit)
     assert (export.is_panel, export.rows, export.joined_people) == (True, 13, 6)
     assert len({row["panel_id"] for row in rows_of(export)}) == 7
     page = client.get(response["Location"]).content.decode()
-    assert "People in several administrations" in page
+    assert "People in several survey rounds" in page
     assert "13, plus the header" in page and "7, each with one random ID" in page
     assert "Number of respondents" not in page and "for each respondent" not in page
-    assert "the same in all administrations of this file" in page
+    assert "the same in all survey rounds of this file" in page
     assert f"fall-spring-panel-{export.pk}.csv" in page
     entry = AuditEntry.objects.get(action="ask for export")
     assert entry.after["panel"] == "IDs of this file"
@@ -100,7 +100,7 @@ def test_the_page_says_how_many_people_took_part_in_several(staff, waves, client
     assert "13 rows" in page and "respondents" not in page
     assert "At least 6 people took part in several" in page
     page = shown(client, staff.analyst, administrations=keys[:1], format="wide")
-    assert "Choose at least two administrations to see the size." in page
+    assert "Choose at least two survey rounds to see the size." in page
     # A few could be recognised.
     gone = waves[0].respondents.order_by("pk")[:2]
     for person in gone:
@@ -123,7 +123,7 @@ def test_administrations_that_promised_otherwise_are_refused_with_the_reason(
 ):
     other_wave = opened(waves[0].published, "other")
     page = shown(client, staff.analyst)
-    assert "Administrations that can't be joined (1)" in page
+    assert "Survey rounds that can't be joined (1)" in page
     assert "(other) have been promised that their answers are not joined" in page
     refused = submit(staff.analyst, *waves, other_wave).content.decode()
     assert "(other) have been promised" in refused
@@ -132,14 +132,14 @@ def test_administrations_that_promised_otherwise_are_refused_with_the_reason(
 
 def test_without_waves_to_join_the_page_says_so(staff, fall, client):
     page = shown(client, staff.analyst)
-    assert "There are no waves to join yet." in page
+    assert "There are no seasons to join yet." in page
 
 
 def test_one_administration_is_no_panel(staff, waves, submit):
     page = submit(staff.analyst, waves[0]).content.decode()
-    assert "Choose at least two administrations." in page
+    assert "Choose at least two survey rounds." in page
     page = submit(staff.analyst).content.decode()
-    assert "Choose at least one administration." in page
+    assert "Choose at least one survey round." in page
     page = submit(staff.analyst, *waves, format="long").content.decode()
     assert "Select a valid choice" in page
     assert not Export.objects.exists()

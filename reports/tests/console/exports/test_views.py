@@ -212,10 +212,10 @@ def test_surveys_of_different_owners_cannot_be_combined(staff, fall, people, sub
 
 def test_an_invalid_form_keeps_its_input(staff, fall, people, submit):
     page = submit(staff.dana, reason=REASON, format="nonsense").content.decode()
-    assert "Choose at least one administration." in page
+    assert "Choose at least one survey round." in page
     assert REASON in page
     page = submit(staff.dana, fall, role="teacher").content.decode()
-    assert "None of the chosen administrations has this audience." in page
+    assert "None of the chosen survey rounds has this audience." in page
 
 
 def test_the_form_refuses_an_export_too_large_for_excel(
@@ -230,7 +230,7 @@ def test_the_form_refuses_an_export_too_large_for_excel(
 def test_without_a_release_the_form_says_what_to_wait_for(staff, fall, people, client):
     log_in(client, staff.state)
     given = {"administrations": fall.pk, "format": "wide", "language": "en"}
-    wait = "wait until the administration has closed and its answers are counted"
+    wait = "wait until the survey round has closed and its answers are counted"
     page = client.post(reverse("export_new"), given).content.decode()
     assert wait in page
     for some in (given, {"administrations": fall.pk}):
@@ -256,7 +256,7 @@ def test_the_form_shows_the_size_of_the_export(staff, fall, people, client):
     nothing = client.get(
         reverse("export_new"), {"format": "x"}, headers={"HX-Request": "true"}
     )
-    assert "Choose an administration to see the size" in nothing.content.decode()
+    assert "Choose a survey round to see the size" in nothing.content.decode()
 
 
 def test_permission_is_checked_at_each_download(staff, fall, people, client):

@@ -182,7 +182,7 @@ class TestPublishing:
         fall.results_roll_up.shared_at = timezone.now()
         fall.results_roll_up.save()
         text = state.get(reverse("publishing", args=[fall.pk])).text
-        assert "once the administration has closed" in text
+        assert "once the survey round has closed" in text
         assert "Publish for everybody" not in text
         preview = reverse("publishing_preview", args=[fall.pk])
         assert state.get(preview).status_code == 404

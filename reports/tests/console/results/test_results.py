@@ -700,7 +700,7 @@ def test_roles_of_a_wave_are_compared_by_questions_with_the_same_answers(
     page(client, staff.analyst, closed, **query)
     with django_assert_num_queries(14):
         response = client.get(reverse("results_page", args=[closed.pk]), query)
-    assert '<optgroup label="Other roles in this wave">' in response.text
+    assert '<optgroup label="Other roles in this season">' in response.text
     safe = chart_of(response, "safe")
     assert [row.place for row in safe.rows] == ["Lincoln", "Teachers", "Riverside"]
     assert [segment.count for segment in safe.rows[1].segments] == [6, 6, 0]
@@ -731,7 +731,7 @@ def test_figures_from_before_the_closing_are_not_shared(client, staff, closed):
     log_in(client, staff.state)
     address = reverse("results_share", args=[closed.pk])
     response = client.post(address, {"share": "yes"}, follow=True)
-    assert "Results can be shared once the administration has closed" in response.text
+    assert "Results can be shared once the survey round has closed" in response.text
     assert not ResultsRollUp.objects.filter(shared_at__isnull=False).exists()
     assert not AuditEntry.objects.filter(action="share results").exists()
     assert page(client, staff.chen, closed).status_code == 404
@@ -804,7 +804,7 @@ def test_administrators_see_that_many_began_at_once(staff, client, closed):
         )
         for _ in range(600)
     )
-    sentence = "With 1 open code, unusually many people began within ten minutes"
+    sentence = "With 1 school link, unusually many people began within ten minutes"
     assert sentence not in page(client, staff.dana, closed).content.decode()
     Administration.objects.update(denominator="count")
     shown = page(client, staff.dana, closed).content.decode()

@@ -148,7 +148,7 @@ def test_waves_that_the_user_does_not_see_are_not_compared(client, staff, fall, 
     ResultsRollUp.objects.filter(pk=spring.pk).update(shared_at=timezone.now())
     log_in(client, staff.chen)
     page = changes(client, spring)
-    assert "You see no earlier administration" in page.text
+    assert "You see no earlier survey round" in page.text
     assert changes(client, spring, compare=fall.pk).status_code == 404
     address = reverse("scores_changes_csv", args=[spring.pk])
     assert client.get(address, {"compare": fall.pk}).status_code == 404
@@ -159,7 +159,7 @@ def test_waves_that_the_user_does_not_see_are_not_compared(client, staff, fall, 
     fall.closes_at = timezone.now() + timedelta(days=1)
     fall.save()
     log_in(client, staff.state)
-    assert "You see no earlier administration" in changes(client, spring).text
+    assert "You see no earlier survey round" in changes(client, spring).text
 
 
 def test_a_school_below_its_threshold_in_one_wave_is_left_out(

@@ -95,7 +95,7 @@ def test_an_item_that_drifted_is_found_released_and_anchored_again(
     before = ScoreRow.objects.get(administration=spring, level="state", attribute="")
 
     form = client.get(item_path(spring))
-    assert "All scores of this wave are calculated again" in form.text
+    assert "All scores of this season are calculated again" in form.text
     assert "What is published stays" not in form.text
     assert client.post(item_path(spring), {"decision": "release"}).status_code == 200
     assert not ReleasedItem.objects.exists()
@@ -152,7 +152,7 @@ def test_unknown_items_are_not_found(client, staff, spring):
 def test_the_benchmark_has_nothing_to_release(client, staff, fall):
     log_in(client, staff.state)
     page = quality(client, fall)
-    assert "This administration is the benchmark" in page.text
+    assert "This survey round is the benchmark" in page.text
     assert lines(page)["q2"].state == "free"
     assert client.get(item_path(fall)).status_code == 404
     response = client.post(

@@ -85,7 +85,7 @@ def test_a_wave_with_one_school_is_shown_without_comparisons(state, staff, new_s
     page = get(state, "scores_rates", administration)
     assert "Too few schools with different numbers" in page.text
     page = get(state, "scores_changes", administration)
-    assert "no earlier administration" in page.text
+    assert "no earlier survey round" in page.text
     assert "points of 99" in report(state, administration, staff.lincoln).text
 
 
@@ -131,7 +131,7 @@ def test_an_administration_without_people_says_so(state, staff, new_survey):
     page = get(state, "scores_rates", administration)
     assert "No school shows a response rate and a score" in page.text
     page = get(state, "scores_changes", administration)
-    assert "no earlier administration" in page.text
+    assert "no earlier survey round" in page.text
     for route in FILES:
         assert get(state, route, administration).status_code == 200
     page = report(state, administration, staff.lincoln)

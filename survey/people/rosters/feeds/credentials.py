@@ -40,7 +40,7 @@ def unseal(sealed: bytes) -> Credentials:
         # Without its cause: that would say nothing more.
         raise FeedKeyMissing(
             _(
-                "The stored credentials of this feed cannot be decrypted. Enter"
+                "The stored credentials of this roster sync cannot be decrypted. Enter"
                 " them again, or ask your engineers to add the key that they were"
                 " saved with to GROUNDSWELL_FEED_KEYS."
             )
@@ -56,7 +56,7 @@ def _cipher() -> MultiFernet:
     if not settings.FEED_KEYS:
         raise FeedKeyMissing(
             _(
-                "There is no key to encrypt or decrypt credentials of feeds. Ask"
+                "There is no key to encrypt or decrypt credentials of roster syncs. Ask"
                 " your engineers to set GROUNDSWELL_FEED_KEYS."
             )
         )

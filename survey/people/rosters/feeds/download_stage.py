@@ -40,8 +40,8 @@ OVERLAP = timedelta(days=1)
 FULL_EVERY = timedelta(days=6, hours=12)
 
 NOT_PERMITTED = gettext_noop(
-    "The owner of this feed may no longer manage rosters in its district. Ask"
-    " someone who may to add the feed again."
+    "The owner of this roster sync may no longer manage rosters in its district. Ask"
+    " someone who may to add the roster sync again."
 )
 TOO_LATE = gettext_noop("The scan window ended before the scan could begin.")
 

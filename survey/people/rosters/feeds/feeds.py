@@ -30,11 +30,11 @@ from survey.people.rosters.oneroster.store import OneRosterStore
 from survey.people.rosters.retention import delete_files
 from survey.work.files import path_of
 
-NAME_TAKEN = gettext_lazy("This district has another feed with this name.")
+NAME_TAKEN = gettext_lazy("This district has another roster sync with this name.")
 TWO_FEEDS = gettext_lazy(
-    "The feed “{feed}” already brings people of this district to"
-    " “{administration}”. Two feeds would withdraw each other's people. Take"
-    " the administration out of one feed, or remove the feed that you no"
+    "The roster sync “{feed}” already brings people of this district to"
+    " “{administration}”. Two roster syncs would withdraw each other's people. Take"
+    " the survey round out of one roster sync, or remove the roster sync that you no"
     " longer need."
 )
 # What names the source: with another one, the data of the old one is dropped.
@@ -130,7 +130,7 @@ def change_feed(
         with transaction.atomic():
             current = lock_feed(feed)
             if current.removed_at is not None:
-                raise ValidationError(_("This feed was removed."))
+                raise ValidationError(_("This roster sync was removed."))
             before = _shown(current)
             old_store, old_servers = current.store, servers_of(current)
             new_source = any(
@@ -168,7 +168,7 @@ def change_feed(
             after = _shown(current)
             if credentials is not None:
                 after["credentials"] = "changed"
-            _cancel_scans(current, _("The feed was changed."))
+            _cancel_scans(current, _("The roster sync was changed."))
             record_owned(
                 "change feed",
                 current,
@@ -285,7 +285,7 @@ def remove_feed(
     current.removed_at, current.credentials = timezone.now(), b""
     current.store = current.etag = current.digest = ""
     current.save()
-    _cancel_scans(current, _("The feed was removed."))
+    _cancel_scans(current, _("The roster sync was removed."))
     record_owned("remove feed", current, by=by, request=request, before=_shown(current))
     transaction.on_commit(lambda: delete_files(old_store))
 

@@ -48,7 +48,7 @@ def _reason(upload: RosterUpload) -> str:
         return _(
             "%(added)s people are unknown, and %(people)s are known. If the"
             " source has changed its IDs, change “What identifies a person”"
-            " in the feed's settings first: otherwise everybody would be"
+            " in the roster sync's settings first: otherwise everybody would be"
             " added a second time."
         ) % {"added": f"{added:,}", "people": f"{people:,}"}
     new = [school for school in schools if school.school_id is None]

@@ -203,7 +203,9 @@ class HttpClient:
             )
         if target.port not in self._ports:
             raise DownloadFailed(
-                _("%(host)s redirected to port %(port)s, which this feed may not use.")
+                _(
+                    "%(host)s redirected to port %(port)s, which this roster sync may not use."
+                )
                 % {"host": url.host, "port": target.port}
             )
         return target

@@ -53,7 +53,9 @@ def run_parse(scan: FeedScan, progress: Progress) -> None:
                     _write_roster(scan, store, administration, progress, notes)
                 )
             if not uploads:
-                raise JobRefused(_("The feed has no administrations. Choose some."))
+                raise JobRefused(
+                    _("The roster sync has no survey rounds. Choose some.")
+                )
             with transaction.atomic():
                 lock_running(scan)
                 RosterUpload.objects.bulk_create(uploads)
@@ -120,8 +122,8 @@ def _write_roster(
         if not rows:
             raise JobRefused(
                 _(
-                    "The feed has nobody for %(title)s. If this is right, take"
-                    " the administration out of the feed."
+                    "The roster sync has nobody for %(title)s. If this is right, take"
+                    " the survey round out of the roster sync."
                 )
                 % {"title": administration.title}
             )

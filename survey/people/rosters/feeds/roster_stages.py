@@ -29,7 +29,8 @@ def run_compare(scan: FeedScan, progress: Progress) -> None:
                 upload.refresh_from_db()
             if upload.state != Upload.CHECKED:
                 raise JobRefused(
-                    upload.message or _("The roster of this feed cannot be read.")
+                    upload.message
+                    or _("The roster of this roster sync cannot be read.")
                 )
         with transaction.atomic():
             lock_running(scan)

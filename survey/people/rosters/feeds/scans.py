@@ -25,7 +25,7 @@ Reason = FeedScan.Reason
 Upload = RosterUpload.State
 
 BUSY = gettext_noop(
-    "A feed of this district is being scanned. Wait until the scan has ended."
+    "A roster sync of this district is being scanned. Wait until the scan has ended."
 )
 OVER = gettext_noop("This can't be done now. Status of this scan: {}.")
 
@@ -56,7 +56,7 @@ def start_scan(
     try:
         with transaction.atomic():
             if lock_feed(feed).removed_at is not None:
-                raise ScanConflict(_("This feed was removed."))
+                raise ScanConflict(_("This roster sync was removed."))
             scan = FeedScan.objects.create(
                 feed=feed,
                 district_id=feed.district_id,

@@ -174,7 +174,7 @@ class _Transfer:
             _(
                 "The key of %(host)s has changed from %(host_key)s to %(shown)s."
                 " Ask who runs the server whether this is right; then accept the"
-                " new key in the settings of the feed."
+                " new key in the settings of the roster sync."
             )
             % {
                 "host": self._host,

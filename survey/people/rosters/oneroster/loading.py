@@ -47,7 +47,7 @@ def name_unstorable(collection: str, sourced_id: str, field: str) -> str:
     return _(
         "%(collection)s, sourcedId '%(shown)s': %(field)s has a character"
         " that cannot be stored (NUL or a lone surrogate). Correct the record"
-        " in the student information system, then scan the feed again."
+        " in the student information system, then scan the roster sync again."
     ) % {"collection": collection, "shown": shown[:60], "field": field}
 
 

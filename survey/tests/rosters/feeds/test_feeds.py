@@ -37,7 +37,10 @@ def test_credentials_are_sealed_and_not_in_the_audit_log(feed, staff):
     assert feed.by == staff.state
 
     entries = list(AuditEntry.objects.order_by("pk"))
-    assert [entry.action for entry in entries] == ["add feed", *["change feed"] * 2]
+    assert [entry.action for entry in entries] == [
+        "add feed",
+        *["change feed"] * 2,
+    ]
     assert entries[1].after["credentials"] == "changed"
     assert (entries[2].before["name"], entries[2].after["name"]) == (
         "PowerSchool",
@@ -149,7 +152,10 @@ def test_changing_a_feed_cancels_its_scans(feed, staff):
     running = scans.start_scan(feed, reason="now", by=staff.dana)
     change_feed(feed, by=staff.dana, name="Aeries")
     running.refresh_from_db()
-    assert (running.state, running.message) == ("cancelled", "The feed was changed.")
+    assert (running.state, running.message) == (
+        "cancelled",
+        "The roster sync was changed.",
+    )
 
 
 def test_a_removed_feed_keeps_neither_data_nor_credentials(feed, sis, staff):

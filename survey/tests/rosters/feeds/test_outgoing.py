@@ -299,7 +299,7 @@ def test_a_redirect_never_leaves_https(sis, server):
 def test_a_redirect_to_another_port_is_refused(server):
     with http_server() as target:
         server.give("/", 302, Location=f"http://127.0.0.1:{target.port}/")
-        with pytest.raises(DownloadFailed, match="which this feed may not use"):
+        with pytest.raises(DownloadFailed, match="which this roster sync may not use"):
             get(f"http://127.0.0.1:{server.port}/")
         assert target.connections == 0
 

@@ -138,7 +138,7 @@ def test_the_roster_of_a_scan_is_decided_on_the_page_of_the_scan(
     assert client.get(f"{address}missing/").status_code == 200
     for action in ("confirm/", "cancel/", "again/"):
         refused = client.post(address + action, typed, follow=True).content.decode()
-        assert "This roster is part of a scan of a feed." in refused
+        assert "This roster is part of a scan of a roster sync." in refused
     upload.refresh_from_db()
     assert (state_of(held), upload.state) == ("held", "checked")
 
@@ -240,7 +240,7 @@ def test_a_roster_that_was_applied_in_part_is_undone(client, staff, half_applied
 
     shown = client.get(f"/console/rosters/{second.pk}/").content.decode()
     assert f"/console/rosters/{second.pk}/undo/" in shown
-    assert "The next scan of the feed PowerSchool applies the rest" in shown
+    assert "The next scan of the roster sync PowerSchool applies the rest" in shown
     assert undo(client, second) == "undone"
     assert invited() == [f"u{n:04}" for n in range(30)]
     shown = client.get(f"/console/rosters/{second.pk}/").content.decode()
