@@ -204,7 +204,8 @@ class HttpClient:
         if target.port not in self._ports:
             raise DownloadFailed(
                 _(
-                    "%(host)s redirected to port %(port)s, which this roster sync may not use."
+                    "%(host)s redirected to port %(port)s, which this roster sync may"
+                    " not use."
                 )
                 % {"host": url.host, "port": target.port}
             )
