@@ -120,7 +120,9 @@ def _optimum(
             "hess_inv0": _symmetric_inverse(information(start) + ridge),
         },
     )
-    precision = np.linalg.pinv(information(optimum.x), hermitian=True)
+    precision: Floats = np.asarray(
+        np.linalg.pinv(information(optimum.x), hermitian=True), np.float64
+    )
     # One step of Newton's from where the search ended.
     return optimum.x - precision @ objective(optimum.x)[1], precision
 

@@ -33,8 +33,8 @@ def test_instances_with_the_same_text_share_the_decoded_value(roll_up):
     fall, spring = ResultsRollUp.objects.all()
     assert fall.layout == LAYOUT
     assert fall.layout is spring.layout
-    [again, _] = ResultsRollUp.objects.values_list("layout", flat=True)
-    assert again is fall.layout
+    [layout, _] = ResultsRollUp.objects.values_list("layout", flat=True)
+    assert layout is fall.layout
 
 
 def test_an_ordinary_field_decodes_each_text_again(roll_up):
