@@ -627,5 +627,5 @@ def test_the_command_prints_problems_and_counts(fall):
     call_command("score_administration", "fall", stdout=out, stderr=err)
     assert "240 people, 2 measures" in out.getvalue()
     assert "trust: Too few schools" in err.getvalue()
-    with pytest.raises(CommandError, match="No survey round is named winter"):
+    with pytest.raises(CommandError, match="No administration is named winter"):
         call_command("score_administration", "winter")

@@ -55,8 +55,8 @@ def test_each_school_without_a_code_gets_one(
     assert OpenCodeSeat.objects.count() == 6
     assert "2 codes were created" in text_of(client.get(response.url))
     entries = AuditEntry.objects.filter(by=staff.state.email)
-    assert entries.filter(action="create school links for all schools").count() == 1
-    assert entries.filter(action="create school link").count() == 2
+    assert entries.filter(action="create open codes for all schools").count() == 1
+    assert entries.filter(action="create open code").count() == 2
     # Again, there is nothing to do.
     assert "Every school has a code" in text_of(order(client, parents))
     assert OpenCodeBatch.objects.count() == 1

@@ -93,7 +93,7 @@ def test_a_coordinator_prints_a_page_that_leads_to_the_survey(
         "sin nombres",
     ):
         assert part in words
-    actions = ["make a file with school links", "download a file with school links"]
+    actions = ["make a file with open codes", "download a file with open codes"]
     entries = AuditEntry.objects.filter(action__in=actions).order_by("pk")
     assert [entry.action for entry in entries] == actions
     assert not any(code_of(code) in str(entry.after) for entry in entries)

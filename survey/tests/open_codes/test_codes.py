@@ -45,9 +45,9 @@ def test_a_coordinator_creates_replaces_and_revokes_a_code(parents, lincoln, ms_
         replace_open_code(code=code, by=ms_chen)
     entries = AuditEntry.objects.filter(by=ms_chen.email).order_by("pk")
     assert [entry.action for entry in entries] == [
-        "create school link",
-        "replace school link",
-        "revoke school link",
+        "create open code",
+        "replace open code",
+        "revoke open code",
     ]
     assert not any(first in str(entry.after) for entry in entries)
     # Revoking it again changes nothing.
@@ -76,9 +76,9 @@ def test_a_published_code_stays_published_until_it_is_unpublished_or_revoked(
     assert not OpenCode.objects.get().published
     entries = AuditEntry.objects.filter(by=ms_chen.email, action__contains="publish")
     assert [entry.action for entry in entries.order_by("pk")] == [
-        "publish school link",
-        "unpublish school link",
-        "publish school link",
+        "publish open code",
+        "unpublish open code",
+        "publish open code",
     ]
 
 

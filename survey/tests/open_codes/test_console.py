@@ -116,7 +116,7 @@ def test_showing_a_code_is_logged_without_the_code(client, staff, code):
     page = client.post(url_of(code, "show/"), follow=True)
     letters = format_code(code_of(code))
     assert letters in text_of(page)
-    entry = AuditEntry.objects.get(action="show school link")
+    entry = AuditEntry.objects.get(action="show open code")
     assert (entry.by, entry.school_id) == (staff.chen.email, staff.lincoln.pk)
     assert letters not in str(entry.after) and code_of(code) not in str(entry.after)
     # Another code's page does not show it.
@@ -151,7 +151,7 @@ def test_a_code_is_revoked_after_a_page_that_says_what_happens(client, staff, co
     assert OpenCode.objects.get().revoked_at is None
     client.post(url_of(code, "revoke/"))
     assert OpenCode.objects.get().revoked_at is not None
-    assert AuditEntry.objects.filter(action="revoke school link").count() == 1
+    assert AuditEntry.objects.filter(action="revoke open code").count() == 1
     for action in ("show/", "replace/"):
         response = client.post(url_of(code, action), {"seen": "1"}, follow=True)
         assert "revoked" in text_of(response)

@@ -115,7 +115,7 @@ def test_the_command_prints_json(administration, roster):
         ),
         ([".", "--administration", "students-2027"], "Is a directory"),
         (["manage.py", "--administration", "students-2027"], "names the columns"),
-        (["manage.py", "--administration", "x"], "No survey round is named x"),
+        (["manage.py", "--administration", "x"], "No administration is named x"),
     ],
 )
 def test_a_wrong_argument_is_reported_in_one_line(administration, args, message):

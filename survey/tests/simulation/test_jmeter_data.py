@@ -190,7 +190,7 @@ def test_people_on_a_roster_answer_once(tmp_path, administration, maya):
 def test_a_limited_code_is_not_for_everybody(tmp_path, parents, lincoln):
     open_code(parents, lincoln, limit=5)
     revoke_open_code(code=open_code(parents, lincoln), by="a test")
-    with pytest.raises(CommandError, match="no unlimited school link"):
+    with pytest.raises(CommandError, match="no unlimited open code"):
         write(tmp_path, parents)
 
 

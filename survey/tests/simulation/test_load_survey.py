@@ -93,7 +93,7 @@ def test_empty_deletes_all_answers(rehearse, browser):
 
 
 def test_real_administration_is_never_changed(rehearse, administration, maya):
-    with pytest.raises(CommandError, match="real survey round"):
+    with pytest.raises(CommandError, match="real administration"):
         rehearse("--empty", name=administration.name)
     with pytest.raises(NotARehearsal):
         delete_answers(administration)

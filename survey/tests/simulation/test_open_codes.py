@@ -71,6 +71,6 @@ def rows_of(table) -> int:
 
 def test_a_real_administration_is_never_changed(rehearse, maya):
     name = maya.administration.name
-    with pytest.raises(CommandError, match="real survey round"):
+    with pytest.raises(CommandError, match="real administration"):
         rehearse(name=name)
     assert Respondent.objects.get() == maya

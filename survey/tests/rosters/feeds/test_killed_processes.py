@@ -36,7 +36,7 @@ django.setup()
 from django.conf import settings
 from django.db import connections
 settings.JOBS_BY_MESSAGE = False
-from survey.people.rosters.roster syncs import parse_stage, roster_stages
+from survey.people.rosters.feeds import parse_stage, roster_stages
 from survey.people.rosters import apply
 module, name = {"parse": (parse_stage, "_replace_store"),
     "compare": (roster_stages, "reason_to_hold"),

@@ -739,7 +739,7 @@ def test_a_user_with_too_many_roles_is_named():
 LARGE_PAGE = """
 import resource, sys, django
 django.setup()
-from survey.people.rosters.roster syncs import rest
+from survey.people.rosters.feeds import rest
 if sys.argv[2] == "unlimited":
     rest.MOST_SIGNS = rest.PAGE_BYTES
 record = sys.argv[1].encode()

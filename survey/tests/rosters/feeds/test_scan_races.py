@@ -185,7 +185,7 @@ def test_a_download_that_ends_after_a_change_belongs_to_the_old_settings(
 
     monkeypatch.setattr(download_stage, "download", download_and_change)
     ended = scan(feed)
-    assert (ended.state, ended.message) == ("cancelled", "The feed was changed.")
+    assert (ended.state, ended.message) == ("cancelled", "The roster sync was changed.")
     # Neither the key of the old server nor its people are those of the new one.
     assert (feed.host_key, feed.store, feed.etag) == ("", "", "")
     assert not Job.objects.filter(kind="feed.scan").exists()
