@@ -34,7 +34,7 @@ class Tab:
 
 @dataclass(frozen=True, slots=True)
 class Tabs:
-    name: str
+    label: StrOrPromise
     tabs: Sequence[Tab]
 
 
@@ -71,7 +71,7 @@ def _steps(
             address = pages[0].address
             is_here = "page" if address == request.get_full_path() else "true"
             tabs.append(Tab(step.name, address, is_here if step is current else ""))
-    return Tabs(administration.title, tabs)
+    return Tabs(_("Steps"), tabs)
 
 
 def _pages(request: StaffRequest) -> Tabs | None:
@@ -91,7 +91,7 @@ def _pages(request: StaffRequest) -> Tabs | None:
             )
             for page in section.pages
         ]
-        return Tabs(str(section.name), tabs)
+        return Tabs(_("Pages"), tabs)
     return None
 
 

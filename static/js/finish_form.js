@@ -26,7 +26,8 @@ export class FinishForm {
       if (event.defaultPrevented) return;
       event.preventDefault();
       // The button below the answers: how far it is, is said above them.
-      if (event.submitter && event.submitter !== this.button) this.form.scrollIntoView();
+      const pressed = document.activeElement;
+      if (pressed && pressed !== this.button && pressed.form === this.form) this.form.scrollIntoView();
       if (this.reviewed === null) this.begin(this.form.elements.reviewed.value);
     });
     addEventListener("online", () => this.retrySoon());

@@ -14,10 +14,11 @@ def choose_action(page: Page, name: str) -> None:
     menu.get_by_role("link", name=name).click()
 
 
-def navigate(page: Page, section: str, name: str) -> None:
+def navigate(page: Page, section: str, name: str = "") -> None:
     """Open a section of the navigation, which a narrow screen folds, and a page."""
     if page.locator(".console-menu").is_visible():
         page.locator(".console-menu").click()
     navigation = page.get_by_role("navigation", name="Console")
     navigation.get_by_role("link", name=section).click()
-    page.locator(".tabs").get_by_role("link", name=name, exact=True).click()
+    if name:
+        page.locator(".tabs").get_by_role("link", name=name, exact=True).click()

@@ -81,7 +81,7 @@ def test_a_reminder_is_cancelled_for_people_who_finish(
     expect(page.locator(".email")).to_contain_text("Hello, it is not too late")
 
     page.get_by_role("link", name="Preview for a person on the roster").click()
-    page.get_by_role("searchbox").fill("Ana")
+    page.locator("#q").fill("Ana")
     page.get_by_role("button", name="Search").click()
     page.get_by_role("link", name="Ana López").click()
     expect(page.locator(".email")).to_have_attribute("lang", "es")

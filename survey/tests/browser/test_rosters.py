@@ -101,7 +101,7 @@ def figure_fits(page: Page, figure: str) -> bool:
 def test_a_coordinator_corrects_five_rejected_rows(staff, console):
     page = console(staff.chen, viewport=PHONE)
     page.goto("/console/")
-    navigate(page, "Schools", "Rosters")
+    navigate(page, "Schools")
     check_page(page)
     page.get_by_role("link", name="students,").first.click()
     check_page(page)

@@ -21,7 +21,7 @@ def test_a_phone_answers_a_page_and_nothing_is_stored(
 ):
     desk = open_console(device(viewport=DESK), staff.chen, server.url)
     desk.goto(f"/console/administrations/{administration.pk}/")
-    desk.get_by_role("link", name="Test link").click()
+    desk.get_by_role("link", name="Try the survey").click()
     expect(desk.get_by_role("img", name="QR code of the test link")).to_be_visible()
     inside = desk.frame_locator(".preview-frame iframe")
     expect(inside.locator("#item-safe")).to_be_visible()
