@@ -26,7 +26,7 @@ def test_a_coordinator_makes_a_poster_and_a_limited_code_and_watches_it_fill(
     parents = open_to_parents()
     page = open_console(device(viewport=LAPTOP), staff.chen, server.url)
     page.goto(f"/console/administrations/{parents.pk}/")
-    page.get_by_role("link", name="School links", exact=True).click()
+    page.get_by_role("link", name="Hand out school links").first.click()
     page.get_by_role("link", name="Create a code").click()
     page.get_by_label("Label").fill("Parents' evening")
     page.get_by_label("Places").fill("0")
