@@ -6,13 +6,13 @@ is on all of these pages; the first page says how far each step is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from django.http import HttpResponse
 from django.shortcuts import render
-from django.urls import reverse
+from django.urls import resolve, reverse
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.timezone import localtime
@@ -284,19 +284,14 @@ class Workspace:
             if not pages and step in (PUBLISH, RESULTS, INVITATIONS):
                 # Not a step of this user.
                 continue
-            action = self.next if self._is_next(pages) else None
+            action = self.next if self._is_next(step) else None
             if action and progress == Progress.WAITS:
                 progress = Progress.TO_DO
             self.lines.append(StepLine(step, pages, progress, figure, action))
 
-    def _is_next(self, pages: Iterable[NextStep]) -> bool:
-        if self.next is None:
-            return False
-        address = self.next.address
-        return any(
-            address == page.address or address.startswith(f"{page.address}?")
-            for page in pages
-        )
+    def _is_next(self, step: Step) -> bool:
+        route = resolve(self.next.address.partition("?")[0]).url_name or ""
+        return route.startswith(step.routes)
 
     def _counted(self) -> tuple[str, str]:
         if not self.invited:

@@ -229,7 +229,7 @@ class Freezer:
         self.reached = {
             line.school.pk: line
             for line in lines_for_everybody(self.administration, only=self.only)
-            if line.is_reached or line.school.pk in summed
+            if line.is_reached or (line.school.pk in summed and not line.is_hidden)
         }
 
     def places(self) -> Iterator[FrozenPlace]:

@@ -84,3 +84,13 @@ def test_a_coordinator_sees_the_cards_of_the_own_school_only(staff, students):
     roll_up()
     assert steps(staff.chen, students)["People"] == ("done", "12 people invited")
     assert steps(staff.state, students)["People"] == ("done", "42 people invited")
+
+
+def test_schools_below_the_threshold_are_the_next_action_of_its_step(staff, students):
+    invite(students, staff.lincoln, 40, finished=10)
+    roll_up()
+    current = Administration.objects.get(pk=students.pk)
+    workspace = Workspace(Permissions(staff.state), current)
+    [step] = [line.step.name for line in workspace.lines if line.action]
+    assert step == "Live"
+    assert workspace.next.label == "See schools below the threshold"
