@@ -274,9 +274,13 @@ STORAGES: dict[str, Any] = {
 # manifest.
 WHITENOISE_IMMUTABLE_FILE_TEST = r"^.+\.[0-9a-f]{12}\.[a-z0-9]+$"
 COMPRESS_OFFLINE = True
-COMPRESS_CSS_HASHING_METHOD = "content"
+# The names of fonts have a hash of their own.
+COMPRESS_CSS_HASHING_METHOD = None
 COMPRESS_FILTERS = {
-    "css": ["compressor.filters.cssmin.rCSSMinFilter"],
+    "css": [
+        "compressor.filters.css_default.CssRelativeFilter",
+        "compressor.filters.cssmin.rCSSMinFilter",
+    ],
     "js": [
         "settings.infrastructure.bundling.BundledModule",
         "compressor.filters.jsmin.rJSMinFilter",

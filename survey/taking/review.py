@@ -20,8 +20,10 @@ from survey.taking.published import Published
 MOMENTS: dict[str, Callable[[str], str]] = {
     "date": lambda text: date_format(date.fromisoformat(text), "DATE_FORMAT"),
     "time": lambda text: time_format(time.fromisoformat(text), "TIME_FORMAT"),
-    "datetime": lambda text: date_format(
-        datetime.fromisoformat(text), "DATETIME_FORMAT"
+    # Without a time zone: it is where the respondent is.
+    "datetime": lambda text: ", ".join(
+        date_format(datetime.fromisoformat(text), style)
+        for style in ("DATE_FORMAT", "TIME_FORMAT")
     ),
 }
 
