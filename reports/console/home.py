@@ -18,13 +18,9 @@ from accounts.console.navigation import sections_for
 from accounts.http import StaffRequest
 from accounts.permissions import Capability as C
 from accounts.permissions import Permissions
+from reports.console.attention import needing_attention
 from reports.console.home_rates import MAX_SCHOOLS, PlaceRate, home_rates
-from reports.console.next_steps import (
-    NextStep,
-    next_step,
-    other_steps,
-    people_address,
-)
+from reports.console.next_steps import NextStep, cards_step, next_step
 from reports.rates.freshness import Freshness, freshness_of
 from reports.rates.progress_pace import calendars_for
 from survey.fieldwork.administrations import administrations_for
@@ -51,9 +47,8 @@ class HomeTask:
     freshness: Freshness
     rates: Sequence[PlaceRate]
     step: NextStep | None
-    links: Sequence[NextStep]
-    # Of the page that finds people by name; empty without names to see.
-    people_address: str
+    # The login cards of a person's own schools, where they are not the next step.
+    cards: NextStep | None
 
     @property
     def days_left(self) -> int:
@@ -73,10 +68,10 @@ class HomeTask:
 @staff
 @require_safe
 def console_home(request: StaffRequest) -> HttpResponse:
-    """Show the home page. 6 statements; 8 for users with districts and schools.
+    """Show the home page. 8 statements; 10 for users with districts and schools.
 
     Memberships, administrations, people, school days, rates of districts or
-    schools, and their curves.
+    schools, and their curves; roster syncs and uploads that wait.
     """
     permissions, now = request.permissions, timezone.now()
     administrations, invited = home_administrations(permissions, now)
@@ -95,13 +90,21 @@ def console_home(request: StaffRequest) -> HttpResponse:
             **tasks,
             "has_tasks": any(tasks.values()),
             "more": more,
+            "attention": needing_attention(permissions),
+            "counted_at": min(
+                (
+                    task.freshness.as_of
+                    for task in tasks["open"]
+                    if task.rates and task.freshness.as_of and not task.freshness.is_late
+                ),
+                default=None,
+            ),
             "pages": [
                 page
                 for section in sections_for(permissions)
                 for page in section.pages
                 if page.address != request.path
             ],
-            "memberships": permissions.memberships,
             "manages_surveys": permissions.has(C.MANAGE_SURVEYS),
         },
     )
@@ -136,8 +139,7 @@ def home_tasks(
             freshness=freshness_of(administration),
             rates=places,
             step=step,
-            links=other_steps(permissions, administration, state, has_people, step),
-            people_address=people_address(permissions, administration, has_people),
+            cards=cards_step(permissions, administration, state, places, step),
         )
 
     return {

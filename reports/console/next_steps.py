@@ -11,7 +11,6 @@ from django.utils.translation import gettext as _
 from accounts.permissions import Capability as C
 from accounts.permissions import Permissions
 from reports.console.home_rates import PlaceRate
-from reports.models.exports import IDENTITIES, RESPONSES
 from reports.rates.rate_lines import RateTotal
 from survey.models import Administration, Denominator
 
@@ -77,58 +76,27 @@ def _reminder(
     return None
 
 
-def other_steps(
+def cards_step(
     permissions: Permissions,
     administration: Administration,
     state: State,
-    has_people: bool,
+    rates: Sequence[PlaceRate],
     step: NextStep | None,
-) -> list[NextStep]:
-    """Return the other pages of an administration; of a closed one, its export.
+) -> NextStep | None:
+    """Return the login cards of an open round for users who hand them out.
 
-    A file without names is made of the release, which is counted after the closing;
-    before, only a file with names can be made.
+    That is, for people of single schools, unless the cards are the next step.
     """
-    manages_rosters = permissions.has(C.MANAGE_ROSTERS)
-    is_roster = administration.denominator == Denominator.ROSTER
-    has_answers = state != State.PLANNED and (has_people or not is_roster)
-    exports = []
-    roll_up = getattr(administration, "results_roll_up", None)
-    needed = RESPONSES if roll_up and roll_up.released_at else IDENTITIES
-    if has_answers and permissions.places(*needed):
-        address = f"{reverse('export_new')}?administrations={administration.pk}"
-        exports = [NextStep(_("Export"), address)]
-    if state == State.CLOSED:
-        return exports
-    steps = []
-    if has_answers:
-        steps.append(NextStep(_("Response rates"), _rates(administration)))
-    if is_roster and has_people and permissions.has(C.SEE_IDENTITIES):
-        steps.append(NextStep(_("Login cards"), _page("cards_list", administration)))
-    if is_roster and manages_rosters:
-        steps.append(
-            NextStep(_("Upload a roster"), _page("roster_upload", administration))
-        )
-    if not is_roster and manages_rosters:
-        steps.append(
-            NextStep(_("Counts of schools"), _page("count_list", administration))
-        )
-    steps += exports
-    return [
-        candidate
-        for candidate in steps
-        if step is None or candidate.address != step.address
-    ]
-
-
-def people_address(
-    permissions: Permissions, administration: Administration, has_people: bool
-) -> str:
-    """Return where to search for invited people, or "" if there are none."""
-    is_roster = administration.denominator == Denominator.ROSTER
-    if is_roster and has_people and permissions.has(C.SEE_IDENTITIES):
-        return _page("people_list", administration)
-    return ""
+    if (
+        state in (State.PLANNED, State.CLOSED)
+        or administration.denominator == Denominator.COUNT
+        or not permissions.has(C.SEE_IDENTITIES)
+        or not rates
+        or rates[0].is_total
+    ):
+        return None
+    cards = NextStep(_("Login cards"), _page("cards_list", administration))
+    return None if step and step.address == cards.address else cards
 
 
 def _page(route: str, administration: Administration) -> str:

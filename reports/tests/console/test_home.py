@@ -21,7 +21,13 @@ from reports.rates import visible_rates
 from reports.rates.rollup import roll_up
 from reports.tests.conftest import invite
 from survey.fieldwork.school_calendar import SchoolCalendar
-from survey.models import Administration, Role
+from survey.models import (
+    Administration,
+    FeedScan,
+    Role,
+    RosterFeed,
+    RosterUpload,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -39,7 +45,7 @@ def words_of(user):
 def button_of(user):
     """Return label and address of the first next step."""
     match = re.search(
-        r'<a class="button primary" href="([^"]+)">([^<]+)</a>', page_of(user)
+        r'<a class="button small" href="([^"]+)">([^<]+)</a>', page_of(user)
     )
     return (match[2], match[1].replace("&amp;", "&")) if match else None
 
@@ -210,7 +216,13 @@ def test_without_people_a_roster_is_the_next_step(staff, students):
     invite(students, staff.lincoln, 12)
     roll_up()
     assert button_of(staff.chen) == ("Print login cards", cards)
-    assert reverse("people_list", args=[students.pk]) in page_of(staff.chen)
+    # Once people have started, they are the second button.
+    invite(students, staff.lincoln, 12, finished=2)
+    roll_up()
+    assert button_of(staff.chen)[0] == "See response rates"
+    assert f'href="{cards}">Login cards' in page_of(staff.chen)
+    # Administrators reach them in the workspace.
+    assert cards not in page_of(staff.dana)
     # At Roosevelt no one is invited.
     assert button_of(staff.sam) == ("Upload a roster", upload)
 
@@ -231,30 +243,11 @@ def test_who_is_missing_is_the_next_step_where_coordinators_may_see_it(staff, co
     assert button_of(staff.chen)[0] == "See response rates"
 
 
-def test_analysts_see_a_link_to_rates_only_while_a_survey_is_open(staff, counted):
+def test_analysts_are_offered_no_people(staff, counted):
     page = page_of(staff.analyst)
-    assert f"{reverse('rates_board')}?administration={counted.pk}" in page
-    assert reverse("export_new") + "?" not in page
+    assert f"?administration={counted.pk}" in page
     assert reverse("cards_list", args=[counted.pk]) not in page
     assert reverse("roster_upload", args=[counted.pk]) not in page
-
-
-def test_a_file_without_names_is_offered_once_answers_are_counted(staff, counted):
-    export = f"{reverse('export_new')}?administrations={counted.pk}"
-    # Names need no release.
-    assert export in page_of(staff.dana)
-    assert export not in page_of(staff.analyst)
-    counted.closes_at = ago(days=1)
-    counted.save()
-    assert export in page_of(staff.dana)
-    assert export not in page_of(staff.analyst)
-    now = timezone.now()
-    ResultsRollUp.objects.create(
-        administration=counted, as_of=now, written_at=now, layout={}, released_at=now
-    )
-    assert export in page_of(staff.dana)
-    assert export in page_of(staff.analyst)
-    assert export not in page_of(staff.chen)
 
 
 def test_open_codes_are_the_next_step_where_anyone_can_take_part(staff, students):
@@ -277,7 +270,7 @@ def test_planned_administrations_are_named_with_what_to_prepare(staff, administe
         invite(planned, staff.lincoln, people)
         roll_up()
         text = words_of(staff.chen)
-        assert f"Planned {planned.title}" in text
+        assert f"{planned.title} planned Opens" in text
         assert "No survey is open now." in text
         assert button_of(staff.chen) == button
     assert "0 of 12" not in text
@@ -289,7 +282,7 @@ def test_closed_administrations_follow_with_their_last_rate(staff, counted):
     for user, rate in ((staff.chen, "30 %"), (staff.state, "45 %")):
         text = words_of(user)
         assert "No survey is open or planned" in text
-        assert f"Closed {counted.title} {rate} finished" in text
+        assert f"{counted.title} {rate} finished" in text.partition("Closed")[2]
     results = f'href="/console/results/{counted.pk}/"'
     assert results in page_of(staff.dana)
     assert results not in page_of(staff.chen)
@@ -300,7 +293,8 @@ def test_without_administrations_every_page_is_explained(staff):
     assert "No survey is open or planned in your schools." in text
     assert "Follow starts and finishes, school by school." in text
     assert button_of(staff.chen) is None
-    assert button_of(staff.dana)[0] == "Open a survey round"
+    assert "New survey round" in words_of(staff.dana)
+    assert "New survey round" not in text
 
 
 def test_open_surveys_that_do_not_fit_are_one_link_away(staff, administer, monkeypatch):
@@ -343,6 +337,59 @@ def test_late_figures_have_a_warning(staff, students):
     assert "These figures are 5 minutes old: counting is late." in words_of(staff.chen)
 
 
+# Attention
+
+
+def test_what_waits_for_a_person_is_listed(staff, students):
+    State = RosterUpload.State
+    upload = RosterUpload.objects.create(
+        administration=students,
+        by=staff.chen,
+        school=staff.lincoln,
+        name="lincoln.csv",
+        size=10,
+        state=State.CHECKED,
+    )
+    feed = RosterFeed.objects.create(
+        district=staff.riverside, by=staff.dana, name="Nightly", kind="zip"
+    )
+    scans = [
+        FeedScan.objects.create(
+            feed=feed, district=staff.riverside, reason="now", state=state
+        )
+        for state in ("failed", "held", "waiting")
+    ]
+    roster = reverse("roster_detail", args=[upload.pk])
+    assert f'href="{roster}">Roster “lincoln.csv” is checked' in page_of(staff.chen)
+    assert roster in page_of(staff.dana) and roster in page_of(staff.state)
+    held = reverse("feed_scan", args=[feed.pk, scans[1].pk])
+    page = page_of(staff.dana)
+    assert f'href="{held}">Roster sync “Nightly” waits' in page and "failed" not in page
+    # Not of other places, and not what has been dealt with.
+    for user in (staff.sam, staff.analyst):
+        assert "Needs your attention" not in page_of(user)
+    assert "Nightly" not in page_of(staff.chen)
+    RosterUpload.objects.update(state=State.CANCELLED)
+    scans[2].state = FeedScan.State.APPLIED
+    scans[2].save()
+    assert "Needs your attention" not in page_of(staff.dana)
+
+
+def test_old_uploads_do_not_wait_any_more(staff, students):
+    RosterUpload.objects.create(
+        administration=students,
+        by=staff.dana,
+        district=staff.riverside,
+        name="old.csv",
+        size=10,
+        state=RosterUpload.State.MAPPING,
+        uploaded_at=ago(days=15),
+    )
+    assert "old.csv" not in page_of(staff.dana)
+    RosterUpload.objects.update(uploaded_at=ago(days=13))
+    assert "Choose the columns of roster “old.csv”." in page_of(staff.dana)
+
+
 # Cost
 
 
@@ -365,10 +412,12 @@ def test_the_home_page_costs_the_same_for_one_and_for_three(
             invite(now_open, school, 30, finished=12)
             invite(closed, school, 20, finished=12)
     roll_up()
-    # Session, user, memberships; administrations, people, calendar; rates, curves.
-    for user in (staff.state, staff.dana, staff.analyst, staff.chen):
+    # Session, user, memberships; administrations, people, calendar; rates, curves;
+    # roster syncs of whole districts, uploads.
+    waiting = {staff.state: 2, staff.dana: 2, staff.analyst: 0, staff.chen: 1}
+    for user, lists in waiting.items():
         client = log_in(Client(), user)
-        with django_assert_num_queries(8):
+        with django_assert_num_queries(8 + lists):
             text = client.get("/console/").content.decode()
         assert text.count('id="task-') == 2 * count
         assert text.count("<polyline") == count * (count if user == staff.chen else 1)
