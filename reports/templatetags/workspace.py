@@ -81,7 +81,8 @@ def _pages(request: StaffRequest) -> Tabs | None:
         here = current_page(section, request.path)
         if here is None:
             continue
-        if len(section.pages) == 1:
+        # Pages below one of the section have breadcrumbs instead.
+        if len(section.pages) == 1 or here.current(request.path) != "page":
             return None
         tabs = [
             Tab(

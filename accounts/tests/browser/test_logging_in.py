@@ -109,9 +109,8 @@ def test_a_district_invites_a_coordinator_who_logs_in(device: Callable, staff):
     clean(theirs)
     set_up(theirs)
     theirs.get_by_role("link", name="I have saved them").click()
-    expect(
-        theirs.get_by_text("Your role: school coordinator, Washington")
-    ).to_be_visible()
+    theirs.locator(".console-me summary").click()
+    expect(theirs.get_by_text("school coordinator, Washington")).to_be_visible()
     page.reload()
     expect(page.get_by_role("button", name="Dismiss Noor")).to_be_visible()
     clean(page)
