@@ -4,6 +4,7 @@ from django.contrib import admin
 from django.urls import include, path
 
 from accounts.access import ANYONE, ENGINEER, under
+from accounts.console.components import components
 from survey import urls as respondents
 from survey.fieldwork.emails.provider_events import email_events
 from survey.fieldwork.emails.unsubscribe import unsubscribe
@@ -12,7 +13,10 @@ from survey.fieldwork.emails.unsubscribe import unsubscribe
 # code, so their views are open to anyone.
 _engineers, _app, _name = admin.site.urls
 
+_components = [path("engineers/components/", components, name="components")]
+
 urlpatterns = [
+    *under(ENGINEER, _components),
     path("engineers/", (under(ENGINEER, _engineers), _app, _name)),
     path("console/", include("accounts.urls")),
     path("console/", include("survey.console.urls")),

@@ -42,7 +42,10 @@ def test_templates_write_dates_in_one_style():
 
 @pytest.mark.parametrize(
     ("language", "written"),
-    [("en", "Sept. 5, 2026, 2:30 PM CDT"), ("es", "5 de septiembre de 2026, 2:30 PM CDT")],
+    [
+        ("en", "Sept. 5, 2026, 2:30 PM CDT"),
+        ("es", "5 de septiembre de 2026, 2:30 PM CDT"),
+    ],
 )
 def test_dates_are_written_in_the_readers_language(language, written):
     with translation.override(language):

@@ -91,14 +91,7 @@ def console_home(request: StaffRequest) -> HttpResponse:
             "has_tasks": any(tasks.values()),
             "more": more,
             "attention": needing_attention(permissions),
-            "counted_at": min(
-                (
-                    task.freshness.as_of
-                    for task in tasks["open"]
-                    if task.rates and task.freshness.as_of and not task.freshness.is_late
-                ),
-                default=None,
-            ),
+            "counted_at": counted_at(tasks["open"]),
             "pages": [
                 page
                 for section in sections_for(permissions)
@@ -108,6 +101,16 @@ def console_home(request: StaffRequest) -> HttpResponse:
             "manages_surveys": permissions.has(C.MANAGE_SURVEYS),
         },
     )
+
+
+def counted_at(tasks: Sequence[HomeTask]) -> datetime | None:
+    """Return when the oldest of the figures shown was counted, unless it is late."""
+    moments = [
+        task.freshness.as_of
+        for task in tasks
+        if task.rates and task.freshness.as_of and not task.freshness.is_late
+    ]
+    return min(moments, default=None)
 
 
 def home_tasks(

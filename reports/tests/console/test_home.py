@@ -16,7 +16,6 @@ from accounts.models import Membership, School
 from accounts.permissions import Permissions
 from accounts.tests.logging_in import log_in
 from reports.console.home import have_people_in_own_schools
-from reports.models import ResultsRollUp
 from reports.rates import visible_rates
 from reports.rates.rollup import roll_up
 from reports.tests.conftest import invite
