@@ -14,6 +14,7 @@ from reports.console.scores import archives
 from reports.console.scores import comparison_views as comparisons
 from reports.console.scores import quality_views as quality
 from reports.console.scores import views as scores
+from reports.console.schools import school_list
 from reports.console.search import console_search
 from reports.console.workspace import administration_detail
 
@@ -84,6 +85,7 @@ exports_urls = [
 ROUND = "administrations/<int:pk>/"
 urlpatterns = [
     path("", console_home, name="console_home"),
+    path("schools/", school_list, name="school_list"),
     path("search/", console_search, name="console_search"),
     path(ROUND, administration_detail, name="administration_detail"),
     path("rates/", include(rates_urls)),

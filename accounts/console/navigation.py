@@ -127,14 +127,21 @@ SECTIONS = (
     ),
     Section(
         _("Schools"),
-        "users",
+        "school",
         (
+            SectionPage(
+                _("Schools"),
+                "school_list",
+                C.SEE_RATES,
+                _("See the schools of your places, and their coordinators."),
+                holds=("schools/",),
+            ),
             SectionPage(
                 _("Rosters"),
                 "roster_list",
                 C.MANAGE_ROSTERS,
                 _("Upload the people to invite, and keep them up to date."),
-                holds=("merges/", "schools/import/"),
+                holds=("merges/",),
             ),
             SectionPage(
                 _("Roster syncs"),

@@ -46,7 +46,14 @@ function focusSearch(event) {
   search.select();
 }
 
+// On a phone, the tabs scroll: the current one is in view.
+function showCurrentTab() {
+  const tab = document.querySelector(".tabs [aria-current]");
+  tab?.scrollIntoView({ block: "nearest", inline: "center" });
+}
+
 export function startMenus() {
+  showCurrentTab();
   document.addEventListener("keydown", focusSearch);
   document.addEventListener("click", ({ target }) => closeMenus(target));
   document.addEventListener("keydown", (event) => {
