@@ -10,11 +10,11 @@ from reports.console.publishing import views as publishing
 from reports.console.rates import views as rates
 from reports.console.results import views as results
 from reports.console.results.comments import results_comments
+from reports.console.schools import school_list
 from reports.console.scores import archives
 from reports.console.scores import comparison_views as comparisons
 from reports.console.scores import quality_views as quality
 from reports.console.scores import views as scores
-from reports.console.schools import school_list
 from reports.console.search import console_search
 from reports.console.workspace import administration_detail
 
