@@ -92,6 +92,11 @@ def console_home(request: StaffRequest) -> HttpResponse:
             "more": more,
             "attention": needing_attention(permissions),
             "counted_at": counted_at(tasks["open"]),
+            "draws_thresholds": any(
+                rate.sparkline and rate.sparkline.threshold is not None
+                for task in tasks["open"]
+                for rate in task.shown_rates
+            ),
             "pages": [
                 page
                 for section in sections_for(permissions)

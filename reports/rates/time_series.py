@@ -213,18 +213,6 @@ def day_to_show(hours: Sequence[Hour], requested: str) -> date | None:
     return chosen if chosen in days else max(days, default=None)
 
 
-def chart_data(points: Sequence[CurvePoint]) -> dict[str, object]:
-    """Return the series that `charts.js` draws."""
-    return {
-        "labels": [point.label for point in points],
-        "started": [point.started for point in points],
-        "finished": [point.finished for point in points],
-        "rate": [point.rate for point in points],
-        "pace": [point.pace for point in points],
-        "off": [not point.is_school_day for point in points],
-    }
-
-
 def percentage(part: int, whole: int) -> float | None:
     """Return `part` in percent of `whole`, with one decimal."""
     return round(100 * part / whole, 1) if whole else None

@@ -1,7 +1,5 @@
 // Response rates: refresh the figures each minute, and show how old they are.
 
-import { drawCharts, drawForPaper } from "./charts.js";
-
 const REFRESH_EVERY = 60_000;
 // Seconds; `FRESH_FOR` on the server is the same.
 const FRESH_FOR = 120;
@@ -128,7 +126,6 @@ document.addEventListener("htmx:afterSwap", (event) => {
     return;
   }
   lastUpdate = performance.now();
-  drawCharts();
   if (savedState) {
     restoreState(savedState);
     savedState = null;
@@ -147,9 +144,5 @@ for (const name of ["htmx:sendError", "htmx:responseError", "htmx:timeout"]) {
 }
 
 document.addEventListener("visibilitychange", refreshWhenDue);
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawCharts);
-window.addEventListener("beforeprint", () => drawForPaper(true));
-window.addEventListener("afterprint", () => drawForPaper(false));
 setInterval(refreshWhenDue, 1000);
 setInterval(updateAge, 1000);
-drawCharts();

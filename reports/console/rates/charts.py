@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from accounts.http import StaffRequest
+from reports.console.rates.plots import curve_plot
 from reports.rates import time_series
 from reports.rates.rate_lines import RateTotal, SchoolRateLine, is_open
-from reports.rates.time_series import percentage
 from reports.suppression.rates import SMALLEST_HOUR
 from survey.models import Administration
 
@@ -58,34 +56,11 @@ def curve_context(
         "days_past": past[-1] if past else None,
         "days_have_pace": any(point.pace is not None for point in days),
         "days_have_off": any(not point.is_school_day for point in days),
-        "days_chart": time_series.chart_data(days),
+        "days_plot": curve_plot(days),
         "smallest_hour": None if sees_all else SMALLEST_HOUR,
         "active_days": {hour.date() for hour, *_ in hours},
         "day": day,
         "day_is_requested": day is not None and requested == day.isoformat(),
         "hours": of_day,
-        "hours_chart": time_series.chart_data(of_day),
-    }
-
-
-def places_chart(lines: Sequence[RateTotal] | Sequence[SchoolRateLine]) -> object:
-    """Return each place's finished, started and needed people in percent."""
-    labels, finished, started, threshold = [], [], [], []
-    for line in lines:
-        # Hidden schools have no bar, and those without people no rate.
-        if line.finished is None or line.started is None or not line.eligible:
-            continue
-        labels.append(line.name)
-        finished.append(percentage(line.finished, line.eligible))
-        started.append(percentage(line.started - line.finished, line.eligible))
-        threshold.append(
-            percentage(line.drawn_threshold, line.eligible)
-            if line.drawn_threshold
-            else None
-        )
-    return {
-        "labels": labels,
-        "finished": finished,
-        "started": started,
-        "threshold": threshold,
+        "hours_plot": curve_plot(of_day),
     }

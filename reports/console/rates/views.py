@@ -27,7 +27,8 @@ from reports.console.rates.board import (
     total_with_last_week,
     with_last_week,
 )
-from reports.console.rates.charts import curve_context, places_chart
+from reports.console.rates.charts import curve_context
+from reports.console.rates.plots import place_bars
 from reports.models import Curve
 from reports.rates import time_series, visible_rates, visible_totals
 from reports.rates.freshness import groups_in_words
@@ -135,7 +136,7 @@ def _list_context(
         "groups": groups_in_words(chosen, total.waiting if total else 0),
         "lines": lines,
         "empty": EmptyColumns.of(chosen, lines),
-        "places": places_chart(lines),
+        "places": place_bars(lines),
     }
 
 
