@@ -368,8 +368,8 @@ class Cell:
         return f"{self.outcome} {since:.1f} s"
 
     def line(self) -> str:
-        told = Counter(failure for _, failure in self.log.failures)
-        remarks = [f"{count} x {failure}" for failure, count in told.items()]
+        counts = Counter(failure for _, failure in self.log.failures)
+        remarks = [f"{count} x {failure}" for failure, count in counts.items()]
         if self.log.remark:
             remarks.append(self.log.remark)
         mark = "" if self.is_as_required else "   NOT as required"
