@@ -35,6 +35,7 @@ from provisioning.prove.suppression_attack.outputs import (
     PEOPLE,
     REST,
     STATES,
+    TABLES,
     ExportFile,
     ExportRow,
     Group,
@@ -43,8 +44,10 @@ from provisioning.prove.suppression_attack.outputs import (
     categories_of,
 )
 from provisioning.prove.suppression_attack.states import (
+    CHOICES,
     MULTIPLE,
     NOT_REACHED,
+    NUMBERS,
     Person,
     State,
 )
@@ -193,8 +196,6 @@ class World:
 
 def categories_in(answers: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yield the category of a person in each item that is attacked."""
-    from provisioning.prove.suppression_attack.outputs import TABLES
-
     for table in TABLES:
         item, _, option = table.partition(" ")
         value = answers.get(item, NOT_REACHED)
@@ -762,7 +763,5 @@ class Attack:
 
 def full_answers(answers: Mapping[str, str]) -> frozenset[tuple[str, str]]:
     """Return the answers as an export has them, without open text."""
-    from provisioning.prove.suppression_attack.states import CHOICES, NUMBERS
-
     items = (*CHOICES, *NUMBERS, *MULTIPLE)
     return frozenset((item, answers.get(item, NOT_REACHED)) for item in items)
