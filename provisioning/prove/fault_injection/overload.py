@@ -210,7 +210,6 @@ TOGETHER = 32
 KNEE_SECONDS = 6.0
 # Time to drain pending requests.
 QUIET_SECONDS = 3.0
-LOGIN_SECONDS = 240.0
 # Share of the knee before and after the burst.
 CALM = 0.5
 RECOVERY_WINDOW = 2.0
@@ -348,17 +347,13 @@ class OverloadRun:
             self._send_each(self._finish(self.finishers.popleft()))
 
     def _log_in(self) -> None:
-        self.engine.at(clock() + LOGIN_SECONDS, self.engine.stop)
-        logins = map(login_requests, self.respondents)
-        Crowd(self.engine, logins).run_closed(together=8)
-        inside = [person for person in self.respondents if person.tag]
-        if len(inside) < len(self.respondents):
-            raise Refusal(f"Only {len(inside)} could log in")
-        for person in inside:
+        crowd = Crowd(self.engine, map(login_requests, self.respondents))
+        crowd.run_closed(together=8).refuse_failures("Logging in fails")
+        for person in self.respondents:
             person.accept = HTML
         # A respondent who has finished can't save: others do that.
-        self.savers = itertools.cycle(inside[:SAVERS])
-        self.finishers = deque(inside[SAVERS:])
+        self.savers = itertools.cycle(self.respondents[:SAVERS])
+        self.finishers = deque(self.respondents[SAVERS:])
 
     def _find_knee(self) -> float:
         # Late replies are of no step.
