@@ -65,7 +65,18 @@ def queue_email(kind: str, *, to: str, **facts: object) -> None:
     The work is the same for every address. `facts` must fit into JSON.
     """
     email = QueuedEmail.objects.create(kind=kind, to=to, facts=facts)
-    transaction.on_commit(lambda: _wake_worker(email.pk))
+
+    def wake_worker() -> None:
+        # Without a message broker, one background process polls the table.
+        if settings.JOBS_BY_MESSAGE:
+            try:
+                # By name, because the task's module imports this one.
+                task = signature("accounts.tasks.send_staff_email", app=current_app)
+                task.delay(email.pk)
+            except (OSError, OperationalError):
+                log.warning("e-mail %s is delayed: no message broker", email.pk)
+
+    transaction.on_commit(wake_worker)
 
 
 def link(route: str, **query: str) -> str:
@@ -122,13 +133,3 @@ def send_waiting() -> None:
     due = QueuedEmail.objects.filter(LEASE.is_free).order_by("due_at", "pk")
     for pk in list(due.values_list("pk", flat=True)[:500]):
         send(pk)
-
-
-def _wake_worker(pk: int) -> None:
-    # Without a message broker, one background process polls the table.
-    if settings.JOBS_BY_MESSAGE:
-        try:
-            # By name, because the task's module imports this one.
-            signature("accounts.tasks.send_letter", (pk,), app=current_app).delay()
-        except (OSError, OperationalError):
-            log.warning("e-mail %s is delayed: no message broker", pk)

@@ -11,14 +11,13 @@ from accounts import email_outbox, invitations, login_throttle, passwords  # noq
 from accounts.school_directory import refresh_words
 
 
-# Messages, the schedule and logs know these two by their earlier names.
 @shared_task
-def send_letter(pk: int) -> None:
+def send_staff_email(pk: int) -> None:
     email_outbox.send(pk)
 
 
 @shared_task
-def send_letters() -> None:
+def send_staff_emails() -> None:
     email_outbox.send_waiting()
 
 

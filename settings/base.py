@@ -357,7 +357,7 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     # Closed administrations are counted by jobs, one for each.
     "count results": {"task": "reports.tasks.start_due_results", "schedule": 300},
     "delete old exports": {"task": "reports.tasks.delete_old_exports", "schedule": 600},
-    "send letters": {"task": "accounts.tasks.send_letters", "schedule": 5},
+    "send staff e-mails": {"task": "accounts.tasks.send_staff_emails", "schedule": 5},
     "delete expired sessions": {
         "task": "accounts.tasks.delete_expired_sessions",
         "schedule": 60 * 60,

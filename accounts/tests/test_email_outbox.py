@@ -56,11 +56,11 @@ def test_no_email_is_lost_without_a_broker(
     def away(*args, **kwargs) -> None:
         raise error
 
-    monkeypatch.setattr(tasks.send_letter, "apply_async", away)
+    monkeypatch.setattr(tasks.send_staff_email, "apply_async", away)
     with django_capture_on_commit_callbacks(execute=True):
         post()
     assert mail.outbox == []
-    tasks.send_letters()
+    tasks.send_staff_emails()
     assert len(mail.outbox) == 1
 
 

@@ -67,11 +67,11 @@ def test_dismissed_people_are_told_by_email(staff, django_capture_on_commit_call
     for membership in (second, first, first):
         with django_capture_on_commit_callbacks(execute=True):
             dismiss(membership=membership, by=staff.dana)
-    told, dismissed = mail.outbox
-    assert told.to == dismissed.to == ["chen@example.org"]
-    assert told.subject == "Your role in Groundswell has ended"
-    assert "dana@example.org ended your role school coordinator, Wash" in told.body
-    assert "Your other roles stay as they are" in told.body
+    ended, dismissed = mail.outbox
+    assert ended.to == dismissed.to == ["chen@example.org"]
+    assert ended.subject == "Your role in Groundswell has ended"
+    assert "dana@example.org ended your role school coordinator, Wash" in ended.body
+    assert "Your other roles stay as they are" in ended.body
     assert "Lincoln" in dismissed.body and "You have no other role" in dismissed.body
 
 

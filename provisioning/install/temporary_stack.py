@@ -3,39 +3,58 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from provisioning.commands import ROOT, output_of, step
+from provisioning.install.supervisor import PATIENCE, Supervisor
+from provisioning.processes import descendants_of, kill_together, wait_until_gone
 
 
 @contextmanager
 def temporary_stack(folder: Path, *, port: int, keep: bool = False) -> Iterator[Path]:
     """Start a stack in a subfolder of `folder`, which is deleted with it."""
     path = folder / "stack"
-    command = str(ROOT / "provisioning" / "stack")
-    environment = {**os.environ, "GROUNDSWELL_STACK": str(path)}
-    # The guard removes the stack when this command ends, even if it is killed.
-    remove = 'read -r _; "$0" down >/dev/null 2>&1 && rm -rf "$1"'
+    with nullcontext() if keep else _removed_afterwards(folder):
+        with step("Starting a stack"):
+            output_of(
+                [ROOT / "provisioning" / "stack", "up", f"--port={port}"],
+                failing="The stack does not start",
+                env={**os.environ, "GROUNDSWELL_STACK": str(path)},
+            )
+        yield path
+
+
+@contextmanager
+def _removed_afterwards(folder: Path) -> Iterator[None]:
+    # Its input ends with this command, even if that is killed.
     guard = subprocess.Popen(
-        ["sh", "-c", "exit 0" if keep else remove, command, folder],
+        [sys.executable, "-m", "provisioning.install.temporary_stack", folder],
         stdin=subprocess.PIPE,
-        env=environment,
+        cwd=ROOT,
         start_new_session=True,
     )
     try:
-        with step("Starting a stack"):
-            output_of(
-                [command, "up", f"--port={port}"],
-                failing="The stack does not start",
-                env=environment,
-            )
-        yield path
+        yield
     finally:
-        assert guard.stdin is not None  # noqa: S101
-        guard.stdin.close()
-        if not keep:
-            with step("Removing the stack"):
-                guard.wait()
+        with step("Removing the stack"):
+            guard.communicate()
+
+
+def remove_stack(folder: Path) -> None:
+    """Kill all programs at once, whose data nobody needs, and delete these."""
+    with suppress(OSError), closing(Supervisor(folder / "stack")) as supervisor:
+        pid = supervisor.calls.getPID()
+        programs = [pid, *descendants_of(pid)]
+        kill_together(programs)
+        wait_until_gone(programs, seconds=PATIENCE)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.stdin.read()
+    remove_stack(Path(sys.argv[1]))

@@ -85,9 +85,10 @@ def _replace(pid: int, code: Mapping[int, bytes]) -> None:
             deadline = time.monotonic() + 1
             while not _is_stopped(pid) and time.monotonic() < deadline:
                 time.sleep(0.001)
-            # Every thread stands still, and none of them in these functions.
+            # Every thread stands still, and executes none of these functions next.
             if _is_stopped(pid) and not any(
-                start <= place < end for place in _places(pid)
+                start <= int(task.read_text().split()[-1], 16) < end
+                for task in Path(f"/proc/{pid}/task").glob("*/syscall")
             ):
                 with Path(f"/proc/{pid}/mem").open("r+b", buffering=0) as memory:
                     for offset, each in code.items():
@@ -110,12 +111,6 @@ def _vdso(pid: int) -> tuple[int, int]:
 def _is_stopped(pid: int) -> bool:
     stats = [stat_of(int(task)) for task in os.listdir(f"/proc/{pid}/task")]
     return all(stat is None or stat.state in "TtZX" for stat in stats)
-
-
-def _places(pid: int) -> list[int]:
-    """Return the address that each thread executes next."""
-    tasks = Path(f"/proc/{pid}/task").glob("*/syscall")
-    return [int(task.read_text().split()[-1], 16) for task in tasks]
 
 
 @cache

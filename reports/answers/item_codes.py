@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
 import numpy as np
 from django.conf import settings
 from django.db import connections
-from django.db.backends.utils import CursorWrapper
 from numpy.typing import NDArray
 
 from reports.answers.binary_rows import BinaryRows
@@ -329,7 +328,8 @@ def _read_sqlite(
     answers = SingleAnswers(stored, needed)
     with connections[alias].cursor() as cursor:
         cursor.execute(SINGLE_SQLITE, [administration.pk])
-        for person, key, state, value in _rows(cursor):
+        batches = iter(lambda: cursor.fetchmany(1000), [])
+        for person, key, state, value in chain.from_iterable(batches):
             if key not in stored:
                 continue
             known = answers.known[key]
@@ -339,10 +339,6 @@ def _read_sqlite(
             answers.people[key].append(person)
             answers.code_arrays[key].append(known[answer])
     return answers.codes(people)
-
-
-def _rows(cursor: CursorWrapper) -> Iterator[tuple[int, int, str, str | None]]:
-    return chain.from_iterable(iter(lambda: cursor.fetchmany(1000), []))
 
 
 def _places(

@@ -13,6 +13,7 @@ from survey.instrument.definitions.expressions import references
 from survey.instrument.definitions.rule_dependencies import deciding_rules
 from survey.instrument.definitions.rules import is_computed
 from survey.instrument.definitions.schema import (
+    SHORT_KINDS,
     ItemDefinition,
     Measures,
     OptionDefinition,
@@ -22,13 +23,8 @@ from survey.instrument.definitions.schema import (
 from survey.models import Administration, PublishedSurvey, SurveyMeasures
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-# Items with free text, whose values are JSON in the stream (see `snapshot`).
-OPEN = frozenset(("text", "calculate", "hidden"))
-NUMBERS = frozenset(("integer", "decimal", "range"))
-CHOICES = frozenset(("select_one", "select_multiple", "acknowledge"))
 # `or_other` adds a text question with the name of the choice and this.
 OTHER_TEXT = "_other"
-DATES = frozenset(("date", "time", "datetime"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +60,11 @@ class SurveyVersion:
         return self.definition["option_sets"].get(item.get("option_set", ""), [])
 
     def comes_as_json(self, item: ItemDefinition) -> bool:
-        """Return whether a value could contain a separator of the stream."""
-        return item["kind"] in OPEN or any(
+        """Return whether a value could contain a separator of the stream.
+
+        Such values are JSON there (see `snapshot`).
+        """
+        return item["kind"] not in SHORT_KINDS or any(
             CONTROL.search(option["value"]) for option in self.options(item)
         )
 

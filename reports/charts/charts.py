@@ -15,7 +15,6 @@ from django.utils.translation import get_language, gettext_noop
 from django.utils.translation import gettext as _
 
 from reports.answers.texts import localizer_for, marked_text
-from reports.answers.versions import NUMBERS
 from reports.charts.changes import (
     Change,
     change_of_mean,
@@ -40,6 +39,7 @@ from reports.suppression import HIDDEN
 from survey.instrument.definitions.scales import agreement_scales
 from survey.instrument.definitions.schema import (
     ANSWERABLE,
+    NUMBERS,
     Measures,
     SurveyDefinition,
     Texts,

@@ -16,13 +16,13 @@ from django.conf import settings
 from django.template.loader import render_to_string
 from django.utils import timezone, translation
 
-from reports.answers.versions import CHOICES
 from reports.exports.columns import AnswerTally, Variable, value_type
 from reports.exports.minimum_group import SAVED_STEPS
 from reports.exports.row_builder import ExportPlan, RowBuilder, VersionEncoder
 from reports.models.exports import Export, ValueType
 from survey.instrument.definitions.comparison import TextChange, compare
 from survey.instrument.definitions.schema import (
+    CHOICES,
     MeasureDefinition,
     Texts,
     load_definition,

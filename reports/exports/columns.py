@@ -10,16 +10,21 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from reports.answers.versions import CHOICES, DATES, NUMBERS, SurveyVersion
+from reports.answers.versions import SurveyVersion
 from reports.models.exports import ValueType
-from survey.instrument.definitions.schema import ItemDefinition
+from survey.instrument.definitions.schema import (
+    CHOICES,
+    MOMENTS,
+    NUMBERS,
+    ItemDefinition,
+)
 
 
 def value_type(kind: str) -> ValueType:
     """Return what the answers to items of a kind are."""
     if kind in CHOICES:
         return ValueType.CHOICE
-    if kind in DATES:
+    if kind in MOMENTS:
         return ValueType.DATE
     is_number = kind in NUMBERS or kind == "calculate"
     return ValueType.NUMBER if is_number else ValueType.TEXT

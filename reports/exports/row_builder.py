@@ -16,7 +16,7 @@ from datetime import datetime, tzinfo
 
 from reports.answers.answer_mask import AnswerMask
 from reports.answers.snapshot import FIELDS, MASKED, NOT_APPLICABLE, SKIPPED
-from reports.answers.versions import CHOICES, DATES, NUMBERS, SurveyVersion
+from reports.answers.versions import SurveyVersion
 from reports.exports.cells import (
     NUMERIC_CODE,
     PLAIN_NUMBER,
@@ -35,7 +35,12 @@ from reports.exports.offered_versions import OfferedVersions
 from reports.exports.panel_groups import PanelGroups
 from reports.exports.release_mask import COARSENED
 from reports.exports.released_rows import ReleasedRows
-from survey.instrument.definitions.schema import ItemDefinition
+from survey.instrument.definitions.schema import (
+    CHOICES,
+    MOMENTS,
+    NUMBERS,
+    ItemDefinition,
+)
 from survey.models import Administration
 
 # Encoded answers that are kept for each item.
@@ -440,4 +445,4 @@ def value_cell(kind: str, value: str) -> Cell:
         return number_or_text(value)
     if kind in ("calculate", "hidden"):
         return number_or_text(value, PLAIN_NUMBER)
-    return Date(value) if kind in DATES else value
+    return Date(value) if kind in MOMENTS else value

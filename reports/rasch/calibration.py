@@ -110,6 +110,7 @@ def _optimum(
     # The information takes as long as ten gradients. So Newton's steps are
     # taken with that of the start, which the search corrects as it goes.
     ridge = SMALLEST_INFORMATION * np.eye(len(start))
+    inverse = np.linalg.inv(information(start) + ridge)
     optimum = minimize(
         objective,
         start,
@@ -117,7 +118,7 @@ def _optimum(
         method="BFGS",
         options={
             "gtol": 1e-5,
-            "hess_inv0": _symmetric_inverse(information(start) + ridge),
+            "hess_inv0": (inverse + inverse.T) / 2,
         },
     )
     precision: Floats = np.asarray(
@@ -165,8 +166,3 @@ def _start(table: ResponseTable, steps: Sequence[int]) -> Floats:
         [np.log(item_counts[:-1] / item_counts[1:]) for item_counts in counts]
     )
     return np.asarray(thresholds - thresholds.mean())
-
-
-def _symmetric_inverse(matrix: Floats) -> Floats:
-    inverse = np.linalg.inv(matrix)
-    return np.asarray((inverse + inverse.T) / 2)

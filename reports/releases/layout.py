@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple
 
-from reports.answers.versions import NUMBERS, SurveyVersion
+from reports.answers.versions import SurveyVersion
 from survey.instrument.definitions.expressions.values import NUMBER, to_text
+from survey.instrument.definitions.schema import NUMBERS
 
 # More different numbers than these are counted in bins.
 MOST_VALUES = 50

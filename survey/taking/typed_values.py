@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from survey.instrument.definitions.schema import MOMENTS, NUMBERS
 from survey.taking.messages import base_of
 
 # Languages in which a point is no separator of thousands. Elsewhere 1.200 may be
@@ -33,8 +34,7 @@ CLOCK = re.compile(r"(.*?)(?:[T ]([0-9]{1,2}:.*))?", re.DOTALL)
 FRACTION_OF_SECOND = re.compile(r"(:[0-9]{2})\.[0-9]+$")
 
 
-NUMBERS = ("integer", "decimal", "range")
-READ_KINDS = (*NUMBERS, "date", "time", "datetime")
+READ_KINDS = NUMBERS | MOMENTS
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,20 +39,20 @@ def write_files(
     folders: Sequence[str] = (),
     owner: str = "",
     mode: str = "0600",
-    kept: Sequence[str] = (),
+    caller_files: Sequence[str] = (),
     shared: Mapping[str, str] | None = None,
     only_checks: bool = False,
 ) -> dict[str, object]:
     """Write files with this mode, and make folders that nobody but the owner may enter.
 
-    `kept` names files that stay the caller's, as does what the supervisor reads, and
-    `shared` folders that others may enter: "user:group mode".
+    `caller_files` names files that stay the caller's, as does what the supervisor
+    reads, and `shared` folders that others may enter: "user:group mode".
     """
     home = Path(folder)
     texts = {home / name: text for name, text in (files or {}).items()}
     caller = (os.geteuid(), os.getegid())
     ids = pwd.getpwnam(owner)[2:4] if owner else caller
-    callers = {"supervisor.ini", *kept}
+    callers = {"supervisor.ini", *caller_files}
     owners = {path: caller if path.name in callers else ids for path in texts}
     bits = int(mode, 8)
     # Whoever owns a folder can replace the files in it: others may only enter.

@@ -213,7 +213,8 @@ def rate_to_offer(misses: float) -> float:
     for percent in range(100, 5, -5):
         rate = WANTED_RATE * (percent / 100)
         places = list(draw_places(round(rate * LIFETIME * 2), seed=9))
-        missing = 1 - hit_ratios(places, rate, warm=LIFETIME)[2]
+        seconds = {"lifetime": LIFETIME, "warm": LIFETIME}
+        missing = 1 - hit_ratio(places, decimals=2, rate=rate, **seconds)
         if rate * missing <= SHARE_OF_MOST * misses:
             break
     return rate

@@ -234,6 +234,15 @@ def save_beside(
                     began, ended = max(job_began, began), min(job_ended, ended)
             in_time = [each for each in replies if began <= each.answered <= ended]
             saved[with_job].append((in_time, ended - began))
+    return _compare_saves(saved, rate, name, statistics.median(took))
+
+
+def _compare_saves(
+    saved: Mapping[bool, Sequence[tuple[list[TimedReply], float]]],
+    rate: float,
+    name: str,
+    took: float,
+) -> SavesBeside:
     rows, speeds = [], []
     for with_job, kind in ((False, "alone"), (True, f"beside a {name}")):
         in_rounds = saved[with_job]
@@ -250,7 +259,7 @@ def save_beside(
     answered = sum(len(replies) for replies, _ in saved[True])
     saves = SavesBeside(speeds[0], speeds[1], 100 * (1 - answered / due))
     print(
-        f"The {name} took {statistics.median(took):.2f} s beside the saves, of which"
+        f"The {name} took {took:.2f} s beside the saves, of which"
         f" {saves.lost_percent:.1f} % were lost."
     )
     return saves

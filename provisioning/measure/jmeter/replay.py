@@ -16,7 +16,7 @@ import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ from provisioning.measure.jmeter.options import (
     positive_number,
 )
 from provisioning.measure.jmeter.report import (
+    Levels,
     Samples,
     conclude,
     read_levels,
@@ -48,7 +49,7 @@ from provisioning.measure.load.access_log import (
 )
 from provisioning.measure.load.crowd import DRAIN, Crowd
 from provisioning.measure.load.driver import LOGINS_TOGETHER
-from provisioning.measure.load.engine import TIMEOUT, Engine, Exchange, clock
+from provisioning.measure.load.engine import TIMEOUT, Engine, Scenario, clock, play
 from provisioning.measure.load.respondent import (
     RehearsalSurvey,
     Request,
@@ -61,6 +62,8 @@ from provisioning.processes import cpu_used_by_program, stats_by_program
 # Where a person is: so many pages were saved, or one of these.
 OUTSIDE, ASKED, ENTERED, DISPLAYED = -3, -2, -1, 0
 REVIEWED, FINISHED, GONE = 101, 102, 103
+# A request, and when it is due on the engine's clock.
+Due = tuple[float, LoggedRequest]
 
 
 def main() -> int:
@@ -140,6 +143,22 @@ def replay(
             replayed.run()
         elapsed = time.monotonic() - began
         used = cpu_used_by_program(before, stats_by_program())
+    cores = {program: cpu / elapsed for program, cpu in used.items()}
+    return judge(log, replayed, levels, options, output, name, elapsed, cores)
+
+
+def judge(
+    log: AccessLog,
+    replayed: Replay,
+    levels: Levels,
+    options: argparse.Namespace,
+    output: Path,
+    name: str,
+    elapsed: float,
+    cores: Mapping[str, float],
+) -> dict[str, Any]:
+    """Compare the replies with the levels; print and write the result."""
+    people = len(replayed.visits)
     failures = Counter(each.failure for each in replayed.samples if each.failure)
     good = len(replayed.samples) - failures.total()
     samples = Samples()
@@ -164,9 +183,9 @@ def replay(
         rate=share,
         people=1,
         levels=levels,
-        cores={program: cpu / elapsed for program, cpu in used.items()},
+        cores=cores,
         sentences=[
-            f"{len(log.requests):,} requests of {len(people):,} people,"
+            f"{len(log.requests):,} requests of {people:,} people,"
             f" {options.speed:g} times as fast: {rate:.1f} a second; answered well:"
             f" {good:,}; not sent after an error: {replayed.not_sent:,}"
             f" {dict(failures) or ''}"
@@ -176,7 +195,7 @@ def replay(
             "rate_asked": round(rate, 1),
             "rate_achieved": round(rate * share, 1),
             "seconds": round(elapsed, 1),
-            "people": len(people),
+            "people": people,
             "speed": options.speed,
             "lines": log.lines,
             "replayed": len(replayed.samples),
@@ -217,11 +236,6 @@ def make_up(
 class Person:
     # Where this person is when the log begins.
     before: int
-    # Requests that are due, with their moments; one is sent at a time.
-    due: deque[tuple[float, LoggedRequest]] = field(default_factory=deque)
-    is_busy: bool = False
-    has_failed: bool = False
-    has_finished: bool = False
 
 
 def assign_people(
@@ -319,63 +333,50 @@ class Replay:
         speed: float,
     ) -> None:
         self.engine = engine
-        self.parts = list(zip(requests, senders, strict=True))
-        self.respondents = respondents
         first, begin = requests[0].moment, clock()
         self.due = [begin + (each.moment - first) / speed for each in requests]
         self.samples: list[Sample] = []
         # Requests of people who had stopped.
         self.not_sent = 0
+        self.respondents = respondents
+        self.visits: defaultdict[Person | None, list[Due]] = defaultdict(list)
+        for due, request, sender in zip(self.due, requests, senders, strict=True):
+            self.visits[sender].append((due, request))
 
     def run(self) -> None:
         """Return after the last reply, or the last time-out."""
 
         def is_over() -> bool:
-            return len(self.samples) + self.not_sent == len(self.parts)
+            return len(self.samples) + self.not_sent == len(self.due)
 
-        self._plan(0)
+        play(self.engine, self._fetch_content(self.visits.pop(None, [])))
+        for person, visit in self.visits.items():
+            play(self.engine, self._send(self.respondents[person], visit))
         self.engine.run(until=self.due[-1] + TIMEOUT + DRAIN, idle=is_over)
 
-    def _plan(self, place: int) -> None:
-        """Set a timer for one request, which sets that of the next."""
+    def _fetch_content(self, visit: Iterable[Due]) -> Scenario:
+        for due, logged in visit:
+            yield max(0.0, due - clock())
+            nobody = self.respondents[None]
+            play(self.engine, self._send(nobody, [(due, logged)]))
 
-        def act() -> None:
-            if place + 1 < len(self.parts):
-                self._plan(place + 1)
-            request, person = self.parts[place]
-            if person is None:
-                self._send(None, self.due[place], request)
+    def _send(self, respondent: Respondent, visit: Iterable[Due]) -> Scenario:
+        failure, has_finished = "", False
+        for due, logged in visit:
+            if (wait := due - clock()) > 0:
+                yield wait
+            if failure:
+                self.not_sent += 1
+                continue
+            if has_finished:
+                request = respondent.thanks()
             else:
-                person.due.append((self.due[place], request))
-                self._send_next(person)
-
-        self.engine.at(self.due[place], act)
-
-    def _send_next(self, person: Person) -> None:
-        if person.has_failed:
-            self.not_sent += len(person.due)
-            person.due.clear()
-        elif person.due and not person.is_busy:
-            person.is_busy = True
-            self._send(person, *person.due.popleft())
-
-    def _send(self, person: Person | None, due: float, logged: LoggedRequest) -> None:
-        respondent = self.respondents[person]
-        if person is not None and person.has_finished:
-            request = respondent.thanks()
-        else:
-            request = _request_of(respondent, logged)
-
-        def receive(exchange: Exchange) -> None:
+                request = _request_of(respondent, logged)
+            exchange = yield request.data
             failure = request.check(exchange)
             seconds = exchange.answered - due
             self.samples.append(Sample(request.kind, logged.page, seconds, failure))
-            if person is not None:
-                person.is_busy, person.has_failed = False, bool(failure)
-                person.has_finished |= logged.step is Step.FINISH
-                self._send_next(person)
-
-        self.engine.ask(request.data, receive, scheduled=due)
+            has_finished |= logged.step is Step.FINISH
 
 
 def _request_of(respondent: Respondent, logged: LoggedRequest) -> Request:

@@ -18,8 +18,9 @@ import socket
 import struct
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from typing import Any
 
 from provisioning.measure.load.replies import InvalidReply, Reply, ReplyReader
 from provisioning.measure.load.target import Target
@@ -45,7 +46,6 @@ class Exchange:
     answered: float = 0.0
     reply: Reply | None = None
     failure: str = ""
-    connection: Connection | None = None
 
 
 class Connection:
@@ -65,7 +65,6 @@ class Connection:
 
     def send(self, exchange: Exchange) -> None:
         self.current = exchange
-        exchange.connection = self
         exchange.sent = clock()
         if self.is_open:
             self._flush(exchange)
@@ -127,13 +126,13 @@ class Engine:
         self.limit = connections
         self.timeout = timeout
         self.asked = 0
+        self.unanswered = 0
         self._epoll = select.epoll()
         self._connections: dict[int, Connection] = {}
         self._free: list[Connection] = []
         self._waiting: deque[Exchange] = deque()
         self._timers: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = itertools.count()
-        self._unanswered = 0
         self._stopped = False
 
     # Called by those who use it
@@ -148,7 +147,7 @@ class Engine:
         """Send now, or as soon as a connection is free; `done` is called once."""
         exchange = Exchange(data, done, clock() if scheduled is None else scheduled)
         self.asked += 1
-        self._unanswered += 1
+        self.unanswered += 1
         if self._free:
             self._free.pop().send(exchange)
         elif len(self._connections) < self.limit:
@@ -163,12 +162,12 @@ class Engine:
         self.run()
         return exchange
 
-    def abandon(self, exchange: Exchange) -> None:
-        """Reset the connection of an exchange, as a browser that is closed."""
-        connection = exchange.connection
-        if connection is not None and connection.current is exchange:
-            self._forget(connection, reset=True)
-            self._fail(exchange, "abandoned")
+    def abandon(self) -> None:
+        """Reset all connections under way, as browsers that are closed."""
+        for connection in list(self._connections.values()):
+            if exchange := connection.current:
+                self._forget(connection, reset=True)
+                self._fail(exchange, "abandoned")
 
     def at(self, moment: float, act: Callable[[], None]) -> None:
         heapq.heappush(self._timers, (moment, next(self._numbers), act))
@@ -192,8 +191,8 @@ class Engine:
         if until < math.inf:
             self.at(until, self.stop)
         poll, next_sweep = self._epoll.poll, 0.0
-        while not self._stopped and (self._unanswered or self._timers):
-            if not self._unanswered and idle is not None and idle():
+        while not self._stopped and (self.unanswered or self._timers):
+            if not self.unanswered and idle is not None and idle():
                 self._timers.clear()
                 return
             wait = SWEEP
@@ -228,7 +227,7 @@ class Engine:
         connection.current = None
         exchange.answered = clock()
         exchange.reply = reply
-        self._unanswered -= 1
+        self.unanswered -= 1
         if reply.closing:
             self._forget(connection)
         elif self._waiting:
@@ -280,7 +279,7 @@ class Engine:
     def _fail(self, exchange: Exchange, failure: str) -> None:
         exchange.answered = clock()
         exchange.failure = failure
-        self._unanswered -= 1
+        self.unanswered -= 1
         exchange.done(exchange)
 
 
@@ -307,3 +306,21 @@ def schedule_arrivals(
         act(due)
 
     engine.at(begin, lambda: arrive(begin))
+
+
+# Yields requests, to whose exchanges it goes on, and pauses in seconds.
+Scenario = Generator[bytes | float, Any, Any]
+
+
+def play(engine: Engine, scenario: Scenario) -> None:
+    """Send what a scenario yields, one request after another, until it ends."""
+
+    def proceed(exchange: Exchange | None = None) -> None:
+        with contextlib.suppress(StopIteration):
+            step = scenario.send(exchange)
+            if isinstance(step, bytes):
+                engine.ask(step, proceed)
+            else:
+                engine.later(step, proceed)
+
+    proceed()

@@ -9,6 +9,7 @@ Everything is private and removed afterwards.
 
 from __future__ import annotations
 
+import argparse
 import os
 import statistics
 from collections.abc import Mapping, Sequence
@@ -28,6 +29,8 @@ from provisioning.measure.benchmarks.timed_requests import log_in, send_requests
 from provisioning.processes import cpu_seconds_by_group
 from provisioning.prove.citus.build import build_citus, find_archive
 from provisioning.prove.citus.drill import (
+    Migrated,
+    Moved,
     lose_under_load,
     migrated_under_load,
     move_shard_under_load,
@@ -39,6 +42,7 @@ from provisioning.prove.citus.operations import (
     respondent_operations,
     staff_operations,
 )
+from provisioning.prove.fault_injection.verdict import Verdict
 
 EPILOG = """\
 The last line is one JSON object. Exit status: 0 if each page save is one task on one
@@ -120,8 +124,20 @@ def main() -> int:
     print("Control: switching without the last changes")
     with private_application() as application:
         control = lose_under_load(application, programs, options)
+    figures = _figures(options, single, saves, migrated, moved, control)
+    return conclude(figures, missed_requirements(figures, operations))
+
+
+def _figures(
+    options: argparse.Namespace,
+    single: Saves,
+    saves: Saves,
+    migrated: Migrated,
+    moved: Moved,
+    control: Verdict,
+) -> dict[str, Any]:
     lost, lost_in_moves = migrated.verdict.count("lost"), moved.verdict.count("lost")
-    figures = {
+    return {
         "nodes": 3,
         "tasks_per_save": saves.tasks,
         "saves_per_s": round(saves.per_second, 1),
@@ -142,7 +158,6 @@ def main() -> int:
         "cpu_ratio": round(saves.total / single.total, 2),
         "seed": options.seed,
     }
-    return conclude(figures, missed_requirements(figures, operations))
 
 
 def time_saves(

@@ -50,11 +50,11 @@ class Watchdog:
         while True:
             ready, _, _ = select.select([self.pipe], [], [], 0.1)
             if ready:
-                told = os.read(self.pipe, 4096)
-                for seconds in TIMEOUT.findall(told):
+                message = os.read(self.pipe, 4096)
+                for seconds in TIMEOUT.findall(message):
                     self.timeout = int(seconds)
                 self.ends = time.monotonic() + self.timeout
-                if told.endswith(STOP):
+                if message.endswith(STOP):
                     self.ends = None
             elif self.ends is not None and time.monotonic() > self.ends:
                 self.ends = None

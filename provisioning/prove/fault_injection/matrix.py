@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 from urllib.parse import urljoin
 
@@ -108,16 +109,10 @@ def visit(
     """Send requests in turn, each as often as needed."""
 
     def step(build: Callable[[], Request]) -> Step:
-        # Built once: a save that is sent again is the same to the byte.
-        built: list[Request] = []
+        return lambda log: send(respondent, build())
 
-        def take(log: ActionLog) -> str:
-            built.extend([] if built else [build()])
-            return send(respondent, built[0])
-
-        return take
-
-    return Action(name, [step(build) for build in requests], len(requests))
+    # Built once: a save that is sent again is the same to the byte.
+    return Action(name, [step(cache(build)) for build in requests], len(requests))
 
 
 def log_in(respondent: Respondent) -> None:
@@ -368,8 +363,8 @@ class Cell:
         return f"{self.outcome} {since:.1f} s"
 
     def line(self) -> str:
-        told = Counter(failure for _, failure in self.log.failures)
-        remarks = [f"{count} x {failure}" for failure, count in told.items()]
+        counts = Counter(failure for _, failure in self.log.failures)
+        remarks = [f"{count} x {failure}" for failure, count in counts.items()]
         if self.log.remark:
             remarks.append(self.log.remark)
         mark = "" if self.is_as_required else "   NOT as required"

@@ -15,14 +15,21 @@ import os
 import resource
 import time
 from collections import defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
 from provisioning.commands import Refusal, print_figures
 from provisioning.measure.load.crowd import Crowd
-from provisioning.measure.load.engine import Engine, Exchange, clock, schedule_arrivals
+from provisioning.measure.load.engine import (
+    Engine,
+    Exchange,
+    Scenario,
+    clock,
+    play,
+    schedule_arrivals,
+)
 from provisioning.measure.load.respondent import (
     COMPLETE,
     DISPLAY,
@@ -203,7 +210,6 @@ TOGETHER = 32
 KNEE_SECONDS = 6.0
 # Time to drain pending requests.
 QUIET_SECONDS = 3.0
-LOGIN_SECONDS = 240.0
 # Share of the knee before and after the burst.
 CALM = 0.5
 RECOVERY_WINDOW = 2.0
@@ -234,55 +240,41 @@ class Tab:
     its pages, and the older save would only be told that it was superseded.
     """
 
-    __slots__ = ("failures", "is_gone", "queue", "respondent", "run", "turns")
+    __slots__ = ("failures", "is_gone", "queue", "respondent", "run")
 
     def __init__(self, run: OverloadRun, respondent: Respondent, wait: float) -> None:
         self.run = run
         self.respondent = respondent
-        self.turns = 0
         self.queue = SaveQueue()
         self.failures = 0
         self.is_gone = False
-        run.engine.later(wait, self._turn_page)
+        play(run.engine, self._answer_pages(wait))
 
-    def _turn_page(self) -> None:
-        if self.is_gone:
-            return
-        page = self.turns % len(self.run.survey.pages) + 1
-        self.turns += 1
-        self.queue.put(PendingSave(page, self.turns))
-        self._save_next()
-        pause = self.run.random.expovariate(1 / THINKING)
-        self.run.engine.later(pause, self._turn_page)
+    def _answer_pages(self, wait: float) -> Scenario:
+        yield wait
+        pages = itertools.cycle(range(1, len(self.run.survey.pages) + 1))
+        for turn in itertools.count(1):
+            if self.is_gone:
+                return
+            self.queue.put(PendingSave(next(pages), turn))
+            self.queue.drain(self.run.engine, self._save)
+            yield self.run.random.expovariate(1 / THINKING)
 
-    def _save_next(self) -> None:
-        save = None if self.is_gone else self.queue.next_to_send()
-        if save is None:
-            return
+    def _save(self, save: PendingSave) -> Generator[bytes | float, Any, bool]:
         save.attempts += 1
-        (request,) = save_requests(self.respondent, [save.page])
-
-        def receive(exchange: Exchange) -> None:
-            self.queue.in_flight = None
-            receipt = read_receipt(exchange, request.revision)
-            if self.run.count(SAVE, exchange, receipt):
-                self.failures = 0
-                self.queue.remove(save)
-                self.run.count_saved_page()
-                self._save_next()
-            else:
-                self.queue.is_backing_off = True
-                self.failures += 1
-                draw = self.run.random.random
-                longest = min(LONGEST_WAIT, FIRST_WAIT * 2 ** (self.failures - 1))
-                pause = receipt.after + max(draw() * longest, draw() * receipt.after)
-                self.run.engine.later(pause, try_again)
-
-        def try_again() -> None:
-            self.queue.is_backing_off = False
-            self._save_next()
-
-        self.run.engine.ask(request.data, receive)
+        [request] = save_requests(self.respondent, [save.page])
+        exchange = yield request.data
+        receipt = read_receipt(exchange, request.revision)
+        if self.run.count(SAVE, exchange, receipt):
+            self.failures = 0
+            self.queue.remove(save)
+            self.run.count_saved_page()
+        else:
+            self.failures += 1
+            draw = self.run.random.random
+            longest = min(LONGEST_WAIT, FIRST_WAIT * 2 ** (self.failures - 1))
+            yield receipt.after + max(draw() * longest, draw() * receipt.after)
+        return not self.is_gone
 
 
 class OverloadRun:
@@ -355,17 +347,13 @@ class OverloadRun:
             self._send_each(self._finish(self.finishers.popleft()))
 
     def _log_in(self) -> None:
-        self.engine.at(clock() + LOGIN_SECONDS, self.engine.stop)
-        logins = map(login_requests, self.respondents)
-        Crowd(self.engine, logins).run_closed(together=8)
-        inside = [person for person in self.respondents if person.tag]
-        if len(inside) < len(self.respondents):
-            raise Refusal(f"Only {len(inside)} could log in")
-        for person in inside:
+        crowd = Crowd(self.engine, map(login_requests, self.respondents))
+        crowd.run_closed(together=8).refuse_failures("Logging in fails")
+        for person in self.respondents:
             person.accept = HTML
         # A respondent who has finished can't save: others do that.
-        self.savers = itertools.cycle(inside[:SAVERS])
-        self.finishers = deque(inside[SAVERS:])
+        self.savers = itertools.cycle(self.respondents[:SAVERS])
+        self.finishers = deque(self.respondents[SAVERS:])
 
     def _find_knee(self) -> float:
         # Late replies are of no step.
@@ -404,29 +392,24 @@ class OverloadRun:
 
     def _send_each(self, requests: Iterator[Request]) -> None:
         """Send requests in turn, each as often as needed, as the busy page does."""
-        request = next(requests, None)
-        if request is None:
-            return
+        play(self.engine, self._insist(requests))
+
+    def _insist(self, requests: Iterator[Request]) -> Scenario:
         burst = self.burst
-
-        def receive(exchange: Exchange) -> None:
-            is_served = self.count(CLASS_OF_VIEW[request.kind], exchange, None)
-            # Keep the cookie of a refusal.
-            request.check(exchange)
-            if is_served:
-                self._send_each(requests)
-            else:
-                wait = retry_after(exchange.reply) or THINKING
-                self.engine.later(wait, send_again)
-
-        def send_again() -> None:
-            nonlocal burst
-            if burst == self.burst or self.random.random() < self.staying:
+        for request in requests:
+            data = request.data
+            while True:
+                exchange = yield data
+                is_served = self.count(CLASS_OF_VIEW[request.kind], exchange, None)
+                # Keep the cookie of a refusal.
+                request.check(exchange)
+                if is_served:
+                    break
+                yield retry_after(exchange.reply) or THINKING
+                if burst != self.burst and self.random.random() >= self.staying:
+                    return
                 burst = self.burst
                 data = request.renewed() if request.renewed else request.data
-                self.engine.ask(data, receive)
-
-        self.engine.ask(request.data, receive)
 
     # Steps
 

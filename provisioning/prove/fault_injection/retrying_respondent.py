@@ -11,12 +11,19 @@ import json
 import random
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from provisioning.measure.load.engine import Connection, Engine, Exchange, clock
+from provisioning.measure.load.engine import (
+    Connection,
+    Engine,
+    Exchange,
+    Scenario,
+    clock,
+    play,
+)
 from provisioning.measure.load.replies import Reply
 from provisioning.measure.load.respondent import (
     ACKED,
@@ -88,7 +95,6 @@ class RetryingRespondent:
         self.next_revision = self.base = 0
         self.failures = 0
         self.is_inside = False
-        self.is_pausing = False
         self.is_gone = False
         self.is_finishing = False
         self._change_device()
@@ -113,86 +119,73 @@ class RetryingRespondent:
         """Answer nothing more, save what waits, and leave."""
         self.plan.clear()
 
+    def take_survey(self) -> Scenario:
+        yield from self._enter(self._login_steps)
+        thinking = self.pool.thinking
+        while not self.is_gone:
+            yield min(self.random.expovariate(1 / thinking), 5 * thinking)
+            # Or saving has ended meanwhile, or waits for a login.
+            if self.is_gone:
+                return
+            if not self.plan:
+                if self.is_inside and self.queue.is_empty:
+                    yield from self._finish_or_leave()
+            # Pages are answered offline too.
+            elif len(self.queue.waiting) < len(self.pool.source.pages):
+                yield from self._answer(self.plan.pop(0))
+
     # Logging in
 
-    def log_in(self) -> None:
-        self.is_inside = False
-        steps = iter((self.browser.login_page, self.browser.login))
-
-        def proceed(failure: str, exchange: Exchange | None = None) -> None:
-            request = next(steps, None)
-            if failure:
-                self._retry_later(self.log_in)
-            elif request is not None:
-                self._request(request(), proceed)
-            else:
-                self._open_survey()
-
-        proceed("")
-
-    def _open_survey(self) -> None:
+    @property
+    def _login_steps(self) -> Sequence[Callable[[], Request]]:
         browser = self.browser
+        return browser.login_page, browser.login, browser.display
 
-        def opened(failure: str, exchange: Exchange) -> None:
-            reply = exchange.reply
-            if not failure:
-                self.base, self.seen = browser.base, browser.seen
+    def _enter(self, steps: Sequence[Callable[[], Request]]) -> Scenario:
+        """Open the survey, as often as it needs; leave if it has been finished."""
+        self.is_inside = False
+        while not self.is_inside:
+            for step in steps:
+                request = step()
+                exchange = yield request.data
+                if request.check(exchange):
+                    break
+            else:
+                self.base, self.seen = self.browser.base, self.browser.seen
                 # Included in `seen`, unless a promotion has lost them.
                 self.acknowledged.clear()
                 self.next_revision = max(self.next_revision, self.base)
                 self.failures = 0
                 self.is_inside = True
-                self._save_next()
-                if not self.is_pausing:
-                    self._pause()
-            elif json_object(reply).get("error") == "finished":
+                return
+            reply = exchange.reply
+            if json_object(reply).get("error") == "finished":
                 self._leave()
-            else:
-                ended = reply is not None and reply.status == 401
-                self._retry_later(self.log_in if ended else self._open_survey)
-
-        self._request(browser.display(), opened)
+                return
+            if reply is not None and reply.status == 401:
+                steps = self._login_steps
+            elif step is steps[-1]:
+                steps = [step]
+            yield self._back_off()
 
     # Answering
 
-    def _pause(self) -> None:
-        self.is_pausing = True
-        thinking = self.pool.thinking
-        pause = min(self.random.expovariate(1 / thinking), 5 * thinking)
-        self.engine.later(pause, self._turn_page)
-
-    def _turn_page(self) -> None:
-        self.is_pausing = False
-        if self.is_gone:
-            return
-        if not self.plan:
-            self._finish_or_leave()
-            return
-        # A page is answered offline, but not in a tab that is still empty.
-        if self.seen and len(self.queue.waiting) < len(self.pool.source.pages):
-            self._answer(self.plan.pop(0))
-        self._pause()
-
-    def _answer(self, page: int) -> None:
+    def _answer(self, page: int) -> Scenario:
         is_idle = self.is_inside and self.queue.is_empty
         if self.random.random() < OTHER_DEVICE and is_idle:
             # A last packet of the old device is under way meanwhile.
             self._send_late(page, 2 * self.pool.thinking)
             self._change_device()
             self.plan.insert(0, page)
-            self.log_in()
+            yield from self._enter(self._login_steps)
             return
         if self.random.random() < LATE and is_idle:
             # A packet of this tab arrives after its own successor.
             self._send_late(page, self.pool.thinking)
             self.plan.append(page)
         self.queue.put(self._new_save(page))
-        self._save_next()
-
-    def _send_late(self, page: int, longest: float) -> None:
-        save, browser = self._new_save(page), self.browser
-        wait = self.random.random() * longest
-        self.engine.later(wait, lambda: self._send(save, "late", browser))
+        if self.is_inside:
+            self.queue.drain(self.engine, self._save)
 
     def _new_save(self, page: int) -> PendingSave:
         # The next number that is this tab's.
@@ -207,53 +200,26 @@ class RetryingRespondent:
 
     # Saving
 
-    def _save_next(self) -> None:
-        save = self.queue.next_to_send() if self.is_inside else None
-        if save is None:
-            return
-        self._send(save, "retry" if save.attempts else "first", self.browser)
+    def _save(self, save: PendingSave) -> Generator[bytes | float, Any, bool]:
+        """Send a save once; return whether others may be sent then."""
+        kind = "retry" if save.attempts else "first"
         if self.random.random() < DOUBLED:
-            self._send(save, "double", self.browser)
-
-    def _send(self, save: PendingSave, kind: str, browser: Respondent) -> None:
-        save.attempts += 1
-
-        def receive(exchange: Exchange) -> None:
-            receipt = read_receipt(exchange, save.revision)
-            self._log(save, receipt, exchange, kind)
-            if kind != "late":
-                self._settle(save, kind, receipt)
-            # The old device's late receipt is not seen on the new one, which
-            # learns of it by "superseded", and then opens the survey again.
-            elif receipt.outcome == ACKED and save.revision >= self.base:
-                self._note_acknowledged(save)
-
-        data = browser.post_save(save.page, save.body)
-        self.pool.open.add(self.engine.ask(data, receive))
-
-    def _note_acknowledged(self, save: PendingSave) -> None:
-        known = self.acknowledged.get(save.page, 0)
-        self.acknowledged[save.page] = max(known, save.revision)
-
-    def _settle(self, save: PendingSave, kind: str, receipt: Receipt) -> None:
-        if kind != "double":
-            self.queue.in_flight = None
+            play(self.engine, self._send_double(save))
+        receipt = yield from self._send(save, kind, self.browser)
         if receipt.kind == "saved":
-            self.failures = 0
-            self._note_acknowledged(save)
-            self.queue.remove(save)
-            self._save_next()
-        elif kind == "double" or not self.queue.has(save):
-            self._save_next()
+            self._note_saved(save)
+        elif not self.queue.has(save):
+            # Newer answers wait.
+            pass
         elif receipt.kind == "session":
             self.is_inside = False
-            self._retry_later(self.log_in)
+            yield self._back_off()
+            yield from self._enter(self._login_steps)
         elif receipt.error == "superseded":
             # *Continue here*: the page again, above what the server has.
             self.queue.remove(save)
             self.plan.insert(0, save.page)
-            self.is_inside = False
-            self._open_survey()
+            yield from self._enter([self.browser.display])
         elif receipt.kind in ("halt", "refused"):
             self._leave()
         elif receipt.reply == "cut" and not save.was_cut:
@@ -261,52 +227,75 @@ class RetryingRespondent:
             # such a request again by themselves, over another connection.
             save.was_cut = True
             self.engine.drop_free_connections()
-            self._save_next()
         else:
-            self.queue.is_backing_off = True
-            self._retry_later(self._end_back_off, receipt.after)
+            yield self._back_off(receipt.after)
+        return self.is_inside and not self.is_gone
 
-    def _end_back_off(self) -> None:
-        self.queue.is_backing_off = False
-        self._save_next()
+    def _send_double(self, save: PendingSave) -> Scenario:
+        # After the first.
+        yield 0.0
+        receipt = yield from self._send(save, "double", self.browser)
+        if receipt.kind == "saved":
+            self._note_saved(save)
+
+    def _send_late(self, page: int, longest: float) -> None:
+        save, browser = self._new_save(page), self.browser
+
+        def send() -> Scenario:
+            yield self.random.random() * longest
+            receipt = yield from self._send(save, "late", browser)
+            # The old device's late receipt is not seen on the new one, which
+            # learns of it by "superseded", and then opens the survey again.
+            if receipt.outcome == ACKED and save.revision >= self.base:
+                self._note_acknowledged(save)
+
+        play(self.engine, send())
+
+    def _send(
+        self, save: PendingSave, kind: str, browser: Respondent
+    ) -> Generator[bytes, Exchange, Receipt]:
+        save.attempts += 1
+        exchange = yield browser.post_save(save.page, save.body)
+        receipt = read_receipt(exchange, save.revision)
+        self._log(save, receipt, exchange, kind)
+        return receipt
+
+    def _note_saved(self, save: PendingSave) -> None:
+        self.failures = 0
+        self._note_acknowledged(save)
+        self.queue.remove(save)
+
+    def _note_acknowledged(self, save: PendingSave) -> None:
+        known = self.acknowledged.get(save.page, 0)
+        self.acknowledged[save.page] = max(known, save.revision)
 
     # Finishing
 
-    def _finish_or_leave(self) -> None:
-        def confirm(failure: str, exchange: Exchange) -> None:
-            if failure:
-                # Already finished, logged out, or a fault: opening the survey tells.
-                self._retry_later(self._open_survey)
-            else:
-                self._finish(PendingSave(FINISHING, 0, self.number))
-
-        if not self.queue.is_empty or not self.is_inside:
-            self._pause()
-        elif self.is_finishing or self.random.random() < FINISHES:
-            self.is_finishing = True
-            self._request(self.browser.review(), confirm)
-        else:
+    def _finish_or_leave(self) -> Scenario:
+        if not self.is_finishing and self.random.random() >= FINISHES:
             self._leave()
-
-    def _finish(self, save: PendingSave) -> None:
-        def receive(exchange: Exchange) -> None:
-            status = exchange.reply.status if exchange.reply else 0
-            outcome = ACKED if status == 302 else UNKNOWN
-            receipt = Receipt(outcome, "", str(status or exchange.failure))
-            self._log(save, receipt, exchange, "retry" if save.was_cut else "first")
-            if outcome == ACKED:
-                self._leave()
-            elif receipt.reply == "cut" and not save.was_cut:
-                # Browsers send it again by themselves, as they do saves.
-                save.was_cut = True
+            return
+        self.is_finishing = True
+        review = self.browser.review()
+        if not review.check((yield review.data)):
+            save = PendingSave(FINISHING, 0, self.number)
+            # Browsers send it again by themselves after a cut, as they do saves.
+            for kind in ("first", "retry"):
+                exchange = yield self.browser.finish().data
+                status = exchange.reply.status if exchange.reply else 0
+                outcome = ACKED if status == 302 else UNKNOWN
+                receipt = Receipt(outcome, "", str(status or exchange.failure))
+                self._log(save, receipt, exchange, kind)
+                if outcome == ACKED:
+                    self._leave()
+                    return
+                if receipt.reply != "cut":
+                    break
                 save.attempts += 1
                 self.engine.drop_free_connections()
-                self._finish(save)
-            else:
-                self._retry_later(self._open_survey)
-
-        data = self.browser.finish().data
-        self.pool.open.add(self.engine.ask(data, receive))
+        # Already finished, logged out, or a fault: opening the survey tells.
+        yield self._back_off()
+        yield from self._enter([self.browser.display])
 
     def _leave(self) -> None:
         if not self.is_gone:
@@ -315,22 +304,15 @@ class RetryingRespondent:
 
     # Shared
 
-    def _request(self, request: Request, done: Callable[[str, Exchange], None]) -> None:
-        self.engine.ask(
-            request.data, lambda exchange: done(request.check(exchange), exchange)
-        )
-
-    def _retry_later(self, act: Callable[[], None], after: float = 0.0) -> None:
-        """Back off with full jitter, so that a school does not return at once."""
+    def _back_off(self, after: float = 0.0) -> float:
+        """Return seconds with full jitter, so that a school does not return at once."""
         self.failures += 1
         longest = min(LONGEST_WAIT, FIRST_WAIT * 2 ** min(self.failures, 10))
-        wait = self.random.random() * max(longest, min(after, LONGEST_WAIT))
-        self.engine.later(wait, act)
+        return self.random.random() * max(longest, min(after, LONGEST_WAIT))
 
     def _log(
         self, save: PendingSave, receipt: Receipt, exchange: Exchange, kind: str
     ) -> None:
-        self.pool.open.discard(exchange)
         offset = self.pool.offset
         times = (exchange.scheduled + offset, exchange.answered + offset)
         self.pool.log.write(Attempt.of(save, receipt, kind, times).line())
@@ -374,8 +356,6 @@ class RespondentPool:
         self.thinking = seats / rate
         # From the engine's clock to the wall clock, which all processes share.
         self.offset = time.time() - clock()
-        # Saves without a reply: at the end they are abandoned, and so logged.
-        self.open: set[Exchange] = set()
         self.deadline = 0.0
         self.is_closing = False
 
@@ -387,8 +367,8 @@ class RespondentPool:
             self.engine.later(wait, self._admit_next)
         self._check_end()
         self.engine.run()
-        for exchange in list(self.open):
-            self.engine.abandon(exchange)
+        # So that saves without a reply are logged.
+        self.engine.abandon()
         self.engine.close()
         if not self.present:
             self.log.write(LAST_LINE)
@@ -408,14 +388,14 @@ class RespondentPool:
 
         respondent = RetryingRespondent(self, *self.people.popleft(), leave)
         self.present.add(respondent)
-        respondent.log_in()
+        play(self.engine, respondent.take_survey())
 
     def _check_end(self) -> None:
         if self.is_closing:
             self.deadline = self.deadline or clock() + PATIENCE
             for respondent in self.present:
                 respondent.hurry()
-            is_done = not self.present and not self.open
+            is_done = not self.present and not self.engine.unanswered
             if is_done or clock() > self.deadline:
                 self.engine.stop()
                 return

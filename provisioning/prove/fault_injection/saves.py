@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from provisioning.measure.load.engine import Engine, Scenario, play
 from provisioning.measure.load.respondent import ACKED, Receipt
 
 # Response.State.ANSWERED, which can't be imported without Django's settings.
@@ -98,13 +99,12 @@ class PendingSave:
 class SaveQueue:
     # Page -> what waits for a receipt.
     waiting: dict[int, PendingSave] = field(default_factory=dict)
-    in_flight: PendingSave | None = None
-    # Between a failure and the next attempt.
-    is_backing_off: bool = False
+    # Until all is saved, also between a failure and the next attempt.
+    is_draining: bool = False
 
     @property
     def is_empty(self) -> bool:
-        return not self.waiting and self.in_flight is None
+        return not self.waiting and not self.is_draining
 
     def put(self, save: PendingSave) -> None:
         self.waiting[save.page] = save
@@ -117,14 +117,30 @@ class SaveQueue:
         if self.has(save):
             del self.waiting[save.page]
 
-    def next_to_send(self) -> PendingSave | None:
-        """Return the save that was tried least, and count it as in flight."""
-        if self.is_backing_off or self.in_flight or not self.waiting:
-            return None
-        self.in_flight = min(
-            self.waiting.values(), key=lambda save: (save.attempts, save.revision)
-        )
-        return self.in_flight
+    def drain(
+        self,
+        engine: Engine,
+        send: Callable[[PendingSave], Generator[bytes | float, Any, bool]],
+    ) -> None:
+        """Send one save after another, unless that is under way.
+
+        `send` is a scenario that returns whether to go on.
+        """
+
+        def scenario() -> Scenario:
+            self.is_draining = may_go_on = True
+            while may_go_on and self.waiting:
+                # The one that was tried least.
+                may_go_on = yield from send(
+                    min(
+                        self.waiting.values(),
+                        key=lambda save: (save.attempts, save.revision),
+                    )
+                )
+            self.is_draining = False
+
+        if not self.is_draining:
+            play(engine, scenario())
 
 
 # The page of an attempt to finish.

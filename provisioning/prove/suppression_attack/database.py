@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cache
 from itertools import count
 from typing import Any
@@ -177,6 +177,21 @@ def administer(
     administration.save(update_fields=["closes_at"])
     if people is None:
         people = dict(enumerate(stored.state.people))
+    respondent_of = _add_respondents(stored, administration, people, opened)
+    stored.respondents[administration.pk] = [
+        respondent_of.get(number) or Respondent()
+        for number in range(len(stored.state.people))
+    ]
+    return administration
+
+
+def _add_respondents(
+    stored: Stored,
+    administration: Administration,
+    people: Mapping[int, Person],
+    opened: datetime,
+) -> dict[int, Respondent]:
+    """Store people with their answers; return the respondent of each."""
     respondents = [
         Respondent(
             administration=administration,
@@ -212,17 +227,12 @@ def administer(
             respondent=respondent,
             administration=administration,
             attributes={},
-            changed_at=now,
+            changed_at=timezone.now(),
         )
         for respondent, person in zip(respondents, people.values(), strict=True)
         if person.is_late
     )
-    respondent_of = dict(zip(people, respondents, strict=True))
-    stored.respondents[administration.pk] = [
-        respondent_of.get(number) or Respondent()
-        for number in range(len(stored.state.people))
-    ]
-    return administration
+    return dict(zip(people, respondents, strict=True))
 
 
 def release(administration: Administration, *, scores: bool = True) -> None:

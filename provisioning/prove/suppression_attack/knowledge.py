@@ -35,6 +35,7 @@ from provisioning.prove.suppression_attack.outputs import (
     PEOPLE,
     REST,
     STATES,
+    TABLES,
     ExportFile,
     ExportRow,
     Group,
@@ -43,8 +44,10 @@ from provisioning.prove.suppression_attack.outputs import (
     categories_of,
 )
 from provisioning.prove.suppression_attack.states import (
+    CHOICES,
     MULTIPLE,
     NOT_REACHED,
+    NUMBERS,
     Person,
     State,
 )
@@ -53,6 +56,8 @@ CANDIDATES = 3
 Indicator = NDArray[np.float64]
 # Items with a category each.
 Answers = frozenset[tuple[str, str]]
+# Rows of an export, each with the person whose it may be.
+MatchedRows = list[tuple[int, ExportRow]]
 # Number of a person -> school and groups; people who would count if they answered.
 Source = Mapping[int, Person]
 Pattern = tuple[tuple[int, frozenset[tuple[str, str]]] | None, ...]
@@ -191,8 +196,6 @@ class World:
 
 def categories_in(answers: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yield the category of a person in each item that is attacked."""
-    from provisioning.prove.suppression_attack.outputs import TABLES
-
     for table in TABLES:
         item, _, option = table.partition(" ")
         value = answers.get(item, NOT_REACHED)
@@ -368,54 +371,13 @@ class Attack:
         if not files:
             return
         world, source = self.world, files[0].source
-        patterns = range(len(world.patterns))
-        # The patterns that each person's rows leave.
-        possible: dict[int, Indicator] = {}
-        shown: defaultdict[int, set[str]] = defaultdict(set)
         rows_of: defaultdict[int, list[Answers]] = defaultdict(list)
-        matched = [self._matched(file, rows_of) for file in files]
-        for index, file in enumerate(files):
-            inside = world.indicator(source, file.schools, EVERYONE)
-            for person, row in matched[index]:
-                left = possible.setdefault(person, np.ones(len(patterns)))
-                left *= inside
+        matched = [(file, self._matched(file, rows_of)) for file in files]
+        possible = self._possible_patterns(source, matched)
+        shown: defaultdict[int, set[str]] = defaultdict(set)
+        for _, rows in matched:
+            for person, row in rows:
                 shown[person].update(item for item, _ in row.answers)
-                for attribute, value in row.about:
-                    if attribute == "school_code":
-                        of_school = frozenset([int(value.rpartition("s")[2])])
-                        left *= world.indicator(source, of_school, EVERYONE)
-                    else:
-                        places = frozenset(range(len(world.state.districts)))
-                        group = (attribute, value)
-                        left *= world.indicator(source, places, group)
-        for index, file in enumerate(files):
-            inside = world.indicator(source, file.schools, EVERYONE)
-            everybody = {
-                number
-                for number, pattern in world.pattern_of.items()
-                if inside[pattern] and world.state.people[number].answered
-            }
-            rows = {person for person, _row in matched[index]}
-            if rows == everybody:
-                # Whoever is not in the file is not in its schools.
-                for person, left in possible.items():
-                    if person not in rows:
-                        left *= 1 - inside
-        # People out of the files' reach have no row either.
-        without_row = np.zeros(len(patterns))
-        for number, pattern in world.pattern_of.items():
-            if world.state.people[number].answered and number not in possible:
-                without_row[pattern] += 1
-        # Nobody knows who of a school left the file together with somebody.
-        incomplete = {
-            place[0]
-            for place in self._of_source(source, without_row)
-            if place is not None
-        }
-        for position, groups in enumerate(world.patterns):
-            of_source = groups[source]
-            if of_source is not None and of_source[0] in incomplete:
-                without_row[position] = max(without_row[position], 1)
         self.exported = ExportedRows(
             np.array(list(possible.values())),
             [
@@ -428,7 +390,7 @@ class Attack:
                 }
                 for number in possible
             ],
-            without_row,
+            self._without_row(source, possible),
         )
         sets = {left.tobytes(): left for left in possible.values()}
         for school in range(len(world.state.districts)):
@@ -451,13 +413,63 @@ class Attack:
                         Constraint(people, (category,), low, high, words)
                     )
 
+    def _possible_patterns(
+        self, source: int, matched: Sequence[tuple[ExportFile, MatchedRows]]
+    ) -> dict[int, Indicator]:
+        """Return the patterns that the rows of each person leave."""
+        world = self.world
+        everywhere = frozenset(range(len(world.state.districts)))
+        possible: dict[int, Indicator] = {}
+        for file, rows in matched:
+            inside = world.indicator(source, file.schools, EVERYONE)
+            for person, row in rows:
+                left = possible.setdefault(person, np.ones(len(world.patterns)))
+                left *= inside
+                for attribute, value in row.about:
+                    if attribute == "school_code":
+                        of_school = frozenset([int(value.rpartition("s")[2])])
+                        left *= world.indicator(source, of_school, EVERYONE)
+                    else:
+                        left *= world.indicator(source, everywhere, (attribute, value))
+        for file, rows in matched:
+            inside = world.indicator(source, file.schools, EVERYONE)
+            everybody = {
+                number
+                for number, pattern in world.pattern_of.items()
+                if inside[pattern] and world.state.people[number].answered
+            }
+            people = {person for person, _ in rows}
+            if people == everybody:
+                # Whoever is not in the file is not in its schools.
+                for person in possible.keys() - people:
+                    possible[person] *= 1 - inside
+        return possible
+
+    def _without_row(self, source: int, with_row: Collection[int]) -> Indicator:
+        """Return how many people of each pattern have no row in any file."""
+        world = self.world
+        # People out of the files' reach have no row either.
+        without_row = np.zeros(len(world.patterns))
+        for number, pattern in world.pattern_of.items():
+            if world.state.people[number].answered and number not in with_row:
+                without_row[pattern] += 1
+        # Nobody knows who of a school left the file together with somebody.
+        incomplete = {
+            place[0] for place in self._of_source(source, without_row) if place
+        }
+        for position, pattern_places in enumerate(world.patterns):
+            place = pattern_places[source]
+            if place is not None and place[0] in incomplete:
+                without_row[position] = max(without_row[position], 1)
+        return without_row
+
     def _of_source(self, source: int, people: Indicator) -> Iterator[Any]:
         for number in np.flatnonzero(people):
             yield self.world.patterns[number][source]
 
     def _matched(
         self, file: ExportFile, rows_of: defaultdict[int, list[Answers]]
-    ) -> list[tuple[int, ExportRow]]:
+    ) -> MatchedRows:
         """Return each row with a person who fits it.
 
         That is somebody whose row in an earlier file is most like it: a person's rows
@@ -751,7 +763,5 @@ class Attack:
 
 def full_answers(answers: Mapping[str, str]) -> frozenset[tuple[str, str]]:
     """Return the answers as an export has them, without open text."""
-    from provisioning.prove.suppression_attack.states import CHOICES, NUMBERS
-
     items = (*CHOICES, *NUMBERS, *MULTIPLE)
     return frozenset((item, answers.get(item, NOT_REACHED)) for item in items)

@@ -1614,9 +1614,8 @@ def test_every_worker_reconnects_after_its_servers_return(stack, servers):
     def has_worked() -> bool:
         with log.open("rb") as file:
             file.seek(seen)
-            return (
-                re.search(rb"send_letters\[[^\]]+\] succeeded", file.read()) is not None
-            )
+            lines = file.read()
+        return re.search(rb"send_staff_emails\[[^\]]+\] succeeded", lines) is not None
 
     until(has_worked, seconds=40)
     until(lambda: b'"degraded": []' in stack.watch("/readyz")[1])

@@ -181,9 +181,9 @@ def test_unreachable_servers_are_reported_at_once(configure_servers, tmp_path):
     state = readiness()
     assert time.monotonic() - started < patience(0.5)
     assert [state["checks"][name]["ok"] for name in FIVE] == [False] * 5
-    told = json.dumps(state)
+    shown = json.dumps(state)
     for private in (PASSWORD, str(tmp_path), str(port), "guest"):
-        assert private not in told
+        assert private not in shown
 
 
 def test_an_error_is_reported_by_its_type(monkeypatch):

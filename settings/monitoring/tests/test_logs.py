@@ -62,11 +62,11 @@ class Refused(Exception):
 
 
 def refuse(*args, **kwargs):
-    told = f"DETAIL:  Failing row contains (17, a, {ANSWER}, {NAME}, {args} {kwargs})."
+    text = f"DETAIL:  Failing row contains (17, a, {ANSWER}, {NAME}, {args} {kwargs})."
     try:
-        raise Refused(told)
+        raise Refused(text)
     except Refused as cause:
-        raise IntegrityError(told) from cause
+        raise IntegrityError(text) from cause
 
 
 @pytest.fixture

@@ -349,18 +349,19 @@ def create_place(
     if district is None:
         district = District.objects.create(code=f"{mark}-d", name=f"{name} {mark}")
         shared.districts.add(district)
+        contact = {"name": mark, "contact_name": f"Office of {mark}"}
+        PlaceSettings.objects.create(district=district, **contact)
     school = district.schools.create(code=f"{mark}-s", name=f"School of {mark}")
     schools = [school] if is_second_school else []
-    wave = Wave.objects.create(name=f"Spring 2027 {mark}", district=district)
     PlaceSettings.objects.create(school=school)
-    if not is_second_school:
-        PlaceSettings.objects.create(
-            district=district, name=mark, contact_name=f"Office of {mark}"
-        )
     staff = create_staff(mark, district, school)
     administrator, coordinator, _ = staff
     administration = create_administration(
-        f"{mark}-students", published, wave=wave, district=district, schools=schools
+        f"{mark}-students",
+        published,
+        wave=Wave.objects.create(name=f"Spring 2027 {mark}", district=district),
+        district=district,
+        schools=schools,
     )
     # Owned by the state, but offered only in this place.
     create_administration(
@@ -401,13 +402,8 @@ def create_place(
         objects={
             "published": published,
             "shared": shared,
-            "wave": wave,
-            "holiday": DayOff.objects.create(
-                name=f"Break {mark}",
-                district=district,
-                first=date(2027, 3, 15),
-                last=date(2027, 3, 19),
-            ),
+            "wave": administration.wave,
+            "holiday": create_holiday(mark, district),
             "open_code": open_code,
             "email_step": create_email_step(mark, administration, administrator),
             "parents": parents,
@@ -427,6 +423,11 @@ def create_place(
             **create_personal_objects(mark, administrator),
         },
     )
+
+
+def create_holiday(mark: str, district: District) -> DayOff:
+    days = {"first": date(2027, 3, 15), "last": date(2027, 3, 19)}
+    return DayOff.objects.create(name=f"Break {mark}", district=district, **days)
 
 
 def create_open_code_jobs(

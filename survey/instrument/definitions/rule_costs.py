@@ -17,6 +17,7 @@ from survey.instrument.definitions.rules import (
 from survey.instrument.definitions.schema import (
     RULES,
     SELECTS,
+    SHORT_KINDS,
     Call,
     Expr,
     OptionDefinition,
@@ -66,9 +67,6 @@ UNBOUNDED = re.compile(r"[*+]|,\}")
 # The longest number in plain digits, and other answers that are not free text.
 NUMBER_LENGTH = 350
 SHORT_LENGTH = 40
-SHORT_KINDS = frozenset(
-    {"integer", "decimal", "range", "date", "time", "datetime", "acknowledge"}
-)
 
 
 @dataclass(frozen=True)

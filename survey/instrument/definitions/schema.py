@@ -51,24 +51,17 @@ RuleName = Literal[
 RULES: Final[tuple[RuleName, ...]] = get_args(RuleName)
 
 # Kinds of items, see `survey.models.Item.Kind`. Respondents answer these:
-ANSWERABLE: Final = frozenset(
-    {
-        "text",
-        "integer",
-        "decimal",
-        "range",
-        "date",
-        "time",
-        "datetime",
-        "select_one",
-        "select_multiple",
-        "acknowledge",
-    }
-)
-# These take room on a page; calculated and hidden items do not.
-VISIBLE: Final = ANSWERABLE | {"note"}
+NUMBERS: Final = frozenset({"integer", "decimal", "range"})
+MOMENTS: Final = frozenset({"date", "time", "datetime"})
 # The answers to these are values of the item's option set.
 SELECTS: Final = frozenset({"select_one", "select_multiple"})
+# The single option of the last one is in no option set.
+CHOICES: Final = SELECTS | {"acknowledge"}
+# The others may have any text as their value.
+SHORT_KINDS: Final = NUMBERS | MOMENTS | CHOICES
+ANSWERABLE: Final = SHORT_KINDS | {"text"}
+# These take room on a page; calculated and hidden items do not.
+VISIBLE: Final = ANSWERABLE | {"note"}
 
 
 Direction = Literal["ltr", "rtl"]

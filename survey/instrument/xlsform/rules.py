@@ -15,7 +15,7 @@ from survey.instrument.definitions.expressions import (
     ExpressionError,
     compile_expression,
 )
-from survey.instrument.definitions.schema import Expr, RangeScale
+from survey.instrument.definitions.schema import SELECTS, Expr, RangeScale
 from survey.instrument.xlsform.columns import SurveyRow
 from survey.instrument.xlsform.draft import ItemDraft, OptionDraft
 from survey.instrument.xlsform.problems import Findings
@@ -48,7 +48,6 @@ MOMENTS: dict[str, tuple[re.Pattern[str], Callable[[str], object]]] = {
 FUNCTION_CALL = re.compile(r"[A-Za-z][\w:-]*\(")
 MAX_STEPS = 10_000
 
-SELECTS = ("select_one", "select_multiple")
 # The appearances that a page knows; others are ignored with a warning.
 LOOKS = {
     "minimal": ("minimal", SELECTS),

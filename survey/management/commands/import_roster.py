@@ -69,27 +69,24 @@ class Command(BaseCommand):
     help = "Import a roster (CSV or Excel) into an administration."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("file", type=Path, help="a CSV, .xlsx or .xls file")
-        parser.add_argument("--administration", required=True, help="its short name")
-        parser.add_argument(
+        add = parser.add_argument
+        add("file", type=Path, help="a CSV, .xlsx or .xls file")
+        add("--administration", required=True, help="its short name")
+        add(
             "--preset",
             choices=sorted(all_presets()),
             default="",
             help="the layout of the file; recognised by its headers where possible",
         )
-        parser.add_argument(
-            "--district", default="", help="code of the district, if the file has none"
-        )
-        parser.add_argument(
-            "--school", default="", help="code of the school, if the file has none"
-        )
-        parser.add_argument(
+        add("--district", default="", help="code of the district, if the file has none")
+        add("--school", default="", help="code of the school, if the file has none")
+        add(
             "--sheet",
             default="",
             help="the sheet of a workbook to read, * for all that have people; needed"
             " if several have",
         )
-        parser.add_argument(
+        add(
             "--column",
             action="append",
             default=[],
@@ -97,18 +94,18 @@ class Command(BaseCommand):
             help="say which column holds a field, such as external_id='Local ID';"
             " nothing after the sign leaves the field out",
         )
-        parser.add_argument(
+        add(
             "--dates",
             choices=("day-first", "month-first"),
             default="",
             help="say how dates such as 3/4/2015 are written",
         )
-        parser.add_argument(
+        add(
             "--partial",
             action="store_true",
             help="import the valid rows even if others are rejected",
         )
-        parser.add_argument(
+        add(
             "--complete-for",
             choices=RosterUpload.CompleteFor.values,
             default=RosterUpload.CompleteFor.CHANGES,
@@ -116,21 +113,19 @@ class Command(BaseCommand):
             " it, from the districts in it, from the state, or nobody (changes, the"
             " default)",
         )
-        parser.add_argument(
+        add(
             "--confirm-withdrawn",
             type=int,
             metavar="NUMBER",
             help="the number of people who will be withdrawn, where these are more"
             " than a tenth of a school or district: without it nothing is imported",
         )
-        parser.add_argument(
+        add(
             "--rejects",
             type=Path,
             help="write all rejected rows to this new CSV file, to be corrected",
         )
-        parser.add_argument(
-            "--json", action="store_true", help="print the report as JSON"
-        )
+        add("--json", action="store_true", help="print the report as JSON")
 
     def handle(self, *args: object, **options: Unpack[Options]) -> None:
         start = time.perf_counter()

@@ -197,10 +197,10 @@ def test_a_bounce_is_recorded_and_the_address_gets_no_more(client, sent, counted
 
 
 def test_message_platforms_are_told_of_a_bounce(client, sent, monkeypatch):
-    told: list[Respondent] = []
-    monkeypatch.setattr(provider_events, "address_suppressed", told.append)
+    reported: list[Respondent] = []
+    monkeypatch.setattr(provider_events, "address_suppressed", reported.append)
     post(client, bounce())
-    assert told == [sent.get(state="bounced").respondent]
+    assert reported == [sent.get(state="bounced").respondent]
 
 
 def test_a_complaint_stops_emails_and_stays_sent(client, sent, counted):

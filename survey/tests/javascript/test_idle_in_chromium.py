@@ -12,12 +12,12 @@ HELPERS = """
   localStorage.clear();
   const { Idle } = await import("/js/idle.js");
   const MINUTE = 60000;
-  const told = [];
+  const shown = [];
   const time = { now: 5, wall: Date.parse("2026-11-22T10:00:00Z") };
   const question = {
     name: null,
-    ask({ name }) { this.name = name; told.push("ask"); },
-    close() { if (this.name) told.push("close"); this.name = null; },
+    ask({ name }) { this.name = name; shown.push("ask"); },
+    close() { if (this.name) shown.push("close"); this.name = null; },
   };
   const idle = new Idle({
     tag: "maya",
@@ -25,7 +25,7 @@ HELPERS = """
     wall: () => time.wall,
     question,
     text: (key) => key,
-    stop: () => told.push("stop"),
+    stop: () => shown.push("stop"),
   });
   const pass = (now, wall = now) => {
     time.now += now * MINUTE;
@@ -48,8 +48,8 @@ def page(tab: Page, modules: str) -> Page:
     return tab
 
 
-def told(page: Page, body: str) -> object:
-    return page.evaluate(f"async () => {{ {HELPERS} {body} return told; }}")
+def shown(page: Page, body: str) -> object:
+    return page.evaluate(f"async () => {{ {HELPERS} {body} return shown; }}")
 
 
 @pytest.mark.parametrize(
@@ -63,56 +63,56 @@ def told(page: Page, body: str) -> object:
 )
 def test_it_asks_after_ten_minutes_and_stops_after_five_more(page, minutes, expected):
     steps = "".join(f"pass({n}); idle.check();" for n in minutes)
-    assert told(page, steps) == expected
+    assert shown(page, steps) == expected
 
 
 def test_a_closed_laptop_whose_timers_stood_still_is_stopped(page):
-    assert told(page, "pass(0, 60); idle.check();") == ["stop"]
+    assert shown(page, "pass(0, 60); idle.check();") == ["stop"]
 
 
 def test_a_page_that_is_shown_again_is_checked_at_once(page):
     body = """idle.listen(); pass(0, 60);
         document.dispatchEvent(new Event("visibilitychange", { bubbles: true }));"""
-    assert told(page, body) == ["stop"]
+    assert shown(page, body) == ["stop"]
 
 
 def test_the_first_input_after_a_long_sleep_is_not_the_persons(page):
-    assert told(page, "pass(0, 60); idle.noteInput(); idle.check();") == ["stop"]
+    assert shown(page, "pass(0, 60); idle.noteInput(); idle.check();") == ["stop"]
 
 
 @pytest.mark.parametrize("minutes", [3, -600])
 def test_a_clock_that_is_set_back_delays_nothing(page, minutes):
-    assert told(page, f"pass(10, {minutes}); idle.check();") == ["ask"]
+    assert shown(page, f"pass(10, {minutes}); idle.check();") == ["ask"]
 
 
 def test_input_counts_as_long_as_nothing_is_asked(page):
     body = "for (let n = 0; n < 9; n += 1) { pass(9); idle.noteInput(); }"
-    assert told(page, body) == []
+    assert shown(page, body) == []
     # While it asks, only its buttons count.
     body = "pass(10); idle.check(); idle.noteInput(); pass(5); idle.check();"
-    assert told(page, body) == ["ask", "close", "stop"]
+    assert shown(page, body) == ["ask", "close", "stop"]
 
 
 def test_input_in_another_tab_of_the_same_person_closes_the_question(page):
     script = """pass(10); idle.check(); pass(1);
         localStorage.setItem("groundswell active", JSON.stringify({ tag: "%s", at: time.wall }));
         pass(1); idle.check();"""
-    assert told(page, script % "maya") == ["ask", "close"]
-    assert told(page, script % "noor") == ["ask"]
+    assert shown(page, script % "maya") == ["ask", "close"]
+    assert shown(page, script % "noor") == ["ask"]
 
 
 def test_a_time_in_the_future_counts_for_nothing(page):
     """It was noted before the clock was corrected."""
-    assert told(
+    assert shown(
         page, "pass(0, 600); idle.restart(); pass(15, -585); idle.check();"
     ) == ["stop"]
     note = 'JSON.stringify({ tag: "maya", at: time.wall + 600 * MINUTE })'
     script = f'localStorage.setItem("groundswell active", {note});'
-    assert told(page, f"pass(10); {script} idle.check();") == ["ask"]
+    assert shown(page, f"pass(10); {script} idle.check();") == ["ask"]
 
 
 def test_nothing_happens_after_it_has_stopped(page):
     body = "pass(15); idle.check(); pass(15); idle.check(); idle.noteInput();"
-    assert told(page, body) == ["stop"]
+    assert shown(page, body) == ["stop"]
     resumed = body + "idle.resume(); pass(9); idle.check(); pass(1); idle.check();"
-    assert told(page, resumed) == ["stop", "ask"]
+    assert shown(page, resumed) == ["stop", "ask"]

@@ -450,9 +450,9 @@ class TestTheLoadedDemo(TestCase):
         taken = responses("demo-students")
         grades = dict(Respondent.objects.values_list("pk", "grade"))
 
-        told = {pk for pk, answers in taken.items() if answers.get("unkind_told")}
-        assert told
-        assert all(taken[pk]["unkind"] == "1" for pk in told)
+        reporters = {pk for pk, answers in taken.items() if answers.get("unkind_told")}
+        assert reporters
+        assert all(taken[pk]["unkind"] == "1" for pk in reporters)
         planned = {pk for pk, answers in taken.items() if "plan" in answers}
         assert planned
         assert all(int(grades[pk]) >= 8 for pk in planned)
@@ -577,9 +577,9 @@ class TestTheLoadedDemo(TestCase):
         assert hours == {"07:00", "16:00"}
 
     def test_coordinators_see_which_students_have_finished(self):
-        told = Administration.objects.filter(coordinators_see_finished=True)
-        assert {row.role for row in told} == {"student"}
-        assert told.filter(name="demo-students").exists()
+        visible = Administration.objects.filter(coordinators_see_finished=True)
+        assert {row.role for row in visible} == {"student"}
+        assert visible.filter(name="demo-students").exists()
 
     def test_students_start_in_lessons_on_school_days(self):
         moments = [

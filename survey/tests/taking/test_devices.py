@@ -160,13 +160,13 @@ def test_a_finished_code_tells_a_new_device_what_an_unfinished_one_tells(
     for n, answers in enumerate((FIRST_PAGE, SECOND_PAGE, {"last": "bye"}), start=1):
         hers.save(n, answers, base + n)
     finish(device)
-    told = []
+    shown = []
     for respondent in (maya, noor):
         second = Browser()
         reply = second.post("/", {"code": code_of(respondent)})
         shell = second.bootstrap()
         pages = [second.get(address) for address in ("/take/", "/take/complete/")]
-        told.append(
+        shown.append(
             (
                 reply.status_code,
                 reply["Location"],
@@ -180,7 +180,7 @@ def test_a_finished_code_tells_a_new_device_what_an_unfinished_one_tells(
                 len(pages[1].content),
             )
         )
-    assert told[0] == told[1]
+    assert shown[0] == shown[1]
 
 
 def test_a_finished_code_is_refused_like_others_once_it_is_closed(

@@ -77,7 +77,8 @@ def test_requests_are_due_at_a_rate_whatever_the_server_does(server):  # noqa: F
     assert replies[-1].answered > replies[-1].sent
 
 
-def test_requests_at_a_rate_that_get_no_reply_are_missing(server):  # noqa: F811
+def test_requests_at_a_rate_that_get_no_reply_are_missing(server, monkeypatch):  # noqa: F811
+    monkeypatch.setattr("provisioning.measure.load.crowd.DRAIN", 0.5)
     server.answer = lambda request, send: None
     target = target_of(server.address)
     people = [fetch_requests(target, "/")]

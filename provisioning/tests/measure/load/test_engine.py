@@ -10,7 +10,7 @@ import time
 import pytest
 
 from provisioning.commands import Refusal
-from provisioning.measure.load.engine import Exchange
+from provisioning.measure.load.engine import Exchange, clock, play
 from provisioning.measure.load.replies import InvalidReply, ReplyReader
 from provisioning.measure.load.respondent import read_receipt
 from provisioning.measure.load.target import target_of
@@ -213,16 +213,35 @@ def test_the_same_bytes_can_be_sent_twice_at_once(server):
     assert server.connections == 2
 
 
-def test_a_request_can_be_abandoned(server):
+def test_requests_under_way_can_be_abandoned(server):
     server.answer = silent
     engine, exchanges = engine_for(server), []
-    exchange = engine.ask(
-        logged_in_respondent(server).save(1, {"p1_q1": "1"}).data, exchanges.append
-    )
-    engine.later(0.05, lambda: engine.abandon(exchange))
+    for _ in range(2):
+        engine.ask(
+            logged_in_respondent(server).save(1, {"p1_q1": "1"}).data, exchanges.append
+        )
+    engine.later(0.05, engine.abandon)
     engine.run()
     engine.close()
-    assert [exchange.failure for exchange in exchanges] == ["abandoned"]
+    assert [exchange.failure for exchange in exchanges] == ["abandoned"] * 2
+
+
+def test_a_scenario_goes_on_with_each_reply_and_after_pauses(server):
+    engine, statuses = engine_for(server), []
+
+    def scenario():
+        for _ in range(2):
+            request = logged_in_respondent(server).save(1, {"p1_q1": "1"})
+            exchange = yield request.data
+            statuses.append((request.check(exchange), clock()))
+            yield 0.2
+
+    play(engine, scenario())
+    engine.run()
+    engine.close()
+    [first, first_at], [second, second_at] = statuses
+    assert first == second == ""
+    assert second_at - first_at >= 0.2
 
 
 def test_the_number_of_connections_is_limited(server):

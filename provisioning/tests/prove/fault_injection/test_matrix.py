@@ -39,8 +39,8 @@ def cell(*, accepted=None, done=None, required=LATER):
 def test_each_step_is_repeated_until_it_succeeds():
     steps = [failing("status 503", "timeout"), failing(), failing("not ready")]
     log = Action("exports", steps, accepting=1).run(60.0)
-    told = [failure for _, failure in log.failures]
-    assert told == ["status 503", "timeout", "not ready"]
+    failures = [failure for _, failure in log.failures]
+    assert failures == ["status 503", "timeout", "not ready"]
     assert log.accepted is not None
     assert log.accepted <= log.done
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from provisioning.measure.load.engine import Exchange
+from provisioning.measure.load.engine import Exchange, play
 from provisioning.measure.load.replies import Reply
 from provisioning.measure.load.respondent import (
     ACKED,
@@ -57,7 +57,7 @@ class FakeEngine:
     def __init__(self) -> None:
         self.requests: list[Exchange] = []
         self.timers: list[tuple[float, object]] = []
-        self.dropped = 0
+        self.unanswered = self.dropped = 0
 
     def ask(self, data, done):
         exchange = Exchange(data, done, scheduled=100.0)
@@ -90,7 +90,6 @@ class Load:
             source=AnswerSource.of(SEED, DESCRIBED),
             thinking=1.0,
             offset=1000.0,
-            open=set(),
         )
         self.pool = pool
         self.respondent = RetryingRespondent(pool, 41, "CODE", self.left.append)
@@ -114,8 +113,11 @@ class Load:
         exchange.done(exchange)
         return exchange.data.decode()
 
+    def begin(self):
+        play(self.engine, self.respondent.take_survey())
+
     def log_in(self):
-        self.respondent.log_in()
+        self.begin()
         page = self.reply(head="Set-Cookie: csrftoken=t")
         code = self.reply(head="Set-Cookie: sessionid=s")
         shell = self.reply(body=BOOTSTRAP)
@@ -158,7 +160,7 @@ def test_login_uses_json_and_opens_the_survey(load):
 
 @pytest.mark.parametrize("replies_before", [0, 1, 2])
 def test_login_starts_again_after_a_failure(load, replies_before):
-    load.respondent.log_in()
+    load.begin()
     for _ in range(replies_before):
         load.reply(head="Set-Cookie: csrftoken=t; Path=/\r\nSet-Cookie: sessionid=s")
     load.reply(401 if replies_before == 2 else 503)
@@ -168,7 +170,7 @@ def test_login_starts_again_after_a_failure(load, replies_before):
 
 
 def test_a_respondent_who_has_finished_leaves(load):
-    load.respondent.log_in()
+    load.begin()
     load.reply(head="Set-Cookie: csrftoken=t")
     load.reply(head="Set-Cookie: sessionid=s")
     load.reply(409, {"error": "finished"})
@@ -192,12 +194,11 @@ def test_an_acknowledged_save_is_logged_with_its_receipt(saving):
     assert (attempt.outcome, attempt.kind, attempt.reply) == (ACKED, "first", "200")
     assert saving.respondent.queue.waiting == {}
     assert saving.respondent.acknowledged == {1: 40}
-    assert saving.pool.open == set()
 
 
 def test_a_retry_is_the_same_to_the_byte_and_logged_again(saving):
     first = saving.reply(503, {"error": "database"}, "Retry-After: 1")
-    assert saving.respondent.queue.is_backing_off
+    assert saving.engine.requests == []
     saving.respondent.plan.clear()
     saving.engine.run_timers()
     second = saving.receipt()
@@ -214,7 +215,7 @@ def test_a_cut_save_is_sent_again_at_once_over_another_connection(saving):
     assert len(saving.engine.requests) == 1
     saving.reply(failure="cut")
     # The second time, the respondent backs off as after any failure.
-    assert saving.respondent.queue.is_backing_off
+    assert saving.engine.requests == []
     assert [attempt.outcome for attempt in saving.attempts] == [UNKNOWN] * 2
 
 
@@ -261,6 +262,7 @@ def test_a_respondent_leaves_when_saving_has_ended(saving, error):
 def test_a_save_may_be_sent_twice(load, monkeypatch):
     monkeypatch.setattr(retrying_respondent, "DOUBLED", 1.0)
     load.log_in()
+    load.engine.run_timers()
     load.engine.run_timers()
     assert load.engine.requests[0].data == load.engine.requests[1].data
     load.receipt()
@@ -382,8 +384,10 @@ def test_waits_between_retries_grow_up_to_a_limit(saving):
     saving.respondent.random.random = lambda: 0.5
     saving.engine.timers.clear()
     for _ in range(4):
-        saving.respondent._retry_later(lambda: None)
-        waits.append(saving.engine.timers.pop()[0])
+        saving.reply(503)
+        [(wait, _)] = saving.engine.timers
+        waits.append(wait)
+        saving.engine.run_timers()
     assert waits == [0.5, 1.0, 1.0, 1.0]
 
 
@@ -406,6 +410,7 @@ def test_a_pool_replaces_those_who_leave_and_marks_its_log_as_complete(tmp_path)
     pool.is_closing = True
     second.leave(second)
     assert pool.present == set()
-    pool.engine.run = pool.engine.stop = pool.engine.close = lambda: None
+    for name in ("run", "stop", "abandon", "close"):
+        setattr(pool.engine, name, lambda: None)
     assert pool.run()
     assert log.read_text() == "# complete\n"

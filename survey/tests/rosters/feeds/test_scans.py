@@ -341,8 +341,8 @@ def test_three_failures_in_a_row_are_told_once(feed, sis, staff):
         assert scan(feed).state == "failed"
     assert not QueuedEmail.objects.exists()
     assert scan(feed).state == "failed"
-    told = [("feed scan failed", staff.dana.email)]
-    assert list(QueuedEmail.objects.values_list("kind", "to")) == told
+    emails = [("feed scan failed", staff.dana.email)]
+    assert list(QueuedEmail.objects.values_list("kind", "to")) == emails
     scan(feed)
     assert (QueuedEmail.objects.count(), feed.failures_in_a_row) == (1, 4)
     # A success ends the series.
@@ -381,8 +381,8 @@ def test_an_owner_who_has_lost_the_permission_is_told_nothing(feed, sis, staff):
         dismiss(membership=membership, by=staff.state)
     for _ in range(3):
         assert scan(feed, by=staff.state).state == "failed"
-    told = QueuedEmail.objects.filter(kind="feed scan failed")
-    assert list(told.values_list("to", flat=True)) == [eve.email]
+    emails = QueuedEmail.objects.filter(kind="feed scan failed")
+    assert list(emails.values_list("to", flat=True)) == [eve.email]
 
 
 def test_a_waiting_scan_can_be_cancelled(feed, sis, staff):
