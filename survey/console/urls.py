@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path, register_converter
 
 from survey.console import jobs
-from survey.console.administrations import devices, edit_views, waves
+from survey.console.administrations import devices, edit_views, open_views, waves
 from survey.console.administrations import views as administrations
 from survey.console.calendar import views as calendar
 from survey.console.emails import texts as email_texts
@@ -201,8 +201,13 @@ urlpatterns = [
     ),
     path(
         "administrations/open/",
-        edit_views.administration_open,
+        open_views.administration_open,
         name="administration_open",
+    ),
+    path(
+        "administrations/open/<str:draft>/<str:step>/",
+        open_views.administration_open_step,
+        name="administration_open_step",
     ),
     path(
         "administrations/<int:pk>/test-link/",
