@@ -71,14 +71,15 @@ PRIVACY_FIELDS = {
 
 
 # Shown under "More settings".
-SELDOM_TICKED = (
+FOLDED = (
     "consent_shows_finished",
     "replays_answers",
     "messages_have_names",
     "messages_have_codes",
+    "minimum_group",
+    "subgroups",
     "joins_waves",
 )
-UNUSUAL = (*SELDOM_TICKED, "minimum_group", "subgroups")
 
 
 def privacy_of(plan: AdministrationPlan) -> Privacy:
@@ -325,11 +326,9 @@ class AdministrationForm(forms.Form):
         return waves.filter(is_allowed).order_by("-pk")
 
     @property
-    def has_unusual_settings(self) -> bool:
-        """Whether a setting that is seldom changed was changed, or is wrong."""
-        if any(self[name].errors for name in UNUSUAL):
-            return True
-        return any(self[name].value() for name in SELDOM_TICKED)
+    def has_wrong_settings(self) -> bool:
+        """Whether one of the settings that are folded away is wrong."""
+        return any(name in self.errors for name in FOLDED)
 
     def skip_validation(self) -> None:
         """Show the form as it was typed, without errors."""
