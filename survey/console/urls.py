@@ -313,6 +313,11 @@ urlpatterns = [
         name="survey_upload_problems",
     ),
     path("surveys/<int:pk>/", surveys.survey_detail, name="survey_detail"),
+    path(
+        "surveys/<int:pk>/variables/",
+        surveys.survey_variables,
+        name="survey_variables",
+    ),
     path("surveys/<int:pk>/original/", surveys.survey_original, name="survey_original"),
     path("surveys/<int:pk>/publish/", surveys.survey_publish, name="survey_publish"),
     path("surveys/<int:pk>/retire/", surveys.survey_retire, name="survey_retire"),
