@@ -40,22 +40,6 @@ window.addEventListener("pageshow", () => {
   }
 });
 
-// A suggested name replaces an earlier suggestion, never what a person typed.
-document.addEventListener("htmx:beforeSwap", (event) => {
-  const last = event.target;
-  if (last.id !== "id_suggested") return;
-  event.preventDefault();
-  const answer = new DOMParser().parseFromString(event.detail.serverResponse, "text/html");
-  const suggested = answer.getElementById(last.id)?.value;
-  const name = document.getElementById("id_name");
-  if (suggested && name.value === last.value) {
-    name.value = suggested;
-    // Whoever is about to type there replaces the whole suggestion.
-    if (name === document.activeElement) name.select();
-  }
-  last.value = suggested ?? last.value;
-});
-
 // An empty filter means the same as none: links that people share stay short.
 document.addEventListener("formdata", ({ target, formData }) => {
   if (target.method !== "get") return;

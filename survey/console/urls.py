@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path, register_converter
 
 from survey.console import jobs
-from survey.console.administrations import devices, edit_views, waves
+from survey.console.administrations import devices, edit_views, open_views, waves
 from survey.console.administrations import views as administrations
 from survey.console.calendar import views as calendar
 from survey.console.emails import texts as email_texts
@@ -201,8 +201,13 @@ urlpatterns = [
     ),
     path(
         "administrations/open/",
-        edit_views.administration_open,
+        open_views.administration_open,
         name="administration_open",
+    ),
+    path(
+        "administrations/open/<str:draft>/<str:step>/",
+        open_views.administration_open_step,
+        name="administration_open_step",
     ),
     path(
         "administrations/<int:pk>/test-link/",
@@ -308,6 +313,11 @@ urlpatterns = [
         name="survey_upload_problems",
     ),
     path("surveys/<int:pk>/", surveys.survey_detail, name="survey_detail"),
+    path(
+        "surveys/<int:pk>/variables/",
+        surveys.survey_variables,
+        name="survey_variables",
+    ),
     path("surveys/<int:pk>/original/", surveys.survey_original, name="survey_original"),
     path("surveys/<int:pk>/publish/", surveys.survey_publish, name="survey_publish"),
     path("surveys/<int:pk>/retire/", surveys.survey_retire, name="survey_retire"),

@@ -45,7 +45,7 @@ def create_wave(
     request: HttpRequest | None = None,
 ) -> Wave:
     """Raises PermissionDenied, and ValidationError for a name that is taken."""
-    wave = Wave(name=_clean(name), district=district)
+    wave = Wave(name=clean_name(name), district=district)
     _check_may_manage(by, wave)
     _save(wave)
     record_owned("create wave", wave, by, request, after={"name": wave.name})
@@ -60,7 +60,7 @@ def get_or_create_wave(
     request: HttpRequest | None = None,
 ) -> Wave:
     """Return the owner's wave of this name, ignoring case; create it if needed."""
-    wave = Wave.objects.filter(name__iexact=_clean(name), district=district).first()
+    wave = Wave.objects.filter(name__iexact=clean_name(name), district=district).first()
     return wave or create_wave(name=name, district=district, by=by, request=request)
 
 
@@ -72,7 +72,7 @@ def rename_wave(
     _check_may_manage(by, wave)
     # Locked, so that the audit entry has the right old name.
     current = Wave.objects.select_for_update(of=("self",)).get(pk=wave.pk)
-    before, current.name = current.name, _clean(name)
+    before, current.name = current.name, clean_name(name)
     if current.name == before:
         return
     _save(current)
@@ -113,7 +113,8 @@ def _check_may_manage(by: User | str, wave: Wave) -> None:
         raise PermissionDenied
 
 
-def _clean(name: str) -> str:
+def clean_name(name: str) -> str:
+    """Return a wave's name on one line; raises ValidationError."""
     name = " ".join(name.split())
     if not name or len(name) > MAX_NAME_LENGTH or not name.isprintable():
         raise ValidationError(

@@ -27,6 +27,8 @@ class CardSet(
 
     class Format(models.TextChoices):
         PDF = "pdf", gettext_lazy("Login cards to print (PDF)")
+        # Of many schools: a PDF for each.
+        ZIP = "zip", gettext_lazy("Login cards of many schools (ZIP)")
         CSV = "csv", gettext_lazy("A list for mail merge (CSV)")
         # No file: each person is sent their own code.
         EMAIL = "email", gettext_lazy("E-mails with access codes")
@@ -58,7 +60,7 @@ class CardSet(
             models.CheckConstraint(
                 condition=Q(school__isnull=False)
                 | Q(
-                    format__in=("csv", "email"),
+                    format__in=("csv", "email", "zip"),
                     grade="",
                     classroom="",
                     respondent=None,
@@ -79,6 +81,11 @@ class CardSet(
                 name="card_sets_with_a_file",
             ),
         )
+
+    @property
+    def has_cards(self) -> bool:
+        """Tell whether it is to be printed and cut apart."""
+        return self.format in (self.Format.PDF, self.Format.ZIP)
 
     def __str__(self) -> str:
         return f"{self.get_format_display()}: {self.scope}"

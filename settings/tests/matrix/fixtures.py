@@ -204,6 +204,13 @@ ROUTE_PARAMETERS = (
         "open_codes_batch* batch", pk_of("batch"), only_user="administrator"
     ),
     RouteParameter("administration_* pk", pk_of("administration"), shared=True),
+    # A draft is in the session of the user who typed it. Here there is none.
+    RouteParameter(
+        "administration_open_step draft", lambda place, route: "x", owned=False
+    ),
+    RouteParameter(
+        "administration_open_step step", lambda place, route: "people", owned=False
+    ),
     RouteParameter("count_* pk", pk_of("parents")),
     RouteParameter("people_* pk", pk_of("administration"), shared=True),
     # Only administrators of the state publish; reports/tests holds what pages show.

@@ -1,10 +1,9 @@
-"""The pages to open, change, close, reopen and remove an administration."""
+"""The pages to change, close, reopen and remove an administration."""
 
 from __future__ import annotations
 
 from django.contrib import messages
 from django.core.exceptions import ValidationError
-from django.db import transaction
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
@@ -17,7 +16,6 @@ from accounts.permissions import Capability as C
 from survey.console.administrations.forms import (
     ChangeAdministrationForm,
     CloseAdministrationForm,
-    OpenAdministrationForm,
     RemoveAdministrationForm,
     ReopenAdministrationForm,
     show_errors,
@@ -32,9 +30,7 @@ from survey.fieldwork.administrations import (
     close_administration,
     count_progress,
     format_moment,
-    open_administration,
     reopen_administration,
-    surveys_to_offer,
 )
 from survey.fieldwork.administrations.queries import own_administration_or_404
 from survey.fieldwork.administrations.removal import (
@@ -42,105 +38,10 @@ from survey.fieldwork.administrations.removal import (
     reason_not_to_remove,
     remove_administration,
 )
-from survey.fieldwork.waves import get_or_create_wave
-from survey.models import Administration, Denominator
+from survey.models import Administration
 
-# A form that is sent with this finds places or suggests a name; nothing is
-# saved yet.
+# A form that is sent with this finds places or surveys; nothing is saved yet.
 AGAIN = "again"
-
-
-@needs(C.MANAGE_SURVEYS)
-@require_http_methods(["GET", "HEAD", "POST"])
-def administration_open(request: StaffRequest) -> HttpResponse:
-    permissions = request.permissions
-    form = OpenAdministrationForm(
-        request.POST or None,
-        permissions=permissions,
-        # The page of a survey leads here.
-        published=request.GET.get("published", ""),
-    )
-    if form.is_bound and AGAIN in request.POST:
-        form.skip_validation()
-    elif form.is_bound and form.is_valid():
-        try:
-            administration = _open(request, form)
-        except ValidationError as error:
-            show_errors(form, error)
-        else:
-            messages.success(request, _opened(administration))
-            return redirect("administration_detail", administration.pk)
-    context = {
-        "form": form,
-        "surveys": surveys_to_offer(permissions).exists(),
-        "everywhere": _everywhere(form.chosen_owner()),
-    }
-    return render(request, "survey/console/administration_open.html", context)
-
-
-def _opened(administration: Administration) -> str:
-    """Say that it is open, and lead to the next step: nobody can begin before."""
-    is_planned = administration.state == Administration.State.PLANNED
-    if administration.denominator == Denominator.COUNT:
-        words = (
-            _(
-                "%(title)s will open on %(opens)s. Next, create school links"
-                " for the schools."
-            )
-            if is_planned
-            else _("%(title)s is open. Next, create school links for the schools.")
-        )
-    else:
-        words = (
-            _(
-                "%(title)s will open on %(opens)s. Next, upload a roster to"
-                " invite people."
-            )
-            if is_planned
-            else _("%(title)s is open. Next, upload a roster to invite people.")
-        )
-    return words % {
-        "title": administration.title,
-        "opens": format_moment(administration.opens_at),
-    }
-
-
-def _open(request: StaffRequest, form: OpenAdministrationForm) -> Administration:
-    cleaned = form.cleaned_data
-    owner = form.chosen_owner()
-    districts, schools = cleaned["places"]
-    # A new wave is not kept if the administration is refused.
-    with transaction.atomic():
-        wave = cleaned["wave"]
-        if name := cleaned["new_wave"]:
-            try:
-                wave = get_or_create_wave(
-                    name=name, district=owner, by=request.user, request=request
-                )
-            except ValidationError as error:
-                raise ValidationError({"new_wave": error.messages}) from error
-        return open_administration(
-            name=cleaned["name"],
-            published=cleaned["published"],
-            role=cleaned["role"],
-            opens_at=cleaned["opens_at"],
-            closes_at=cleaned["closes_at"],
-            wave=wave,
-            district=owner,
-            districts=districts,
-            schools=schools,
-            coordinators_see_finished=cleaned["coordinators_see_finished"],
-            subgroups=cleaned["subgroups"],
-            minimum_group=cleaned["minimum_group"],
-            joins_waves=cleaned["joins_waves"],
-            replays_answers=cleaned["replays_answers"],
-            messages_have_names=cleaned["messages_have_names"],
-            messages_have_codes=cleaned["messages_have_codes"],
-            denominator=cleaned["denominator"],
-            requires_consent=cleaned["requires_consent"],
-            by=request.user,
-            request=request,
-        )
 
 
 @needs(C.MANAGE_SURVEYS)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from django import forms
 from django.core.exceptions import ValidationError
 from django.db.models import Model, Q, QuerySet
+from django.utils.functional import lazy
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from accounts.models import District, School
@@ -23,6 +26,29 @@ if TYPE_CHECKING:
 MAX_PLACES = 500
 MAX_FOUND = 20
 M = TypeVar("M", bound=Model)
+
+
+def _with_hint(label: object, hint: object) -> SafeString:
+    return format_html("<span>{}<span class='hint'>{}</span></span>", label, hint)
+
+
+# The label of a radio button, with what follows from the choice below it.
+with_hint = lazy(_with_hint, SafeString)
+
+
+class PartlyDisabledRadio(forms.RadioSelect):
+    """Radio buttons, some of which cannot be chosen at the moment."""
+
+    disabled_values: Collection[str] = ()
+
+    def create_option(
+        self, name: str, value: Any, *args: Any, **kwargs: Any
+    ) -> dict[str, Any]:
+        option = super().create_option(name, value, *args, **kwargs)
+        # What is chosen stays enabled, so that a form can send it back.
+        if value in self.disabled_values and not option["selected"]:
+            option["attrs"]["disabled"] = True
+        return option
 
 
 class LocalDateTimeField(forms.DateTimeField):

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from django.core.exceptions import ValidationError
-from django.core.validators import validate_slug
-from django.db.models import Q, QuerySet
+from django.db.models import Q, QuerySet, TextChoices
 from django.forms.utils import ErrorDict
 from django.http import QueryDict
-from django.utils import timezone
 from django.utils.functional import cached_property
 from django.utils.text import format_lazy
 from django.utils.translation import gettext
@@ -20,30 +17,28 @@ from django.utils.translation import gettext_lazy as _
 from accounts import forms
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions
+from accounts.templatetags.console import time_zone
 from survey.console.administrations.fields import (
     MAX_FOUND,
     MAX_PLACES,
     LocalDateTimeField,
+    PartlyDisabledRadio,
     PlacesField,
     SubgroupsField,
     SurveyField,
     WaveField,
     place_choices,
+    with_hint,
 )
 from survey.fieldwork.administrations import (
     MAX_NAME_LENGTH,
     AdministrationPlan,
     default_subgroups,
-    format_moment,
     has_people,
     has_started,
-    least_minimum_group,
     plan_of,
-    suggest_name,
     surveys_to_offer,
 )
-from survey.fieldwork.administrations.checks import check_window
-from survey.fieldwork.waves import MAX_NAME_LENGTH as MAX_WAVE_NAME_LENGTH
 from survey.fieldwork.waves import waves_for
 from survey.models import (
     Administration,
@@ -58,7 +53,51 @@ if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
 
 MAX_SEARCH_LENGTH = 200
-STATE = "state"
+
+
+class Privacy(TextChoices):
+    """Who learns that a person has finished, and who may start."""
+
+    CONFIDENTIAL = "confidential"
+    COORDINATORS = "coordinators"
+    CONSENT = "consent"
+
+
+# Fields of an administration that a choice of `Privacy` stands for.
+PRIVACY_FIELDS = {
+    "coordinators_see_finished": "privacy",
+    "requires_consent": "privacy",
+}
+
+
+# Shown under "More settings".
+FOLDED = (
+    "consent_shows_finished",
+    "replays_answers",
+    "messages_have_names",
+    "messages_have_codes",
+    "minimum_group",
+    "subgroups",
+    "joins_waves",
+)
+
+
+def privacy_of(plan: AdministrationPlan) -> Privacy:
+    if plan.requires_consent:
+        return Privacy.CONSENT
+    if plan.coordinators_see_finished:
+        return Privacy.COORDINATORS
+    return Privacy.CONFIDENTIAL
+
+
+def unavailable_privacy(role: str, denominator: str) -> set[str]:
+    """Return the choices that `survey.fieldwork.administrations.checks` refuses."""
+    refused: set[str] = set()
+    if role == Role.TEACHER:
+        refused.add(Privacy.COORDINATORS)
+    if denominator == Denominator.COUNT:
+        refused.add(Privacy.CONSENT)
+    return refused
 
 
 class AdministrationForm(forms.Form):
@@ -66,12 +105,12 @@ class AdministrationForm(forms.Form):
 
     published = SurveyField(
         queryset=PublishedSurvey.objects.none(),
-        label=_("Survey"),
-        empty_label=_("Choose a survey"),
+        label=_("Questionnaire"),
+        empty_label=_("Choose a questionnaire"),
         help_text=_("Can't be changed once people are invited."),
         error_messages={
-            "required": _("Choose a survey."),
-            "invalid_choice": _("Choose one of the published surveys."),
+            "required": _("Choose a questionnaire."),
+            "invalid_choice": _("Choose one of the published questionnaires."),
         },
     )
     role = forms.ChoiceField(
@@ -107,13 +146,49 @@ class AdministrationForm(forms.Form):
         required_message=_("Enter when the survey closes."),
         help_text=_("Pages already started can be submitted for ten more minutes."),
     )
-    coordinators_see_finished = forms.BooleanField(
+    privacy = forms.ChoiceField(
+        label=_("Privacy"),
+        choices=[
+            (
+                Privacy.CONFIDENTIAL.value,
+                with_hint(
+                    _("Confidential"),
+                    _("Nobody at school sees who has finished, only how many."),
+                ),
+            ),
+            (
+                Privacy.COORDINATORS.value,
+                with_hint(
+                    _("Coordinators see who has finished"),
+                    _(
+                        "By name, so that they can remind people. Never for teachers:"
+                        " they were promised that their school does not learn it."
+                    ),
+                ),
+            ),
+            (
+                Privacy.CONSENT.value,
+                with_hint(
+                    _("Consent first"),
+                    _(
+                        "Only people whose consent is recorded can start. For people"
+                        " on a roster; can't be changed once they are invited."
+                    ),
+                ),
+            ),
+        ],
+        initial=Privacy.CONFIDENTIAL,
+        widget=PartlyDisabledRadio,
+        help_text=_("Answers are never shown next to a name."),
+        error_messages={
+            "required": _("Choose who sees that people have finished."),
+            "invalid_choice": _("Choose one of the three."),
+        },
+    )
+    consent_shows_finished = forms.BooleanField(
         required=False,
-        label=_("Coordinators can see who has finished, by name"),
-        help_text=_(
-            "Helps them to remind students or parents. Not available for"
-            " teachers. Answers are never shown next to a name."
-        ),
+        label=_("With consent first: coordinators also see who has finished, by name"),
+        help_text=_("Not available for teachers."),
     )
     replays_answers = forms.BooleanField(
         required=False,
@@ -134,7 +209,7 @@ class AdministrationForm(forms.Form):
         help_text=_(
             "Opens the survey without typing the code. The people who run"
             " the platform can read the codes, and answer with them. Only"
-            " where coordinators can see who has finished."
+            " where coordinators see who has finished."
         ),
     )
     denominator = forms.ChoiceField(
@@ -154,15 +229,6 @@ class AdministrationForm(forms.Form):
         help_text=_("Can't be changed once people are invited or have school links."),
         error_messages={"invalid_choice": _("Choose a roster or school links.")},
         required=False,
-    )
-    requires_consent = forms.BooleanField(
-        required=False,
-        label=_("Only people whose consent is recorded can start"),
-        help_text=_(
-            "For surveys that need the consent of each parent or person. Everyone on a"
-            " roster awaits consent first: record it on the page of the person, or"
-            " upload a list of consents. Can't be changed once people are invited."
-        ),
     )
     subgroups = SubgroupsField(
         required=False,
@@ -221,6 +287,13 @@ class AdministrationForm(forms.Form):
         self.survey_field = cast(SurveyField, self.fields["published"])
         self.survey_field.queryset = self.surveys
         self.places_field = cast(PlacesField, self.fields["places"])
+        self.set_places(permissions, owner=owner)
+        zone = time_zone()
+        for name in ("opens_at", "closes_at"):
+            hint = self.fields[name].help_text
+            self.fields[name].help_text = f"{zone}. {hint}" if hint else f"{zone}."
+
+    def set_places(self, permissions: Permissions, *, owner: District | None) -> None:
         districts = permissions.districts(Capability.MANAGE_SURVEYS)
         schools = permissions.schools(Capability.MANAGE_SURVEYS)
         if owner is not None:
@@ -236,11 +309,26 @@ class AdministrationForm(forms.Form):
     def clean_denominator(self) -> str:
         return self.cleaned_data["denominator"] or self["denominator"].initial
 
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        if "privacy" in self.fields:
+            choice = cleaned.get("privacy")
+            cleaned["requires_consent"] = choice == Privacy.CONSENT
+            cleaned["coordinators_see_finished"] = choice == Privacy.COORDINATORS or (
+                choice == Privacy.CONSENT and bool(cleaned["consent_shows_finished"])
+            )
+        return cleaned
+
     def get_waves(self, permissions: Permissions) -> QuerySet[Wave]:
         waves = waves_for(permissions).select_related("district")
         # The state's waves and the owner's.
         is_allowed = Q(district=None) | Q(district=self.district)
         return waves.filter(is_allowed).order_by("-pk")
+
+    @property
+    def has_wrong_settings(self) -> bool:
+        """Whether one of the settings that are folded away is wrong."""
+        return any(name in self.errors for name in FOLDED)
 
     def skip_validation(self) -> None:
         """Show the form as it was typed, without errors."""
@@ -281,172 +369,8 @@ def show_errors(form: forms.Form, error: ValidationError) -> None:
         form.add_error(None, error)
         return
     for name, errors in error.error_dict.items():
+        name = PRIVACY_FIELDS.get(name, name)
         form.add_error(name if name in form.fields else None, errors)
-
-
-class OpenAdministrationForm(AdministrationForm):
-    owner = forms.ChoiceField(label=_("Owner"))
-    new_wave = forms.CharField(
-        required=False,
-        label=_("Or a new season"),
-        max_length=MAX_WAVE_NAME_LENGTH,
-        help_text=_("Such as Spring 2027."),
-    )
-    name = forms.CharField(
-        required=False,
-        label=_("Short name"),
-        max_length=MAX_NAME_LENGTH,
-        validators=[validate_slug],
-        help_text=_(
-            "Letters, digits and hyphens. Shown in lists and file names;"
-            " can't be changed later. Made from the season and the audience"
-            " if left empty."
-        ),
-        error_messages={
-            "invalid": _("Use letters, digits and hyphens only, such as spring-2027.")
-        },
-    )
-    # Asked for only where there is such an administration already.
-    second = forms.BooleanField(required=False, label=_("Open a second one"))
-    # The last suggested name; a different name was typed and is kept.
-    suggested = forms.CharField(required=False, widget=forms.HiddenInput)
-
-    field_order = (
-        "published",
-        "role",
-        "owner",
-        "wave",
-        "new_wave",
-        "name",
-        "opens_at",
-        "closes_at",
-        "places",
-        "coordinators_see_finished",
-        "replays_answers",
-        "messages_have_names",
-        "messages_have_codes",
-        "denominator",
-        "requires_consent",
-        "subgroups",
-        "minimum_group",
-        "joins_waves",
-    )
-
-    def __init__(
-        self, data: QueryDict | None, *, permissions: Permissions, published: str = ""
-    ) -> None:
-        self.owners = owners_for(permissions)
-        only_owner = self.owners[0] if len(self.owners) == 1 else None
-        super().__init__(
-            data,
-            permissions=permissions,
-            owner=only_owner,
-            initial={
-                "published": published,
-                "minimum_group": least_minimum_group(self.chosen_owner_of(data))
-                or MINIMUM_GROUP,
-            },
-        )
-        if len(self.owners) == 1:
-            del self.fields["owner"]
-        else:
-            cast(forms.ChoiceField, self.fields["owner"]).choices = [
-                (_owner_key(owner), str(owner)) for owner in self.owners
-            ]
-        if data is not None:
-            self.data = self._with_suggested_name(data)
-
-    def get_waves(self, permissions: Permissions) -> QuerySet[Wave]:
-        if len(self.owners) > 1:
-            return waves_for(permissions).select_related("district")
-        return super().get_waves(permissions)
-
-    def chosen_owner(self) -> District | None:
-        """Return the chosen owner, or the first one if there is no valid choice."""
-        return self.chosen_owner_of(self.data)
-
-    def chosen_owner_of(self, data: Mapping[str, str] | None) -> District | None:
-        key = (data or {}).get("owner")
-        chosen = (owner for owner in self.owners if _owner_key(owner) == key)
-        return next(chosen, self.owners[0])
-
-    def _with_suggested_name(self, data: QueryDict) -> QueryDict:
-        """Return the data with a name from wave and role, unless one was typed."""
-        # The browser sends the last suggestion back in a hidden field.
-        typed = data.get("name", "").strip()
-        if typed and typed != data.get("suggested"):
-            return data
-        role = data.get("role", "")
-        wave = data.get("new_wave", "")[:MAX_WAVE_NAME_LENGTH]
-        name = ""
-        if role in Role.values:
-            key = data.get("wave", "")
-            if not wave and key.isascii() and key.isdigit() and len(key) < 19:
-                chosen = self.waves.filter(pk=int(key)).first()
-                wave = chosen.name if chosen else ""
-            name = suggest_name(role=role, wave=wave, district=self.chosen_owner())
-        data = data.copy()
-        data["name"] = data["suggested"] = name
-        return data
-
-    def clean(self) -> dict[str, object]:
-        cleaned = super().clean() or {}
-        # The other rules are in `survey.fieldwork.administrations.checks`.
-        closes_at = cleaned.get("closes_at")
-        if closes_at is not None and closes_at <= timezone.now():
-            self.add_error("closes_at", _("This time has passed. Choose a later one."))
-        if cleaned.get("wave") and cleaned.get("new_wave"):
-            self.add_error(
-                "new_wave",
-                _("Choose a season from the list or enter a new one, not both."),
-            )
-        if not self.errors:
-            try:
-                check_window(cleaned["opens_at"], cleaned["closes_at"])
-            except ValidationError as error:
-                self.add_error(None, error)
-        if not self.errors and not cleaned["second"] and (twin := self._find_twin()):
-            self.add_error("second", _in_words(twin))
-        return cleaned
-
-    def _find_twin(self) -> Administration | None:
-        """Return one of the same survey, audience and owner at the same time."""
-        cleaned = self.cleaned_data
-        return (
-            Administration.objects.filter(
-                published=cleaned["published"],
-                role=cleaned["role"],
-                district=self.chosen_owner(),
-                opens_at__lt=cleaned["closes_at"],
-                closes_at__gt=max(cleaned["opens_at"], timezone.now()),
-            )
-            .select_related("published__survey")
-            .defer("published__definition", "published__survey__source")
-            .first()
-        )
-
-
-def _in_words(twin: Administration) -> str:
-    if twin.state == Administration.State.PLANNED:
-        words = gettext(
-            "%(survey)s will open for %(audience)s on %(opens)s already. To open a"
-            " second one anyway, tick “Open a second one”."
-        )
-    else:
-        words = gettext(
-            "%(survey)s is already open for %(audience)s until %(closes)s. To open a"
-            " second one anyway, tick “Open a second one”."
-        )
-    return words % {
-        "survey": twin.published.survey.title_to_read,
-        "audience": twin.audience,
-        "opens": format_moment(twin.opens_at),
-        "closes": format_moment(twin.closes_at),
-    }
-
-
-def _owner_key(owner: District | None) -> str:
-    return f"district-{owner.pk}" if owner else STATE
 
 
 def owners_for(permissions: Permissions) -> list[District | None]:
@@ -484,7 +408,9 @@ class ChangeAdministrationForm(AdministrationForm):
                 ),
                 "opens_at": plan.opens_at,
                 "closes_at": plan.closes_at,
-                "coordinators_see_finished": plan.coordinators_see_finished,
+                "privacy": privacy_of(plan),
+                "consent_shows_finished": plan.requires_consent
+                and plan.coordinators_see_finished,
                 "subgroups": plan.subgroups,
                 "minimum_group": plan.minimum_group,
                 "joins_waves": plan.joins_waves,
@@ -492,7 +418,6 @@ class ChangeAdministrationForm(AdministrationForm):
                 "messages_have_names": plan.messages_have_names,
                 "messages_have_codes": plan.messages_have_codes,
                 "denominator": plan.denominator,
-                "requires_consent": plan.requires_consent,
                 "seen": administration.changes,
             },
         )
@@ -507,8 +432,14 @@ class ChangeAdministrationForm(AdministrationForm):
             reason = _("It is closed. To accept answers again, reopen it.")
             self._disable("closes_at", reason)
         if has_people(administration):
-            for name in ("published", "role", "denominator", "requires_consent"):
+            for name in ("published", "role", "denominator"):
                 self._disable(name, _("Can't be changed, because people are invited."))
+            radio = cast(PartlyDisabledRadio, self.fields["privacy"].widget)
+            radio.disabled_values = unavailable_privacy(plan.role, plan.denominator) | (
+                {Privacy.CONFIDENTIAL, Privacy.COORDINATORS}
+                if plan.requires_consent
+                else {Privacy.CONSENT}
+            )
             if has_started(administration):
                 reason = _("Can't be changed, because people have started.")
                 self._disable("opens_at", reason)

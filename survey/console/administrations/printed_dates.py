@@ -29,7 +29,7 @@ def printed_cards(administration: Administration) -> PrintedCards:
     """Count the files that show the window. 1 statement."""
     made = CardSet.objects.filter(
         administration=administration,
-        format__in=(CardSet.Format.PDF, CardSet.Format.EMAIL),
+        format__in=(CardSet.Format.PDF, CardSet.Format.ZIP, CardSet.Format.EMAIL),
         made_at__isnull=False,
     )
     return PrintedCards(**made.aggregate(files=Count("pk"), last_at=Max("made_at")))

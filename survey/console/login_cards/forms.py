@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from django.http import QueryDict
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from accounts import forms
-from accounts.models import School
+from accounts.models import District, School
 from survey.console.people.scope import set_choices, set_group_choices
 from survey.models import CardSet
 from survey.taking.messages import languages
@@ -19,6 +19,17 @@ PDF = (
     gettext_lazy(
         "Cards to print (PDF): one for each person, with their name, access code and"
         " QR code"
+    ),
+)
+ZIP = (
+    CardSet.Format.ZIP.value,
+    gettext_lazy("Cards to print (ZIP): one PDF for each school, class by class"),
+)
+DRAWN_ZIP = (
+    CardSet.Format.ZIP.value,
+    gettext_lazy(
+        "Cards to draw from (ZIP): one PDF for each school, class by class, without"
+        " names"
     ),
 )
 # A CSV file with a byte order mark, after which Excel shows accents correctly.
@@ -136,14 +147,40 @@ class CardsForm(CodesForm):
         return cleaned
 
 
-class ListForm(CodesForm):
-    """All schools at once are available only as a list, or as e-mails."""
+class ManySchoolsForm(CodesForm):
+    """Options for all schools of a district or of the state at once."""
 
-    def __init__(self, data: QueryDict | None, *, confidential: bool) -> None:
+    field_order = ("district", "format", "unfinished")
+
+    district = forms.ChoiceField(required=False, label=gettext_lazy("Schools"))
+
+    def __init__(
+        self,
+        data: QueryDict | None,
+        *,
+        districts: Iterable[District],
+        whole_state: bool,
+        confidential: bool,
+    ) -> None:
         super().__init__(data, confidential=confidential)
-        choices = [EMAIL] if confidential else [*LISTS, EMAIL]
-        set_choices(self, "format", choices)
-        self.initial["format"] = choices[0][0]
+        self.districts = {str(district.pk): district for district in districts}
+        choices = [(key, district.name) for key, district in self.districts.items()]
+        if whole_state:
+            choices = [("", _("All schools of the state")), *choices]
+        set_choices(self, "district", choices)
+        self.fields["district"].required = not whole_state
+        # The only district needs no choice.
+        if len(choices) == 1:
+            del self.fields["district"]
+        of_schools = [DRAWN_ZIP, EMAIL] if confidential else [ZIP, *LISTS, EMAIL]
+        set_choices(self, "format", of_schools)
+        self.initial["format"] = CardSet.Format.ZIP
+
+    def chosen_district(self) -> District | None:
+        """Return the chosen or only district, or None for the whole state."""
+        if "district" in self.fields:
+            return self.districts.get(self.cleaned_data["district"])
+        return next(iter(self.districts.values()), None)
 
 
 class ReissueForm(forms.Form):

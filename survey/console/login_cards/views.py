@@ -12,6 +12,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.text import slugify
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import (
     require_http_methods,
@@ -25,16 +26,25 @@ from accounts.console.listing import Listing
 from accounts.http import StaffRequest
 from accounts.models import District, School
 from accounts.permissions import Capability as C
-from survey.console.login_cards.forms import EXCEL, CardsForm, ListForm, ReissueForm
+from survey.console.login_cards.forms import (
+    EXCEL,
+    CardsForm,
+    ManySchoolsForm,
+    ReissueForm,
+)
 from survey.console.people.codes import refuses_code, refuses_email
 from survey.console.people.scope import (
     groups_of,
     may_choose_school,
     respondent_or_404,
+    schools_for,
     schools_listing,
     selected_school,
 )
-from survey.fieldwork.administrations.queries import administration_or_404
+from survey.fieldwork.administrations.queries import (
+    administration_or_404,
+    invited_people,
+)
 from survey.fieldwork.login_cards.card_sets import (
     WITHHELD,
     card_sets_for,
@@ -119,25 +129,31 @@ def cards_list(request: StaffRequest, pk: int) -> HttpResponse:
 def _choose_school(
     request: StaffRequest, administration: Administration
 ) -> HttpResponse:
-    """Show the schools; offer a list of all people of one district or the state."""
+    """Show the schools; offer cards and lists of a whole district or the state."""
     permissions = request.permissions
     places = permissions.places(C.SEE_IDENTITIES)
-    # A list covers the whole state or one whole district.
-    district: District | None = None
-    if not places.state and len(places.districts) == 1 and not places.schools:
-        district = permissions.districts(C.SEE_IDENTITIES).get()
-    may_list = places.state or district is not None
-    form = ListForm(
+    districts = permissions.districts(C.SEE_IDENTITIES).order_by("name")
+    if administration.district_id is not None:
+        districts = districts.filter(pk=administration.district_id)
+    whole_state = places.state and administration.district_id is None
+    form = ManySchoolsForm(
         request.POST if request.method == "POST" else None,
+        districts=districts,
+        whole_state=whole_state,
         confidential=administration.is_completion_confidential,
     )
+    may_list = whole_state or bool(form.districts)
     if request.method == "POST":
-        if not may_list or not form.is_valid():
+        if not may_list:
+            return _order_for_each_school(request, administration)
+        if not form.is_valid():
             raise Http404
-        options = _format_options(form.cleaned_data["format"])
-        unfinished = form.cleaned_data.get("unfinished", False)
         return _order_cards(
-            request, administration, district=district, unfinished=unfinished, **options
+            request,
+            administration,
+            district=form.chosen_district(),
+            unfinished=form.cleaned_data.get("unfinished", False),
+            **_format_options(form.cleaned_data["format"]),
         )
     lists = card_sets_for(permissions, administration).filter(school=None)
     lists = lists.select_related("by", "district")[:MAX_LISTS_SHOWN]
@@ -148,10 +164,42 @@ def _choose_school(
             "administration": administration,
             "form": form,
             "may_list": may_list,
-            "all_of": district or _("the state"),
             "card_sets": lists if may_list else (),
         },
     )
+
+
+def _order_for_each_school(
+    request: StaffRequest, administration: Administration
+) -> HttpResponse:
+    """Order cards of each school of a user who has several, and no whole district."""
+    people = invited_people(administration)
+    schools = schools_for(request, administration).filter(
+        pk__in=people.order_by().values("school")
+    )
+    made = 0
+    try:
+        with transaction.atomic():
+            for school in schools.select_related("district"):
+                card_set = order_cards(
+                    administration=administration, by=request.user, school=school
+                )
+                record("ask for cards", card_set, request)
+                made += 1
+    except TooManyJobs as refused:
+        messages.error(request, str(refused))
+        return redirect("cards_list", administration.pk)
+    messages.success(
+        request,
+        ngettext(
+            "Cards for %(n)s school are being made. Choose it below to download them.",
+            "Cards for %(n)s schools are being made. Choose one below to download its"
+            " cards.",
+            made,
+        )
+        % {"n": made},
+    )
+    return redirect("cards_list", administration.pk)
 
 
 def _format_options(format: str) -> FormatOptions:

@@ -33,9 +33,12 @@ from accounts import audit
 from accounts.access import needs
 from accounts.console.listing import Listing
 from accounts.http import StaffRequest
+from accounts.language import language_to_read
 from accounts.permissions import Capability, Permissions
 from survey.console.surveys.contents import contents_of
+from survey.console.surveys.questionnaire import pages_of
 from survey.fieldwork.administrations import administrations_for
+from survey.instrument.definitions.measures import measures_of
 from survey.instrument.definitions.ownership import (
     SurveyInUse,
     delete_draft,
@@ -50,9 +53,10 @@ from survey.instrument.definitions.publishing import (
     compile_definition,
     publish_survey,
 )
-from survey.instrument.definitions.schema import ANSWERABLE
+from survey.instrument.definitions.schema import ANSWERABLE, SurveyDefinition
 from survey.instrument.spreadsheets.old_excel import is_old_excel
 from survey.models import Item, Page, Retirement, Survey
+from survey.taking.published import published_survey
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrPromise
@@ -160,11 +164,15 @@ def survey_detail(request: StaffRequest, pk: int) -> HttpResponse:
         .order_by("-created_at")
     )
     not_publishable = ""
-    if published is None:
+    definition: SurveyDefinition | None = None
+    if published is not None:
+        definition = published_survey(published.pk).definition
+    else:
         try:
-            compile_definition(survey)
+            definition = compile_definition(survey)
         except NotPublishable as error:
             not_publishable = str(error)
+    measures = measures_of(survey)
     return render(
         request,
         "survey/console/survey_detail.html",
@@ -172,7 +180,8 @@ def survey_detail(request: StaffRequest, pk: int) -> HttpResponse:
             "survey": survey,
             "state": state_of(survey),
             "published": published,
-            "contents": contents_of(survey),
+            **_page_to_read(request, definition),
+            "measures": len(measures["measures"]) if measures else 0,
             "offered": list(offered),
             "versions": list(versions),
             "warnings": upload.warnings if upload else [],
@@ -181,6 +190,46 @@ def survey_detail(request: StaffRequest, pk: int) -> HttpResponse:
             ).exists(),
             "may_change": may_change(request.permissions, survey),
             "not_publishable": not_publishable,
+        },
+    )
+
+
+def _page_to_read(
+    request: StaffRequest, definition: SurveyDefinition | None
+) -> dict[str, object]:
+    """Return the pages of a survey and the one that the address asks for."""
+    if definition is None or not definition["pages"]:
+        return {}
+    codes = [row["code"] for row in definition["languages"]]
+    asked = request.GET.get("language", "")
+    language = asked if asked in codes else language_to_read(codes)
+    [chosen] = [row for row in definition["languages"] if row["code"] == language]
+    pages = pages_of(definition, language)
+    number = request.GET.get("page", "")
+    # Longer numbers are of no page.
+    is_number = number.isascii() and number.isdecimal() and len(number) < 6
+    position = min(max(int(number), 1), len(pages)) if is_number else 1
+    items = definition["items"].values()
+    return {
+        "pages": pages,
+        "page": pages[position - 1],
+        "language": chosen,
+        "questions": sum(item["kind"] in ANSWERABLE for item in items),
+    }
+
+
+@needs(Capability.MANAGE_SURVEYS)
+@require_safe
+def survey_variables(request: StaffRequest, pk: int) -> HttpResponse:
+    """List the names, types and rules of a survey as its author wrote them."""
+    survey = survey_or_404(request, pk)
+    return render(
+        request,
+        "survey/console/survey_variables.html",
+        {
+            "survey": survey,
+            "published": survey.published.defer("definition").first(),
+            "contents": contents_of(survey),
         },
     )
 

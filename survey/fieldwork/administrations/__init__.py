@@ -37,7 +37,6 @@ from survey.fieldwork.administrations.queries import (
     schools_listed,
     schools_of,
     schools_offered,
-    suggest_name,
     surveys_to_offer,
 )
 from survey.fieldwork.administrations.subgroups import (
@@ -80,6 +79,5 @@ __all__ = [
     "schools_of",
     "schools_offered",
     "subgroup_label",
-    "suggest_name",
     "surveys_to_offer",
 ]

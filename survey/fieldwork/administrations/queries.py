@@ -9,7 +9,6 @@ from datetime import datetime
 from django.db.models import Count, Q, QuerySet
 from django.http import Http404
 from django.shortcuts import get_object_or_404
-from django.utils.text import slugify
 
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions, Places
@@ -212,14 +211,3 @@ def has_people(administration: Administration) -> bool:
 
 def has_started(administration: Administration) -> bool:
     return administration.respondents.exclude(started_at=None).exists()
-
-
-def suggest_name(*, role: str, wave: str = "", district: District | None = None) -> str:
-    """Build a free short name from the owner, the wave and the role."""
-    parts = (district.code if district else "", wave, f"{role}s" if role else "")
-    # Four characters remain for a number.
-    base = slugify(" ".join(parts))[: MAX_NAME_LENGTH - 4].strip("-_") or "survey"
-    similar = Administration.objects.filter(name__startswith=base)
-    taken = set(similar.values_list("name", flat=True))
-    names = (f"{base}-{n}" if n > 1 else base for n in range(1, len(taken) + 2))
-    return next(name for name in names if name not in taken)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
+from zipfile import ZIP_STORED, ZipFile
 
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
+from django.utils.text import slugify
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
 
@@ -23,8 +26,13 @@ from survey.work.job_turns import refuse_many
 from survey.work.jobs import JobRefused, Progress
 from survey.work.requested_files import keep_files, makes, order
 
-# All pages of a file are in memory until it is written.
+# All pages of a PDF are in memory until it is written.
 MAX_CARDS = 5_000
+# Of a folder or a PDF in a ZIP file, without the suffix: some systems allow 255
+# bytes, and letters take up to four.
+LONGEST_FILE_NAME = 50
+# Of schools in a message.
+MOST_NAMED = 4
 TOO_MANY = gettext_noop(
     "There are more than %(most)s cards, which is too many for one file. Print them"
     " class by class, or grade by grade."
@@ -112,7 +120,7 @@ def order_cards(
         respondent=respondent,
         format=format,
         language=language,
-        anonymous=is_drawn and format == CardSet.Format.PDF,
+        anonymous=is_drawn and format in (CardSet.Format.PDF, CardSet.Format.ZIP),
         with_ids=with_ids,
         unfinished=unfinished,
         marked=marked,
@@ -131,15 +139,15 @@ def make_cards(card_set: CardSet, folder: Path, progress: Progress) -> None:
     """
     is_pdf = card_set.format == CardSet.Format.PDF
     people = people_in(card_set)
-    count = people.count()
-    if not count:
+    invited = people.count()
+    if not invited:
         nobody = NO_PERSON if card_set.respondent_id else NO_PEOPLE
         raise JobRefused(_(ALL_FINISHED if card_set.unfinished else nobody))
     if card_set.is_withheld:
         raise JobRefused(_(WITHHELD))
-    if card_set.anonymous and count < CardSet.MIN_DRAWN:
+    if card_set.anonymous and invited < CardSet.MIN_DRAWN:
         raise JobRefused(_(TOO_FEW) % {"fewest": CardSet.MIN_DRAWN})
-    if is_pdf and count > MAX_CARDS:
+    if is_pdf and invited > MAX_CARDS:
         raise JobRefused(_(TOO_MANY) % {"most": f"{MAX_CARDS:,}"})
     if card_set.reissue and card_set.reissued_at is None:
         progress.begin_step(_("Issuing new codes"))
@@ -148,12 +156,13 @@ def make_cards(card_set: CardSet, folder: Path, progress: Progress) -> None:
         progress.begin_step(_("Preparing the e-mails"))
         progress.message = send_codes(card_set, people)
         return
-    progress.begin_step(_("Preparing the file"), total=count)
-    write = write_pdf if is_pdf else write_csv
+    progress.begin_step(_("Preparing the file"), total=invited)
+    writers = {CardSet.Format.ZIP.value: write_zip, CardSet.Format.CSV.value: write_csv}
+    write = writers.get(card_set.format, write_pdf)
     path = folder / "codes"
     write(card_set, people, path, progress)
     suffix = f".{card_set.format}"
-    keep_files(card_set, {"file_name": (path, suffix)}, progress, people=count)
+    keep_files(card_set, {"file_name": (path, suffix)}, progress, people=invited)
 
 
 def write_pdf(
@@ -169,15 +178,110 @@ def write_pdf(
     sheet = sheet_of(card_set)
     cards = cards_of(card_set, people, sheet)
     path.write_bytes(draw_cards(cards, sheet, progress.advance))
-    named_by_id = sum(card.is_named_by_id for card in cards)
-    if named_by_id:
-        progress.message = ngettext(
-            "%(count)s card shows the ID in place of a name, because this server has no"
-            " font with the letters of that name. %(fonts)s",
-            "%(count)s cards show the ID in place of a name, because this server has no"
-            " font with the letters of those names. %(fonts)s",
-            named_by_id,
-        ) % {"count": f"{named_by_id:,}", "fonts": _(MISSING_FONTS)}
+    progress.message = _named_by_id(sum(card.is_named_by_id for card in cards))
+
+
+def _named_by_id(cards: int) -> str:
+    """Return a message on cards with an ID in place of the name, if there are any."""
+    if not cards:
+        return ""
+    return ngettext(
+        "%(count)s card shows the ID in place of a name, because this server has no"
+        " font with the letters of that name. %(fonts)s",
+        "%(count)s cards show the ID in place of a name, because this server has no"
+        " font with the letters of those names. %(fonts)s",
+        cards,
+    ) % {"count": f"{cards:,}", "fonts": _(MISSING_FONTS)}
+
+
+def write_zip(
+    card_set: CardSet,
+    people: QuerySet[Respondent],
+    path: Path,
+    progress: Progress,
+) -> None:
+    """Write a PDF for each school, with at most MAX_CARDS in memory at a time.
+
+    Schools with too few people to draw cards from are left out, and named in the
+    message. 1 statement for each school.
+    """
+    from survey.fieldwork.login_cards.layout import cards_of, sheet_of
+    from survey.fieldwork.login_cards.pdf import draw_cards
+
+    schools = School.objects.filter(pk__in=people.order_by().values("school"))
+    schools = schools.select_related("district").order_by(
+        "district__name", "name", "pk"
+    )
+    named_by_id = 0
+    too_small: list[str] = []
+    names: set[str] = set()
+    # PDFs are compressed already.
+    with ZipFile(path, "w", ZIP_STORED) as archive:
+        for school in schools:
+            of_school = _cards_of_school(card_set, school)
+            sheet = sheet_of(of_school)
+            cards = cards_of(of_school, people_in(of_school), sheet)
+            if card_set.anonymous and len(cards) < CardSet.MIN_DRAWN:
+                too_small.append(str(school))
+                progress.advance(len(cards))
+                continue
+            for start in range(0, len(cards), MAX_CARDS):
+                part = cards[start : start + MAX_CARDS]
+                name = _unused(names, _path_in_zip(card_set, school))
+                archive.writestr(name, draw_cards(part, sheet, progress.advance))
+            named_by_id += sum(card.is_named_by_id for card in cards)
+    if not names:
+        raise JobRefused(_(TOO_FEW) % {"fewest": CardSet.MIN_DRAWN})
+    messages = [_named_by_id(named_by_id), _left_out(too_small)]
+    progress.message = " ".join(filter(None, messages))
+
+
+def _cards_of_school(card_set: CardSet, school: School) -> CardSet:
+    """Return the part of a set that is of one school; it is never stored."""
+    return CardSet(
+        administration=card_set.administration,
+        school=school,
+        language=card_set.language,
+        anonymous=card_set.anonymous,
+        with_ids=card_set.with_ids,
+        unfinished=card_set.unfinished,
+    )
+
+
+def _path_in_zip(card_set: CardSet, school: School) -> str:
+    """Return "riverside/lincoln-middle-school-101", in the folder of the district."""
+    # Letters of any language, and none that a file system could refuse.
+    name = slugify(f"{school} {school.code}", allow_unicode=True)[:LONGEST_FILE_NAME]
+    if card_set.district_id:
+        return name
+    folder = slugify(str(school.district), allow_unicode=True)[:LONGEST_FILE_NAME]
+    return f"{folder or school.district_id}/{name or school.pk}"
+
+
+def _unused(names: set[str], name: str) -> str:
+    """Return a file name that is not in the archive yet, and remember it."""
+    numbers = (f"{name}-{n}.pdf" if n > 1 else f"{name}.pdf" for n in count(1))
+    unused = next(numbered for numbered in numbers if numbered not in names)
+    names.add(unused)
+    return unused
+
+
+def _left_out(schools: list[str]) -> str:
+    """Return a message on schools without cards, if there are any."""
+    if not schools:
+        return ""
+    return ngettext(
+        "%(count)s school has fewer than %(fewest)s people, too few to draw cards from:"
+        " %(names)s. Send these codes by e-mail.",
+        "%(count)s schools have fewer than %(fewest)s people, too few to draw cards"
+        " from: %(names)s. Send these codes by e-mail.",
+        len(schools),
+    ) % {
+        "count": f"{len(schools):,}",
+        "fewest": CardSet.MIN_DRAWN,
+        "names": ", ".join(name[:60] for name in schools[:MOST_NAMED])
+        + (" …" if schools[MOST_NAMED:] else ""),
+    }
 
 
 def write_csv(

@@ -10,7 +10,7 @@ import pytest
 from django.conf import settings
 from django.test import Client
 from django.utils import timezone
-from playwright.sync_api import BrowserContext, Page, Route, expect
+from playwright.sync_api import BrowserContext, Page, expect
 
 from accounts.models import User
 from accounts.staff_cookies import PREFIX
@@ -54,26 +54,42 @@ def heading(page: Page):
     return page.get_by_role("heading", level=1)
 
 
+def go_on(page: Page, title: str) -> None:
+    page.get_by_role("button", name="Continue").last.click()
+    expect(heading(page)).to_have_text(title)
+
+
 def test_opening_answering_and_closing(desk, device, staff, publish):
-    published = publish()
+    publish()
     page = desk(staff.state)
     page.goto("/console/")
     page.get_by_role("navigation").get_by_text("Surveys").click()
     page.get_by_role("link", name="Open a survey round").first.click()
-    page.get_by_label("Survey").select_option(published.pk)
+    page.get_by_role("radio", name="climate").check()
+    go_on(page, "Who answers it?")
     page.get_by_role("radio", name="Students").check()
-    page.get_by_label("Or a new season").fill("Spring 2027")
-    page.get_by_label("Opens").fill(local(timezone.now() - timedelta(minutes=1)))
-    # The suggested name arrives.
-    expect(page.locator("#id_name")).to_have_value("spring-2027-students")
-    page.get_by_label("Closes").fill(local(timezone.now() + timedelta(days=9)))
-    page.get_by_label("Find districts and schools").fill("linc")
+    finder = page.get_by_label("Find districts and schools")
+    expect(finder).not_to_be_visible()
+    page.get_by_role("radio", name="Chosen districts and schools").check()
+    finder.fill("linc")
     page.get_by_role("button", name="Find").click()
     page.get_by_role("checkbox", name="Lincoln, Riverside").check()
-    page.get_by_label("Find districts and schools").fill("washing")
-    page.get_by_role("button", name="Find").click()
+    # Enter finds as well.
+    finder.fill("washing")
+    finder.press("Enter")
     expect(page.get_by_role("checkbox", name="Washington")).to_be_visible()
     expect(page.get_by_role("checkbox", name="Lincoln, Riverside")).to_be_checked()
+    go_on(page, "When can they answer?")
+    page.get_by_label("Or a new season").fill("Spring 2027")
+    page.get_by_label("Opens").fill(local(timezone.now() - timedelta(minutes=1)))
+    page.get_by_label("Closes").fill(local(timezone.now() + timedelta(days=9)))
+    go_on(page, "Who sees that they have answered?")
+    page.get_by_role("button", name="Back").click()
+    expect(page.get_by_label("Or a new season")).to_have_value("Spring 2027")
+    go_on(page, "Who sees that they have answered?")
+    page.get_by_role("radio", name="Coordinators see").check()
+    go_on(page, "Check and open")
+    expect(page.locator(".outcome")).to_contain_text("Students in 1 school can answer")
     page.get_by_role("button", name="Open survey round").click()
     page.wait_for_url(re.compile(r"/administrations/\d+/$"))
     administration = Administration.objects.get()
@@ -113,36 +129,6 @@ def test_opening_answering_and_closing(desk, device, staff, publish):
     assert Respondent.objects.get(pk=maya.pk).completed_at is None
 
 
-def test_a_suggested_name_never_replaces_a_typed_one(desk, staff, publish):
-    publish()
-    page = desk(staff.state)
-    page.goto("/console/administrations/open/")
-    name = page.get_by_label("Short name")
-    # Somebody who stands in the empty field types over the suggestion.
-    held: list[Route] = []
-    page.route("**/administrations/open/", lambda route: held.append(route))
-    page.get_by_role("radio", name="Students").check()
-    name.focus()
-    expect(page.locator(".htmx-request")).to_have_count(1)
-    with page.expect_response("**/administrations/open/"):
-        held.pop().continue_()
-    expect(name).to_have_value("students")
-    expect(name).to_be_focused()
-    page.keyboard.type("pilot")
-    expect(name).to_have_value("pilot")
-
-    # The suggestion for teachers was on its way while a name was typed.
-    name.fill("")
-    page.get_by_role("radio", name="Teachers").check()
-    expect(page.locator(".htmx-request")).to_have_count(1)
-    name.fill("our-own")
-    with page.expect_response("**/administrations/open/"):
-        held.pop().continue_()
-    expect(page.locator(".htmx-request")).to_have_count(0)
-    expect(name).to_have_value("our-own")
-    expect(name).to_be_focused()
-
-
 SIZES = [{"viewport": LAPTOP}, {"viewport": SMALL, "color_scheme": "dark"}]
 
 
@@ -162,29 +148,52 @@ def test_pages_are_accessible_and_fit_the_screen(desk, staff, publish, administr
         expect(heading(page)).to_be_visible()
         assert (sight, violations_on(page, SIZES)) == (sight, [])
 
-    # With search results, and with all errors.
+    # Each step, with search results, and with errors.
+    publish(name="next")
     page.goto("/console/administrations/open/")
-    page.get_by_label("Find districts and schools").fill("r")
-    page.get_by_role("button", name="Find").click()
-    expect(page.get_by_role("checkbox", name=re.compile("Lincoln"))).to_be_visible()
-    assert violations_on(page, SIZES) == []
-    page.get_by_role("button", name="Open survey round").click()
+    page.get_by_role("button", name="Continue").last.click()
     expect(page.locator(".error").first).to_be_visible()
     assert violations_on(page, SIZES) == []
+    page.get_by_role("radio").first.check()
+    go_on(page, "Who answers it?")
+    page.get_by_role("radio", name="Teachers").check()
+    page.get_by_role("radio", name="Chosen districts and schools").check()
+    page.get_by_label("Find districts and schools").fill("r")
+    page.get_by_role("button", name="Find").click()
+    school = page.get_by_role("checkbox", name=re.compile("Lincoln"))
+    expect(school).to_be_visible()
+    assert violations_on(page, SIZES) == []
+    school.check()
+    go_on(page, "When can they answer?")
+    assert violations_on(page, SIZES) == []
+    go_on(page, "Who sees that they have answered?")
+    expect(page.get_by_role("radio", name="Coordinators see")).to_be_disabled()
+    page.get_by_text("More settings").click()
+    assert violations_on(page, SIZES) == []
+    go_on(page, "Check and open")
+    assert violations_on(page, SIZES) == []
 
 
-def test_the_form_works_without_scripts(desk, staff, publish):
-    published = publish()
-    page = desk(staff.dana, java_script_enabled=False)
+def test_the_steps_work_without_scripts(desk, staff, publish):
+    publish()
+    page = desk(staff.dana, java_script_enabled=False, viewport=SMALL)
     page.goto("/console/administrations/open/")
-    page.get_by_label("Survey").select_option(published.pk)
+    page.get_by_role("radio").check()
+    go_on(page, "Who answers it?")
     page.get_by_role("radio", name="Parents", exact=True).check()
-    page.get_by_label("Opens").fill(local(timezone.now() + timedelta(days=1)))
-    page.get_by_label("Closes").fill(local(timezone.now() + timedelta(days=9)))
+    page.get_by_role("radio", name="Chosen districts and schools").check()
     page.get_by_label("Find districts and schools").fill("lincoln")
     page.get_by_role("button", name="Find").click()
     expect(page.locator(".error")).to_have_count(0)
     page.get_by_role("checkbox", name="Lincoln, Riverside").check()
+    go_on(page, "When can they answer?")
+    page.get_by_label("Opens").fill(local(timezone.now() + timedelta(days=1)))
+    page.get_by_label("Closes").fill(local(timezone.now() + timedelta(days=9)))
+    go_on(page, "Who sees that they have answered?")
+    go_on(page, "Check and open")
+    page.get_by_role("link", name="Change People").click()
+    expect(page.get_by_role("checkbox", name="Lincoln, Riverside")).to_be_checked()
+    go_on(page, "Check and open")
     page.get_by_role("button", name="Open survey round").click()
     page.wait_for_url(re.compile(r"/administrations/\d+/$"))
     administration = Administration.objects.get()
@@ -198,42 +207,37 @@ def test_a_refused_form_leads_to_each_error_and_keeps_what_was_typed(
     publish()
     page = desk(staff.state)
     page.goto("/console/administrations/open/")
+    page.get_by_role("radio").check()
+    go_on(page, "Who answers it?")
     page.get_by_role("radio", name="Students").check()
-    page.get_by_label("Short name").fill("spring 2027")
-    page.get_by_role("button", name="Open survey round").click()
+    go_on(page, "When can they answer?")
+    inputs = {name: page.get_by_label(name) for name in ("Opens", "Closes")}
+    for field in inputs.values():
+        field.fill("")
+    page.get_by_label("Or a new season").fill("Spring 2027")
+    page.get_by_role("button", name="Continue").last.click()
 
     summary = page.get_by_role("alert")
     expect(summary).to_be_focused()
     expect(summary).to_be_in_viewport()
     expect(summary.get_by_role("heading")).to_have_text("There is a problem")
     expect(page).to_have_title(re.compile("^Error: "))
-    inputs = {
-        "Survey": page.get_by_label("Survey", exact=True),
-        "Short name": page.get_by_label("Short name"),
-        "Opens": page.get_by_label("Opens"),
-        "Closes": page.get_by_label("Closes"),
-    }
     expect(summary.get_by_role("link")).to_have_count(len(inputs))
     for label, field in inputs.items():
         summary.get_by_role("link", name=re.compile(f"^{label}: ")).click()
         expect(field).to_be_focused()
         expect(field).to_be_in_viewport()
-    expect(page.get_by_role("radio", name="Students")).to_be_checked()
-    expect(page.get_by_label("Short name")).to_have_value("spring 2027")
+    expect(page.get_by_label("Or a new season")).to_have_value("Spring 2027")
     assert violations(page) == []
     page.set_viewport_size(SMALL)
     assert not scrolls_sideways(page)
     # What is corrected is no longer listed, and the summary goes with the last of it.
-    page.get_by_label("Short name").fill("spring-2027")
-    page.get_by_label("Opens").focus()
-    expect(summary.get_by_role("link", name=re.compile("^Short name"))).to_have_count(0)
-    expect(page.get_by_label("Short name")).not_to_have_attribute(
-        "aria-invalid", "true"
-    )
-    inputs["Survey"].select_option(index=1)
-    for label in ("Opens", "Closes"):
-        inputs[label].fill("2027-03-01T08:00")
-        inputs[label].blur()
+    inputs["Opens"].fill("2027-03-01T08:00")
+    inputs["Closes"].focus()
+    expect(summary.get_by_role("link", name=re.compile("^Opens"))).to_have_count(0)
+    expect(inputs["Opens"]).not_to_have_attribute("aria-invalid", "true")
+    inputs["Closes"].fill("2027-03-08T08:00")
+    inputs["Closes"].blur()
     expect(summary).to_have_count(0)
     expect(page).not_to_have_title(re.compile("^Error: "))
 

@@ -58,18 +58,47 @@ def local(moment: datetime) -> str:
 
 
 def form_for(published: PublishedSurvey, **fields: Any) -> dict[str, Any]:
+    """Return the answers to all steps of a new survey round."""
     now = timezone.now()
     return {
         "published": published.pk,
         "role": "student",
-        "owner": "state",
+        "denominator": "roster",
+        "scope": "chosen" if fields.get("places") else "everywhere",
         "wave": "",
         "new_wave": "Spring 2027",
-        "name": "",
         "opens_at": local(now - timedelta(minutes=5)),
         "closes_at": local(now + timedelta(days=20)),
+        "privacy": "confidential",
+        "subgroups": "lunch: free, paid",
         **fields,
     }
+
+
+def answer_steps(client: Client, answers: dict[str, Any], until: str = "") -> Any:
+    """Send the steps in order, until one is refused, or the step `until` is shown."""
+    reply, address = None, NEW
+    while reply is None or reply.status_code == 302:
+        if reply is not None:
+            address = reply["Location"]
+            if f"/{until}/" in address or not address.startswith(NEW):
+                return reply
+        page = client.get(address)
+        revision = page.context["draft"].revision
+        reply = client.post(address, {**answers, "revision": revision})
+    return reply
+
+
+def search_places(client: Client, answers: dict[str, Any]) -> Any:
+    """Press Find in the step of people; the steps before it are answered."""
+    address = answer_steps(client, answers, until="people")["Location"]
+    revision = client.get(address).context["draft"].revision
+    return client.post(address, {**answers, "revision": revision, "again": "find"})
+
+
+def step_shown(client: Client, answers: dict[str, Any], step: str) -> Any:
+    """Return the page of a step, when those before it are answered."""
+    return client.get(answer_steps(client, answers, until=step)["Location"])
 
 
 def current_values(client: Client, pk: int) -> dict[str, Any]:
@@ -79,10 +108,11 @@ def current_values(client: Client, pk: int) -> dict[str, Any]:
     held["places"] = [value for value, _ in form.chosen_places]
     for name in ("opens_at", "closes_at"):
         held[name] = local(getattr(form.administration, name))
-    for name in ("coordinators_see_finished", "replays_answers"):
-        if not held[name]:
-            del held[name]
-    return {name: "" if value is None else value for name, value in held.items()}
+    return {
+        name: "" if value is None else value
+        for name, value in held.items()
+        if value is not False
+    }
 
 
 def errors(response: Any) -> str:
@@ -94,10 +124,11 @@ def errors(response: Any) -> str:
 
 def test_the_state_opens_changes_closes_and_reopens(client, staff, published):
     log_in(client, staff.state)
-    page = client.get(NEW).content.decode()
-    assert "Chicago time (America/Chicago)" in page
+    assert "Chicago time (America/Chicago)" in client.get(NEW).content.decode()
 
-    reply = client.post(NEW, form_for(published, places=[f"school-{staff.lincoln.pk}"]))
+    reply = answer_steps(
+        client, form_for(published, places=[f"school-{staff.lincoln.pk}"])
+    )
     administration = Administration.objects.get()
     detail = reverse("administration_detail", args=[administration.pk])
     assert reply["Location"] == detail
@@ -144,7 +175,7 @@ def test_the_state_opens_changes_closes_and_reopens(client, staff, published):
 def test_a_district_opens_only_in_its_own_schools(client, staff, published):
     log_in(client, staff.dana)
     inside = [f"school-{staff.lincoln.pk}", f"district-{staff.riverside.pk}"]
-    client.post(NEW, form_for(published, places=inside))
+    answer_steps(client, form_for(published, places=inside))
     administration = Administration.objects.get()
     assert administration.district == administration.wave.district == staff.riverside
     # Names of district administrations begin with the district's code.
@@ -155,16 +186,16 @@ def test_a_district_opens_only_in_its_own_schools(client, staff, published):
         f"district-{staff.lakeside.pk}",
         "school-999999",
     ):
-        reply = client.post(NEW, form_for(published, name="other", places=[elsewhere]))
+        reply = answer_steps(client, form_for(published, places=[elsewhere]))
         # The message does not reveal that they exist.
         assert "One of the places does not exist" in errors(reply)
         assert b"Roosevelt" not in reply.content
         assert b"Lakeside" not in reply.content
     owner = f"district-{staff.lakeside.pk}"
-    mine = {"name": "mine", "new_wave": "", "owner": owner, "second": "on"}
-    client.post(NEW, form_for(published, **mine))
-    assert Administration.objects.get(name="mine").district == staff.riverside
-    assert Administration.objects.count() == 2
+    for key in (owner, "state"):
+        reply = answer_steps(client, form_for(published, owner=key, second="on"))
+        assert "Choose one of your districts" in errors(reply)
+    assert Administration.objects.count() == 1
 
 
 def test_an_administrator_of_two_districts_chooses_the_owner(client, staff, published):
@@ -173,32 +204,37 @@ def test_an_administrator_of_two_districts_chooses_the_owner(client, staff, publ
     log_in(client, both)
     lakes = {"owner": f"district-{staff.lakeside.pk}"}
     refused = [
-        ({"owner": "state"}, "Select a valid choice"),
-        ({"owner": "district-999"}, "Select a valid choice"),
+        ({"owner": "state"}, "Choose one of your districts"),
+        ({"owner": "district-999"}, "Choose one of your districts"),
         ({**lakes, "places": [f"school-{staff.lincoln.pk}"]}, "not in Lincoln"),
     ]
     for fields, reason in refused:
-        assert reason in errors(client.post(NEW, form_for(published, **fields)))
+        assert reason in errors(answer_steps(client, form_for(published, **fields)))
     assert not Administration.objects.exists()
-    client.post(NEW, form_for(published, **lakes))
+    answer_steps(client, form_for(published, **lakes))
     assert Administration.objects.get().district == staff.lakeside
 
 
 def test_places_are_searched_and_stay_ticked(client, staff, published):
     log_in(client, staff.state)
     ticked = f"school-{staff.washington.pk}"
-    asked = form_for(published, again="find", q="lin riverside", places=[ticked])
-    reply = client.post(NEW, asked)
+    asked = form_for(published, q="lin riverside", places=[ticked], role="")
+    reply = search_places(client, asked)
     form = reply.context["form"]
     assert [value for value, _ in form.found_places] == [f"school-{staff.lincoln.pk}"]
     assert [value for value, _ in form.chosen_places] == [ticked]
-    # Nothing is saved, no errors are shown, and the typed values are kept.
+    # Nothing is saved, and no errors are shown.
     assert errors(reply) == ""
-    assert b"Spring 2027" in reply.content
-    assert not Administration.objects.exists()
+    assert "people" not in reply.context["draft"].done
+    # Enter in the field of the search searches as well.
+    address = reply.wsgi_request.path
+    revision = reply.context["draft"].revision
+    reply = client.post(address, {**asked, "revision": revision, "enter": "1"})
+    assert reply.context["form"].found_places
+    assert errors(reply) == ""
 
     log_in(client, staff.dana)
-    reply = client.post(NEW, form_for(published, again="find", q="roosevelt"))
+    reply = search_places(client, form_for(published, q="roosevelt"))
     assert reply.context["form"].found_places == []
     assert "No other district or school matches" in reply.content.decode()
 
@@ -212,33 +248,32 @@ def test_searching_among_4000_schools(
     )
     log_in(client, staff.state)
     ticked = [f"school-{pk}" for pk in School.objects.values_list("pk", flat=True)]
-    asked = form_for(published, again="find", q="school", places=ticked[:300])
-    # 2 for the user, 2 for the surveys, 1 for the waves, 1 for the suggested
-    # name, 1 for the minimum group, 1 for the ticked schools, 2 for the matches.
-    with django_assert_num_queries(11):
-        reply = client.post(NEW, asked)
+    asked = form_for(published, q="school", places=ticked[:300])
+    address = answer_steps(client, asked, until="people")["Location"]
+    asked |= {"revision": "1", "again": "find"}
+    # 3 for the user, 1 for the ticked schools, 2 for the matches.
+    with django_assert_num_queries(6):
+        reply = client.post(address, asked)
     form = reply.context["form"]
     assert len(form.chosen_places) == 300
     assert len(reply.content) < 100_000
     assert "There are more matches" in reply.content.decode()
-    reply = client.post(NEW, form_for(published, places=ticked[:501]))
+    reply = answer_steps(client, form_for(published, places=ticked[:501]))
     assert "Choose at most 500 places" in errors(reply)
 
 
-def test_the_short_name_is_suggested_until_one_is_typed(client, staff, published):
+def test_short_names_are_made_and_unique(client, staff, published):
     log_in(client, staff.state)
-
-    def named(**fields: Any) -> str:
-        reply = client.post(NEW, form_for(published, again="name", **fields))
-        return reply.context["form"]["name"].value()
-
     wave = Wave.objects.create(name="Fall 2026")
-    assert named(new_wave="", wave=wave.pk, role="parent") == "fall-2026-parents"
-    made = named(name="fall-2026-parents", suggested="fall-2026-parents")
-    assert made == "spring-2027-students"
-    assert named(name="mine", suggested="fall-2026-parents") == "mine"
-    client.post(NEW, form_for(published))
-    assert named() == "spring-2027-students-2"
+    answers = form_for(published, new_wave="", wave=wave.pk, role="parent")
+    answer_steps(client, answers)
+    answer_steps(client, {**answers, "second": "on"})
+    answer_steps(client, form_for(published, role="teacher"))
+    assert set(Administration.objects.values_list("name", flat=True)) == {
+        "fall-2026-parents",
+        "fall-2026-parents-2",
+        "spring-2027-teachers",
+    }
 
 
 # Visibility
@@ -302,6 +337,8 @@ def test_opening_requires_survey_management(client, staff, published):
         log_in(client, user)
         assert client.get(NEW).status_code == 404
         assert client.post(NEW, form_for(published)).status_code == 404
+        step = reverse("administration_open_step", args=["x", "people"])
+        assert client.post(step, form_for(published)).status_code == 404
     assert not Administration.objects.exists()
 
 
@@ -391,9 +428,24 @@ INVALID = [
     ({"opens_at": "2027-03-02T08:00", "closes_at": "2027-03-01T08:00"}, "close after"),
     ({"role": "pupil"}, "students, teachers or parents"),
     (
-        {"role": "teacher", "coordinators_see_finished": "on"},
+        {"role": "teacher", "privacy": "coordinators"},
         "allowed for teachers",
     ),
+    (
+        {"role": "teacher", "privacy": "consent", "consent_shows_finished": "on"},
+        "allowed for teachers",
+    ),
+    ({"privacy": "consent", "denominator": "count"}, "people on a roster"),
+    ({"messages_have_codes": "on"}, "confidential who has"),
+    ({"privacy": "public"}, "Choose one of the three"),
+    ({"privacy": ""}, "Choose who sees"),
+    ({"role": ""}, "Choose the audience"),
+    ({"denominator": "x"}, "Choose a roster or school links"),
+    ({"scope": "chosen"}, "Find and tick"),
+    ({"scope": ""}, "Choose all schools"),
+    ({"published": ""}, "Choose a questionnaire"),
+    ({"minimum_group": "0"}, "from 1 to 100"),
+    ({"subgroups": "x" * 30_000}, "at most 20000 characters"),
     ({"published": "x" * 10_000}, "Choose one of the published"),
     ({"published": "\x00"}, "Null characters"),
     ({"wave": "-1"}, "Choose one of the seasons"),
@@ -402,12 +454,9 @@ INVALID = [
     ({"new_wave": "a\x00b"}, "Null characters"),
     ({"new_wave": "a\u202eb"}, "invisible (U+202E)"),
     ({"new_wave": "a\u200bb"}, "one line"),
-    ({"name": "x" * 10_000}, "at most 64 characters"),
-    ({"name": "Spring 2027!"}, "letters, digits and hyphens"),
-    ({"name": "a\x00"}, "letters, digits and hyphens"),
-    ({"places": ["school--1"]}, "does not exist"),
-    ({"places": ["school-" + "9" * 30]}, "does not exist"),
-    ({"places": ["\x00", "x" * 10_000]}, "does not exist"),
+    ({"scope": "chosen", "places": ["school--1"]}, "does not exist"),
+    ({"scope": "chosen", "places": ["school-" + "9" * 30]}, "does not exist"),
+    ({"scope": "chosen", "places": ["\x00", "x" * 10_000]}, "does not exist"),
 ]
 
 
@@ -415,7 +464,7 @@ def test_invalid_values_are_reported_and_nothing_is_opened(client, staff, publis
     log_in(client, staff.state)
     valid = form_for(published)
     for fields, reason in INVALID:
-        assert reason in errors(client.post(NEW, {**valid, **fields})), fields
+        assert reason in errors(answer_steps(client, {**valid, **fields})), fields
     assert not Administration.objects.exists()
     assert not Wave.objects.exists()
     assert not AuditEntry.objects.exists()
@@ -423,44 +472,47 @@ def test_invalid_values_are_reported_and_nothing_is_opened(client, staff, publis
 
 def test_places_are_searched_whatever_the_other_fields_hold(client, staff, published):
     log_in(client, staff.state)
-    search = {**form_for(published), "again": "find", "q": "\x00" + "x" * 10_000}
+    valid = form_for(published)
+    address = answer_steps(client, valid, until="people")["Location"]
     first, last = {}, {}
     for fields, _ in INVALID:
         first, last = {**fields, **first}, {**last, **fields}
+    search = {"again": "find", "q": "\x00" + "x" * 10_000, "revision": "1"}
     for fields in (first, last):
-        assert client.post(NEW, {**search, **fields}).status_code == 200
-
-
-def test_taken_short_names_are_refused(client, staff, published, opened):
-    opened("spring")
-    log_in(client, staff.state)
-    reply = client.post(NEW, form_for(published, name="spring", second="on"))
-    assert "A survey round named spring already exists" in errors(reply)
-    assert b'value="spring"' in reply.content
+        reply = client.post(address, {**valid, **fields, **search})
+        assert reply.status_code == 200
+        assert errors(reply) == ""
 
 
 def test_a_second_one_at_the_same_time_is_opened_only_on_purpose(
     client, staff, published, opened
 ):
     log_in(client, staff.state)
-    assert "Open a second one" not in client.get(NEW).content.decode()
-    opened()
     given = form_for(published)
+    summary = step_shown(client, given, "summary").content.decode()
+    assert "Open a second one" not in summary
+    opened()
+    # The page asks before the button is pressed.
+    shown = step_shown(client, given, "summary")
+    assert "Open a second one" in shown.content.decode()
+    assert errors(shown) == ""
     # The button was pressed twice, or after Back.
-    assert "is already open for students until" in errors(client.post(NEW, given))
+    assert "is already open for students until" in errors(answer_steps(client, given))
     assert Administration.objects.count() == 1
-    client.post(NEW, {**given, "second": "on"})
+    answer_steps(client, {**given, "second": "on"})
     assert Administration.objects.count() == 2
     # Other people, and other days, are no second one.
-    client.post(NEW, {**given, "role": "teacher"})
+    answer_steps(client, {**given, "role": "teacher"})
     later = timezone.now() + timedelta(days=40)
     dates = {
         "opens_at": local(later),
         "closes_at": local(later + timedelta(days=9)),
     }
-    client.post(NEW, {**given, **dates, "new_wave": "Fall 2027"})
+    answer_steps(client, {**given, **dates, "new_wave": "Fall 2027"})
     assert Administration.objects.count() == 4
-    assert "will open for students on" in errors(client.post(NEW, {**given, **dates}))
+    assert "will open for students on" in errors(
+        answer_steps(client, {**given, **dates})
+    )
 
 
 def test_conflicting_changes_show_the_other_change(client, staff, opened):
@@ -708,11 +760,9 @@ def test_waves_of_other_districts_are_hidden(client, staff, opened, published):
     assert client.post(f"/console/waves/{of_district.pk}/delete/").status_code == 302
 
     # The state's wave may be used; another district's may not.
-    client.post(NEW, form_for(published, name="a", new_wave="", wave=states.pk))
+    answer_steps(client, form_for(published, new_wave="", wave=states.pk))
     assert Administration.objects.get().wave == states
-    reply = client.post(
-        NEW, form_for(published, name="b", new_wave="", wave=lakesides.pk)
-    )
+    reply = answer_steps(client, form_for(published, new_wave="", wave=lakesides.pk))
     assert "Choose one of the seasons" in errors(reply)
     # Other districts' administrations are not counted.
     opened("lakes", wave=states, district=staff.lakeside)
@@ -748,12 +798,13 @@ def test_the_admin_site_is_read_only_for_administrations(client, opened):
 
 def test_subgroups_are_declared_line_by_line(client, staff, published):
     log_in(client, staff.state)
-    shown = client.get(NEW).context["form"]["subgroups"].value()
+    page = step_shown(client, form_for(published), "privacy")
+    shown = page.context["form"]["subgroups"].value()
     assert "lunch: free, reduced, paid" in shown
     lines = "House: Red, Blue\r\n\r\nPupil name: Maya"
-    refused = errors(client.post(NEW, form_for(published, subgroups=lines)))
+    refused = errors(answer_steps(client, form_for(published, subgroups=lines)))
     assert "&#x27;Pupil name&#x27; can&#x27;t be a subgroup" in refused
-    client.post(NEW, form_for(published, subgroups=lines.split("\r")[0]))
+    answer_steps(client, form_for(published, subgroups=lines.split("\r")[0]))
     administration = Administration.objects.get()
     assert administration.subgroups == {"House": ["Red", "Blue"]}
 
@@ -773,10 +824,11 @@ def test_no_administration_has_a_smaller_group_than_the_settings_require(
 ):
     PlaceSettings.objects.create(minimum_group=10)
     log_in(client, staff.state)
-    assert client.get(NEW).context["form"]["minimum_group"].value() == 10
-    refused = errors(client.post(NEW, form_for(published, minimum_group="9")))
+    page = step_shown(client, form_for(published), "privacy")
+    assert page.context["form"]["minimum_group"].value() == 10
+    refused = errors(answer_steps(client, form_for(published, minimum_group="9")))
     assert "The settings require at least 10." in refused
-    client.post(NEW, form_for(published, minimum_group=""))
+    answer_steps(client, form_for(published, minimum_group=""))
     administration = Administration.objects.get()
     assert administration.minimum_group == 10
 
@@ -784,7 +836,7 @@ def test_no_administration_has_a_smaller_group_than_the_settings_require(
     PlaceSettings.objects.update(minimum_group=20)
     change = f"{reverse('administration_detail', args=[administration.pk])}change/"
     held = current_values(client, administration.pk)
-    client.post(change, {**held, "coordinators_see_finished": "on"})
+    client.post(change, {**held, "privacy": "coordinators"})
     administration.refresh_from_db()
     assert administration.coordinators_see_finished
     assert administration.minimum_group == 10
@@ -795,10 +847,11 @@ def test_no_administration_has_a_smaller_group_than_the_settings_require(
 
 def test_the_minimum_group_of_exports_is_a_setting(client, staff, published):
     log_in(client, staff.state)
-    assert client.get(NEW).context["form"]["minimum_group"].value() == 10
-    refused = errors(client.post(NEW, form_for(published, minimum_group="0")))
+    page = step_shown(client, form_for(published), "privacy")
+    assert page.context["form"]["minimum_group"].value() == 10
+    refused = errors(answer_steps(client, form_for(published, minimum_group="0")))
     assert "Enter a whole number from 1 to 100." in refused
-    client.post(NEW, form_for(published, minimum_group="8"))
+    answer_steps(client, form_for(published, minimum_group="8"))
     administration = Administration.objects.get()
     assert administration.minimum_group == 8
 
@@ -818,7 +871,7 @@ def test_the_minimum_group_of_exports_is_a_setting(client, staff, published):
 
 def test_joining_waves_is_a_setting_that_people_are_promised(client, staff, published):
     log_in(client, staff.state)
-    client.post(NEW, form_for(published))
+    answer_steps(client, form_for(published))
     administration = Administration.objects.get()
     assert not administration.joins_waves
     detail = reverse("administration_detail", args=[administration.pk])
@@ -841,7 +894,7 @@ def test_joining_waves_is_a_setting_that_people_are_promised(client, staff, publ
 
 def test_who_takes_part_is_a_setting(client, staff, published):
     log_in(client, staff.state)
-    client.post(NEW, form_for(published))
+    answer_steps(client, form_for(published))
     administration = Administration.objects.get()
     assert administration.denominator == "roster"
     detail = reverse("administration_detail", args=[administration.pk])

@@ -101,6 +101,9 @@ def test_survey_is_viewed_published_offered_and_retired(staff, client):
     detail = client.get(reverse("survey_detail", args=[survey.pk]))
     text = detail.content.decode()
     assert "About pets" in text and "A draft." in text
+    assert "Which pet?" in text and "1 page, 2 questions" in text
+    variables = client.get(reverse("survey_variables", args=[survey.pk]))
+    text = variables.content.decode()
     assert "Which pet?" in text and "Shown if <code>${pet} = &#x27;cat&#x27;" in text
     assert "1 page, 2 questions, 1 option set" in text
 
@@ -114,8 +117,9 @@ def test_survey_is_viewed_published_offered_and_retired(staff, client):
     assert "is published." in html and "Publish version" not in html
 
     offered(published)
-    text = client.get(done["Location"]).content.decode()
-    assert published.digest in text and "spring" in text
+    assert "spring" in client.get(done["Location"]).content.decode()
+    variables = client.get(reverse("survey_variables", args=[survey.pk]))
+    assert published.digest in variables.content.decode()
     client.post(reverse("survey_retire", args=[survey.pk]))
     assert Retirement.objects.get().by == staff.state
     assert "Retired" in client.get(done["Location"]).content.decode()
@@ -339,9 +343,54 @@ def test_survey_page_costs_the_same_number_of_queries_for_any_size(
     for number in range(count):
         offered(published, f"spring-{number}")
     log_in(client, staff.state)
-    with django_assert_num_queries(15):
+    with django_assert_num_queries(11):
         response = client.get(reverse("survey_detail", args=[survey.pk]))
+    assert len(response.context["pages"]) == count
+    with django_assert_num_queries(11):
+        response = client.get(reverse("survey_variables", args=[survey.pk]))
     assert response.content.decode().count("Page ") >= count
+
+
+def test_a_survey_is_read_page_by_page_as_respondents_see_it(staff, client):
+    rows = [ROWS[0]]
+    for number in (1, 2, 3):
+        rows += [
+            ["begin group", f"page{number}", f"P{number}", None, None, None, None],
+            ["select_one pets", f"pet{number}", f"Ask {number}", "A", None, None, None],
+            ["end group", None, None, None, None, None, None],
+        ]
+    survey = draft_of(rows=rows)
+    log_in(client, staff.state)
+    address = reverse("survey_detail", args=[survey.pk])
+
+    def shown(**query: object) -> list[str]:
+        text = client.get(address, query).content.decode()
+        return re.findall(r"Ask \d", text)
+
+    # A draft too, one page at a time, with its options.
+    assert shown() == ["Ask 1"]
+    assert shown(page=2) == ["Ask 2"]
+    for page, expected in ((0, "Ask 1"), (99, "Ask 3"), ("9" * 50, "Ask 1")):
+        assert shown(page=page) == [expected]
+    assert shown(page="<x>", language="<x>") == ["Ask 1"]
+    text = client.get(address, {"page": 2}).content.decode()
+    assert "Page 2 of 3" in text
+    assert text.count('aria-current="page">2') == 1
+    assert "Previous page" in text and "Next page" in text
+    assert "Next page" not in client.get(address, {"page": 3}).content.decode()
+    publish_survey(survey=survey)
+    assert shown(page=3) == ["Ask 3"]
+
+
+def test_a_survey_without_questions_says_what_is_missing(staff, client):
+    survey = Survey.objects.create(name="empty", version="1")
+    log_in(client, staff.state)
+    page = client.get(reverse("survey_detail", args=[survey.pk]))
+    assert page.status_code == 200
+    assert "page" not in page.context
+    assert "cannot be published yet" in page.content.decode()
+    variables = client.get(reverse("survey_variables", args=[survey.pk]))
+    assert variables.status_code == 200
 
 
 def test_list_is_searched_and_sorted(staff, client):
@@ -394,7 +443,7 @@ def test_commands_accept_the_owner(staff, tmp_path, capsys):
             call_command(*command, "--district", "atlantis")
 
 
-def test_the_page_of_a_survey_lists_its_measures(client, staff):
+def test_the_preview_of_a_survey_lists_its_measures(client, staff):
     measure = {"name": "trust", "label": {"en": "Trust"}, "description": {}}
     measure |= {"essential": "safe", "direction": "negative", "missing": ["dog"]}
     measure["items"] = [{"name": "pet", "reversed": True}]
@@ -404,7 +453,7 @@ def test_the_page_of_a_survey_lists_its_measures(client, staff):
         survey=survey, content={"essentials": [safe], "measures": [measure]}
     )
     log_in(client, staff.state)
-    page = client.get(f"/console/surveys/{survey.pk}/").content.decode()
+    page = client.get(f"/console/surveys/{survey.pk}/preview/").content.decode()
     text = " ".join(re.sub(r"<[^>]+>", " ", page).split())
     assert "Trust Safe school, 1 question Which pet? (reversed)" in text
     assert "A high score is unfavorable." in text

@@ -1,0 +1,258 @@
+"""Login cards of all schools of a district or of the state in one file."""
+
+from __future__ import annotations
+
+import io
+import re
+from zipfile import ZipFile
+
+import pytest
+from django.db import IntegrityError, transaction
+
+from accounts.models import AuditEntry, Membership, School
+from accounts.tests.conftest import member
+from accounts.tests.logging_in import log_in
+from survey.fieldwork.login_cards import card_sets, pdf
+from survey.models import Administration, CardSet
+from survey.people.access_codes import code_of, format_code
+from survey.tests.card_readers import read_pages
+from survey.tests.people import invite
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def administration(administration):
+    administration.coordinators_see_finished = True
+    administration.save()
+    return administration
+
+
+@pytest.fixture
+def people(administration, staff):
+    """Two students of Lincoln, in two classes, and one of Roosevelt."""
+    return [
+        invite(administration, staff.lincoln, "1", "Layla Haddad", classroom="10A"),
+        invite(administration, staff.lincoln, "2", "Maya López", classroom="7B"),
+        invite(administration, staff.roosevelt, "3", "Noor Hassan"),
+    ]
+
+
+@pytest.fixture
+def order(client, administration, django_capture_on_commit_callbacks):
+    """Press the button for all schools, and run the job."""
+
+    def order(**options) -> CardSet | None:
+        known = CardSet.objects.count()
+        with django_capture_on_commit_callbacks(execute=True):
+            client.post(
+                f"/console/administrations/{administration.pk}/cards/",
+                {"format": "zip", **options},
+            )
+        return CardSet.objects.latest("pk") if CardSet.objects.count() > known else None
+
+    return order
+
+
+def address_of(card_set: CardSet, action: str = "") -> str:
+    pk = card_set.administration_id
+    return f"/console/administrations/{pk}/cards/{card_set.pk}/{action}"
+
+
+def unpack(client, card_set: CardSet) -> dict[str, bytes]:
+    response = client.get(address_of(card_set, "file/"))
+    assert response.status_code == 200, response
+    assert response["Content-Type"] == "application/zip"
+    content = b"".join(response.streaming_content)
+    with ZipFile(io.BytesIO(content)) as archive:
+        assert archive.testzip() is None
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def name_of(school: School) -> str:
+    return f"{school.name.lower()}-{school.code.lower()}.pdf"
+
+
+def test_the_state_gets_a_pdf_of_each_school_class_by_class(
+    client, staff, order, people
+):
+    log_in(client, staff.state)
+    cards = order()
+    files = unpack(client, cards)
+    layla, maya, noor = people
+    assert list(files) == [
+        f"lakeside/{name_of(staff.roosevelt)}",
+        f"riverside/{name_of(staff.lincoln)}",
+    ]
+    of_lincoln = read_pages(files[f"riverside/{name_of(staff.lincoln)}"])
+    # 10A comes after 7B.
+    for page, person, name in zip(
+        of_lincoln, (maya, layla), ("Maya López", "Layla Haddad"), strict=True
+    ):
+        assert page.links == [
+            f"https://survey.example.org/#{format_code(code_of(person))}"
+        ]
+        assert name in page.text
+        assert "Noor" not in page.text
+    [page] = read_pages(files[f"lakeside/{name_of(staff.roosevelt)}"])
+    assert page.links == [f"https://survey.example.org/#{format_code(code_of(noor))}"]
+    cards.refresh_from_db()
+    assert cards.people == 3
+    shown = client.get(address_of(cards)).content.decode()
+    assert "it has one PDF for each school" in shown
+    assert "Cut along the dashed lines" in shown
+    actions = AuditEntry.objects.order_by("pk").values_list("action", flat=True)
+    assert list(actions)[-2:] == ["ask for cards", "download cards"]
+
+
+def test_a_district_gets_its_own_schools_only(client, staff, order, people):
+    log_in(client, staff.dana)
+    cards = order()
+    assert list(unpack(client, cards)) == [name_of(staff.lincoln)]
+    assert cards.district == staff.riverside
+    # There is nothing to choose, and no other district to ask for.
+    page = client.get(f"/console/administrations/{cards.administration_id}/cards/")
+    assert "district" not in page.context["form"].fields
+    assert order(district=staff.lakeside.pk).district == staff.riverside
+
+    log_in(client, staff.sam)
+    assert client.get(address_of(cards)).status_code == 404
+    assert client.get(address_of(cards, "file/")).status_code == 404
+    log_in(client, staff.chen)
+    assert client.get(address_of(cards, "file/")).status_code == 404
+
+
+def test_the_state_may_choose_one_district(client, staff, order, people):
+    log_in(client, staff.state)
+    cards = order(district=staff.lakeside.pk)
+    assert list(unpack(client, cards)) == [name_of(staff.roosevelt)]
+    assert order(district="0") is None
+    assert order(district="x" * 1000) is None
+
+
+def test_a_round_of_a_district_is_of_that_district(
+    client, staff, order, administration, people
+):
+    Administration.objects.update(district=staff.riverside)
+    log_in(client, staff.state)
+    assert order().district == staff.riverside
+
+
+def test_a_user_of_two_districts_chooses(client, staff, order, people):
+    both = member("both@example.org", "district", district=staff.riverside)
+    Membership.objects.create(user=both, role="district", district=staff.lakeside)
+    log_in(client, both)
+    assert order() is None
+    assert order(district=staff.lakeside.pk).district == staff.lakeside
+
+
+def test_a_coordinator_of_two_schools_makes_cards_for_both(
+    client, staff, order, administration, people
+):
+    invite(administration, staff.washington, "4", "Sofia Rossi")
+    empty = School.objects.create(district=staff.riverside, code="e", name="Empty")
+    coordinator = member("two@example.org", "coordinator", school=staff.lincoln)
+    for school in (staff.washington, empty):
+        Membership.objects.create(user=coordinator, role="coordinator", school=school)
+    log_in(client, coordinator)
+    page = client.get(f"/console/administrations/{administration.pk}/cards/")
+    assert "Make cards for all my schools" in page.content.decode()
+    order()
+    made = {cards.school: cards for cards in CardSet.objects.all()}
+    assert made.keys() == {staff.lincoln, staff.washington}
+    assert {cards.format for cards in made.values()} == {"pdf"}
+    for cards in made.values():
+        sent = client.get(address_of(cards, "file/"))
+        assert b"".join(sent.streaming_content).startswith(b"%PDF")
+
+
+def test_many_cards_of_a_school_are_in_several_files(
+    client, staff, order, people, monkeypatch
+):
+    drawn: list[int] = []
+
+    def draw(cards, sheet, advance):
+        drawn.append(len(cards))
+        return original(cards, sheet, advance)
+
+    original = pdf.draw_cards
+    monkeypatch.setattr(pdf, "draw_cards", draw)
+    monkeypatch.setattr(card_sets, "MAX_CARDS", 1)
+    log_in(client, staff.dana)
+    name = name_of(staff.lincoln)
+    assert list(unpack(client, order())) == [name, name.replace(".pdf", "-2.pdf")]
+    # So many are in memory at a time.
+    assert drawn == [1, 1]
+
+
+def test_names_of_schools_are_names_of_files(client, staff, order, administration):
+    names = ["../../etc", "مدرسة", "???", "A/B: C", "x" * 200]
+    for number, name in enumerate(names):
+        school = School.objects.create(
+            district=staff.riverside, code=f"{number}", name=name
+        )
+        invite(administration, school, f"{number}", "Ann Smith")
+    log_in(client, staff.dana)
+    files = list(unpack(client, order()))
+    assert len(files) == len(set(files)) == len(names)
+    assert all(re.fullmatch(r"[\w-]{1,60}\.pdf", name) for name in files)
+    assert "مدرسة-1.pdf" in files
+
+
+def test_cards_to_draw_from_leave_small_schools_out(
+    client, staff, order, administration, people
+):
+    Administration.objects.update(coordinators_see_finished=False)
+    log_in(client, staff.state)
+    # Each school has fewer than five: whose card it is would be known.
+    cards = order()
+    shown = client.get(address_of(cards)).content.decode()
+    assert "need at least 5 people" in shown
+    assert client.get(address_of(cards, "file/")).status_code == 302
+
+    for number in range(5):
+        invite(administration, staff.lincoln, f"9{number}", f"Secret Name{number}")
+    cards = order()
+    files = unpack(client, cards)
+    assert list(files) == [f"riverside/{name_of(staff.lincoln)}"]
+    text = "".join(page.text for page in read_pages(*files.values()))
+    assert "Secret" not in text
+    assert "Maya" not in text
+    shown = client.get(address_of(cards)).content.decode()
+    assert "1 school has fewer than 5 people" in shown
+    assert "Roosevelt" in shown
+
+
+@pytest.mark.parametrize("schools", [1, 3])
+def test_each_school_takes_one_statement(
+    staff, administration, schools, django_assert_num_queries, tmp_path
+):
+    for number in range(schools):
+        school = School.objects.create(
+            district=staff.riverside, code=f"n{number}", name=f"New {number}"
+        )
+        for person in range(3):
+            invite(administration, school, f"{number}-{person}", "Ann Smith")
+    cards = CardSet(
+        administration=administration, district=staff.riverside, format="zip"
+    )
+
+    class Progress:
+        message = ""
+
+        def advance(self, number: int) -> None:
+            pass
+
+    people = card_sets.people_in(cards)
+    # The languages of the survey are read once and cached.
+    card_sets.write_zip(cards, people, tmp_path / "first", Progress())
+    with django_assert_num_queries(1 + schools):
+        card_sets.write_zip(cards, people, tmp_path / "second", Progress())
+
+
+def test_only_whole_files_are_of_many_schools(administration, staff):
+    for fields in ({"grade": "7"}, {"classroom": "7B"}, {"reissue": True}):
+        with pytest.raises(IntegrityError), transaction.atomic():
+            CardSet.objects.create(
+                administration=administration, by=staff.state, format="zip", **fields
+            )
