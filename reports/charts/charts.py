@@ -191,6 +191,7 @@ class ItemChart:
             figures = self.rows[0].segments[at] if self.rows[0].segments else None
             percent = figures.percent if figures else HIDDEN
             width = figures.share if figures and not figures.is_hidden else 0
+            is_coded = ' class="coded"' if figures and figures.coded else ""
             marks = "".join(
                 mark(number, f"{row.segments[at].share:g}%")
                 for number, row in enumerate(self.rows[1:])
@@ -199,7 +200,7 @@ class ItemChart:
             bars.append(
                 f'<bdi class="bar-place"{label.attributes}>{escape(label.text)}</bdi>'
                 f'<svg class="answer-bar" aria-hidden="true">'
-                f'<rect width="{width:g}%" height="100%" />{marks}</svg>'
+                f'<rect{is_coded} width="{width:g}%" height="100%" />{marks}</svg>'
                 f'<span class="bar-percent">{escape(percent)}</span>'
             )
         return SafeString("".join(bars))
