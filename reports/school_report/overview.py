@@ -78,13 +78,16 @@ class Overview:
         if first is None:
             return []
         own = f"{interval(0, KEY)}{dot(KEY / 2)}"
-        entries = [(strip(own, KEY), first.own_line.name)]
+        entries = [(strip(own, _("Dot and line"), KEY), first.own_line.name)]
         before = [part.last_time.name for part in self.themes if part.last_time]
         if before:
             words = _("Last time: %(name)s") % {"name": before[0]}
-            entries.append((strip(earlier_dot(KEY / 2), KEY), words))
-        entries += [
-            (strip(place_mark(min(number, 1), KEY / 2, middle=8), KEY), line.name)
-            for number, line in enumerate(first.places[1:])
-        ]
+            entries.append((strip(earlier_dot(KEY / 2), _("Circle"), KEY), words))
+        titles = _("Triangle below"), _("Triangle above")
+        for number, line in enumerate(first.places[1:]):
+            if not any(part.places[number + 1].score for part in self.themes):
+                continue
+            shape = min(number, 1)
+            mark = place_mark(shape, KEY / 2, middle=8)
+            entries.append((strip(mark, titles[shape], KEY), line.name))
         return entries

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from html import escape
 
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
@@ -157,11 +158,12 @@ def place_mark(number: int, x: float, middle: float | None = None) -> str:
     )
 
 
-def strip(contents: str, width: int = STRIP * (HIGHEST + 1)) -> SafeString:
+def strip(contents: str, title: str, width: int = STRIP * (HIGHEST + 1)) -> SafeString:
     # Files have neither the style sheets nor the width of the page.
     return SafeString(
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} 16"'
-        f' width="{width}" height="16" aria-hidden="true">{contents}</svg>'
+        f' width="{width}" height="16" role="img"><title>{escape(title)}</title>'
+        f"{contents}</svg>"
     )
 
 
@@ -216,6 +218,7 @@ class ReportPart:
         The text beside it has the same numbers.
         """
         own = self.own_line
+        title = f"{own.name}: {own.text_and_words}"
         parts = [str(own.areas)]
         parts.append(
             f'<line class="middle" stroke="{MIDDLE_LINE}" x1="100" x2="100"'
@@ -231,7 +234,7 @@ class ReportPart:
         if own.score:
             low, high = own.span
             parts.append(f"{interval(*own.span)}{dot(own.position)}")
-        return strip("".join(parts))
+        return strip("".join(parts), title)
 
     @property
     def sentence(self) -> str:
