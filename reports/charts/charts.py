@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from itertools import pairwise
@@ -365,18 +365,33 @@ def counted_items(
     }
 
 
+def pages_with(pages: Iterable[ChartPage], names: Container[str]) -> list[ChartPage]:
+    """Return the pages with the charts of these items alone."""
+    chosen = []
+    for page in pages:
+        blocks = [
+            (stem, [chart for chart in charts if chart.name in names])
+            for stem, charts in page.blocks
+        ]
+        blocks = [
+            (stem, _with_shared_legends(charts)) for stem, charts in blocks if charts
+        ]
+        if blocks:
+            chosen.append(ChartPage(page.title, blocks))
+    return chosen
+
+
 def _with_shared_legends(charts: Sequence[ItemChart]) -> list[ItemChart]:
     """Leave out a legend that is the same as that of the chart before."""
     explained: Sequence[Label] = ()
     shared = []
     for chart in charts:
+        is_same = chart.has_bars and chart.columns == explained
         if not chart.has_bars:
             explained = ()
-        elif chart.columns == explained:
-            chart = replace(chart, has_legend=False)
         elif any(row.segments for row in chart.rows):
             explained = chart.columns
-        shared.append(chart)
+        shared.append(replace(chart, has_legend=not is_same))
     return shared
 
 

@@ -48,7 +48,6 @@ class Overview:
         scored = [part for part in measures if part.own_line.score]
         # Equal ones keep the order of the survey.
         from_top = sorted(scored, key=lambda part: -part.strength)
-        from_bottom = sorted(scored, key=lambda part: part.strength)
         # No measure is both.
         most = min(MOST, len(scored) // 2)
         headlines = [essential for essential, _parts in essentials]
@@ -61,7 +60,7 @@ class Overview:
         return cls(
             [*headlines, *other_measures],
             from_top[:most],
-            from_bottom[:most],
+            from_top[::-1][:most],
             [part for _difference, part in changed[:MOST]],
             {essential.name: parts for essential, parts in essentials},
         )

@@ -28,7 +28,7 @@ def names(parts):
 
 def test_measures_are_sorted_by_their_strength():
     parts = [part(f"m{n}", 10 * n) for n in range(1, 8)]
-    # 80 of noise is as weak as 20 of trust.
+    # 85 of noise is as weak as 15 of trust.
     noise = part("noise", 85, is_positive=False)
     overview = Overview.of([(part("safe", 50), parts)], [noise])
     assert names(overview.strongest) == ["m7", "m6", "m5"]
@@ -41,6 +41,9 @@ def test_no_measure_is_both_strong_and_weak():
     parts = [part("low", 10), part("high", 90), part("middle", 50)]
     overview = Overview.of([], parts)
     assert (names(overview.strongest), names(overview.weakest)) == (["high"], ["low"])
+    alike = [part(name, 50) for name in ("a", "b", "c")]
+    overview = Overview.of([], alike)
+    assert (names(overview.strongest), names(overview.weakest)) == (["a"], ["c"])
     overview = Overview.of([], parts[:1])
     assert not overview.strongest and not overview.weakest
 
