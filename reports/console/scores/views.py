@@ -15,7 +15,7 @@ from accounts.language import language_to_read
 from accounts.permissions import Capability
 from reports.charts.rendered import rendered_once
 from reports.console.scores.access import school_or_404
-from reports.console.scores.table import ScoresTable, csv_rows
+from reports.console.scores.table import ALL, ScoresTable, csv_rows
 from reports.results.access import administration_or_404
 from reports.school_report.brands import brands_of
 from reports.school_report.pdf import NoPdf, html_of, pdf_files
@@ -51,7 +51,7 @@ def scores_table(request: StaffRequest, pk: int) -> HttpResponse:
 @needs(Capability.SEE_RESULTS)
 @require_safe
 def scores_csv(request: StaffRequest, pk: int) -> HttpResponse:
-    table = ScoresTable.of(request, pk)
+    table = ScoresTable.of(request, pk, show=ALL)
     record(
         "download scores",
         by=request.user,
