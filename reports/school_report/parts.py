@@ -76,13 +76,13 @@ class ScoreLine:
 
     @property
     def interval(self) -> str:
-        """Return the scores between which it would be in 95 of 100 surveys."""
+        """Say between which scores it would be in 95 of 100 surveys."""
         if self.score is None or self.score.error is None:
             return ""
         margin = CERTAIN * self.score.error
         low = max(round(self.score.score - margin), LOWEST)
         high = min(round(self.score.score + margin), HIGHEST)
-        return _("%(low)s and %(high)s") % {"low": low, "high": high}
+        return _("Between %(low)s and %(high)s") % {"low": low, "high": high}
 
     @property
     def words(self) -> str:

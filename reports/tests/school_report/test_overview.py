@@ -77,7 +77,7 @@ def test_a_hidden_earlier_score_is_no_last_time():
 
 
 def test_the_interval_ends_on_the_scale():
-    assert line(50).interval == "44 and 56"
-    assert line(97).interval == "91 and 99"
+    assert line(50).interval == "Between 44 and 56"
+    assert line(97).interval == "Between 91 and 99"
     assert line(50, error=None).interval == ""
     assert line(50).span == ("88.2", "111.8")
