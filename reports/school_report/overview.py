@@ -76,8 +76,8 @@ class Overview:
         first = next(iter(self.themes), None)
         if first is None:
             return []
-        own = f"{interval(0, KEY)}{dot(KEY / 2)}"
-        entries = [(strip(own, _("Dot and line"), KEY), first.own_line.name)]
+        picture = f"{interval(0, KEY)}{dot(KEY / 2)}"
+        entries = [(strip(picture, _("Dot and line"), KEY), first.own_line.name)]
         before = [part.last_time.name for part in self.themes if part.last_time]
         if before:
             words = _("Last time: %(name)s") % {"name": before[0]}

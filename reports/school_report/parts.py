@@ -217,9 +217,9 @@ class ReportPart:
 
         The text beside it has the same numbers.
         """
-        own = self.own_line
-        title = f"{own.name}: {own.text_and_words}"
-        parts = [str(own.areas)]
+        score_line = self.own_line
+        title = f"{score_line.name}: {score_line.text_and_words}"
+        parts = [str(score_line.areas)]
         parts.append(
             f'<line class="middle" stroke="{MIDDLE_LINE}" x1="100" x2="100"'
             ' y1="1" y2="15" />'
@@ -231,9 +231,8 @@ class ReportPart:
         ]
         if self.last_time:
             parts.append(earlier_dot(self.last_time.position))
-        if own.score:
-            low, high = own.span
-            parts.append(f"{interval(*own.span)}{dot(own.position)}")
+        if score_line.score:
+            parts.append(f"{interval(*score_line.span)}{dot(score_line.position)}")
         return strip("".join(parts), title)
 
     @property

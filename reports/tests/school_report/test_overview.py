@@ -16,10 +16,10 @@ def line(score, *, name="Lincoln", error=3.0, is_positive=True):
 
 
 def part(name, score, before=None, *, is_positive=True, error=3.0):
-    own = line(score, error=error, is_positive=is_positive)
-    trend = [line(before, name="Spring", error=error), own] if before else []
+    now = line(score, error=error, is_positive=is_positive)
+    trend = [line(before, name="Spring", error=error), now] if before else []
     text = Text(SafeString(name))
-    return ReportPart(name, text, Text(), [own], trend, is_positive=is_positive)
+    return ReportPart(name, text, Text(), [now], trend, is_positive=is_positive)
 
 
 def names(parts):
@@ -68,9 +68,9 @@ def test_only_changes_beyond_chance_are_named_the_largest_first():
 
 
 def test_a_hidden_earlier_score_is_no_last_time():
-    own = line(50)
-    trend = [line(40), line(None), own]
-    hidden = ReportPart("m", Text(), Text(), [own], trend)
+    now = line(50)
+    trend = [line(40), line(None), now]
+    hidden = ReportPart("m", Text(), Text(), [now], trend)
     assert hidden.last_time is None and hidden.change is None
     assert "earlier" not in hidden.picture
     assert "earlier" in part("m", 50, 40).picture
