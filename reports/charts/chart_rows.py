@@ -18,6 +18,14 @@ from reports.suppression.end_coding import CodedShare
 
 # Colours of the answers, from one end of a scale to the other.
 SHADES = 7
+# In percent: the number does not fit into a narrower segment of a scale.
+NARROWEST_LABEL = 8
+# Marks of the places beside the first one, around their middle.
+MARKS = (
+    "M0-4l4 7h-8z",
+    "M0-4.5L4.5 0 0 4.5-4.5 0z",
+    "M-3.5-3.5h7v7h-7z",
+)
 ChartKind = Literal["scale", "choice", "multiple", "number", "text"]
 
 
@@ -70,13 +78,21 @@ class Segment:
         return SafeString(f"{escape(self.percent)}{people}")
 
     @property
-    def rectangle(self) -> SafeString:
+    def rectangle(self) -> str:
+        """Return the segment of a scale, with its percentage if that fits into it."""
         if not self.width:
-            return SafeString()
-        return SafeString(
-            f'<rect class="shade-{self.shade}" x="{self.start}" y="1"'
-            f' width="{self.width}" height="8">'
+            return ""
+        rectangle = (
+            f'<rect class="shade-{self.shade}" x="{self.start / 2:g}%" y="15%"'
+            f' width="{self.width / 2:g}%" height="70%">'
             f"<title>{escape(f'{self.label.text}: {self.percent}')}</title></rect>"
+        )
+        if self.count is None or self.share < NARROWEST_LABEL:
+            return rectangle
+        middle = (self.start + self.width / 2) / 2
+        return (
+            f'{rectangle}<text class="on-shade-{self.shade}" x="{middle:g}%" y="50%"'
+            f' dy="0.35em" text-anchor="middle">{self.share:.0f}</text>'
         )
 
 
@@ -111,16 +127,17 @@ class ChartRow:
 
     # A page has a thousand segments and more. In the template, their cells took half
     # of its time.
-    def bar(self, kind: ChartKind) -> str:
-        """Return the name of the place and its bar, or a star if it is hidden."""
+    @property
+    def bar(self) -> str:
+        """Return the name of the place and its bar on a scale; a star if hidden."""
         name = f'<bdi class="bar-place">{escape(self.place)}</bdi>'
         if self.is_hidden:
             return f'{name}<span class="bar-hidden">{HIDDEN}</span>'
-        middle = '<line x1="100" x2="100" y1="0" y2="10" />' if kind == "scale" else ""
         bars = "".join(segment.rectangle for segment in self.segments)
+        # The line is seen above and below the bar, so that it crosses no number.
         return (
-            f'{name}<svg class="bar" viewBox="0 0 200 10" preserveAspectRatio="none"'
-            f' aria-hidden="true">{middle}{bars}</svg>'
+            f'{name}<svg class="bar" aria-hidden="true">'
+            f'<line x1="50%" x2="50%" y1="0" y2="100%" />{bars}</svg>'
         )
 
     def table_row(self, answers: int) -> SafeString:
@@ -132,6 +149,15 @@ class ChartRow:
         )
         place = f'<th scope="row"><bdi>{escape(self.place)}</bdi></th>'
         return SafeString(f"<tr>{place}{contents}</tr>")
+
+
+def mark(number: int, at: str = "50%") -> str:
+    """Return the mark of a place beside the first one, at a percentage of the width."""
+    shape = MARKS[number % len(MARKS)]
+    return (
+        f'<svg class="mark-{number % len(MARKS)}" x="{at}" y="50%" overflow="visible">'
+        f'<path d="{shape}" /></svg>'
+    )
 
 
 def cell(people: int | None) -> str:
@@ -251,7 +277,7 @@ def _segments(distribution: ItemDistribution, scale: ChartScale) -> Iterator[Seg
     lowest = next(
         (share for share in distribution.coded.values() if not share.is_over), None
     )
-    steps = scale.on_scale if is_scale else len(scale.options)
+    steps = scale.on_scale
     for number, (value, label) in enumerate(scale.options.items()):
         coded = distribution.coded.get(value)
         is_shown = value in distribution.values
@@ -259,8 +285,8 @@ def _segments(distribution: ItemDistribution, scale: ChartScale) -> Iterator[Seg
             # Of the compared results alone: nobody here gave this number.
             coded = lowest
             is_shown = coded is None
-        is_in_bar = number < steps
-        width = shares[value] * (1 if is_scale else 2) if is_in_bar else 0.0
+        is_in_bar = is_scale and number < steps
+        width = shares[value] if is_in_bar else 0.0
         # The ends of every scale look alike.
         shade = 1 + round(number * (SHADES - 1) / max(steps - 1, 1))
         yield Segment(
@@ -272,5 +298,4 @@ def _segments(distribution: ItemDistribution, scale: ChartScale) -> Iterator[Seg
             shade if is_in_bar else 0,
             coded,
         )
-        if scale.kind in ("scale", "choice"):
-            start += width
+        start += width

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from html import escape
 from itertools import pairwise
 from types import MappingProxyType
@@ -28,6 +28,7 @@ from reports.charts.chart_rows import (
     Label,
     Segment,
     chart_row,
+    mark,
 )
 from reports.charts.sentences import ends_of_mean, sentence
 from reports.releases.layout import Measured
@@ -49,6 +50,7 @@ from survey.taking.rendering import Localizer, Text
 PICTURES = {
     "scale": gettext_noop("Diverging bars of the answers: %(places)s."),
     "choice": gettext_noop("Bars of the answers: %(places)s."),
+    "multiple": gettext_noop("Bars of the answers: %(places)s."),
     "number": gettext_noop("Histograms of the numbers: %(places)s."),
 }
 
@@ -85,19 +87,17 @@ class ItemChart:
     # Of numbers: the lower ends of their bins, and the width of all; 0 for none.
     starts: Sequence[float] = ()
     bin_width: float = 0.0
+    # Not of a scale whose colours are explained above the chart before.
+    has_legend: bool = True
 
     @property
     def has_bars(self) -> bool:
         """Test that each place has one bar, in which every answer has a colour."""
-        if self.kind == "choice" and len(self.columns) > SHADES:
-            return False
-        return self.kind in ("scale", "choice") and bool(self.columns)
+        return self.kind == "scale" and bool(self.columns)
 
     @property
     def has_bar_per_answer(self) -> bool:
-        if self.has_bars or not self.columns:
-            return False
-        return self.kind in ("choice", "multiple")
+        return self.kind in ("choice", "multiple") and bool(self.columns)
 
     @property
     def has_histograms(self) -> bool:
@@ -148,7 +148,7 @@ class ItemChart:
     # As texts, because in the template each answer takes as long as ten here.
     @property
     def legend(self) -> SafeString:
-        """Return the colours and labels of the answers in the bars, as list items."""
+        """Return the colours and labels of a scale's answers, as list items."""
         shown = next((row.segments for row in self.rows if row.segments), [])
         return SafeString(
             "".join(
@@ -161,7 +161,67 @@ class ItemChart:
 
     @property
     def bars(self) -> SafeString:
-        return SafeString("".join(row.bar(self.kind) for row in self.rows))
+        return SafeString("".join(row.bar for row in self.rows))
+
+    @property
+    def marks(self) -> SafeString:
+        """Return the marks and names of all places but the first, as list items."""
+        if len(self.rows) == 1:
+            return SafeString()
+        items = [
+            f'<svg class="mark" aria-hidden="true">{mark(number)}</svg>'
+            f"<bdi>{escape(row.place)}</bdi>"
+            for number, row in enumerate(self.rows[1:])
+        ]
+        first = (
+            f'<span class="key shade-6"></span><bdi>{escape(self.rows[0].place)}</bdi>'
+        )
+        return SafeString("".join(f"<li>{item}</li>" for item in (first, *items)))
+
+    @property
+    def answer_bars(self) -> SafeString:
+        """Return a bar for each answer, with marks of the other places.
+
+        Their percentages are in the table. The mark of one that is hidden or coded
+        would be at a wrong place, so there is none.
+        """
+        bars = []
+        for at in self.bar_order:
+            label = self.columns[at]
+            figures = self.rows[0].segments[at] if self.rows[0].segments else None
+            percent = figures.percent if figures else HIDDEN
+            width = figures.share if figures and not figures.is_hidden else 0
+            is_coded = ' class="coded"' if figures and figures.coded else ""
+            marks = "".join(
+                mark(number, f"{row.segments[at].share:g}%")
+                for number, row in enumerate(self.rows[1:])
+                if row.segments and row.segments[at].count is not None
+            )
+            bars.append(
+                f'<bdi class="bar-place"{label.attributes}>{escape(label.text)}</bdi>'
+                f'<svg class="answer-bar" aria-hidden="true">'
+                f'<rect{is_coded} width="{width:g}%" height="100%" />{marks}</svg>'
+                f'<span class="bar-percent">{escape(percent)}</span>'
+            )
+        return SafeString("".join(bars))
+
+    @property
+    def bar_order(self) -> Sequence[int]:
+        """Return the numbers of the answers, the most frequent one first.
+
+        Answers keep their order if most labels have numbers, such as grades or hours.
+        """
+        order = range(len(self.columns))
+        numbered = [
+            any(letter.isdecimal() for letter in label.text) for label in self.columns
+        ]
+        segments = self.rows[0].segments
+        if not segments or 2 * sum(numbered) > len(numbered):
+            return order
+        # Hidden ones have no place among the others.
+        return sorted(
+            order, key=lambda at: (segments[at].is_hidden, -segments[at].share)
+        )
 
     @property
     def table_rows(self) -> list[tuple[ChartRow, SafeString]]:
@@ -219,13 +279,14 @@ class ItemChart:
     @property
     def transposed(self) -> list[tuple[Label, list[Segment | None], Change | None]]:
         """Return each answer with the figures of all places, None if hidden."""
+        order = self.bar_order if self.has_bar_per_answer else range(len(self.columns))
         return [
             (
-                label,
+                self.columns[at],
                 [row.segments[at] if row.segments else None for row in self.rows],
                 self.changes[at] if self.changes else None,
             )
-            for at, label in enumerate(self.columns)
+            for at in order
         ]
 
 
@@ -248,13 +309,15 @@ def chart_pages(
     compared_definition: SurveyDefinition | None = None,
     *,
     is_other_survey: bool = False,
+    only: Container[str] | None = None,
 ) -> Iterator[ChartPage]:
     """Yield the pages of the survey with their charts.
 
     `places` are the figures to compare, by the name of the place; None is hidden.
     `compared` are those of another administration, which asked `compared_definition`.
     There, items with other answers are left out, and in another survey also those
-    whose answers have other labels. `comments` are released sentences by item.
+    whose answers have other labels. `comments` are released sentences by item. `only`
+    limits the charts to these items.
     """
     charts = ItemCharts(
         definition,
@@ -266,8 +329,33 @@ def chart_pages(
         compared_definition,
         is_other_survey,
     )
+    counted = counted_items(definition, places)
+    for page in definition["pages"]:
+        blocks = []
+        for block in page["blocks"]:
+            item_charts = [
+                charts.of(name)
+                for name in block["items"]
+                if name in counted and (only is None or name in only)
+            ]
+            # Not calculated texts, which have neither a question nor answers.
+            item_charts = [
+                chart for chart in item_charts if chart.plain_label or chart.columns
+            ]
+            if item_charts:
+                blocks.append(
+                    (charts.text(block["label"]), _with_shared_legends(item_charts))
+                )
+        if blocks:
+            yield ChartPage(charts.text(page["title"]), blocks)
+
+
+def counted_items(
+    definition: SurveyDefinition, places: Mapping[str, VisibleGroup | None]
+) -> set[str]:
+    """Return the items that have a chart, although it may have nothing but stars."""
     groups = [group for group in places.values() if group]
-    counted = {
+    return {
         name for group in groups for name in (*group.items, *group.hidden_items)
     } or {
         # Everything is hidden.
@@ -275,20 +363,36 @@ def chart_pages(
         for name, item in definition["items"].items()
         if item["kind"] in ANSWERABLE and places and not groups
     }
-    for page in definition["pages"]:
-        blocks = []
-        for block in page["blocks"]:
-            item_charts = [
-                charts.of(name) for name in block["items"] if name in counted
-            ]
-            # Not calculated texts, which have neither a question nor answers.
-            item_charts = [
-                chart for chart in item_charts if chart.plain_label or chart.columns
-            ]
-            if item_charts:
-                blocks.append((charts.text(block["label"]), item_charts))
+
+
+def pages_with(pages: Iterable[ChartPage], names: Container[str]) -> list[ChartPage]:
+    """Return the pages with the charts of these items alone."""
+    chosen = []
+    for page in pages:
+        blocks = [
+            (stem, [chart for chart in charts if chart.name in names])
+            for stem, charts in page.blocks
+        ]
+        blocks = [
+            (stem, _with_shared_legends(charts)) for stem, charts in blocks if charts
+        ]
         if blocks:
-            yield ChartPage(charts.text(page["title"]), blocks)
+            chosen.append(ChartPage(page.title, blocks))
+    return chosen
+
+
+def _with_shared_legends(charts: Sequence[ItemChart]) -> list[ItemChart]:
+    """Leave out a legend that is the same as that of the chart before."""
+    explained: Sequence[Label] = ()
+    shared = []
+    for chart in charts:
+        is_same = chart.has_bars and chart.columns == explained
+        if not chart.has_bars:
+            explained = ()
+        elif any(row.segments for row in chart.rows):
+            explained = chart.columns
+        shared.append(replace(chart, has_legend=not is_same))
+    return shared
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,7 +504,7 @@ class ItemCharts:
         if measured == "choice":
             beside_scale = self.scales.get(name)
             steps = len(self._options(self.definition, name)) - len(beside_scale or ())
-            # Every answer of a bar has a colour of its own.
+            # Every answer of a scale has a colour of its own.
             is_scale = beside_scale is not None and steps <= SHADES
             return "scale" if is_scale else "choice"
         if measured in ("multiple", "number"):

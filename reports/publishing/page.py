@@ -17,9 +17,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from reports.answers.texts import localizer_for, marked_text
-from reports.charts.charts import ChartPage, chart_pages
+from reports.charts.charts import ChartPage, chart_pages, pages_with
 from reports.charts.rendered import rendered_once
 from reports.charts.sentences import isolated
+from reports.charts.themes import QuestionTheme, question_themes
 from reports.publishing.freezing import (
     Answers,
     Frame,
@@ -30,6 +31,7 @@ from reports.releases.layout import Measured
 from reports.releases.levels import LEVELS
 from reports.results.distributions import ItemDistribution
 from reports.results.visible import VisibleGroup
+from reports.school_report.overview import Overview
 from reports.school_report.parts import (
     GroupedParts,
     ReportPart,
@@ -257,8 +259,27 @@ class PublicPage:
         )
 
     @cached_property
+    def themes(self) -> list[tuple[QuestionTheme, Text, list[ChartPage]]]:
+        """Return the charts under their themes; those about people are last."""
+        definition = published_survey(self.frame["survey_digest"]).definition
+        drawn = {
+            chart.name
+            for page in self.charts
+            for _stem, charts in page.blocks
+            for chart in charts
+        }
+        return [
+            (theme, self._text(theme.label), pages_with(self.charts, theme.items))
+            for theme in question_themes(definition, self.frame["measures"], drawn)
+        ]
+
+    @cached_property
+    def overview(self) -> Overview:
+        return Overview.of(self.essentials, self.other_measures)
+
+    @cached_property
     def charts_html(self) -> SafeString:
-        context = {"chart_pages": lambda: self.charts}
+        context = {"themes": lambda: self.themes}
         answers = [place.answers for place in self.places]
         return rendered_once(
             "reports/public/_charts.html", context, self._drawn(answers)

@@ -8,7 +8,7 @@ not exist; what was withdrawn is gone.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial, wraps
 from typing import Any, Concatenate, NoReturn, ParamSpec
 
@@ -18,6 +18,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.utils import translation
 from django.utils.cache import get_conditional_response, patch_vary_headers
+from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
 from accounts.access import anyone
@@ -29,6 +30,11 @@ from reports.models.publications import public_condition
 from reports.publishing.csv_files import answer_rows, dictionary_rows, score_rows
 from reports.publishing.links import Links, PublicLinks, own_name
 from reports.publishing.page import PublicPage, without_directions
+from reports.publishing.place_map import (
+    map_of,
+    places_of_districts,
+    places_of_schools,
+)
 from reports.releases.levels import LEVELS, STATE, Place
 from reports.school_report.report import report_language_for
 from reports.suppression.explanation import hidden_figures
@@ -146,7 +152,7 @@ def _title_in(titles: Mapping[str, str], language: str) -> str:
 
 @public
 def published_state(request: HttpRequest, pk: int) -> HttpResponse:
-    """Show all schools together, and find a school. 2 statements, or 3 to find."""
+    """Show all schools together, and find a school. 3 statements, or 4 to find."""
     publication, places = _places(pk, *STATE)
     districts = publication.places.filter(level=LEVELS.DISTRICT)
     text = searched_text(request)
@@ -171,7 +177,7 @@ def _by_name(places: QuerySet[PublishedPlace]) -> QuerySet[PublishedPlace, Any]:
 
 @public
 def published_district(request: HttpRequest, pk: int, district: int) -> HttpResponse:
-    """Show a district, and its schools that have a report. 2 statements."""
+    """Show a district, and its schools that have a report. 3 statements."""
     publication, places = _places(pk, LEVELS.DISTRICT.value, district)
     schools = publication.places.filter(district_id=district, level=LEVELS.SCHOOL)
     return _place_page(request, publication, places, {"schools": _by_name(schools)})
@@ -303,9 +309,12 @@ def with_addresses(
 ) -> dict[str, object]:
     """Return the context of a place's page, with addresses in place of keys.
 
-    `context` are names and keys of `districts`, `schools` and the schools `found`.
+    `context` are names and keys of `districts`, `schools` and the schools `found`. At
+    most 1 statement, for the map.
     """
     matches = context.get("found")
+    districts = context.get("districts", ())
+    schools = context.get("schools", ())
 
     def linked(
         places: Iterable[tuple[str, int]], address: Callable[[int], str]
@@ -316,12 +325,26 @@ def with_addresses(
         "text": context.get("text", ""),
         "state_address": links.state(),
         "district_address": page.district and links.district(page.district.place_id),
-        "districts": linked(context.get("districts", ()), links.district),
-        "schools": linked(context.get("schools", ()), links.school),
+        "districts": linked(districts, links.district),
+        "schools": linked(schools, links.school),
+        "map": _map_of(list(districts), list(schools), links),
         "is_search": matches is not None,
         "found": linked((matches or [])[:MOST_FOUND], links.school),
         "has_more": len(matches or []) > MOST_FOUND,
     }
+
+
+def _map_of(
+    districts: Sequence[tuple[str, int]],
+    schools: Sequence[tuple[str, int]],
+    links: Links,
+) -> SafeString:
+    if len(districts) > 1:
+        return map_of(districts, places_of_districts(), links.district)
+    if len(schools) > 1:
+        located = places_of_schools([key for _name, key in schools])
+        return map_of(schools, located, links.school)
+    return SafeString()
 
 
 def _language(request: HttpRequest, offered: list[str]) -> str:

@@ -27,6 +27,7 @@ from reports.models import GroupResults, ReportArchive, SchoolRate
 from reports.rates.visible_rates import rates_for, school_line
 from reports.releases.levels import LEVELS
 from reports.results.access import capability_for, is_shared, results_for
+from reports.school_report.brands import brands_of
 from reports.school_report.pdf import NoPdf, html_of, pdf_files
 from reports.school_report.report import (
     SchoolReport,
@@ -201,7 +202,7 @@ class ArchiveWriter:
     reports: int = 0
 
     def write(self, path: Path, progress: Progress) -> None:
-        """Write a file for each report. 6 statements for each batch of schools."""
+        """Write a file for each report. 7 statements for each batch of schools."""
         keys = self._school_keys()
         progress.begin_step(_("Making the reports."), total=len(keys))
         index = path.with_name(INDEX)
@@ -239,8 +240,11 @@ class ArchiveWriter:
         language = self.archive.language
         with translation.override(report_language_for(language)):
             reports = self.reader.of(schools)
+            brands = brands_of({school.district_id for school in schools})
             documents = {
-                str(report.school.pk): html_of(report)
+                str(report.school.pk): html_of(
+                    report, brands[report.school.district_id]
+                )
                 for report in reports
                 if report.has_figures
             }

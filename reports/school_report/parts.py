@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from html import escape
 
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
@@ -12,9 +13,16 @@ from django.utils.translation import pgettext_lazy
 
 from reports.answers.texts import localizer_for, marked_text
 from reports.releases.levels import Place
-from reports.scores.scale import BANDS, HIGHEST
+from reports.scores.scale import BANDS, HIGHEST, LOWEST
 from reports.scores.visible import Scores, VisibleScore, measures_in_survey
-from reports.scores.words import band_tone, band_words, change_words
+from reports.scores.words import (
+    CERTAIN,
+    ScoreChange,
+    band_tone,
+    band_words,
+    change_words,
+    score_change,
+)
 from reports.suppression import HIDDEN
 from survey.instrument.definitions.schema import (
     EssentialDefinition,
@@ -31,8 +39,11 @@ COMMA = pgettext_lazy("list", ", ")
 SEMICOLON = pgettext_lazy("list", "; ")
 # Units of a strip in a score.
 STRIP = 2
-# Colours of the bands in files, which have no style sheet for them.
+# Colours in files, which have no style sheet for them: of bands, dots and lines, and
+# of the marks of the places around.
 FILLS = ("#c98f45", "#f0dcbc", "#eef1f3", "#c5e4e0", "#7fc4bb")
+INK, MIDDLE_LINE = "#15232b", "#74848f"
+MARK_FILLS = ("#fff", "#74848f")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +75,16 @@ class ScoreLine:
         return f"±{self.score.error:.1f}"
 
     @property
+    def interval(self) -> str:
+        """Say between which scores it would be in 95 of 100 surveys."""
+        if self.score is None or self.score.error is None:
+            return ""
+        margin = CERTAIN * self.score.error
+        low = max(round(self.score.score - margin), LOWEST)
+        high = min(round(self.score.score + margin), HIGHEST)
+        return _("Between %(low)s and %(high)s") % {"low": low, "high": high}
+
+    @property
     def words(self) -> str:
         if self.score is None:
             return ""
@@ -81,8 +102,8 @@ class ScoreLine:
 
     @property
     def span(self) -> tuple[str, str]:
-        """Return where the line of the standard error begins and ends."""
-        error = (self.score.error or 0.0) if self.score else 0.0
+        """Return where the 95 % interval of the score begins and ends."""
+        error = CERTAIN * (self.score.error or 0.0) if self.score else 0.0
         low, high = self.position - STRIP * error, self.position + STRIP * error
         return f"{max(low, 0):.1f}", f"{min(high, STRIP * (HIGHEST + 1)):.1f}"
 
@@ -100,9 +121,50 @@ def band_areas(*, is_positive: bool) -> SafeString:
         tone = band_tone(number, is_positive=is_positive)
         areas.append(
             f'<rect class="band-{tone}" fill="{FILLS[tone - 1]}" x="{STRIP * start}"'
-            f' y="2" width="{STRIP * (end - start)}" height="12" />'
+            f' y="4" width="{STRIP * (end - start)}" height="8" />'
         )
     return SafeString("".join(areas))
+
+
+def dot(x: float) -> str:
+    return f'<circle class="point" fill="{INK}" cx="{x}" cy="8" r="3.2" />'
+
+
+def earlier_dot(x: float) -> str:
+    return (
+        f'<circle class="earlier" fill="#fff" stroke="{INK}" stroke-width="1"'
+        f' cx="{x}" cy="8" r="2.4" />'
+    )
+
+
+def interval(low: float | str, high: float | str) -> str:
+    return (
+        f'<line class="error" stroke="{INK}" stroke-width="1.6" x1="{low}" x2="{high}"'
+        ' y1="8" y2="8" />'
+    )
+
+
+def place_mark(number: int, x: float, middle: float | None = None) -> str:
+    """Return the mark of the district, or of the state: below or above the band."""
+    if number == 0:
+        tip = 11.5 if middle is None else middle - 2.25
+        shape = f"M{x} {tip}l2.6 4.5h-5.2z"
+    else:
+        tip = 4.5 if middle is None else middle + 2.25
+        shape = f"M{x} {tip}l2.6-4.5h-5.2z"
+    return (
+        f'<path class="place-{number}" fill="{MARK_FILLS[number]}" stroke="{INK}"'
+        f' stroke-width="0.6" d="{shape}" />'
+    )
+
+
+def strip(contents: str, title: str, width: int = STRIP * (HIGHEST + 1)) -> SafeString:
+    # Files have neither the style sheets nor the width of the page.
+    return SafeString(
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} 16"'
+        f' width="{width}" height="16" role="img"><title>{escape(title)}</title>'
+        f"{contents}</svg>"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +186,54 @@ class ReportPart:
     @property
     def own_line(self) -> ScoreLine:
         return self.places[0]
+
+    @property
+    def around(self) -> list[ScoreLine]:
+        """Return the lines of the places around, as far as they have a score."""
+        return [line for line in self.places[1:] if line.score]
+
+    @property
+    def last_time(self) -> ScoreLine | None:
+        """Return the line of the wave before, if it shows a comparable score."""
+        before = self.trend[-2] if len(self.trend) > 1 else None
+        return before if before and before.score else None
+
+    @property
+    def change(self) -> ScoreChange | None:
+        now, before = self.own_line.score, self.last_time
+        if now is None or before is None or before.score is None:
+            return None
+        return score_change(now, before.score)
+
+    @property
+    def strength(self) -> int:
+        """Return the score, turned round where less is better."""
+        score = self.own_line.score.score if self.own_line.score else 0
+        return score if self.is_positive else LOWEST + HIGHEST - score
+
+    @property
+    def picture(self) -> SafeString:
+        """Draw the score with its interval, that of the last time, and places around.
+
+        The text beside it has the same numbers.
+        """
+        score_line = self.own_line
+        title = f"{score_line.name}: {score_line.text_and_words}"
+        parts = [str(score_line.areas)]
+        parts.append(
+            f'<line class="middle" stroke="{MIDDLE_LINE}" x1="100" x2="100"'
+            ' y1="1" y2="15" />'
+        )
+        parts += [
+            place_mark(min(number, 1), line.position)
+            for number, line in enumerate(self.places[1:])
+            if line.score
+        ]
+        if self.last_time:
+            parts.append(earlier_dot(self.last_time.position))
+        if score_line.score:
+            parts.append(f"{interval(*score_line.span)}{dot(score_line.position)}")
+        return strip("".join(parts), title)
 
     @property
     def sentence(self) -> str:

@@ -15,12 +15,10 @@ from django.conf import settings
 from django.template.loader import render_to_string
 from django.utils import translation
 
+from reports.school_report.brands import NO_BRAND, Brand
 from reports.school_report.report import SchoolReport
 
 log = logging.getLogger(__name__)
-
-# What the page and the file have in common.
-BODY = "reports/_school_report.html"
 
 # A report takes two seconds, the first one of a process included.
 SECONDS = 60
@@ -32,13 +30,11 @@ class NoPdf(Exception):
     """WeasyPrint, or a library of Debian that it needs, has failed."""
 
 
-def html_of(report: SchoolReport) -> str:
+def html_of(report: SchoolReport, brand: Brand = NO_BRAND) -> str:
     """Render the document of the file."""
     with translation.override(report.frame_language):
-        return render_to_string(
-            "reports/school_report_print.html",
-            {"report": report, "body": render_to_string(BODY, {"report": report})},
-        )
+        context = {"report": report, "brand": brand}
+        return render_to_string("reports/school_report_print.html", context)
 
 
 def pdf_files(

@@ -12,6 +12,7 @@ writes a .pdf beside each .html of the folder.
 from __future__ import annotations
 
 import sys
+from base64 import b64decode
 from mimetypes import guess_type
 from pathlib import Path
 
@@ -21,12 +22,14 @@ from weasyprint.urls import FatalURLFetchingError, URLFetcher, URLFetcherRespons
 # Never looked up: the fetcher below answers for it.
 BASE = "https://static.invalid/"
 FOLDERS = ("css", "fonts")
+# A logo is in the document itself, and reaches nothing else.
+PNG = "data:image/png;base64,"
 
 
 class StaticFileFetcher(URLFetcher):
-    """Answer with files below a folder, and refuse all other addresses.
+    """Answer with files below a folder and with PNG pictures in the document.
 
-    The addresses in a document can come from texts of a survey.
+    All others are refused: addresses in a document can come from texts of a survey.
     """
 
     def __init__(self, root: Path) -> None:
@@ -36,6 +39,9 @@ class StaticFileFetcher(URLFetcher):
     def fetch(
         self, url: str, headers: dict[str, str] | None = None
     ) -> URLFetcherResponse:
+        if url.startswith(PNG):
+            picture = b64decode(url.removeprefix(PNG), validate=True)
+            return URLFetcherResponse(url, picture, {"Content-Type": "image/png"})
         name = url.removeprefix(BASE)
         path = (self.root / name).resolve()
         allowed = [self.root / folder for folder in FOLDERS]

@@ -16,7 +16,9 @@ from reports.rates.rate_lines import SchoolRateLine
 from reports.rates.visible_rates import lines_of_schools
 from reports.releases.levels import LEVELS, Place
 from reports.results.access import capability_for, is_shared, results_for
+from reports.school_report.overview import Overview
 from reports.school_report.parts import (
+    GroupedParts,
     ReportPart,
     ReportParts,
     SurveyTexts,
@@ -68,10 +70,9 @@ class SchoolReport:
     def direction(self) -> str:
         return messages.direction(self.frame_language)
 
-    @property
-    def place_names(self) -> list[str]:
-        parts = [part for part, _ in self.essentials] or list(self.other_measures)
-        return [line.name for line in parts[0].places] if parts else []
+    @cached_property
+    def overview(self) -> Overview:
+        return Overview.of(self.essentials, self.other_measures)
 
     @cached_property
     def bands(self) -> list[tuple[int, str, str]]:
@@ -125,16 +126,21 @@ class SchoolReports:
 
     4 statements, and those of the published survey.
 
-    To be made and used with the language of `report_language_for` active.
+    To be made and used with the language of `report_language_for` active, or with
+    `frame_language`.
     """
 
     def __init__(
-        self, permissions: Permissions, administration: Administration, language: str
+        self,
+        permissions: Permissions,
+        administration: Administration,
+        language: str,
+        frame_language: str = "",
     ) -> None:
         self.permissions = permissions
         self.administration = administration
         self.language = language
-        self.frame_language = report_language_for(language)
+        self.frame_language = frame_language or report_language_for(language)
         earlier = earlier_waves(administration)
         visible = results_for(permissions).filter(pk__in=[wave.pk for wave in earlier])
         # Where the user may see the results of each wave.
@@ -175,6 +181,21 @@ class SchoolReports:
             self._report(school, lines[school.pk], around[school.pk], scores)
             for school in schools
         ]
+
+    def of_place(self, places: Sequence[tuple[str, Place]]) -> GroupedParts:
+        """Return the parts of a district or the state, beside places around it.
+
+        The caller names only places that the user may see. 4 statements.
+        """
+        (_name, place), *_around = places
+        self.leave_out_waves(place[1] if place[0] == LEVELS.DISTRICT.value else None)
+        waves = [*self.waves, self.administration]
+        scores = scores_of_waves(waves, [place for _name, place in places])
+        if place not in scores[self.administration.pk]:
+            return [], []
+        return ReportParts(
+            self.administration, self.texts, places, waves, scores
+        ).read()
 
     def _report(
         self,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from django.utils.translation import get_language_bidi, gettext_lazy
 from django.utils.translation import gettext as _
 
@@ -53,13 +55,33 @@ def signed(points: int) -> str:
     return f"{LEFT_TO_RIGHT}{number}" if get_language_bidi() else number
 
 
+@dataclass(frozen=True, slots=True)
+class ScoreChange:
+    """The difference of a score from an earlier one, in points."""
+
+    difference: int
+    # None: not known, because a score has no error.
+    exceeds_error: bool | None
+
+    @property
+    def points(self) -> str:
+        return signed(self.difference)
+
+    @property
+    def words(self) -> str:
+        points = self.points
+        if self.exceeds_error is None:
+            return points
+        if self.exceeds_error:
+            return _("%(points)s, more than chance") % {"points": points}
+        return _("%(points)s, within its error") % {"points": points}
+
+
+def score_change(now: VisibleScore, before: VisibleScore) -> ScoreChange:
+    change, error = now.score - before.score, now.error_of_change(before)
+    return ScoreChange(change, None if error is None else abs(change) > CERTAIN * error)
+
+
 def change_words(now: VisibleScore, before: VisibleScore) -> str:
     """Return the change between two waves, and whether it exceeds its error."""
-    change = now.score - before.score
-    points = signed(change)
-    error = now.error_of_change(before)
-    if error is None:
-        return points
-    if abs(change) > CERTAIN * error:
-        return _("%(points)s, more than chance") % {"points": points}
-    return _("%(points)s, within its error") % {"points": points}
+    return score_change(now, before).words

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -16,14 +16,17 @@ from django.utils.formats import date_format
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst
 from django.utils.timezone import localtime
+from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
 from accounts.http import StaffRequest
 from accounts.language import language_to_read
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions, Places
-from reports.charts.charts import ChartPage, chart_pages
+from reports.answers.texts import localizer_for, marked_text
+from reports.charts.charts import ChartPage, chart_pages, counted_items
 from reports.charts.rendered import rendered_once
+from reports.charts.themes import OF_THEME, QuestionTheme, question_themes
 from reports.console.results.provenance import Provenance
 from reports.models import GroupResults
 from reports.rates.thresholds import ThresholdProgress, ThresholdState
@@ -41,15 +44,24 @@ from reports.results.comments import may_review
 from reports.results.menu import attribute_label
 from reports.results.small_schools import SmallSchools, small_schools
 from reports.results.visible import VisibleGroup
+from reports.school_report.overview import Overview
+from reports.school_report.parts import ReportPart
+from reports.school_report.report import SchoolReport, SchoolReports
 from reports.scores.visible import has_scores
 from survey.fieldwork.administrations import may_manage
 from survey.instrument.definitions.measures import measures_of
+from survey.instrument.definitions.schema import Measures
 from survey.models import Administration
 from survey.taking.published import published_survey
+from survey.taking.rendering import Text
 
 MAX_KEY = 2**63
 # As in `GroupResults.value`.
 LONGEST_VALUE = 200
+# All questions of a survey, instead of those of one theme.
+ALL = "all"
+# So many questions are on the first page: another page would only be in the way.
+FEW_QUESTIONS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +106,12 @@ class ResultsPage:
     may_share: bool
     may_publish: bool
     may_review: bool
+    permissions: Permissions
+    # Of the places that the figures are of: the page's place first.
+    places: Mapping[str, Place]
+    # The questions that the address asks for, as `QuestionTheme.key`; "" for the
+    # overview, and "all".
+    questions: str
 
     @classmethod
     def of(cls, request: StaffRequest, pk: int) -> ResultsPage:
@@ -140,6 +158,9 @@ class ResultsPage:
             and may_manage(permissions, administration),
             may_publish=permissions.has(Capability.PUBLISH_RESULTS),
             may_review=may_review(permissions, administration),
+            permissions=permissions,
+            places=places,
+            questions=request.GET.get("questions", ""),
         )
 
     @property
@@ -164,6 +185,101 @@ class ResultsPage:
         """Return since when; None if nobody counted the answers, or shared them."""
         roll_up = getattr(self.administration, "results_roll_up", None)
         return roll_up.shared_at if roll_up else None
+
+    @cached_property
+    def measures(self) -> Measures | None:
+        return measures_of(self.administration.published.survey)
+
+    @cached_property
+    def themes(self) -> list[QuestionTheme]:
+        """Return the questions under their themes."""
+        definition = published_survey(self.administration.published_id).definition
+        counted = counted_items(definition, self.drawn)
+        return question_themes(definition, self.measures, counted)
+
+    @cached_property
+    def linked_themes(self) -> list[tuple[QuestionTheme, Text]]:
+        published = published_survey(self.administration.published_id)
+        language = language_to_read(published.languages)
+        localizer = localizer_for(published.definition, language)
+        frame = get_language() or ""
+        return [
+            (theme, marked_text(localizer, theme.label, frame)) for theme in self.themes
+        ]
+
+    @cached_property
+    def theme(self) -> tuple[QuestionTheme, Text] | None:
+        """Return the theme that the address asks for. Raises Http404."""
+        if self.questions in ("", ALL):
+            return None
+        for theme, label in self.linked_themes:
+            if theme.key == self.questions:
+                return theme, label
+        raise Http404
+
+    @property
+    def shows_overview(self) -> bool:
+        return not self.questions
+
+    @cached_property
+    def shows_charts(self) -> bool:
+        """Test that questions are on this page: chosen ones, or all of a few."""
+        if self.questions:
+            return True
+        return sum(len(theme.items) for theme in self.themes) <= FEW_QUESTIONS
+
+    @cached_property
+    def _school_report(self) -> SchoolReport | None:
+        """Return the report of the school, as its own page shows it. 8 statements."""
+        if self.school is None or not self._has_overview:
+            return None
+        [report] = self._reports.of([self.school])
+        return report
+
+    @property
+    def _has_overview(self) -> bool:
+        # Scores are those of everyone.
+        return bool(self.figures and not self.group.key and self.has_scores)
+
+    @property
+    def _reports(self) -> SchoolReports:
+        published = published_survey(self.administration.published_id)
+        language = language_to_read(published.languages)
+        return SchoolReports(
+            *(self.permissions, self.administration, language, get_language() or "")
+        )
+
+    @cached_property
+    def overview(self) -> Overview | None:
+        """Return the scores of the place, as the table of scores has them.
+
+        At most 8 statements.
+        """
+        if not self._has_overview:
+            return None
+        if self._school_report:
+            return self._school_report.overview
+        return Overview.of(*self._reports.of_place(list(self.places.items())))
+
+    @property
+    def no_scores(self) -> str:
+        """Say why a school has no scores."""
+        return self._school_report.reason if self._school_report else ""
+
+    @property
+    def rate(self) -> str:
+        """Return the response rate of the school, if it may be shown."""
+        line = self._school_report and self._school_report.line
+        return line.rate_words if line else ""
+
+    @property
+    def shown_measures(self) -> list[ReportPart]:
+        """Return the measures of the chosen theme, or the theme itself."""
+        if self.theme is None or self.overview is None:
+            return []
+        theme, _label = self.theme
+        name = theme.key.removeprefix(OF_THEME)
+        return self.overview.of_theme(name) if theme.key != name else []
 
     @cached_property
     def charts(self) -> list[ChartPage]:
@@ -195,12 +311,13 @@ class ResultsPage:
         return {
             "definition": published.definition,
             "language": language_to_read(published.languages),
-            "measures": measures_of(self.administration.published.survey),
+            "measures": self.measures,
             "places": self.drawn,
             "compared": self.drawn_compared,
             "comments": _released(self.administration),
             "compared_definition": their_definition,
             "is_other_survey": self.compares_role,
+            "only": self.theme[0].items if self.theme else None,
         }
 
     @property
@@ -225,6 +342,19 @@ class ResultsPage:
         )
 
     @property
+    def link_to_questions(self) -> str:
+        """Return the beginning of an address of questions of this place."""
+        return f"?{self.overview_query}&questions="
+
+    @property
+    def link_to_themes(self) -> str:
+        return f"{self.link_to_questions}{OF_THEME}"
+
+    @property
+    def overview_query(self) -> str:
+        return replace(self, questions="").query
+
+    @property
     def query(self) -> str:
         chosen = {"group": self.group.key}
         if self.school:
@@ -233,6 +363,8 @@ class ResultsPage:
             chosen["district"] = str(self.district.pk)
         if self.compared:
             chosen["compare"] = str(self.compared.pk)
+        if self.questions:
+            chosen["questions"] = self.questions
         return urlencode({name: value for name, value in chosen.items() if value})
 
     @property
@@ -250,7 +382,7 @@ class ResultsPage:
     @property
     def is_compared(self) -> bool:
         """Test that a chart shows the results that were chosen to compare."""
-        return any(
+        return self.shows_charts and any(
             row.is_compared
             for chart_page in self.charts
             for _stem, charts in chart_page.blocks

@@ -50,11 +50,11 @@ def results_list(request: StaffRequest) -> HttpResponse:
 @needs(Capability.SEE_RESULTS)
 @require_safe
 def results_page(request: StaffRequest, pk: int) -> HttpResponse:
-    """Show the answers of one place, beside those of the places around it.
+    """Show the scores and answers of one place, beside those of the places around it.
 
     9 statements: the administration and earlier ones, its measures, the place, its
     district's schools, the groups and their figures. Of a district 1 to 3 more for
-    its small schools, and with open codes 1 to 3.
+    its small schools, with open codes 1 to 3, and with scores 7, or 10 of a school.
     """
     page = ResultsPage.of(request, pk)
     codes = watched_codes(request.permissions, page.administration)

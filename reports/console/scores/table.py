@@ -45,12 +45,12 @@ SORTS = {
 }
 # Prefix of the sort key of a measure or essential.
 BY_SCORE = "score-"
-ESSENTIALS = "essentials"
+# Instead of themes alone, or of one theme with its measures.
+ALL = "all"
 
 
 class ScoresFilter(forms.Form):
     district = forms.ChoiceField(label=gettext_lazy("District"), required=False)
-    show = forms.ChoiceField(label=gettext_lazy("Show"), required=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,24 +117,34 @@ class ScoresTable:
     scope: ScoresScope
     scoring: Scoring | None
     columns: Sequence[ScoreColumn]
+    # Values of "show" in addresses, and their labels; none without themes.
+    choices: Sequence[tuple[str, str]]
+    show: str
     form: ScoresFilter
     listing: Listing[SchoolRate]
 
     @classmethod
-    def of(cls, request: StaffRequest, pk: int) -> ScoresTable:
+    def of(cls, request: StaffRequest, pk: int, *, show: str = "") -> ScoresTable:
         """Read what the address asks for; Http404 for places of others.
 
-        6 statements, and 1 more where a score sorts the schools.
+        `show` is for addresses that ask for no columns. 6 statements, and 1 more where
+        a score sorts the schools.
         """
         scope = ScoresScope.of(request, pk)
         administration = scope.administration
         content = measures_in_survey(administration)
         columns = score_columns(administration, content)
+        choices = _choices(columns)
+        show = request.GET.get("show") or show
+        if show not in dict(choices):
+            show = ""
         return cls(
             scope,
             Scoring.objects.current().filter(pk=administration.pk).first(),
-            _columns_to_show(columns, content, request.GET.get("show", "")),
-            _filter_form(request, scope.districts, columns),
+            _columns_to_show(columns, content, show),
+            choices,
+            show,
+            _filter_form(request, scope.districts),
             _listing(request, administration, content, columns, scope.schools),
         )
 
@@ -227,20 +237,36 @@ def measure_columns(
     return [column for column in columns if not column.is_essential]
 
 
+def _choices(columns: Sequence[ScoreColumn]) -> list[tuple[str, str]]:
+    essentials = [column for column in columns if column.is_essential]
+    if not essentials:
+        return []
+    return [
+        ("", _("Themes")),
+        *((column.name, column.label) for column in essentials),
+        (ALL, _("All measures")),
+    ]
+
+
 def _columns_to_show(
     columns: Sequence[ScoreColumn], content: Measures, show: str
 ) -> list[ScoreColumn]:
-    if show == ESSENTIALS:
-        return [column for column in columns if column.is_essential]
+    """Return themes and measures without one, or what was chosen."""
+    if show == ALL:
+        return list(columns)
     names = {measure["name"] for measure in measures_in(content, show)} if show else ()
-    return [c for c in columns if c.name == show or c.name in names] or list(columns)
+    if names:
+        return [column for column in columns if column.name in {show, *names}]
+    themes = {essential["name"] for essential in content["essentials"]}
+    in_theme = {
+        measure["name"]
+        for measure in content["measures"]
+        if measure["essential"] in themes
+    }
+    return [column for column in columns if column.name not in in_theme]
 
 
-def _filter_form(
-    request: StaffRequest,
-    districts: Sequence[District],
-    columns: Sequence[ScoreColumn],
-) -> ScoresFilter:
+def _filter_form(request: StaffRequest, districts: Sequence[District]) -> ScoresFilter:
     # Bound, so that the fields show what is in the address.
     form = ScoresFilter(request.GET)
     district = cast(forms.ChoiceField, form.fields["district"])
@@ -250,15 +276,6 @@ def _filter_form(
     ]
     if len(districts) < 2:
         del form.fields["district"]
-    essentials = [column for column in columns if column.is_essential]
-    show = cast(forms.ChoiceField, form.fields["show"])
-    show.choices = [
-        ("", _("All measures")),
-        (ESSENTIALS, _("Themes only")),
-        *((column.name, column.label) for column in essentials),
-    ]
-    if not essentials:
-        del form.fields["show"]
     return form
 
 

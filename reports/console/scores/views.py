@@ -15,9 +15,10 @@ from accounts.language import language_to_read
 from accounts.permissions import Capability
 from reports.charts.rendered import rendered_once
 from reports.console.scores.access import school_or_404
-from reports.console.scores.table import ScoresTable, csv_rows
+from reports.console.scores.table import ALL, ScoresTable, csv_rows
 from reports.results.access import administration_or_404
-from reports.school_report.pdf import BODY, NoPdf, html_of, pdf_files
+from reports.school_report.brands import brands_of
+from reports.school_report.pdf import NoPdf, html_of, pdf_files
 from reports.school_report.report import (
     SchoolReport,
     report_language_for,
@@ -25,6 +26,9 @@ from reports.school_report.report import (
 )
 from reports.scores.words import band_ranges
 from survey.taking.published import published_survey
+
+# The body of a report's page.
+BODY = "reports/_school_report.html"
 
 
 @needs(Capability.SEE_RESULTS)
@@ -47,7 +51,7 @@ def scores_table(request: StaffRequest, pk: int) -> HttpResponse:
 @needs(Capability.SEE_RESULTS)
 @require_safe
 def scores_csv(request: StaffRequest, pk: int) -> HttpResponse:
-    table = ScoresTable.of(request, pk)
+    table = ScoresTable.of(request, pk, show=ALL)
     record(
         "download scores",
         by=request.user,
@@ -77,7 +81,9 @@ def school_report_pdf(request: StaffRequest, pk: int, school: int) -> HttpRespon
     if not report.has_figures:
         raise Http404
     try:
-        files = pdf_files({"report": html_of(report)})
+        district = report.school.district_id
+        html = html_of(report, brands_of([district])[district])
+        files = pdf_files({"report": html})
     except NoPdf:
         return render(request, "reports/school_report_no_pdf.html", status=503)
     record(

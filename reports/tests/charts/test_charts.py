@@ -74,8 +74,9 @@ def test_an_agreement_scale_without_a_measure_diverges_from_its_middle():
     assert item_chart.sentence == "70 % answered “Rather agree” or “Agree”."
     page = html(item_chart)
     assert 'role="img" aria-label="Diverging bars of the answers: Lincoln."' in page
-    assert '<rect class="shade-1" x="70.0" y="1" width="10.0" height="8">' in page
-    assert '<line x1="100" x2="100"' in page
+    assert '<rect class="shade-1" x="35%" y="15%" width="5%" height="70%">' in page
+    assert '<line x1="50%" x2="50%"' in page
+    assert re.findall(r'text-anchor="middle">(\d+)<', page) == ["10", "20", "30", "40"]
     assert page.count("<title>") == 4
     assert re.findall(r'<td class="number">(\d+ %)', page) == [
         "10 %",
@@ -85,12 +86,69 @@ def test_an_agreement_scale_without_a_measure_diverges_from_its_middle():
     ]
 
 
-def test_other_lists_have_bars_from_the_left():
-    item_chart = chart(definition(), {"Lincoln": group(10, 20, 30, 40)})
+def test_a_narrow_segment_has_no_number():
+    page = html(chart(definition(**LIKERT), {"Lincoln": group(1, 2, 47, 50)}))
+    assert re.findall(r'text-anchor="middle">(\d+)<', page) == ["47", "50"]
+    # Neither has a coded one, which is drawn as long as others allow.
+    page = html(chart(definition(**LIKERT), {"Lincoln": coded(0, 0, 0, 30)}))
+    assert "text-anchor" not in page
+
+
+def test_other_lists_have_bars_of_one_hue_the_longest_first():
+    places = {"Lincoln": group(10, 40, 20, 30), "District": group(4, 3, 2, 1)}
+    item_chart = chart(definition(), places)
     assert item_chart.kind == "choice"
-    assert item_chart.rows[0].segments[0].start == 0
-    assert 'aria-label="Bars of the answers: Lincoln."' in html(item_chart)
-    assert "<line" not in html(item_chart)
+    page = html(item_chart)
+    assert 'aria-label="Bars of the answers: Lincoln, District."' in page
+    assert "<line" not in page and "shade-1" not in page
+    assert re.findall(r'<rect width="(\d+)%"', page) == ["40", "30", "20", "10"]
+    assert re.findall(r'class="mark-0" x="(\d+)%"', page)[1:] == [
+        "30",
+        "10",
+        "20",
+        "40",
+    ]
+    assert [label.text for label, _cells, _change in item_chart.transposed] == [
+        AGREE[at] for at in (1, 3, 2, 0)
+    ]
+
+
+def test_answers_with_numbers_keep_their_order():
+    labels = ["Grade 6", "Grade 7", "Grade 8", "Other"]
+    item_chart = chart(definition(labels), {"Lincoln": group(10, 40, 20, 30)})
+    assert re.findall(r'<rect width="(\d+)%"', html(item_chart)) == [
+        *("10", "40", "20", "30")
+    ]
+
+
+def test_a_hidden_answer_is_last_and_has_neither_a_bar_nor_a_mark():
+    answers = group(0, 40, 20, 30, measured="multiple", answered=50)
+    del answers.items["safe"].values["1"]
+    survey = definition(kind="select_multiple")
+    item_chart = chart(survey, {"Lincoln": answers, "District": answers})
+    page = html(item_chart)
+    assert item_chart.bar_order == [1, 3, 2, 0]
+    assert re.findall(r'<rect width="(\d+)%"', page) == ["80", "60", "40", "0"]
+    assert re.findall(r'class="mark-0" x="(\d+)%"', page)[1:] == ["80", "60", "40"]
+    assert '<span class="bar-percent">*</span>' in page
+
+
+def test_items_below_each_other_share_a_legend():
+    survey = definition(**LIKERT)
+    survey["items"]["calm"] = survey["items"]["safe"] | {"id": 2}
+    survey["pages"][0]["blocks"][0]["items"].append("calm")
+    answers = group(1, 2, 3, 4)
+    answers.items["calm"] = answers.items["safe"]
+    [page] = chart_pages(survey, "en", None, {"Lincoln": answers}, {})
+    [(_stem, charts)] = page.blocks
+    assert [html(each).count('class="key shade-7"') for each in charts] == [1, 0]
+    # The colours are explained where the first bar is.
+    hidden = VisibleGroup(
+        *(timezone.now(), 50, 50, {"calm": answers.items["safe"]}, ["safe"])
+    )
+    [page] = chart_pages(survey, "en", None, {"Lincoln": hidden}, {})
+    [(_stem, charts)] = page.blocks
+    assert [html(each).count('class="key shade-7"') for each in charts] == [0, 1]
 
 
 def test_labels_that_quote_answers_show_none_and_stay_apart():
@@ -118,7 +176,7 @@ def test_a_scale_with_more_steps_than_colours_has_a_bar_for_each_answer():
     labels = [str(n) for n in range(11)]
     item_chart = chart(definition(labels, **LIKERT), {"Lincoln": group(*range(1, 12))})
     assert item_chart.has_bar_per_answer
-    assert "answer-bar" in html(item_chart)
+    assert html(item_chart).count('class="answer-bar"') == 11
 
 
 @pytest.mark.parametrize(

@@ -141,7 +141,7 @@ class TestPages:
             (1, ("published_list",)),
             (1, ("published_hidden_in_all",)),
             (1, ("published_hidden", fall.pk)),
-            (2, ("published_state", fall.pk)),
+            (3, ("published_state", fall.pk)),
             (2, ("published_district", fall.pk, staff.riverside.pk)),
             (1, ("published_school", fall.pk, staff.lincoln.pk)),
             (1, ("published_answers_of_school", fall.pk, staff.lincoln.pk)),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import re
 import subprocess
 import zlib
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from PIL import Image
 from weasyprint.urls import FatalURLFetchingError
 
 from reports.school_report.pdf import NoPdf, pdf_files
-from reports.school_report.pdf_process import BASE, StaticFileFetcher
+from reports.school_report.pdf_process import BASE, PNG, StaticFileFetcher
 from survey.instrument import translations
 
 PAGE = """<!doctype html><html lang="es"><head><title>Informe de Lincoln</title>
@@ -90,6 +92,8 @@ def test_a_figure_without_a_text_has_none():
         "file:///etc/passwd",
         f"file://{settings.BASE_DIR}/static/img/mark.svg",
         "data:text/plain,x",
+        "data:image/svg+xml;base64,PHN2Zy8+",
+        "data:image/png;base64,no picture",
         "ftp://example.org/x",
         f"{BASE}../manage.py",
         f"{BASE}css/../../manage.py",
@@ -102,7 +106,7 @@ def test_a_figure_without_a_text_has_none():
 def test_only_static_files_are_read(address):
     fetcher = StaticFileFetcher(settings.BASE_DIR / "static")
     for ask in (fetcher.fetch, fetcher, fetcher.open):
-        with pytest.raises(FatalURLFetchingError):
+        with pytest.raises((FatalURLFetchingError, ValueError)):
             ask(address)
     css = fetcher.fetch(f"{BASE}css/school_report_print.css")
     assert b"@page" in css.read()
@@ -206,5 +210,19 @@ def test_a_document_that_takes_too_long_is_given_up():
 
 def test_the_template_names_only_static_files():
     source = Path(settings.BASE_DIR, "templates/reports/school_report_print.html")
-    [address] = re.findall(r'(?:href|src)="([^"]*)"', source.read_text())
+    address, logo = re.findall(r'(?:href|src)="([^"]*)"', source.read_text())
     assert Path(settings.BASE_DIR, "static", address).exists()
+    # A picture in the document.
+    assert logo == "{{ brand.logo }}"
+
+
+def picture() -> str:
+    content = io.BytesIO()
+    Image.new("RGB", (9, 9)).save(content, "PNG")
+    return f"{PNG}{b64encode(content.getvalue()).decode()}"
+
+
+def test_a_logo_in_the_document_is_shown():
+    image = f'<img src="{picture()}" alt="State of Ohio">'
+    content = objects(pdf_files({"a": PAGE.format(head="", body=image)})["a"])
+    assert "/Subtype /Image" in content and "/Alt (State of Ohio)" in content

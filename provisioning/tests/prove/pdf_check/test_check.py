@@ -80,7 +80,7 @@ def test_without_files_reports_in_three_languages_are_made_and_checked(
         assert f"/Lang ({language})" in objects(path.read_bytes())
     document = pypdfium2.PdfDocument(reports / "report-en.pdf")
     text = "".join(page.get_textpage().get_text_bounded() for page in document)
-    for words in ("Lincoln High School", "points of 99", "Change over time"):
+    for words in ("Lincoln High School", "points of 99", "Last time: "):
         assert words in text
 
 

@@ -63,7 +63,7 @@ def test_a_report_compares_a_school_with_its_district_and_the_state(
         f"{school['trust'].score} points of 99: neutral."
         f" Riverside: {district['trust'].score}, All schools: {state['trust'].score}."
     ) in page
-    assert f"{school['safe'].score}, neutral" in page
+    assert f"Safe school {school['safe'].score} neutral" in page
     assert f"±{school['trust'].error:.1f}" in page
     assert "Question &lt;3&gt; (counts the other way round)" in page
     assert "Less is better." in page
@@ -95,7 +95,9 @@ def test_a_report_in_arabic_runs_from_right_to_left(client, staff, survey, fall)
     report_html = content[content.index('<div class="school-report"') :]
     report_html = report_html[: report_html.rindex("</section>")]
     assert "مدرسة آمنة" in report_html and "التغيّر عبر الزمن" in report_html
-    assert re.search(r">\d+، ", report_html) and not re.search(r">\d+, ", report_html)
+    title = r"<title>Lincoln: \d+"
+    assert re.search(f"{title}، ", report_html)
+    assert not re.search(f"{title}, ", report_html)
     # A sign stays before its number.
     assert re.search("\u200e(?:[+−]\\d|±0)", report_html)
     # Nothing is left in English but names of places and the title of the survey.
@@ -210,7 +212,8 @@ def test_a_hidden_item_hides_its_measure_alone(client, staff, fall):
     page = text_of(report(client, fall, staff.lincoln))
     assert f"{scores['trust'].score} points of 99" in page
     assert page.count("points of 99") == 1
-    assert page.count("Hidden, because too few people answered.") == 2
+    # In the overview and with the figures, of the measure and of its theme.
+    assert page.count("Hidden, because too few people answered.") == 4
 
 
 def test_a_measure_without_scores_is_not_called_hidden(client, staff, fall):
@@ -228,6 +231,7 @@ def test_a_hidden_district_is_not_compared(client, staff, fall):
     page = text_of(report(client, fall, staff.lincoln))
     assert "Riverside:" not in page
     assert "Riverside *" in page
+    assert 'class="place-0"' not in report(client, fall, staff.lincoln).text
 
 
 def test_waves_are_compared(client, staff, survey, fall):

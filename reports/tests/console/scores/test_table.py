@@ -43,7 +43,7 @@ def csv_of(client, administration, query=""):
 
 def test_schools_are_compared_with_their_rates(client, staff, fall):
     log_in(client, staff.state)
-    rows = {row[0]: row[1:] for row in rows_of(table(client, fall))}
+    rows = {row[0]: row[1:] for row in rows_of(table(client, fall, "?show=all"))}
     scores = visible_scores(fall, [("school", staff.lincoln.pk), ("state", 0)])
     lincoln = scores["school", staff.lincoln.pk]
     assert rows["Lincoln"] == [
@@ -65,20 +65,22 @@ def test_noise_is_coloured_the_other_way_round(client, staff, fall):
     row.measures["trust"][3] = row.measures["noise"][3] = 85
     row.save()
     log_in(client, staff.state)
-    page = re.sub(r"\s+", " ", table(client, fall).content.decode())
+    page = re.sub(r"\s+", " ", table(client, fall, "?show=all").content.decode())
     assert '<td class="number band-5" title="very strong">85</td>' in page
     assert '<td class="number band-1" title="very high">85</td>' in page
 
 
 def test_hidden_scores_are_on_no_page_and_in_no_file(client, staff, fall):
     log_in(client, staff.state)
-    [before] = [row for row in rows_of(table(client, fall)) if row[0] == "Lincoln"]
+    shown = rows_of(table(client, fall, "?show=all"))
+    [before] = [row for row in shown if row[0] == "Lincoln"]
     assert before[3].isdigit()
     lincoln = GroupResults.objects.filter(
         administration=fall, level="school", place_id=staff.lincoln.pk
     )
     lincoln.update(is_hidden=True)
-    [after] = [row for row in rows_of(table(client, fall)) if row[0] == "Lincoln"]
+    shown = rows_of(table(client, fall, "?show=all"))
+    [after] = [row for row in shown if row[0] == "Lincoln"]
     assert after[3:] == ["*"] * 3
     [line] = [row for row in csv_of(client, fall) if row["school"] == "Lincoln"]
     assert (line["trust"], line["trust standard error"]) == ("*", "*")
@@ -105,9 +107,16 @@ def test_schools_are_sorted_by_a_measure_and_searched(client, staff, fall):
 
 def test_columns_can_be_chosen(client, staff, fall):
     log_in(client, staff.state)
-    for show, columns in (("", 3), ("essentials", 1), ("safe", 3), ("x", 3)):
+    for show, columns in (("", 1), ("all", 3), ("safe", 3), ("x", 1)):
         [first, *_others] = rows_of(table(client, fall, f"?show={show}"))
         assert len(first) == 3 + columns
+    # Filters stay, and each can be removed.
+    query = f"?show=safe&q=linc&district={staff.riverside.pk}"
+    page = table(client, fall, query).text.replace("&amp;", "&")
+    assert f"?q=linc&district={staff.riverside.pk}&show=all" in page
+    path = f'href="/console/results/{fall.pk}/scores/'
+    assert f'{path}?show=safe&q=linc">Riverside' in page
+    assert f'{path}?show=safe&district={staff.riverside.pk}">“linc”' in page
 
 
 def test_users_see_schools_of_their_places(client, staff, fall):

@@ -1,0 +1,92 @@
+"""Choose what a reader sees first: themes, strengths, and changes beyond chance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from reports.school_report.parts import (
+    ReportPart,
+    dot,
+    earlier_dot,
+    interval,
+    place_mark,
+    strip,
+)
+
+# Of strongest and of weakest measures, and of changes.
+MOST = 3
+# Width of a picture in the legend.
+KEY = 14
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """Chosen and sorted by nothing but the scores that the page shows."""
+
+    # Essentials, and measures without one.
+    themes: Sequence[ReportPart]
+    # Measures; the most telling one first.
+    strongest: Sequence[ReportPart]
+    weakest: Sequence[ReportPart]
+    # Essentials and measures whose change is more than chance; the largest one first.
+    changed: Sequence[ReportPart]
+    # Each theme with its measures.
+    measures: Mapping[str, Sequence[ReportPart]]
+
+    @classmethod
+    def of(
+        cls,
+        essentials: Sequence[tuple[ReportPart, Sequence[ReportPart]]],
+        other_measures: Sequence[ReportPart],
+    ) -> Overview:
+        measures = [part for _essential, parts in essentials for part in parts]
+        measures += other_measures
+        scored = [part for part in measures if part.own_line.score]
+        # Equal ones keep the order of the survey.
+        from_top = sorted(scored, key=lambda part: -part.strength)
+        # No measure is both.
+        most = min(MOST, len(scored) // 2)
+        headlines = [essential for essential, _parts in essentials]
+        changed = [
+            (abs(part.change.difference), part)
+            for part in (*headlines, *measures)
+            if part.change and part.change.exceeds_error
+        ]
+        changed.sort(key=lambda pair: -pair[0])
+        return cls(
+            [*headlines, *other_measures],
+            from_top[:most],
+            from_top[::-1][:most],
+            [part for _difference, part in changed[:MOST]],
+            {essential.name: parts for essential, parts in essentials},
+        )
+
+    def of_theme(self, name: str) -> list[ReportPart]:
+        """Return a theme followed by its measures."""
+        themes = [part for part in self.themes if part.name == name]
+        return [*themes, *self.measures.get(name, ())]
+
+    @property
+    def legend(self) -> list[tuple[SafeString, str]]:
+        """Return the marks of the pictures, and what they stand for."""
+        first = next(iter(self.themes), None)
+        if first is None:
+            return []
+        picture = f"{interval(0, KEY)}{dot(KEY / 2)}"
+        entries = [(strip(picture, _("Dot and line"), KEY), first.own_line.name)]
+        before = [part.last_time.name for part in self.themes if part.last_time]
+        if before:
+            words = _("Last time: %(name)s") % {"name": before[0]}
+            entries.append((strip(earlier_dot(KEY / 2), _("Circle"), KEY), words))
+        titles = _("Triangle below"), _("Triangle above")
+        for number, line in enumerate(first.places[1:]):
+            if not any(part.places[number + 1].score for part in self.themes):
+                continue
+            shape = min(number, 1)
+            mark = place_mark(shape, KEY / 2, middle=8)
+            entries.append((strip(mark, titles[shape], KEY), line.name))
+        return entries
