@@ -188,7 +188,9 @@ def test_a_grid_is_a_table_on_a_laptop(grid):
 
 # Scales
 
-VALUE = "() => getComputedStyle(document.querySelector('.range-value'), '::before').content"
+VALUE = (
+    "() => getComputedStyle(document.querySelector('.range-value'), '::before').content"
+)
 
 
 @pytest.mark.parametrize("set_it", ["Space", "ArrowRight", "tap"])
