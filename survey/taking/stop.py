@@ -32,7 +32,8 @@ from survey.taking.unavailable import retry_once, wants_json
 def survey_stop(request: HttpRequest) -> HttpResponse:
     """End the session; say that it ended.
 
-    GET: 0 SQL when warm, no session read: a person who came in the meantime is not touched.
+    GET: 0 SQL when warm, no session read: a person who came in the meantime is not
+    touched.
     POST: 1 statement; 1 session read; 1 write and 2 deletions at the session
     store's cache. Repeating it changes nothing.
     """
