@@ -204,6 +204,8 @@ class PlaceSettings(
     logo = models.ForeignKey(
         Logo, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
     )
+    # As "#0a6375"; see `accounts.accent_color`.
+    accent = models.CharField(max_length=7, blank=True, default="", db_default="")
     # Shown to respondents who need help.
     contact_name = models.CharField(max_length=100, blank=True)
     contact_phone = models.CharField(max_length=40, blank=True)
@@ -235,6 +237,10 @@ class PlaceSettings(
                 & (Q(teacher_percent=None) | Q(teacher_percent__range=(1, 100)))
                 & (Q(parent_percent=None) | Q(parent_percent__range=(1, 100))),
                 name="a_threshold_is_1_to_100_percent",
+            ),
+            models.CheckConstraint(
+                condition=Q(accent="") | Q(accent__regex="^#[0-9a-f]{6}$"),
+                name="an_accent_color_is_hexadecimal",
             ),
             models.CheckConstraint(
                 condition=Q(minimum_group=None) | Q(minimum_group__range=(1, 100)),

@@ -180,6 +180,54 @@ def _source_of(place: Place, level: Level) -> str:
     return "own" if place is None else "state"
 
 
+@dataclass(frozen=True, slots=True)
+class Brand:
+    """What paper shows of the state or a district."""
+
+    name: str = ""
+    # PNG, or nothing.
+    logo: bytes = b""
+    # As "#0a6375", or "".
+    accent: str = ""
+    contact: str = ""
+
+
+class Brands:
+    """The brands of all districts. 1 statement, and 1 for each logo that is used."""
+
+    def __init__(self) -> None:
+        rows = PlaceSettings.objects.filter(school=None)
+        self.rows = {row.district_id: row for row in rows}
+        self.brands: dict[int | None, Brand] = {}
+        self.logos: dict[str, bytes] = {}
+
+    def of(self, district: int | None) -> Brand:
+        """Return the brand of a district, or of the state."""
+        if district not in self.brands:
+            self.brands[district] = self._brand(district)
+        return self.brands[district]
+
+    def _brand(self, district: int | None) -> Brand:
+        levels = [self.rows[key] for key in (district, None) if key in self.rows]
+        values: dict[str, Any] = {
+            name: next(filter(None, (getattr(row, name) for row in levels)), "")
+            for name in ("name", "logo_id", "accent")
+        }
+        contact = setting_of(None, levels, *CONTACT).values.values()
+        return Brand(
+            name=values["name"],
+            logo=self._content(values["logo_id"]) if values["logo_id"] else b"",
+            accent=values["accent"],
+            contact=" · ".join(filter(None, contact)),
+        )
+
+    def _content(self, logo: str) -> bytes:
+        if logo not in self.logos:
+            contents = Logo.objects.values_list("content", flat=True)
+            self.logos[logo] = bytes(contents.get(pk=logo))
+        return self.logos[logo]
+
+
 class Thresholds:
     """The response rate thresholds of one role in all places. 1 statement."""
 

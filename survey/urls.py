@@ -4,7 +4,7 @@ from django.urls import path
 
 from survey.fieldwork.message_platforms.endpoint import message_person
 from survey.fieldwork.open_codes import views as open_codes
-from survey.people.schools import finder
+from survey.people.schools import about, finder
 from survey.taking import offline, stop, views
 from survey.taking.without_javascript import forms as plain_forms
 
@@ -14,6 +14,7 @@ urlpatterns = [
     path("open/begin/", open_codes.open_begin, name="open_begin"),
     path("open/begun/", open_codes.open_begun, name="open_begun"),
     path("open/decline/", open_codes.open_decline, name="open_decline"),
+    path("about/", about.about_page, name="about"),
     path("schools/", finder.school_finder, name="school_finder"),
     path("schools/<int:pk>/", finder.school_page, name="school_page"),
     path(
@@ -22,6 +23,7 @@ urlpatterns = [
         name="message_person",
     ),
     path("logo/<slug:name>/", views.survey_logo, name="survey_logo"),
+    path("accent/<slug:digits>.css", views.survey_accent, name="survey_accent"),
     path("take/", views.survey_display, name="survey_display"),
     path("take/pages/<int:n>/", views.survey_change_page, name="survey_change_page"),
     path("take/worker.js", offline.survey_worker, name="survey_worker"),

@@ -324,6 +324,7 @@ add_words(
         "coding_threshold": gettext_lazy("smallest percentage"),
         "logo": gettext_lazy("logo"),
         "logo_id": gettext_lazy("logo"),
+        "accent": gettext_lazy("accent color"),
         "district": gettext_lazy("district"),
         "school": gettext_lazy("school"),
         "role": gettext_lazy("role"),

@@ -389,10 +389,14 @@ def _page(
                 "place": place_of_state(),
                 "frame_language": frame_language,
                 "direction": messages.direction(frame_language),
-                "languages": [
-                    (code, own_name(code), f"?language={code}")
+                "languages": messages.in_menu_order(
+                    {
+                        "code": code,
+                        "name": own_name(code),
+                        "direction": messages.direction(code),
+                    }
                     for code in languages or []
-                ],
+                ),
                 "chosen": _query(request, language),
             },
         )

@@ -138,7 +138,7 @@ SURVEYS = {
     "change smallest percentage": gettext_noop(
         "{who} changed the smallest percentage of results"
     ),
-    "change name and logo": gettext_noop("{who} changed the name or the logo"),
+    "change name and logo": gettext_noop("{who} changed the name, logo or color"),
     "change weekend": gettext_noop("{who} changed the weekend"),
     "change count": gettext_noop("{who} changed the number of people of {subject}"),
     "import counts": gettext_noop("{who} imported numbers of people for {subject}"),

@@ -85,7 +85,7 @@ def own_name(code: str, name: str) -> str:
 
 
 def languages_of(definition: SurveyDefinition) -> list[LanguageDefinition]:
-    """Return a survey's languages with their own names."""
+    """Return a survey's languages with their own names, in the order of menus."""
     languages = definition["languages"]
     named: list[LanguageDefinition] = [
         {**language, "name": own_name(language["code"], language["name"])}
@@ -93,7 +93,7 @@ def languages_of(definition: SurveyDefinition) -> list[LanguageDefinition]:
     ]
     # Two kinds of one language: only the author's names tell them apart.
     is_clear = len({language["name"] for language in named}) == len(named)
-    return named if is_clear else languages
+    return messages.in_menu_order(named if is_clear else languages)
 
 
 def missing_language(chosen: str, definition: SurveyDefinition) -> str:

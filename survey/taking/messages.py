@@ -11,21 +11,22 @@ that are cached for everyone, must suit all roles.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from gettext import GNUTranslations
 from pathlib import Path
 
 from django.utils.translation.trans_real import parse_accept_lang_header
 
+from survey.instrument.definitions.schema import Direction, LanguageDefinition
 from survey.models import Role
 
 SOURCE = Path(__file__).with_name("messages.json")
 LOCALE = Path(__file__).with_name("locale")
 DOMAIN, ADULTS = "respondents", "adults"
 FALLBACK = "en"
-# Keys of the page of an open code, of login cards, posters and letters begin like
-# these; a tab does not need them.
-NOT_IN_TABS = ("start_", "card_", "paper_")
+# Keys of the page of an open code, of login cards, posters and letters, of footers and
+# of what only the server writes begin like these; a tab does not need them.
+NOT_IN_TABS = ("start_", "card_", "paper_", "slider_", "about_", "site_")
 # Surveys come in more languages than there are messages for, so this lists
 # the right-to-left languages that a school is likely to have.
 RIGHT_TO_LEFT = frozenset(
@@ -97,13 +98,28 @@ def texts_of(language: str, prefix: str) -> dict[str, str]:
     }
 
 
-def languages() -> list[tuple[str, str]]:
-    """List the languages that have messages, as (code, name in that language)."""
-    order = sorted(MESSAGES, key=lambda code: (code != FALLBACK, code))
-    return [(code, MESSAGES[code]["language_name"]) for code in order]
+def languages() -> list[LanguageDefinition]:
+    """List the languages that have messages, with their own names, for a menu."""
+    return in_menu_order(
+        {
+            "code": code,
+            "name": words["language_name"],
+            "direction": direction(code),
+        }
+        for code, words in MESSAGES.items()
+    )
 
 
-def direction(language: str) -> str:
+def in_menu_order(languages: Iterable[LanguageDefinition]) -> list[LanguageDefinition]:
+    """Sort the languages of a menu: English, then by name; one order everywhere."""
+
+    def key(language: LanguageDefinition) -> tuple[bool, str]:
+        return base_of(language["code"]) != FALLBACK, language["name"].casefold()
+
+    return sorted(languages, key=key)
+
+
+def direction(language: str) -> Direction:
     base, *subtags = _subtags(language)
     if base in RIGHT_TO_LEFT or not RIGHT_TO_LEFT_SCRIPTS.isdisjoint(subtags):
         return "rtl"

@@ -71,7 +71,7 @@ def offline_page() -> str:
             "direction": messages.direction(code),
             **{key: messages.messages_in(code)[key] for key in UNREACHABLE_WORDS},
         }
-        for code, _ in messages.languages()
+        for code in messages.MESSAGES
     }
     words = messages.messages_in("en")
     return render_to_string(

@@ -1,4 +1,4 @@
-"""The name and logo at the top of a respondent's page, and whom to ask for help.
+"""The name, logo and color of a respondent's page, and whom to ask for help.
 
 They come from the school, else from its district, else from the state
 (`accounts.place_settings`). The pages of a survey are the same for everyone and
@@ -13,6 +13,8 @@ import time
 from dataclasses import dataclass
 
 from django.db import InterfaceError, OperationalError, connection
+from django.http import HttpRequest
+from django.utils.functional import SimpleLazyObject
 
 from accounts.logos import shown_size
 from accounts.models import PlaceSettings
@@ -29,14 +31,15 @@ CONTACT = """SELECT CAST({array}({place}.contact_name, {place}.contact_email,
     WHERE {place}.contact_name || {place}.contact_email || {place}.contact_phone
         <> ''"""
 LEVELS = ("listing", "of_district", "of_state")
-# Of a respondent `r`: the contact person of the nearest place that has one, the name
-# and the logo. With the joins below; no statement of its own.
+# Of a respondent `r`: the contact person of the nearest place that has one, the name,
+# the logo and the accent color. With the joins below; no statement of its own.
 COLUMN = {
     vendor: f"CAST({array}(coalesce("
     + ", ".join(f"({CONTACT.format(array=array, place=place)})" for place in LEVELS)
     + ', \'["", "", ""]\'),'
     " coalesce(nullif(of_district.name, ''), of_state.name, ''),"
-    " coalesce(of_district.logo_id, of_state.logo_id, '')) AS text)"
+    " coalesce(of_district.logo_id, of_state.logo_id, ''),"
+    " coalesce(nullif(of_district.accent, ''), of_state.accent, '')) AS text)"
     for vendor, array in ARRAY.items()
 }
 JOINS = """
@@ -60,6 +63,7 @@ class PlaceOnPage:
     contact_phone: str = ""
     name: str = ""
     logo: str = ""
+    accent: str = ""
 
     @property
     def has_contact(self) -> bool:
@@ -69,22 +73,30 @@ class PlaceOnPage:
     def logo_size(self) -> tuple[int, int]:
         return shown_size(self.logo)
 
+    @property
+    def digits_of_phone(self) -> str:
+        return self.contact_phone.replace(" ", "")
+
+    @property
+    def accent_digits(self) -> str:
+        return self.accent.removeprefix("#")
+
 
 NOWHERE = PlaceOnPage()
 
 
 def parse_place(text: str) -> PlaceOnPage:
     """Return what COLUMN has found."""
-    contact, name, logo = json.loads(text)
+    contact, name, logo, accent = json.loads(text)
     contact_name, email, phone = json.loads(contact)
-    return PlaceOnPage(contact_name, email, phone, name, logo)
+    return PlaceOnPage(contact_name, email, phone, name, logo, accent)
 
 
 _of_state: tuple[PlaceOnPage, float] = NOWHERE, 0.0
 
 
 def place_of_state() -> PlaceOnPage:
-    """Return the state's name, logo and contact, for pages before the login.
+    """Return the state's name, logo, color and contact, for pages before the login.
 
     1 statement per process and half minute. While the database is down, pages show
     what they showed before.
@@ -97,7 +109,7 @@ def place_of_state() -> PlaceOnPage:
     # Other threads go on with the old one meanwhile.
     _of_state = place, now + STATE_LIFETIME
     rows = PlaceSettings.objects.filter(school=None, district=None).values_list(
-        "contact_name", "contact_email", "contact_phone", "name", "logo_id"
+        "contact_name", "contact_email", "contact_phone", "name", "logo_id", "accent"
     )
     try:
         row = rows.first()
@@ -108,6 +120,16 @@ def place_of_state() -> PlaceOnPage:
     place = PlaceOnPage(*(value or "" for value in row)) if row else NOWHERE
     _of_state = place, now + STATE_LIFETIME
     return place
+
+
+def known_place_of_state() -> PlaceOnPage:
+    """Return what this process read before, without asking the database."""
+    return _of_state[0]
+
+
+def brand_of_errors(request: HttpRequest) -> dict[str, object]:
+    """Give error pages the state's name, as a context processor."""
+    return {"state_place": SimpleLazyObject(place_of_state)}
 
 
 def forget_place_of_state() -> None:

@@ -26,9 +26,10 @@ from survey.taking.published import published_survey
 
 # Random, so that no text of a survey can contain a placeholder.
 MARK = secrets.token_hex(8)
-NOW, TOKEN, TAG, DATA, LOGO, HELP, MISSING, NOTICE = (
+NOW, TOKEN, TAG, DATA, ACCENT, LOGO, HELP, MISSING, NOTICE = (
     f"{MARK}-{key}"
-    for key in ("now", "token", "tag", "data", "logo", "help", "missing", "notice")
+    for key in ("now", "token", "tag", "data", "accent", "logo", "help")
+    + ("missing", "notice")
 )
 
 
@@ -51,12 +52,13 @@ def survey_page(
     """
     make = prepared_survey if settings.COMPRESS_OFFLINE else render_survey
     language = str(data["language"])
-    mark, help = render_place(place, language, role)
+    accent, mark, help = render_place(place, language, role)
     return fill_in(
         make(digest, language, role),
         {
             TAG: str(data["tag"]),
             DATA: json_script(data, "take"),
+            ACCENT: accent,
             LOGO: mark,
             HELP: help,
             MISSING: missing,
@@ -112,6 +114,7 @@ def render_survey(digest: str, language: str, role: str) -> str:
             "take": take,
             "data": DATA,
             "now": NOW,
+            "accent": ACCENT,
             "mark": LOGO,
             "help": HELP,
             "missing": MISSING,
@@ -123,13 +126,20 @@ def render_survey(digest: str, language: str, role: str) -> str:
 @lru_cache(maxsize=1024)
 def render_place(
     place: PlaceOnPage, language: str, role: str
-) -> tuple[SafeString, SafeString]:
-    """Return the logo, and whom to ask for help: a school's people share both."""
-    context = {"place": place, "words": messages.messages_in(language, role)}
-    return (
-        render_to_string("survey/_mark.html", context),
-        render_to_string("survey/_help.html", context),
-    )
+) -> tuple[SafeString, ...]:
+    """Return the color, the logo, and whom to ask for help.
+
+    A school's people share them.
+    """
+    context = {
+        "place": place,
+        "words": messages.messages_in(language, role),
+        "language": messages.language_for(language),
+        # Leads to no page where people would lose sight of their survey.
+        "take": True,
+    }
+    parts = ("survey/_accent.html", "survey/_mark.html", "survey/_help.html")
+    return tuple(render_to_string(part, context) for part in parts)
 
 
 prepared_login = lru_cache(maxsize=32)(render_login)

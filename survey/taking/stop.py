@@ -32,7 +32,8 @@ from survey.taking.unavailable import retry_once, wants_json
 def survey_stop(request: HttpRequest) -> HttpResponse:
     """End the session; say that it ended.
 
-    GET: 0 SQL, no session read: a person who came in the meantime is not touched.
+    GET: 0 SQL when warm, no session read: a person who came in the meantime is not
+    touched.
     POST: 1 statement; 1 session read; 1 write and 2 deletions at the session
     store's cache. Repeating it changes nothing.
     """
@@ -67,6 +68,7 @@ def _show_stopped(request: HttpRequest) -> HttpResponse:
         "words": messages.messages_in(language),
         "language": language,
         "direction": messages.direction(language),
+        "languages": messages.languages(),
         # Answers that could not be sent are kept in the browser.
         "unsent": "unsent" in request.GET,
     }

@@ -17,6 +17,7 @@ from django.db import (
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 
+from survey.taking.places import known_place_of_state
 from survey.taking.published import SurveyNotFound
 
 P = ParamSpec("P")
@@ -112,17 +113,18 @@ def unavailable_response(request: HttpRequest, key: str) -> HttpResponse:
     """Answer 503 as JSON to a script, else with a page that reloads itself."""
     retry_after = seconds_until_retry()
     asks_for_code = request.path == "/" or request.path.startswith("/open/")
+    context = {"state_place": known_place_of_state()}
     response: HttpResponse
     if wants_json(request) or request.content_type == "application/json":
         response = JsonResponse({"error": key}, status=503)
     elif asks_for_code and request.method == "POST":
         # No reload: the form with the code would be empty.
-        response = render(request, "503_code.html", status=503)
+        response = render(request, "503_code.html", context, status=503)
     else:
         # The same choice as nginx makes (roles/web): only the page for people
         # without a session says that they wait in line.
         template = "503.html" if asks_for_code else "503_inside.html"
-        response = render(request, template, status=503)
+        response = render(request, template, context, status=503)
         response["Refresh"] = retry_after
     response["Retry-After"] = retry_after
     return response

@@ -16,6 +16,7 @@ from django.views.decorators.http import (
     require_safe,
 )
 
+from accounts.accent_color import send_accent
 from accounts.audit import address_of
 from accounts.logos import send_logo
 from survey.database.routers import uses_forced_read_router
@@ -70,6 +71,7 @@ from survey.taking.without_javascript.tab import read_tab, review_addresses
 from survey.taking.wrong_codes import count_wrong_code
 
 DIGEST = re.compile(r"[0-9a-f]{64}")
+COLOR = re.compile(r"[0-9a-f]{6}")
 LOGO = re.compile(r"[0-9a-f]{32}-[0-9]{1,4}x[0-9]{1,4}")
 YEAR = 365 * 24 * 60 * 60
 
@@ -213,6 +215,14 @@ def survey_logo(request: HttpRequest, name: str) -> HttpResponse:
     if not LOGO.fullmatch(name):
         raise Http404
     return send_logo(name)
+
+
+@require_safe
+def survey_accent(request: HttpRequest, digits: str) -> HttpResponse:
+    """Return the style sheet of an accent color, the same for everyone. 0 SQL."""
+    if not COLOR.fullmatch(digits):
+        raise Http404
+    return send_accent(digits)
 
 
 @never_cache

@@ -31,6 +31,7 @@ TEMPLATES = ROLES / "web" / "templates" / "nginx"
 # A path for each location that is a regular expression.
 EXAMPLES = {
     "^/logo/": "/logo/state-0123/",
+    "^/accent/": "/accent/0a6375.css",
     "^/content/": "/content/ab-1/r_2/en/3/",
     "^/schools/": "/schools/12/",
     "^/results/": "/results/3/schools/12/answers.csv",

@@ -148,7 +148,11 @@ def publishing_preview(request: StaffRequest, pk: int) -> HttpResponse:
         },
         "language": language,
         "languages": [
-            (code, own_name(code), PreviewLinks(pk, code).to(**parameters))
+            {
+                "code": code,
+                "name": own_name(code),
+                "address": PreviewLinks(pk, code).to(**parameters),
+            }
             for code in frame["languages"]
         ],
         "chosen": f"?language={language}",

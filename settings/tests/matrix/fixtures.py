@@ -266,6 +266,7 @@ ROUTE_PARAMETERS = (
     RouteParameter("feed_scan* scan", pk_of("feed_scan")),
     RouteParameter("feed_* pk", pk_of("feed")),
     RouteParameter("survey_logo name", lambda place, route: "x", owned=False),
+    RouteParameter("survey_accent digits", lambda place, route: "x", owned=False),
     *(
         RouteParameter(
             f"settings_{page} place", lambda place, route: f"schools/{place.school.pk}"

@@ -62,7 +62,7 @@ LISTS = (
         ),
     ),
 )
-LANGUAGE_NAMES = dict(languages())
+LANGUAGE_NAMES = {entry["code"]: entry["name"] for entry in languages()}
 
 
 class CodesForm(forms.Form):

@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from accounts import forms
+from accounts.accent_color import HEX, is_visible, nearest_visible
 from accounts.logo_upload import LARGEST_UPLOAD, TOO_LARGE
 from accounts.place_settings import DEFAULT_THRESHOLDS, LARGEST_CODING_THRESHOLD
 
@@ -165,6 +166,22 @@ class NameForm(forms.Form):
         label=gettext_lazy("Remove the current logo"), required=False
     )
 
+    accent = forms.CharField(
+        label=gettext_lazy("Accent color"),
+        max_length=7,
+        required=False,
+        help_text=gettext_lazy(
+            "A color code such as #0a6375, for buttons, links and chosen answers. On"
+            " dark screens a lighter shade is used."
+        ),
+        error_messages={
+            "max_length": gettext_lazy(
+                "Enter a color code: # and six digits or letters A to F, such as"
+                " #0a6375."
+            )
+        },
+    )
+
     def __init__(self, *args: Any, has_logo: bool, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if not has_logo:
@@ -172,6 +189,22 @@ class NameForm(forms.Form):
 
     def clean_name(self) -> str:
         return one_line(self.cleaned_data["name"])
+
+    def clean_accent(self) -> str:
+        """Refuse a color that is too light, and name the nearest one that is not."""
+        text = self.cleaned_data["accent"].strip().lower()
+        if not text:
+            return ""
+        color = f"#{text.removeprefix('#')}"
+        if not HEX.fullmatch(color):
+            raise ValidationError(self.fields["accent"].error_messages["max_length"])
+        if not is_visible(color):
+            words = _(
+                "This color is too light: buttons would hardly stand out from the page."
+                " The nearest color that does is %(color)s."
+            )
+            raise ValidationError(words % {"color": nearest_visible(color)})
+        return color
 
     def clean_logo(self) -> UploadedFile | None:
         file: UploadedFile | None = self.cleaned_data["logo"]

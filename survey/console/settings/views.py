@@ -97,6 +97,7 @@ def settings_place(request: StaffRequest, place: str) -> HttpResponse:
         "default_coding_threshold": DEFAULT_CODING_THRESHOLD,
         "name": setting_of(target, levels, "name"),
         "logo": logo,
+        "accent": setting_of(target, levels, "accent"),
         "logo_size": shown_size(str(logo_id)) if logo_id else (0, 0),
         "may_change_place": target is not None
         and may_change_place(request.permissions, target),
@@ -205,15 +206,15 @@ def settings_coding_threshold(request: StaffRequest) -> HttpResponse:
 @needs(C.MANAGE_SURVEYS)
 @require_http_methods(["GET", "HEAD", "POST"])
 def settings_name(request: StaffRequest, place: str) -> HttpResponse:
-    """Change the name and logo of the state or of a district."""
+    """Change the name, logo and accent color of the state or of a district."""
     target = place_or_404(request, place, C.MANAGE_SURVEYS)
     if isinstance(target, School):
         raise Http404
-    values = own_values(target, "name", "logo")
+    values = own_values(target, "name", "logo", "accent")
     form = NameForm(
         request.POST if request.method == "POST" else None,
         request.FILES or None,
-        initial={"name": values["name"]},
+        initial={"name": values["name"], "accent": values["accent"]},
         has_logo=values["logo"] is not None,
     )
     if request.method == "POST" and form.is_valid():
@@ -242,8 +243,12 @@ def _save_name(
         request,
         place,
         "change name and logo",
-        {"name": form.cleaned_data["name"], "logo": logo},
-        _("The name and logo were saved. Pages show them within a minute."),
+        {
+            "name": form.cleaned_data["name"],
+            "logo": logo,
+            "accent": form.cleaned_data["accent"],
+        },
+        _("The name, logo and color were saved. Pages show them within a minute."),
     )
     # Another place may have the same picture.
     if isinstance(current, Logo) and not PlaceSettings.objects.filter(logo=current):

@@ -14,6 +14,7 @@ from django.utils import timezone, translation
 from django.utils.crypto import salted_hmac
 from django.utils.formats import date_format
 
+from accounts.place_settings import Brands
 from survey.fieldwork.emails.claims import Recipient
 from survey.fieldwork.emails.default_texts import EMAIL_WORDS, Text
 from survey.fieldwork.emails.shared_addresses import SharedAddress
@@ -51,13 +52,16 @@ class Texts(NamedTuple):
     role: str
     has_code: bool
     has_names: bool
+    # Who asks, and whom to ask for help; may be empty.
+    signature: str = ""
 
     def in_language(self, wanted: str) -> str:
         return choose_language(wanted, self.by_language, self.first_language)
 
 
 def texts_of(step: EmailStep, administration: Administration) -> Texts:
-    """Read the texts of a step. 1 statement."""
+    """Read the texts of a step. 2 statements."""
+    brand = Brands().of(administration.district_id)
     definition = load_definition(administration.published.definition)
     languages = [language["code"] for language in definition["languages"]]
     has_code = step.kind != EmailStep.Kind.THANKS
@@ -75,6 +79,7 @@ def texts_of(step: EmailStep, administration: Administration) -> Texts:
         has_code=has_code,
         # As on login cards: where progress is confidential, no code is next to a name.
         has_names=not (has_code and administration.is_completion_confidential),
+        signature="\n".join(filter(None, (brand.name, brand.contact))),
     )
 
 
@@ -131,7 +136,7 @@ def write_message(
     footer = EMAIL_WORDS[words_for(language)].footer
     return EmailMessage(
         text.subject,
-        with_footer(text.body, footer, link),
+        with_footer(text.body, footer, link, texts.signature),
         to=[person.address],
         headers={
             "Message-ID": _message_id(step, person),
@@ -142,8 +147,9 @@ def write_message(
     )
 
 
-def with_footer(body: str, footer: str, link: str) -> str:
-    return f"{body.rstrip()}\n\n-- \n{footer}\n{link}\n"
+def with_footer(body: str, footer: str, link: str, signature: str) -> str:
+    lines = f"{signature}\n\n" if signature else ""
+    return f"{body.rstrip()}\n\n-- \n{lines}{footer}\n{link}\n"
 
 
 def _message_id(step: EmailStep, person: Recipient) -> str:

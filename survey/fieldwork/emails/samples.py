@@ -67,12 +67,12 @@ def write_sample(
     step: EmailStep, administration: Administration, person: Recipient
 ) -> Sample:
     """Return the text of a step for a person, with an example of a code."""
-    language, text = write_text(texts_of(step, administration), person, SAMPLE_CODE)
+    texts = texts_of(step, administration)
+    language, text = write_text(texts, person, SAMPLE_CODE)
     footer = EMAIL_WORDS[words_for(language)].footer
     link = f"{settings.PUBLIC_ADDRESS}{reverse('unsubscribe', args=['example'])}"
-    return Sample(
-        language, person.address, text.subject, with_footer(text.body, footer, link)
-    )
+    body = with_footer(text.body, footer, link, texts.signature)
+    return Sample(language, person.address, text.subject, body)
 
 
 def order_test_email(template: EmailTemplate, by: User) -> Job:

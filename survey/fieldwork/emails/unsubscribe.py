@@ -18,6 +18,7 @@ from survey.fieldwork.emails.suppression import suppress
 from survey.fieldwork.emails.templates import words_for
 from survey.fieldwork.message_platforms.hooks import address_suppressed
 from survey.models import EmailDelivery, SuppressedAddress
+from survey.taking.messages import direction, messages_in
 
 SALT = "survey.reminders.unsubscribe"
 # The body that RFC 8058 prescribes. Mail programs send it without a cookie, so
@@ -62,8 +63,9 @@ def unsubscribe(request: HttpRequest, token: str) -> HttpResponse:
         "survey/unsubscribe.html",
         {
             "texts": EMAIL_WORDS[language],
+            "words": messages_in(language),
             "language": language,
-            "direction": "rtl" if language == "ar" else "ltr",
+            "direction": direction(language),
             "is_done": is_done,
         },
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import unicodedata
+from io import BytesIO
 from itertools import groupby
 from typing import Literal
 
@@ -15,6 +16,7 @@ from fpdf import FPDF
 from fpdf.enums import Align, RenderStyle
 from fpdf.prefs import ViewerPreferences
 
+from accounts.place_settings import Brand
 from survey.fieldwork.login_cards.fonts import FONT_FOLDER, fallback_font
 
 # Their warnings quote the characters of a name that a font lacks.
@@ -74,6 +76,7 @@ class Drawing:
         style: str = "",
         family: str = "sans",
         grey: int = 0,
+        color: str = "",
         direction: Direction = None,
         centred: bool = False,
         min_scale: float = MIN_SCALE,
@@ -83,7 +86,7 @@ class Drawing:
         # Shaping takes fifteen times as long, and Latin letters do not need it.
         needed = _needs_shaping(text)
         self.pdf.set_text_shaping(needed, direction=direction)
-        self.font(family, style, size, grey)
+        self.font(family, style, size, grey, color)
         text_width = self.pdf.get_string_width(text)
         if text_width > width:
             self.pdf.set_font_size(size * max(0.97 * width / text_width, min_scale))
@@ -107,6 +110,7 @@ class Drawing:
         most_lines: int,
         style: str = "",
         grey: int = 0,
+        color: str = "",
         direction: Direction = None,
         centred: bool = False,
     ) -> float:
@@ -126,6 +130,7 @@ class Drawing:
                 size=size,
                 style=style,
                 grey=grey,
+                color=color,
                 direction=direction,
                 centred=centred,
             )
@@ -149,9 +154,25 @@ class Drawing:
         self.pdf.set_text_shaping(False)
         return lines
 
-    def font(self, family: str, style: str, size: float, grey: int = 0) -> None:
+    def font(
+        self, family: str, style: str, size: float, grey: int = 0, color: str = ""
+    ) -> None:
         self.pdf.set_font(family, style, size)
-        self.pdf.set_text_color(grey)
+        self.pdf.set_text_color(*rgb(color) if color else (grey,))
+
+    def brand(
+        self, brand: Brand, x: float, y: float, width: float, size: float
+    ) -> None:
+        """Draw a logo and a name in one line, `size` millimetres high."""
+        if brand.logo:
+            picture = self.pdf.image(BytesIO(brand.logo), x=x, y=y, h=size)
+            taken = picture.rendered_width + size / 4
+            x, width = x + taken, width - taken
+        if brand.name and width > 0:
+            # Points are 0.35 mm; letters fill two thirds of the line.
+            points = size / 0.35 * 0.66
+            y += (size - points * 0.45) / 2
+            self.text(x, y, width, brand.name, size=points, color=brand.accent)
 
     def qr_code(self, link: str, x: float, y: float, size: float) -> None:
         """Draw a QR code, as one black bar for each run of modules."""
@@ -174,6 +195,12 @@ class Drawing:
                         style=RenderStyle.F,
                     )
                 column += length
+
+
+def rgb(color: str) -> tuple[int, int, int]:
+    """Return the parts of a color such as "#0a6375"."""
+    red, green, blue = bytes.fromhex(color.removeprefix("#"))
+    return red, green, blue
 
 
 def _needs_shaping(text: str) -> bool:

@@ -9,6 +9,7 @@ from random import SystemRandom
 from django.conf import settings
 from django.db.models import QuerySet
 
+from accounts.place_settings import Brands
 from survey.fieldwork.login_cards.card_text import (
     CARD_WORDS,
     card_language,
@@ -24,7 +25,7 @@ from survey.people import access_codes
 
 def sheet_of(card_set: CardSet) -> CardSheet:
     """Return what all cards of a set have in common."""
-    administration = card_set.administration
+    administration, school = card_set.administration, card_set.school
     opens_at, closes_at = administration.opens_at, administration.closes_at
     languages = card_languages(administration)
     first = languages[0]
@@ -37,6 +38,7 @@ def sheet_of(card_set: CardSet) -> CardSheet:
             for language in languages
         },
         note=CARD_WORDS[first].drawn if card_set.anonymous else "",
+        brand=Brands().of(school.district_id if school else None),
     )
 
 

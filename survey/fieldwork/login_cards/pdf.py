@@ -11,6 +11,7 @@ from itertools import groupby
 
 from fpdf.enums import Align
 
+from accounts.place_settings import Brand
 from survey.fieldwork.login_cards.card_text import CARD_WORDS
 from survey.fieldwork.login_cards.drawing import Direction, Drawing
 from survey.taking import messages
@@ -25,6 +26,7 @@ INSIDE = CARD_WIDTH - 2 * PADDING
 QR_SIZE = 27.0
 MARK = 3.0
 LINE = 3.5
+BRAND = 3.2
 MUTED = 80
 
 
@@ -55,6 +57,7 @@ class CardSheet:
     windows: dict[str, str]
     # In place of the name, on cards to draw from.
     note: str = ""
+    brand: Brand = Brand()
 
 
 def draw_cards(
@@ -112,6 +115,8 @@ class _CardDocument(Drawing):
         first, second = self.sheet.first_language, card.language
         languages = [first, second] if second and second != first else [first]
         label = " · ".join(CARD_WORDS[language].code for language in languages)
+        # In the margin: the card itself is full.
+        self.brand(self.sheet.brand, x, y - BRAND - 0.4, width, BRAND)
         self.text(x, y, width, card.place, size=8, grey=MUTED)
         self._name(card, x, y + 4.5, width)
         self.text(x, y + 12.5, width, label, size=7, grey=MUTED)

@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy
 from accounts.csv_injection import escape_formula
 from accounts.models import District, School, User
 from accounts.permissions import Capability, Permissions
+from accounts.place_settings import Brands
 from survey.fieldwork.login_cards.card_text import card_language, card_languages
 from survey.fieldwork.open_codes.codes import code_of, link_of
 from survey.models import Administration, OpenCode, OpenCodeFile
@@ -120,6 +121,7 @@ def write_pdf(
     address = settings.PUBLIC_ADDRESS.partition("://")[2]
     offered = card_languages(administration)
     first = offered[0]
+    brands = Brands()
 
     def pages() -> Iterator[CodePage]:
         for code in codes:
@@ -139,6 +141,7 @@ def write_pdf(
                 opens_at=opens_at,
                 closes_at=closes_at,
                 limit=code.limit,
+                brand=brands.of(code.school.district_id),
             )
 
     drawn = draw_pages(

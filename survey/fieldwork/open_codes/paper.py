@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from accounts.place_settings import Brand
 from survey.fieldwork.login_cards.card_text import window_in_words
-from survey.fieldwork.login_cards.drawing import Direction, Drawing
+from survey.fieldwork.login_cards.drawing import LINE_HEIGHT, Direction, Drawing, rgb
 from survey.fieldwork.open_codes.paper_text import PAPER_WORDS
 from survey.models import Role
 from survey.taking.messages import direction, messages_in
@@ -21,6 +22,8 @@ WIDTH, MARGIN = 210.0, 18.0
 INSIDE = WIDTH - 2 * MARGIN
 GAP = 8.0
 LETTER_QR = 58.0
+# Where the foot begins, unless the texts above are longer, and its height.
+FOOT, LOWEST_FOOT, FOOT_HEIGHT = 279.0, 281.0, 8.0
 MUTED = 70
 
 
@@ -40,6 +43,7 @@ class CodePage:
     opens_at: datetime
     closes_at: datetime
     limit: int | None
+    brand: Brand = Brand()
 
     def invitation(self, language: str) -> list[str]:
         """Return who asks, who sees the answers, and that it is voluntary."""
@@ -87,7 +91,13 @@ class _Paper(Drawing):
         y = self._centred(10, page.school, size=22, most_lines=1, grey=MUTED)
         for language, title in page.titles.items():
             y = self._centred(
-                y + 3, title, language, size=24 if many else 40, most_lines=2, style="B"
+                y + 3,
+                title,
+                language,
+                size=24 if many else 40,
+                most_lines=2,
+                style="B",
+                color=page.brand.accent,
             )
         if not many:
             [language] = page.titles
@@ -101,14 +111,26 @@ class _Paper(Drawing):
             scan = PAPER_WORDS[language].scan
             y = self._centred(y + 1, scan, language, size=15, most_lines=1, style="B")
         y = self._typed(page, MARGIN, y + 3, INSIDE, sizes=(13, 26, 42), centred=True)
+        ends = []
         for language, x, width in _columns(page):
             below = self._paragraphs(
                 page.dates(language), language, x, y + 2, width, size=12 - many
             )
             small = page.invitation(language)[0 if many else 1 :]
-            self._paragraphs(
-                [" ".join(small)], language, x, below + 1.5, width, size=10 - many
+            size = 10 - many
+            ends.append(
+                self.paragraph(
+                    x,
+                    below + 1.5,
+                    width,
+                    " ".join(small),
+                    size=size,
+                    # Above the foot, in smaller letters if there are many words.
+                    most_lines=max(5, int((LOWEST_FOOT - below) / size / LINE_HEIGHT)),
+                    direction=_direction(language),
+                )
             )
+        self._foot(page.brand, max(ends))
 
     def letter(self, page: CodePage) -> None:
         y = self.paragraph(MARGIN, 18, INSIDE, page.school, size=20, most_lines=2)
@@ -151,6 +173,25 @@ class _Paper(Drawing):
                 x, y, width, scan, size=11, most_lines=2, style="B", direction=direction
             )
         self._typed(page, x, y + 3, width, sizes=(11, 18, 30))
+        self._foot(page.brand, 0)
+
+    def _foot(self, brand: Brand, above: float) -> None:
+        """Draw who asks, and whom to ask, below a line; `above` is the end of texts."""
+        if not (brand.name or brand.logo or brand.contact):
+            return
+        y = min(max(FOOT, above + 1), LOWEST_FOOT)
+        self.pdf.set_draw_color(*rgb(brand.accent) if brand.accent else (150,))
+        self.pdf.line(MARGIN, y, WIDTH - MARGIN, y)
+        half = INSIDE / 2
+        self.brand(brand, MARGIN, y + 2, half, FOOT_HEIGHT)
+        self.paragraph(
+            MARGIN + half + 4,
+            y + 2,
+            half - 4,
+            brand.contact,
+            size=9,
+            most_lines=2,
+        )
 
     def _paragraphs(
         self,
@@ -225,6 +266,7 @@ class _Paper(Drawing):
         most_lines: int,
         style: str = "",
         grey: int = 0,
+        color: str = "",
     ) -> float:
         return self.paragraph(
             MARGIN,
@@ -235,6 +277,7 @@ class _Paper(Drawing):
             most_lines=most_lines,
             style=style,
             grey=grey,
+            color=color,
             direction=_direction(language) if language else None,
             centred=True,
         )

@@ -180,9 +180,7 @@ def _offer(
     context = {
         "school": code.school,
         "survey": published.title_in(language),
-        "languages": [
-            (row["code"], row["name"]) for row in languages_of(published.definition)
-        ],
+        "languages": languages_of(published.definition),
         "code": request.POST.get("code", "")[:64],
         "form": start_forms.new_form(
             code, devices.digest_of(device_id), start_forms.turn_of(request)

@@ -128,7 +128,7 @@ def school_finder(request: HttpRequest) -> HttpResponse:
     elif search.district:
         listed = context["listed"] = schools_of(int(search.district))
         status = 200 if listed else 404
-    return _page(request, "schools", search.language, context, status)
+    return public_page(request, "schools", search.language, context, status)
 
 
 @require_safe
@@ -148,7 +148,9 @@ def school_page(request: HttpRequest, pk: int) -> HttpResponse:
         context["surveys"] = [
             _shown(survey, language) for survey in open_surveys(listing, language)
         ]
-    return _page(request, "school", search.language, context, 200 if listing else 404)
+    return public_page(
+        request, "school", search.language, context, 200 if listing else 404
+    )
 
 
 def _shown(survey: OpenSurvey, language: str) -> dict[str, object]:
@@ -169,7 +171,7 @@ def _language(request: HttpRequest, chosen: str) -> str:
     return messages.language_accepted(request.headers.get("Accept-Language", ""))
 
 
-def _page(
+def public_page(
     request: HttpRequest,
     template: str,
     chosen: str,

@@ -97,7 +97,8 @@ class Person:
         options = item.locator(".option:visible").all()
         values = [option.get_attribute("data-value") or "" for option in options]
         value = self.known.get(name) or self.random.choice(values)
-        options[values.index(value)].click()
+        # The label of a segment has no box of its own.
+        options[values.index(value)].locator("input").click()
         return value
 
     def tick(self, item: Locator, name: str) -> str:

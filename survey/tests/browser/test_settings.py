@@ -35,7 +35,7 @@ def test_a_state_changes_its_settings(desk, staff):
     page.get_by_label("E-mail address").fill("help@state.example")
     page.get_by_role("button", name="Save contact person").click()
     expect(page.get_by_text("help@state.example")).to_be_visible()
-    for link in ("Change thresholds", "Change name and logo"):
+    for link in ("Change thresholds", "Change name, logo and color"):
         page.get_by_role("link", name=link).click()
         is_usable()
         page.get_by_role("link", name="Cancel").click()

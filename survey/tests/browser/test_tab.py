@@ -62,7 +62,7 @@ def is_on(page: Page, n: int) -> None:
 
 
 def choose(page: Page, name: str, value: str) -> None:
-    page.locator(f"#item-{name} .option[data-value='{value}']").click()
+    page.locator(f"#item-{name} input[value='{value}']").click()
 
 
 def has_status(page: Page, state: str) -> None:

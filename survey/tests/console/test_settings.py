@@ -270,6 +270,46 @@ def test_a_logo_is_drawn_anew_and_cached_for_ever(staff):
     assert Client().get("/logo/x/").status_code == 404
 
 
+def test_a_color_is_chosen_and_its_style_sheet_cached_for_ever(staff):
+    client = log_in(Client(), staff.dana)
+    path = f"{address(staff.riverside)}name/"
+    client.post(path, {"name": "Riverside", "accent": " 7A1F5C "})
+    row = PlaceSettings.objects.get(district=staff.riverside)
+    assert row.accent == "#7a1f5c"
+    assert 'fill="#7a1f5c"' in text_of(client, address(staff.riverside))
+    reply = Client().get("/accent/7a1f5c.css")
+    assert reply["Content-Type"] == "text/css"
+    assert reply["Cache-Control"] == "public, max-age=31536000, immutable"
+    assert "--accent: #7a1f5c;" in reply.content.decode()
+    for digits in ("7A1F5C", "7a1f5", "7a1f5c0", "x"):
+        assert Client().get(f"/accent/{digits}.css").status_code == 404
+    client.post(path, {"name": "Riverside", "accent": ""})
+    row.refresh_from_db()
+    assert row.accent == ""
+
+
+@pytest.mark.parametrize(
+    ("typed", "reason"),
+    [
+        ("#f5c400", "The nearest color that does is #ab8900."),
+        ("#ffffff", "This color is too light"),
+        ("red", "Enter a color code"),
+        ("#12345", "Enter a color code"),
+        ("#0a6375; }", "Enter a color code"),
+    ],
+)
+def test_other_texts_are_no_colors(staff, typed, reason):
+    client = log_in(Client(), staff.state)
+    reply = client.post(f"{address()}name/", {"name": "Ohio", "accent": typed})
+    assert reply.status_code == 200 and reason in reply.content.decode()
+    assert not PlaceSettings.objects.exists()
+
+
+def test_the_database_refuses_what_is_no_color(db):
+    with pytest.raises(IntegrityError, match="an_accent_color_is_hexadecimal"):
+        PlaceSettings.objects.create(accent="red")
+
+
 @pytest.mark.parametrize(
     ("file", "reason"),
     [

@@ -11,6 +11,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from accounts.models import PlaceSettings
 from survey.fieldwork.emails import claims, schedules, sending, suppression
 from survey.fieldwork.emails.delivery import Mailer
 from survey.models import (
@@ -92,6 +93,17 @@ def test_people_are_invited_once_each_in_their_language(
     assert recipients() == ["maya", "ana", "noor"]
     send(confirmed)
     assert recipients() == []
+
+
+def test_an_email_is_signed_with_who_asks_and_whom_to_ask(confirmed, people, send):
+    PlaceSettings.objects.create(
+        name="Ohio", contact_name="Help desk", contact_phone="614 555 0134"
+    )
+    send(confirmed)
+    assert len(mail.outbox) == 3
+    for message in mail.outbox:
+        signature = message.body.partition("\n-- \n")[2]
+        assert signature.startswith("Ohio\nHelp desk · 614 555 0134\n\n")
 
 
 def test_a_person_added_later_is_invited_then(confirmed, people, send, staff):

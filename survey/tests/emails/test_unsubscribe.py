@@ -66,7 +66,7 @@ def test_the_page_is_in_the_persons_language(
     paths, program, number, language, direction
 ):
     page = program.get(paths[number]).content.decode()
-    assert f'<html lang="{language}" dir="{direction}">' in page
+    assert f'<html lang="{language}" dir="{direction}"' in page
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from django.db import IntegrityError, connections, transaction
 from django.utils import timezone
 from django.utils.text import slugify
 
-from accounts.models import AuditEntry
+from accounts.models import AuditEntry, PlaceSettings
 from accounts.tests.logging_in import log_in
 from settings.tests.patience import patience
 from survey.fieldwork.login_cards import card_sets
@@ -232,6 +232,17 @@ def test_ids_are_printed_only_when_chosen(client, staff, order, maya):
     assert "40313" not in page.text
     [page] = read_pages(download(client, order(staff.lincoln, shown="id")))
     assert "40313" in page.text
+
+
+def test_cards_show_whose_survey_it_is(client, staff, order, maya):
+    log_in(client, staff.chen)
+    district = staff.lincoln.district
+    PlaceSettings.objects.create(name="Ohio", accent="#7a1f5c")
+    [page] = read_pages(download(client, order(staff.lincoln)))
+    assert "Ohio" in page.text
+    PlaceSettings.objects.create(district=district, name="Riverside Schools")
+    [page] = read_pages(download(client, order(staff.lincoln)))
+    assert "Riverside Schools" in page.text and "Ohio" not in page.text
 
 
 def test_long_and_unusual_names_leave_the_code_readable(

@@ -10,6 +10,7 @@ import pytest
 from django.utils import timezone
 
 from accounts.models import AuditEntry
+from accounts.place_settings import Brand
 from accounts.tests.logging_in import log_in
 from survey.fieldwork.open_codes import code_files
 from survey.fieldwork.open_codes.codes import (
@@ -114,6 +115,11 @@ def test_long_names_stay_on_the_page(is_poster, second):
         opens_at=datetime(2027, 9, 1, 8, tzinfo=timezone.get_current_timezone()),
         closes_at=datetime(2027, 9, 30, 8, tzinfo=timezone.get_current_timezone()),
         limit=10_000,
+        brand=Brand(
+            name="Department of Elementary and Secondary Education of the State",
+            accent="#7a1f5c",
+            contact="Help desk · 614 555 0134 · a-very-long-address@state.example.org",
+        ),
     )
     pdf = draw_pages(
         [page],
@@ -125,6 +131,7 @@ def test_long_names_stay_on_the_page(is_poster, second):
     [read] = read_pages(bytes(pdf))
     assert read.links == [page.link]
     assert page.address in read.text and page.code in read.text
+    assert "Help desk" in read.text
     # Printers leave out some millimetres at the border.
     assert read.empty_below > 0.015
 

@@ -119,3 +119,14 @@ def test_a_tab_does_not_get_the_words_of_the_start_page(browser, code):
     assert "next" in words
     assert "start" in words
     assert "start_begin" not in words
+
+
+def test_another_language_keeps_the_code_out_of_addresses(browser, code):
+    html = browser.post("/open/", {"code": code_of(code)}).content.decode()
+    [form] = re.findall(r'<form method="post" action="/open/">.*?</form>', html, re.S)
+    buttons = re.findall(r'<button [^>]*name="language"[^>]*>', form)
+    assert len(buttons) > 1
+    # They belong to the form around them.
+    assert not any("form=" in button for button in buttons)
+    sent = {"code": code_of(code), "language": "es"}
+    assert 'lang="es"' in browser.post("/open/", sent).content.decode()

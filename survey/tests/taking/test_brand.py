@@ -1,0 +1,109 @@
+"""Name, logo, color, contact and footer on each page that the public sees."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import OperationalError
+from django.test import Client
+
+from accounts.models import Logo, PlaceSettings
+from survey.taking import places, unavailable
+
+pytestmark = pytest.mark.django_db
+LOGO = "0123456789abcdef0123456789abcdef-96x96"
+SHEET = '<link rel="stylesheet" href="/accent/7a1f5c.css">'
+PUBLIC = ["/", "/open/", "/schools/", "/about/", "/take/stop/?language=en"]
+
+
+@pytest.fixture
+def ohio(db) -> PlaceSettings:
+    Logo.objects.create(name=LOGO, content=b"png")
+    return PlaceSettings.objects.create(
+        name="Ohio", logo_id=LOGO, accent="#7a1f5c", contact_email="help@ohio.example"
+    )
+
+
+def has_brand(html: str) -> bool:
+    parts = (f"/logo/{LOGO}/", SHEET, "help@ohio.example", "Ohio")
+    return all(part in html for part in parts)
+
+
+@pytest.mark.parametrize("path", [*PUBLIC, "/nowhere/"])
+def test_public_pages_show_the_state(ohio, path):
+    assert has_brand(Client().get(path).content.decode())
+
+
+@pytest.mark.parametrize("path", PUBLIC)
+def test_public_pages_without_a_brand_have_the_same_footer(path):
+    html = Client().get(path).content.decode()
+    assert "/accent/" not in html
+    footer = html.partition("<footer")[2]
+    for address in ("/about/?language=en", "#privacy", "#accessibility"):
+        assert address in footer
+    for address in ("/schools/?language=en", "/console/"):
+        assert address in footer
+
+
+def test_a_persons_pages_show_their_district(browser, maya, ohio):
+    PlaceSettings.objects.create(district=maya.school.district, accent="#0a6375")
+    browser.log_in(maya)
+    for path in ("/take/", "/take/complete/", "/take/plain/"):
+        html = browser.get(path, follow=True).content.decode()
+        assert '<link rel="stylesheet" href="/accent/0a6375.css">' in html
+        assert f"/logo/{LOGO}/" in html and "help@ohio.example" in html
+        assert "#privacy" in html.partition("<footer")[2]
+
+
+def test_the_pages_of_a_survey_lead_to_no_other_task(browser, maya):
+    browser.log_in(maya)
+    footer = browser.get("/take/").content.decode().partition("<footer")[2]
+    assert "#accessibility" in footer
+    assert "/console/" not in footer and "/schools/" not in footer
+
+
+@pytest.mark.parametrize("path", ["/", "/take/"])
+def test_a_503_shows_the_state_without_the_database(rf, ohio, monkeypatch, path):
+    Client().get("/")
+
+    def away():
+        raise OperationalError
+
+    monkeypatch.setattr(PlaceSettings.objects, "filter", away)
+    # Read too long ago for another page.
+    monkeypatch.setattr(places.time, "monotonic", lambda: 10.0**9)
+    reply = unavailable.unavailable_response(rf.get(path), "database")
+    assert reply.status_code == 503
+    assert has_brand(reply.content.decode())
+
+
+def test_a_503_of_a_new_process_has_no_brand(rf, ohio):
+    reply = unavailable.unavailable_response(rf.get("/"), "database")
+    assert "Groundswell" in reply.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("language", "words"),
+    [("en", "Privacy"), ("es", "Privacidad"), ("ar", "الخصوصية")],
+)
+def test_a_page_says_who_asks_and_what_happens_to_answers(ohio, language, words):
+    reply = Client().get(f"/about/?language={language}")
+    html = reply.content.decode()
+    assert f'<h2 id="privacy">{words}</h2>' in html
+    assert "Ohio" in html.partition("<main")[2].partition("</main>")[0]
+    # The same for everybody.
+    assert not reply.cookies and "s-maxage" in reply["Cache-Control"]
+
+
+def test_the_start_page_leads_people_without_a_code_on():
+    main = Client().get("/?language=es").content.decode().partition("<main")[2]
+    main = main.partition("</main>")[0]
+    assert 'href="/schools/?language=es"' in main
+    assert 'href="/about/?language=es"' in main
+
+
+@pytest.mark.parametrize("path", PUBLIC[:4])
+def test_languages_have_their_own_names_in_one_order(path):
+    html = Client().get(path).content.decode()
+    menu = html.partition('<nav class="languages"')[2].partition("</nav>")[0]
+    places_of = [menu.index(name) for name in ("English", "Español", "العربية")]
+    assert places_of == sorted(places_of)
