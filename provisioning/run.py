@@ -46,10 +46,6 @@ COMMANDS = {
         "measure.benchmarks.finder",
         "Measures the public school finder and its cache",
     ),
-    "group_commit": (
-        "measure.group_commit",
-        "Finds the best commit_delay of this machine",
-    ),
     "handbook": (
         "handbook_images",
         "Takes the screenshots of the handbook for school coordinators",

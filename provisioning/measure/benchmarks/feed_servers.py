@@ -44,8 +44,6 @@ class Speeds(NamedTuple):
 
 
 USUAL = Speeds(0.3, 5.0, 1_500_000, 200_000)
-# They write the file when it is requested, so that downloads take seconds.
-SLOW = Speeds(3.0, 20.0, 500_000, 100_000)
 
 
 class BadServers(NamedTuple):
@@ -66,15 +64,15 @@ class DistrictServers:
         self._folder = folder
         self.numbers = range(1, count + 1)
         self.districts = {f"{number}": District() for number in self.numbers}
-        self.set_speeds(USUAL)
+        self.set_speeds()
         # The file of each district that is healthy, and so has to be applied.
         self.offered: dict[int, Path] = {}
 
-    def set_speeds(self, speeds: Speeds | None) -> None:
-        """Draw how fast each server is; without speeds, all answer at once."""
+    def set_speeds(self) -> None:
+        """Draw how fast each server is: always the same."""
         chance = random.Random("servers 1")  # noqa: S311
         for district in self.districts.values():
-            district.faults = speeds.draw(chance) if speeds else Faults()
+            district.faults = USUAL.draw(chance)
 
     def path(self, number: int, night: int) -> Path:
         return self._folder / f"night-{night}" / f"district-{number:05}.zip"
@@ -106,11 +104,6 @@ class DistrictServers:
             district = self.districts[f"{number}"]
             district.archive = BREAKAGES[n % len(BREAKAGES)](district.archive)
         return BadServers(frozenset(chosen[:count]), frozenset(chosen[count:]))
-
-    def smallest(self, count: int) -> list[int]:
-        return sorted(
-            self.numbers, key=lambda number: len(self.districts[f"{number}"].archive)
-        )[:count]
 
 
 def cut_in_half(archive: bytes) -> bytes:

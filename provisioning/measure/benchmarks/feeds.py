@@ -2,11 +2,10 @@
 
 A first scan, a nightly scan (1 % of the people changed, 60 % of the feeds unchanged),
 and a night in which servers hang, send broken files and workers are killed. Compares
-everybody with the files. Also saves pages beside scans, and runs jobs in one warm
-process, in a process each, in separate pools and in one of as many processes. At last
-scans a large feed. The feeds' servers are threads of this process, on the same machine.
-Everything that was added is removed at the end. Ends with one line of JSON, and with 1
-if a requirement is missed.
+everybody with the files. Also saves pages beside scans, and at last scans a large feed.
+The feeds' servers are threads of this process, on the same machine. Everything that was
+added is removed at the end. Ends with one line of JSON, and with 1 if a requirement is
+missed.
 """
 
 from __future__ import annotations
@@ -33,7 +32,6 @@ from provisioning.commands import (
     wait_until,
 )
 from provisioning.measure.benchmarks.feed_servers import (
-    SLOW,
     USUAL,
     BadServers,
     DistrictServers,
@@ -52,12 +50,6 @@ AT_WORK = {
     "download_worker": UNFINISHED + "stage = 'download'",
     "scan_worker": UNFINISHED + "stage <> 'download'",
 }
-
-
-@contextmanager
-def stopped_workers(stack: Stack) -> Iterator[None]:
-    with closing(RunningStack(stack.folder)) as running, running.stopped(*WORKERS):
-        yield
 
 
 def kill_workers(stack: Stack) -> int:
@@ -143,12 +135,10 @@ QUICK_DISTRICTS, QUICK_PEOPLE = 30, 20_000
 # In the file of one more feed, which is scanned alone.
 LARGE_PEOPLE = 200_000
 MOST_WINDOW_S = 20 * 60
-LEAST_SAVES_KEPT, LEAST_WARM_RATIO, MOST_POOLS_RATIO = 0.98, 2.0, 0.6
+LEAST_SAVES_KEPT = 0.98
 LEAST_ROWS_PER_S, MOST_MEMORY_MB = 25_000, 250
 # All zero if everybody is as the files say.
 WRONG = ("duplicates", "wrong_withdrawals", "missing", "outdated")
-# Feeds scanned one after the other, and in pools.
-SMALL_FEEDS, MOST_IN_POOLS = 10, 60
 UNCHANGED_SHARE = 0.6
 # Until a server that sends nothing is given up; then a night's window must be over,
 # or the download is tried again minutes later.
@@ -168,19 +158,19 @@ class Feeds:
         self._file = 2
 
     def call(self, action: str, **arguments: object) -> dict[str, Any]:
-        """Run a function of `feed_rows` or `feed_jobs` in the stack's application."""
+        """Run a function of `feed_rows` in the stack's application."""
         result: dict[str, Any] = self.stack.call(
-            f"measure.benchmarks.{action}", **arguments
+            f"measure.benchmarks.feed_rows.{action}", **arguments
         )
         return result
 
     def add(self, numbers: Sequence[int]) -> None:
-        self.call("feed_rows.prepare", numbers=list(numbers), address=self._address)
+        self.call("prepare", numbers=list(numbers), address=self._address)
 
     def _scan(self, numbers: Sequence[int], window_s: float) -> dict[str, Any]:
         self._nights += 1
         return self.call(
-            "feed_rows.scan",
+            "scan",
             numbers=list(numbers),
             night=self._nights,
             window_s=window_s,
@@ -198,7 +188,7 @@ class Feeds:
         print_night(name, result)
         offered = self.servers.offered
         paths = {each: f"{offered[each].absolute()}" for each in numbers or offered}
-        people = self.call("feed_rows.verify", offered=paths)
+        people = self.call("verify", offered=paths)
         people["duplicates"] += result["applied_twice"]
         wrong = ", ".join(f"{people[name]:,} {name}" for name in WRONG)
         print(
@@ -206,14 +196,10 @@ class Feeds:
         )
         return {**result, **people}
 
-    def offer_others(self, numbers: Sequence[int] | None = None) -> None:
-        """Offer files that all differ from those offered before."""
-        self._file = 3 - self._file
-        self.servers.offer(self._file, numbers)
-
     def scan_changed(self) -> float:
         """Scan all feeds, all of them changed, and return the window's seconds."""
-        self.offer_others()
+        self._file = 3 - self._file
+        self.servers.offer(self._file)
         result = self._scan(self.servers.numbers, self.wait_s)
         # A bad server may have offered the same file in an earlier night.
         if set(result["states"]) - {"applied", "unchanged"}:
@@ -258,12 +244,12 @@ def feeds_of(
         try:
             with step(f"Adding {options.districts:,} districts with feeds"):
                 # Of a run that was killed.
-                feeds.call("feed_rows.remove")
+                feeds.call("remove")
                 feeds.add(servers.numbers)
             yield feeds
         finally:
             with step("Removing districts, feeds and people"):
-                feeds.call("feed_rows.remove")
+                feeds.call("remove")
 
 
 def measure(feeds: Feeds, saving_s: float) -> dict[str, Any]:
@@ -272,10 +258,9 @@ def measure(feeds: Feeds, saving_s: float) -> dict[str, Any]:
     servers.offer(1, servers.numbers[: count - round(UNCHANGED_SHARE * count)])
     night = feeds.scan_and_verify("Nightly scan")
     bad_night, bad = measure_bad_night(feeds)
-    servers.set_speeds(USUAL)
+    servers.set_speeds()
     with step("Saving pages alone, then beside scans"):
         saves = saves_beside_scans(feeds.stack, saving_s, feeds.scan_changed)
-    jobs = measure_jobs(feeds)
     large_nights, large = measure_large_feed(feeds)
     nights = (first, night, bad_night, *large_nights)
     return {
@@ -289,7 +274,6 @@ def measure(feeds: Feeds, saving_s: float) -> dict[str, Any]:
         "first_window_s": round(first["window_s"], 1),
         "unchanged": night["states"].get("unchanged", 0),
         **saves,
-        **jobs,
         **large,
     }
 
@@ -322,44 +306,6 @@ def measure_bad_night(feeds: Feeds) -> tuple[dict[str, Any], dict[str, int]]:
         "bad_night_healthy": len(before) - len(bad.all),
         "bad_night_exact": night["exact"],
         "killed": killing.result(),
-    }
-
-
-def measure_jobs(feeds: Feeds) -> dict[str, float]:
-    """Compare warm workers with a process per job, and separate pools with one.
-
-    The stack's workers of feeds are stopped meanwhile: the jobs are run here.
-    """
-    small = feeds.servers.smallest(SMALL_FEEDS)
-    many = list(feeds.servers.numbers)[:MOST_IN_POOLS]
-
-    def run(action: str, numbers: list[int], **how: bool) -> dict[str, Any]:
-        feeds.offer_others(numbers)
-        return feeds.call(f"feed_jobs.{action}", numbers=numbers, **how)
-
-    with stopped_workers(feeds.stack):
-        feeds.servers.set_speeds(None)
-        with step("Small feeds by a warm worker, then by a process per job"):
-            warm = run("in_turn", small, apart=False)["per_s"]
-            apart = run("in_turn", small, apart=True)["per_s"]
-        feeds.servers.set_speeds(SLOW)
-        with step("Separate pools, then one pool"):
-            separate = run("in_pools", many, separate=True)
-            common = run("in_pools", many, separate=False)
-    ratio = round(separate["seconds"] / common["seconds"], 3)
-    print(
-        f"  {len(many)} feeds by {common['processes']} processes each: separate pools"
-        f" {separate['seconds']} s, one pool {common['seconds']} s, ratio {ratio};\n"
-        f"  {SLOW}"
-    )
-    return {
-        "warm_jobs_per_s": warm,
-        "process_jobs_per_s": apart,
-        "warm_ratio": round(warm / apart, 2),
-        "feeds_in_pools": len(many),
-        "separate_pools_s": separate["seconds"],
-        "one_pool_s": common["seconds"],
-        "pools_ratio": ratio,
     }
 
 
@@ -428,12 +374,10 @@ def limits_of(figures: Mapping[str, Any]) -> dict[str, dict[str, float]]:
             "bad_night_exact": figures["feeds"],
             "killed": 2,
             "saves_kept": LEAST_SAVES_KEPT,
-            "warm_ratio": LEAST_WARM_RATIO,
             "rows_compared_per_s": LEAST_ROWS_PER_S,
         },
         "most": {
             "window_s": MOST_WINDOW_S,
-            "pools_ratio": MOST_POOLS_RATIO,
             "memory_mb": MOST_MEMORY_MB,
             **dict.fromkeys(WRONG, 0),
         },

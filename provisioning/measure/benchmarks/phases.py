@@ -247,7 +247,7 @@ def limits(rehearsal: Rehearsal, together: int) -> dict[str, float]:
             seconds=seconds,
             port=port,
             password=taking["GROUNDSWELL_DATABASE_PASSWORD"],
-        )[0]
+        )
         for name, port in (("direct", 5432), ("by_pgbouncer", PGBOUNCER))
     }
     socket = stack.run / "taking.sock"

@@ -5,15 +5,12 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from provisioning.commands import Refusal, reason
 from provisioning.install.postgresql import DATABASE, postgresql_programs
 from provisioning.measure.benchmarks.stack import Application
-from provisioning.measure.load.tally import percentile
 
 # pgbouncer's port, and the taking pool's database and user there.
 PGBOUNCER, POOL = 6432, ("taking", "taking")
@@ -89,39 +86,24 @@ def pgbench(
     seconds: float,
     port: int = 5432,
     password: str = "",
-    logged: bool = False,
-) -> tuple[float, float]:
-    """Return transactions a second, and p95 in ms (0 without a log). Raises Refusal.
+) -> float:
+    """Return transactions a second. Raises Refusal.
 
     `password` is the taking role's, for pgbouncer's port.
-    With `logged`, pgbench writes down each transaction, for the percentile.
     """
     database, user = POOL if port == PGBOUNCER else (DATABASE, "postgres")
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "save.sql").write_text(script)
-        log = ["--log", f"--log-prefix={folder / 'pgbench'}"] if logged else []
-        done = subprocess.run(
-            [f"{postgresql_programs()}/pgbench", "--no-vacuum", "--protocol=simple"]
-            + [f"--host={application.run}", f"--port={port}", f"--username={user}"]
-            + [f"--client={clients}", f"--jobs={min(2, clients)}"]
-            + [f"--time={max(1, round(seconds))}", f"--file={folder / 'save.sql'}"]
-            + [*log, database],
-            env={**os.environ, "PGPASSWORD": password},
-            capture_output=True,
-            text=True,
-        )
-        rate = re.search(r"tps = ([\d.]+)", done.stdout)
-        if done.returncode or not rate:
-            raise Refusal(f"pgbench fails: {reason(done.stderr or done.stdout)}")
-        return round(float(rate[1]), 1), p95_of_logs(folder)
-
-
-def p95_of_logs(folder: Path) -> float:
-    """Return the 95th percentile in ms from pgbench's logs."""
-    times: list[int] = []
-    for path in folder.glob("pgbench.*"):
-        with path.open() as file:
-            # client, transaction, µs, script, and when.
-            times += [int(line.split(maxsplit=3)[2]) for line in file]
-    return round(percentile(times, 95) / 1000, 2)
+    # pgbench reads the script from its standard input.
+    done = subprocess.run(
+        [f"{postgresql_programs()}/pgbench", "--no-vacuum", "--protocol=simple"]
+        + [f"--host={application.run}", f"--port={port}", f"--username={user}"]
+        + [f"--client={clients}", f"--jobs={min(2, clients)}"]
+        + [f"--time={max(1, round(seconds))}", "--file=-", database],
+        env={**os.environ, "PGPASSWORD": password},
+        input=script,
+        capture_output=True,
+        text=True,
+    )
+    rate = re.search(r"tps = ([\d.]+)", done.stdout)
+    if done.returncode or not rate:
+        raise Refusal(f"pgbench fails: {reason(done.stderr or done.stdout)}")
+    return round(float(rate[1]), 1)

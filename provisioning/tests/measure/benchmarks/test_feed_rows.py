@@ -7,7 +7,7 @@ from django.db import connection
 from django.utils import timezone
 
 from accounts.models import District, User
-from provisioning.measure.benchmarks import feed_jobs, feed_rows
+from provisioning.measure.benchmarks import feed_rows
 from provisioning.measure.benchmarks.feed_servers import DistrictServers
 from survey.models import (
     Administration,
@@ -18,9 +18,10 @@ from survey.models import (
     RosterFeed,
     RosterUpload,
 )
+from survey.people.rosters.feeds.scans import start_scan
 from survey.simulation.load_survey import NotARehearsal, find_or_open
 from survey.simulation.oneroster import SyntheticDistrict
-from survey.simulation.oneroster_server import serve
+from survey.simulation.oneroster_server import Faults, serve
 from survey.work.files import path_of
 
 pytestmark = [
@@ -39,7 +40,8 @@ def servers(tmp_path):
             path = servers.path(number, night)
             path.parent.mkdir(exist_ok=True)
             SyntheticDistrict(number, 60, night=night, changed=0.05).write(path)
-    servers.set_speeds(None)
+    for district in servers.districts.values():
+        district.faults = Faults()
     servers.offer(0)
     with serve(servers.districts) as server:
         address = f"http://127.0.0.1:{server.port}"
@@ -126,7 +128,7 @@ def test_removing_leaves_neither_rows_nor_files(servers):
 
 def test_an_interrupted_run_is_removed_with_its_waiting_jobs(servers, settings):
     settings.JOBS_BY_MESSAGE = False
-    feed_jobs.scan_feeds([1])
+    start_scan(feed_rows.feeds([1]).get(), reason=FeedScan.Reason.NOW, by=None)
     assert Job.objects.count() == 1
     feed_rows.remove()
     assert not FeedScan.objects.exists()

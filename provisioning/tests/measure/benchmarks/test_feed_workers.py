@@ -8,7 +8,6 @@ import pytest
 
 from provisioning.measure.benchmarks import feeds
 from provisioning.processes import children_of, peak_mb
-from provisioning.prove.fault_injection.stack import RunningStack
 
 
 class FakeStack:
@@ -25,16 +24,8 @@ class FakeStack:
     def kill_together(self, pids):
         self.done.append(("kill", *pids))
 
-    def stop(self, program):
-        self.done.append(("stop", program))
-
-    def start(self, program):
-        self.done.append(("start", program))
-
     def wait_for(self, program):
         self.done.append(("wait", program))
-
-    stopped = RunningStack.stopped
 
     def close(self):
         self.done.append(("close",))
@@ -79,11 +70,3 @@ def test_an_idle_worker_is_not_killed(running, monkeypatch):
     monkeypatch.setattr(feeds, "wait_until", lambda happened, seconds: happened())
     assert feeds.kill_workers(stack(is_busy=False)) == 0
     assert running.done == [("close",)]
-
-
-def test_stopped_workers_start_again_also_after_an_error(running):
-    with pytest.raises(ZeroDivisionError), feeds.stopped_workers(stack()):
-        assert running.done == [("stop", each) for each in reversed(feeds.WORKERS)]
-        1 / 0  # noqa: B018
-    started = [program for act, *program in running.done if act == "start"]
-    assert started == [[each] for each in feeds.WORKERS]

@@ -74,11 +74,3 @@ def test_every_parameter_of_the_statement_has_to_be_known():
 def test_calculated_answers_become_text():
     filled = statement.fill_in("VALUES (%s)", ["(:answer + 2) % 5 + 1"])
     assert filled == "VALUES (((:answer + 2) % 5 + 1)::text)"
-
-
-def test_the_percentile_is_read_from_pgbenchs_logs(tmp_path):
-    assert statement.p95_of_logs(tmp_path) == 0
-    lines = [f"0 {n} {n * 1000} 0 1700000000 0" for n in range(1, 101)]
-    for name, part in (("pgbench.1", lines[:50]), ("pgbench.1.1", lines[50:])):
-        (tmp_path / name).write_text("\n".join(part) + "\n")
-    assert statement.p95_of_logs(tmp_path) == pytest.approx(95.95)
