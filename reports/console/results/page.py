@@ -29,7 +29,9 @@ from reports.charts.rendered import rendered_once
 from reports.charts.themes import OF_THEME, QuestionTheme, question_themes
 from reports.console.results.provenance import Provenance
 from reports.models import GroupResults
+from reports.rates.rate_lines import RateLine, RateTotal
 from reports.rates.thresholds import ThresholdProgress, ThresholdState
+from reports.rates.visible_totals import total_for
 from reports.releases.levels import LEVELS, Place
 from reports.releases.rollup import attributes_of, is_outdated
 from reports.results.access import (
@@ -266,11 +268,22 @@ class ResultsPage:
         """Say why a school has no scores."""
         return self._school_report.reason if self._school_report else ""
 
-    @property
+    @cached_property
     def rate(self) -> str:
-        """Return the response rate of the school, if it may be shown."""
-        line = self._school_report and self._school_report.line
-        return line.rate_words if line else ""
+        """Return the response rate as the pages of rates show it. 1 statement.
+
+        "" if it is hidden, or of a school without scores.
+        """
+        if self.group.key or not self.shows_overview:
+            return ""
+        line: RateLine | RateTotal | None
+        if self.school:
+            line = self._school_report.line if self._school_report else None
+        else:
+            line = total_for(
+                self.permissions, self.administration, district=self.district
+            )
+        return line.rate_words if line and line.eligible else ""
 
     @property
     def shown_measures(self) -> list[ReportPart]:

@@ -54,7 +54,8 @@ def results_page(request: StaffRequest, pk: int) -> HttpResponse:
 
     9 statements: the administration and earlier ones, its measures, the place, its
     district's schools, the groups and their figures. Of a district 1 to 3 more for
-    its small schools, with open codes 1 to 3, and with scores 7, or 10 of a school.
+    its small schools, and of it and the state 1 for the response rate; with open codes
+    1 to 3; and with scores 7, or 10 of a school.
     """
     page = ResultsPage.of(request, pk)
     codes = watched_codes(request.permissions, page.administration)

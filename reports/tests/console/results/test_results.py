@@ -124,7 +124,7 @@ def test_an_analyst_sees_a_closed_administration(
 ):
     # The published survey is cached since.
     page(client, staff.analyst, closed)
-    with django_assert_num_queries(12):
+    with django_assert_num_queries(13):
         response = client.get(reverse("results_page", args=[closed.pk]))
     assert response.status_code == 200
     assert response.context["page"].place_name == "Riverside"
