@@ -24,7 +24,12 @@ from accounts.language import language_to_read
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions, Places
 from reports.answers.texts import localizer_for, marked_text
-from reports.charts.charts import ChartPage, chart_pages, counted_items
+from reports.charts.charts import (
+    ChartPage,
+    ItemChart,
+    chart_pages,
+    counted_items,
+)
 from reports.charts.rendered import rendered_once
 from reports.charts.themes import OF_THEME, QuestionTheme, question_themes
 from reports.console.results.provenance import Provenance
@@ -310,6 +315,7 @@ class ResultsPage:
             "definition": self.administration.published_id,
             "compared_definition": self.compared and self.compared.published_id,
             "review": self.may_review and self.administration.pk,
+            "query": self.query,
         }
         context = {"page": self, "chart_pages": lambda: self.charts}
         return rendered_once("reports/_results_charts.html", context, drawn)
@@ -362,6 +368,22 @@ class ResultsPage:
     @property
     def link_to_themes(self) -> str:
         return f"{self.link_to_questions}{OF_THEME}"
+
+    @property
+    def svg_link(self) -> str:
+        """Return the beginning of the address of a chart's file."""
+        return f"?{self.query}&svg="
+
+    def chart_of(self, item: str) -> ItemChart:
+        """Return the bars of an item. Raises Http404 if there are none."""
+        for survey_page in self.charts:
+            for _stem, charts in survey_page.blocks:
+                for chart in charts:
+                    if chart.name == item and (
+                        chart.has_bars or chart.has_bar_per_answer
+                    ):
+                        return chart
+        raise Http404
 
     @property
     def overview_query(self) -> str:

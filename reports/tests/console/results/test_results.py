@@ -147,6 +147,24 @@ def test_results_that_are_not_counted_yet_are_listed(client, staff, closed):
     assert page(client, staff.analyst, closed).status_code == 200
 
 
+def test_a_chart_is_downloaded_as_a_picture(client, staff, closed):
+    query = {"school": staff.lincoln.pk, "questions": "all"}
+    shown = page(client, staff.analyst, closed, **query).text.replace("&amp;", "&")
+    assert f'href="?school={staff.lincoln.pk}&questions=all&svg=safe" download' in shown
+    # A histogram and a text have no bars.
+    assert "svg=age" not in shown
+    response = page(client, staff.analyst, closed, **query, svg="safe")
+    assert response["Content-Type"] == "image/svg+xml"
+    assert response["Content-Disposition"] == 'attachment; filename="fall-safe.svg"'
+    assert "I am safe." in response.text and "Lincoln" in response.text
+    entry = AuditEntry.objects.get(action="download results")
+    assert entry.school_id == staff.lincoln.pk
+    for item in ("age", "nothing"):
+        assert page(client, staff.analyst, closed, svg=item).status_code == 404
+    # By the same rules as the page.
+    assert page(client, staff.chen, closed, **query, svg="safe").status_code == 404
+
+
 def test_a_coordinator_sees_shared_results_of_the_own_school(
     client, staff, closed, add_schools
 ):
