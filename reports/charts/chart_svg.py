@@ -33,8 +33,9 @@ def chart_svg(chart: ItemChart) -> str:
             parts.append(_text(MARGIN, y, line, colour=MUTED))
             y += LINE
     drawn = _scale(chart, y) if chart.has_bars else _answers(chart, y)
-    for y, part in drawn:
+    for bottom, part in drawn:
         parts.append(part)
+        y = bottom
     height = y + LINE + MARGIN
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}"'

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xml.etree import ElementTree  # noqa: S405
+from xml.etree import ElementTree
 
 from reports.charts.chart_svg import chart_svg
 from reports.tests.charts.test_charts import LIKERT, chart, coded, definition, group
