@@ -317,7 +317,11 @@ class ResultsPage:
             "review": self.may_review and self.administration.pk,
             "query": self.query,
         }
-        context = {"page": self, "chart_pages": lambda: self.charts}
+        context = {
+            "page": self,
+            "chart_pages": lambda: self.charts,
+            "svg_link": self.svg_link,
+        }
         return rendered_once("reports/_results_charts.html", context, drawn)
 
     @cached_property
@@ -379,9 +383,7 @@ class ResultsPage:
         for survey_page in self.charts:
             for _stem, charts in survey_page.blocks:
                 for chart in charts:
-                    if chart.name == item and (
-                        chart.has_bars or chart.has_bar_per_answer
-                    ):
+                    if chart.name == item and chart.has_file:
                         return chart
         raise Http404
 
