@@ -100,6 +100,11 @@ class ItemChart:
         return self.kind in ("choice", "multiple") and bool(self.columns)
 
     @property
+    def has_file(self) -> bool:
+        """Test that `chart_svg` can draw it."""
+        return self.has_bars or self.has_bar_per_answer
+
+    @property
     def has_histograms(self) -> bool:
         return self.kind == "number" and bool(self.columns)
 
@@ -288,6 +293,20 @@ class ItemChart:
             )
             for at in order
         ]
+
+    @property
+    def answer_rows(self) -> list[tuple[SafeString, Change | None]]:
+        """Return the cells of each answer's row in the table, and its change."""
+        rows = []
+        for label, cells, change in self.transposed:
+            contents = "".join(
+                f'<td class="number">{segment.cell if segment else HIDDEN}</td>'
+                for segment in cells
+            )
+            head = f'<th scope="row" class="answer"{label.attributes}>'
+            html = f"{head}{escape(label.text)}</th>{contents}"
+            rows.append((SafeString(html), change))
+        return rows
 
 
 @dataclass(frozen=True, slots=True)

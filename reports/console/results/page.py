@@ -24,12 +24,19 @@ from accounts.language import language_to_read
 from accounts.models import District, School
 from accounts.permissions import Capability, Permissions, Places
 from reports.answers.texts import localizer_for, marked_text
-from reports.charts.charts import ChartPage, chart_pages, counted_items
+from reports.charts.charts import (
+    ChartPage,
+    ItemChart,
+    chart_pages,
+    counted_items,
+)
 from reports.charts.rendered import rendered_once
 from reports.charts.themes import OF_THEME, QuestionTheme, question_themes
 from reports.console.results.provenance import Provenance
 from reports.models import GroupResults
+from reports.rates.rate_lines import RateLine, RateTotal
 from reports.rates.thresholds import ThresholdProgress, ThresholdState
+from reports.rates.visible_totals import total_for
 from reports.releases.levels import LEVELS, Place
 from reports.releases.rollup import attributes_of, is_outdated
 from reports.results.access import (
@@ -266,11 +273,22 @@ class ResultsPage:
         """Say why a school has no scores."""
         return self._school_report.reason if self._school_report else ""
 
-    @property
+    @cached_property
     def rate(self) -> str:
-        """Return the response rate of the school, if it may be shown."""
-        line = self._school_report and self._school_report.line
-        return line.rate_words if line else ""
+        """Return the response rate as the pages of rates show it. 1 statement.
+
+        "" if it is hidden, or of a school without scores.
+        """
+        if self.group.key or not self.shows_overview:
+            return ""
+        line: RateLine | RateTotal | None
+        if self.school:
+            line = self._school_report.line if self._school_report else None
+        else:
+            line = total_for(
+                self.permissions, self.administration, district=self.district
+            )
+        return line.rate_words if line and line.eligible else ""
 
     @property
     def shown_measures(self) -> list[ReportPart]:
@@ -297,8 +315,13 @@ class ResultsPage:
             "definition": self.administration.published_id,
             "compared_definition": self.compared and self.compared.published_id,
             "review": self.may_review and self.administration.pk,
+            "query": self.query,
         }
-        context = {"page": self, "chart_pages": lambda: self.charts}
+        context = {
+            "page": self,
+            "chart_pages": lambda: self.charts,
+            "svg_link": self.svg_link,
+        }
         return rendered_once("reports/_results_charts.html", context, drawn)
 
     @cached_property
@@ -349,6 +372,20 @@ class ResultsPage:
     @property
     def link_to_themes(self) -> str:
         return f"{self.link_to_questions}{OF_THEME}"
+
+    @property
+    def svg_link(self) -> str:
+        """Return the beginning of the address of a chart's file."""
+        return f"?{self.query}&svg="
+
+    def chart_of(self, item: str) -> ItemChart:
+        """Return the bars of an item. Raises Http404 if there are none."""
+        for survey_page in self.charts:
+            for _stem, charts in survey_page.blocks:
+                for chart in charts:
+                    if chart.name == item and chart.has_file:
+                        return chart
+        raise Http404
 
     @property
     def overview_query(self) -> str:

@@ -6,13 +6,15 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
+from django.utils.text import slugify
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from accounts.access import needs
 from accounts.audit import record
-from accounts.http import StaffRequest, csv_response
+from accounts.http import StaffRequest, attachment, csv_response
 from accounts.permissions import Capability
+from reports.charts.chart_svg import chart_svg
 from reports.console.results.csv_rows import HEADER, csv_rows
 from reports.console.results.page import ResultsPage
 from reports.models import ResultsRollUp
@@ -54,9 +56,12 @@ def results_page(request: StaffRequest, pk: int) -> HttpResponse:
 
     9 statements: the administration and earlier ones, its measures, the place, its
     district's schools, the groups and their figures. Of a district 1 to 3 more for
-    its small schools, with open codes 1 to 3, and with scores 7, or 10 of a school.
+    its small schools, and of it and the state 1 for the response rate; with open codes
+    1 to 3; and with scores 7, or 10 of a school.
     """
     page = ResultsPage.of(request, pk)
+    if item := request.GET.get("svg"):
+        return _chart_file(request, page, item)
     codes = watched_codes(request.permissions, page.administration)
     crowded = crowded_periods(codes).values()
     context = {
@@ -66,6 +71,24 @@ def results_page(request: StaffRequest, pk: int) -> HttpResponse:
         "crowded_answered": sum(period.answered for period in crowded),
     }
     return render(request, "reports/results.html", context)
+
+
+def _chart_file(request: StaffRequest, page: ResultsPage, item: str) -> HttpResponse:
+    """Answer with a chart of the page as a file."""
+    content = chart_svg(page.chart_of(item))
+    record(
+        "download results",
+        by=request.user,
+        request=request,
+        subject=page.administration,
+        school=page.school,
+        district=page.district,
+    )
+    return attachment(
+        content.encode(),
+        filename=f"{slugify(page.administration.name)}-{slugify(item)}.svg",
+        content_type="image/svg+xml",
+    )
 
 
 @needs(Capability.SEE_RESULTS)

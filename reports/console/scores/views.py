@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 from django.http import Http404, HttpResponse
 from django.shortcuts import render
 from django.utils import translation
@@ -27,6 +29,8 @@ from reports.school_report.report import (
 from reports.scores.words import band_ranges
 from survey.taking.published import published_survey
 
+# Of the table of schools, to which the page of a school leads back.
+FILTERS = ("q", "district", "show", "sort", "page")
 # The body of a report's page.
 BODY = "reports/_school_report.html"
 
@@ -44,6 +48,7 @@ def scores_table(request: StaffRequest, pk: int) -> HttpResponse:
         "schools": schools,
         "bands": band_ranges(),
         "filter_form": table.form,
+        "back": f"?{back}" if (back := _filters(request)) else "",
     }
     return table.listing.render("reports/scores_table.html", context)
 
@@ -70,8 +75,19 @@ def school_report_page(request: StaffRequest, pk: int, school: int) -> HttpRespo
     report, languages = _report(request, pk, school)
     with translation.override(report.frame_language):
         body = rendered_once(BODY, {"report": report}, report.drawn)
-    context = {"report": report, "languages": languages, "body": body}
+    context = {
+        "report": report,
+        "languages": languages,
+        "body": body,
+        "back": _filters(request),
+    }
     return render(request, "reports/school_report.html", context)
+
+
+def _filters(request: StaffRequest) -> str:
+    """Return the query of the table from which the user came, or which is shown."""
+    chosen = {name: request.GET[name] for name in FILTERS if request.GET.get(name)}
+    return urlencode(chosen)
 
 
 @needs(Capability.SEE_RESULTS)

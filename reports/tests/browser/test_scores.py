@@ -48,7 +48,10 @@ def test_a_school_is_found_and_its_report_read(at_screen, staff, fall):  # noqa:
     assert violations(page) == []
 
     phone = at_screen(staff.state, **PHONE)
-    for path in ("scores/", f"schools/{staff.lincoln.pk}/?language=es"):
+    for path in (
+        *("scores/", "scores/?show=all&q=linc", "", "?questions=theme.safe"),
+        *(f"?school={staff.lincoln.pk}", f"schools/{staff.lincoln.pk}/?language=es"),
+    ):
         phone.goto(f"/console/results/{fall.pk}/{path}")
         assert violations(phone) == []
         assert not scrolls_sideways(phone)

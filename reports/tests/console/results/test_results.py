@@ -124,7 +124,7 @@ def test_an_analyst_sees_a_closed_administration(
 ):
     # The published survey is cached since.
     page(client, staff.analyst, closed)
-    with django_assert_num_queries(12):
+    with django_assert_num_queries(13):
         response = client.get(reverse("results_page", args=[closed.pk]))
     assert response.status_code == 200
     assert response.context["page"].place_name == "Riverside"
@@ -145,6 +145,24 @@ def test_results_that_are_not_counted_yet_are_listed(client, staff, closed):
     assert listed.status_code == 200
     assert closed.title in listed.text
     assert page(client, staff.analyst, closed).status_code == 200
+
+
+def test_a_chart_is_downloaded_as_a_picture(client, staff, closed):
+    query = {"school": staff.lincoln.pk, "questions": "all"}
+    shown = page(client, staff.analyst, closed, **query).text.replace("&amp;", "&")
+    assert f'href="?school={staff.lincoln.pk}&questions=all&svg=safe" download' in shown
+    # A histogram and a text have no bars.
+    assert "svg=age" not in shown
+    response = page(client, staff.analyst, closed, **query, svg="safe")
+    assert response["Content-Type"] == "image/svg+xml"
+    assert response["Content-Disposition"] == 'attachment; filename="fall-safe.svg"'
+    assert "I am safe." in response.text and "Lincoln" in response.text
+    entry = AuditEntry.objects.get(action="download results")
+    assert entry.school_id == staff.lincoln.pk
+    for item in ("age", "nothing"):
+        assert page(client, staff.analyst, closed, svg=item).status_code == 404
+    # By the same rules as the page.
+    assert page(client, staff.chen, closed, **query, svg="safe").status_code == 404
 
 
 def test_a_coordinator_sees_shared_results_of_the_own_school(

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from django.urls import reverse
 
+from accounts.permissions import Permissions
 from accounts.tests.logging_in import log_in
 from reports.models import SchoolRate
+from reports.rates.visible_totals import total_for
 from reports.scores.visible import visible_scores
 from reports.tests.console.scores.conftest import answered, scored
 from reports.tests.scores.conftest import closed
@@ -53,8 +55,11 @@ def test_a_district_and_the_state_have_their_scores(
     query = {"district": staff.riverside.pk}
     assert numbers(shown(client, staff.state, fall, **query)) == [[district, state]]
     assert numbers(shown(client, staff.dana, fall)) == [[district]]
-    assert numbers(shown(client, staff.state, fall)) == [[state]]
-    with django_assert_num_queries(17):
+    response = shown(client, staff.state, fall)
+    assert numbers(response) == [[state]]
+    total = total_for(Permissions(staff.state), fall)
+    assert response.context["page"].rate == total.rate_words == "82 %"
+    with django_assert_num_queries(18):
         client.get(reverse("results_page", args=[fall.pk]))
 
 

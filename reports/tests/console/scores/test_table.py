@@ -117,6 +117,13 @@ def test_columns_can_be_chosen(client, staff, fall):
     path = f'href="/console/results/{fall.pk}/scores/'
     assert f'{path}?show=safe&q=linc">Riverside' in page
     assert f'{path}?show=safe&district={staff.riverside.pk}">“linc”' in page
+    # And after looking at the report of a school.
+    filters = f"q=linc&district={staff.riverside.pk}&show=safe"
+    address = f"/console/results/{fall.pk}/schools/{staff.lincoln.pk}/?{filters}"
+    assert f'href="{address}"' in page
+    report = client.get(f"{address}&language=es").text.replace("&amp;", "&")
+    assert f'{path}?{filters}">' in report
+    assert f'href="?language=en&{filters}"' in report
 
 
 def test_users_see_schools_of_their_places(client, staff, fall):
