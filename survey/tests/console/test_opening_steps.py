@@ -301,8 +301,8 @@ def test_drafts_are_few_small_and_expire(client, staff, published, monkeypatch):
 def test_a_draft_is_of_one_user(client, staff, published):
     log_in(client, staff.state)
     key = step_shown(client, form_for(published), "people").context["draft"].key
-    other = log_in(Client(), staff.dana)
-    assert other.get(address(key, "people"))["Location"] == NEW
+    foreign = log_in(Client(), staff.dana)
+    assert foreign.get(address(key, "people"))["Location"] == NEW
     for user in (staff.chen, staff.analyst, staff.sam):
         curious = log_in(Client(), user)
         assert curious.get(address(key, "people")).status_code == 404
