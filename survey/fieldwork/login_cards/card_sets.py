@@ -251,7 +251,9 @@ def _cards_of_school(card_set: CardSet, school: School) -> CardSet:
 def _path_in_zip(card_set: CardSet, school: School) -> str:
     """Return "riverside/lincoln-middle-school-101", in the folder of the district."""
     # Letters of any language, and none that a file system could refuse.
-    name, code = (slugify(text, allow_unicode=True) for text in (school, school.code))
+    name, code = (
+        slugify(text, allow_unicode=True) for text in (school.name, school.code)
+    )
     if code not in name:
         name = f"{name[:LONGEST_FILE_NAME]}-{code}".strip("-")
     name = name[: 2 * LONGEST_FILE_NAME]
