@@ -381,6 +381,7 @@ def test_every_page_is_accessible(staff, console):
         "none": "/console/surveys/?q=zebra",
         "upload": "/console/surveys/upload/",
         "draft": reverse("survey_detail", args=[draft.pk]),
+        "variables": reverse("survey_variables", args=[draft.pk]),
         "published": reverse("survey_detail", args=[published.survey_id]),
         "publish": reverse("survey_publish", args=[draft.pk]),
         "retire": reverse("survey_retire", args=[published.survey_id]),

@@ -607,6 +607,11 @@ def test_printed_cards_are_mentioned_where_the_dates_are_changed(client, staff, 
     cards_made(spring, staff.state, school=staff.lincoln)
     assert cards in form_of(client.get(address))
 
+    # So does a file of all schools.
+    CardSet.objects.all().delete()
+    cards_made(spring, staff.state, format="zip")
+    assert cards in form_of(client.get(address))
+
     held = current_values(client, spring.pk)
     same_day = spring.closes_at + timedelta(seconds=1)
     later = spring.closes_at + timedelta(days=7)

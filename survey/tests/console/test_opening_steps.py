@@ -30,9 +30,11 @@ from survey.models import (
     Survey,
     Wave,
 )
+from survey.tests.conftest import enrol
 from survey.tests.console.test_administrations import (
     NEW,
     answer_steps,
+    current_values,
     errors,
     form_for,
     local,
@@ -301,8 +303,8 @@ def test_drafts_are_few_small_and_expire(client, staff, published, monkeypatch):
 def test_a_draft_is_of_one_user(client, staff, published):
     log_in(client, staff.state)
     key = step_shown(client, form_for(published), "people").context["draft"].key
-    other = log_in(Client(), staff.dana)
-    assert other.get(address(key, "people"))["Location"] == NEW
+    foreign = log_in(Client(), staff.dana)
+    assert foreign.get(address(key, "people"))["Location"] == NEW
     for user in (staff.chen, staff.analyst, staff.sam):
         curious = log_in(Client(), user)
         assert curious.get(address(key, "people")).status_code == 404
@@ -445,3 +447,36 @@ def test_the_season_of_rounds_that_are_open_is_suggested(client, staff, publishe
     page = step_shown(client, form_for(published, role="parent"), "dates")
     wave = Wave.objects.get(name="Spring 2027")
     assert f'<option value="{wave.pk}" selected>' in page.content.decode()
+
+
+# The same choices when a survey round is changed
+
+
+@pytest.mark.parametrize(
+    ("before", "disabled"),
+    [("confidential", {"consent"}), ("consent", {"confidential", "coordinators"})],
+)
+def test_consent_is_fixed_once_people_are_invited(
+    client, staff, published, before, disabled
+):
+    log_in(client, staff.state)
+    answer_steps(client, form_for(published, privacy=before))
+    administration = Administration.objects.get()
+    enrol(administration, staff.lincoln)
+    change = reverse("administration_change", args=[administration.pk])
+    radios = client.get(change).context["form"]["privacy"].subwidgets
+    assert disabled == {
+        radio.data["value"] for radio in radios if "disabled" in radio.data["attrs"]
+    }
+    held = current_values(client, administration.pk)
+    for choice in disabled:
+        refused = errors(client.post(change, {**held, "privacy": choice}))
+        assert "People are already invited, so this can&#x27;t be changed" in refused
+    # Whether coordinators see who has finished stays open.
+    shown = {"privacy": "coordinators"}
+    if before == "consent":
+        shown = {"privacy": "consent", "consent_shows_finished": "on"}
+    assert client.post(change, {**held, **shown}).status_code == 302
+    administration.refresh_from_db()
+    assert administration.coordinators_see_finished
+    assert administration.requires_consent is (before == "consent")

@@ -70,7 +70,7 @@ def unpack(client, card_set: CardSet) -> dict[str, bytes]:
 
 
 def name_of(school: School) -> str:
-    return f"{school.name.lower()}-{school.code.lower()}.pdf"
+    return f"{school.name.lower()}.pdf"
 
 
 def test_the_state_gets_a_pdf_of_each_school_class_by_class(
@@ -195,8 +195,23 @@ def test_names_of_schools_are_names_of_files(client, staff, order, administratio
     log_in(client, staff.dana)
     files = list(unpack(client, order()))
     assert len(files) == len(set(files)) == len(names)
-    assert all(re.fullmatch(r"[\w-]{1,60}\.pdf", name) for name in files)
+    assert all(re.fullmatch(r"[\w-]{1,100}\.pdf", name) for name in files)
     assert "مدرسة-1.pdf" in files
+    assert "2.pdf" in files
+
+
+def test_schools_of_one_name_have_files_of_their_own(
+    client, staff, order, administration
+):
+    for code in ("a-1", "A 1", "a_1"):
+        school = School.objects.create(
+            district=staff.riverside, code=code, name="Central"
+        )
+        invite(administration, school, code, "Ann Smith")
+    log_in(client, staff.dana)
+    assert set(unpack(client, order())) == {
+        "central-a-1.pdf", "central-a-1-2.pdf", "central-a_1.pdf"
+    }  # fmt: skip
 
 
 def test_cards_to_draw_from_leave_small_schools_out(
