@@ -63,6 +63,9 @@ ROSTERS = {
     "choose roster columns": gettext_noop(
         "{who} chose the columns of a roster: {subject}"
     ),
+    "choose schools of a roster": gettext_noop(
+        "{who} chose which schools a roster means: {subject}"
+    ),
     "confirm roster": gettext_noop("{who} confirmed a roster: {subject}"),
     "apply roster": gettext_noop(
         "The roster that {who} confirmed was applied: {subject}"

@@ -40,6 +40,9 @@ MOST_VALUES_ASKED = 40
 # Fewer unknown grades or roles are mistakes in single rows.
 FEWEST_UNKNOWN = 5
 
+# Code and name of a district, code and name of a school.
+PlaceTexts = tuple[str, str, str, str]
+
 
 @dataclass(frozen=True)
 class RosterLayout:
@@ -53,6 +56,9 @@ class RosterLayout:
     values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     # Whether 3/4/2015 is in April; None: the dates of the file decide.
     day_first: bool | None = None
+    # A district and school as the file writes them -> primary key of the school that
+    # a person has chosen for them, in this file only.
+    schools: Mapping[PlaceTexts, int] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, object]:
         return {
@@ -60,6 +66,7 @@ class RosterLayout:
             "fields": dict(self.fields),
             "values": {name: dict(ours) for name, ours in self.values.items()},
             "day_first": self.day_first,
+            "schools": [[*texts, pk] for texts, pk in self.schools.items()],
         }
 
     @classmethod
@@ -74,6 +81,7 @@ class RosterLayout:
             if isinstance(values, dict)
             else {},
             day_first=day_first if isinstance(day_first, bool) else None,
+            schools=_chosen_schools(stored.get("schools")),
         )
 
 
@@ -81,6 +89,15 @@ def _texts(stored: object) -> dict[str, str]:
     if not isinstance(stored, dict):
         return {}
     return {str(key): str(value) for key, value in stored.items()}
+
+
+def _chosen_schools(stored: object) -> dict[PlaceTexts, int]:
+    if not isinstance(stored, list):
+        return {}
+    return {
+        (district, district_name, school, school_name): pk
+        for district, district_name, school, school_name, pk in stored
+    }
 
 
 @dataclass(frozen=True)

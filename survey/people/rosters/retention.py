@@ -71,5 +71,9 @@ def delete_upload_files(uploads: list[RosterUpload]) -> None:
         RosterUpload.objects.filter(pk__in=pks).update(
             file="", rejected_file="", samples=None
         )
+        for upload in uploads:
+            # What was read as a school can be a name where a wrong column was chosen.
+            if upload.report.pop("school_questions", None):
+                upload.save(update_fields=["report"])
         RosterRejection.objects.filter(upload__in=pks).delete()
         transaction.on_commit(lambda: delete_files(*names))
