@@ -71,6 +71,9 @@ ROSTERS = {
         "The roster that {who} confirmed was applied: {subject}"
     ),
     "cancel roster": gettext_noop("{who} cancelled a roster: {subject}"),
+    "cancel abandoned roster": gettext_noop(
+        "A roster that nobody confirmed was cancelled: {subject}"
+    ),
     "start roster again": gettext_noop("{who} started a roster again: {subject}"),
     "undo roster": gettext_noop("{who} started to undo a roster: {subject}"),
     "roster undone": gettext_noop(

@@ -7,10 +7,9 @@ from dataclasses import replace
 from django.contrib import messages
 from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
-from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_POST
 
 from accounts.access import needs
 from accounts.http import StaffRequest
@@ -35,13 +34,10 @@ NOTHING_CHOSEN = gettext_noop(
 
 
 @needs(Capability.MANAGE_ROSTERS)
-@require_http_methods(["GET", "HEAD", "POST"])
+@require_POST
 def roster_schools(request: StaffRequest, pk: int) -> HttpResponse:
     """Choose schools, undo a choice, or search for schools to choose."""
     upload = get_object_or_404(_uploads(request), pk=pk)
-    if request.method != "POST":
-        # Such as the links of the list below the results of a search.
-        return redirect(f"{reverse('roster_detail', args=[pk])}{_query(request)}")
     options = school_options(upload, request.POST)
     if "find" in request.POST:
         return _show_matches(request, upload, options)
@@ -59,11 +55,6 @@ def roster_schools(request: StaffRequest, pk: int) -> HttpResponse:
     except (TooManyJobs, UploadConflict) as refused:
         messages.error(request, str(refused))
     return redirect("roster_detail", pk)
-
-
-def _query(request: StaffRequest) -> str:
-    query = request.GET.urlencode()
-    return f"?{query}" if query else ""
 
 
 def _show_matches(

@@ -38,6 +38,7 @@ from survey.console.rosters.school_options import (
 )
 from survey.fieldwork.administrations import administrations_for, subgroup_label
 from survey.models import Administration, Denominator, RosterUpload
+from survey.models.roster import RosterUploadQuerySet
 from survey.people.rosters import uploads
 from survey.people.rosters.file_summary import field_label
 from survey.people.rosters.presets import all_presets
@@ -111,7 +112,7 @@ SCHOOL_NUMBERS = (
 @require_safe
 def roster_list(request: StaffRequest) -> HttpResponse:
     """List uploads, and open administrations to upload for. 3 statements."""
-    visible = _uploads(request).defer("samples")
+    visible = _uploads(request).listed().defer("samples")
     key = request.GET.get("administration", "")
     is_filtered = key.isascii() and key.isdecimal() and len(key) <= LONGEST_KEY
     if is_filtered:
@@ -142,6 +143,7 @@ def roster_list(request: StaffRequest) -> HttpResponse:
                 [] if listing.is_part else current.order_by("opens_at")[:MOST_SHOWN]
             ),
             "is_filtered": is_filtered,
+            "confirmed_within": RosterUpload.CONFIRMED_WITHIN.days,
             "may_import_schools": request.permissions.places(MANAGE).state,
             "may_merge": request.permissions.has(Capability.MANAGE_STAFF),
         },
@@ -247,6 +249,10 @@ def _render_detail(
         },
     )
     report = upload.report
+    is_to_decide = upload.state == State.CHECKED and upload.scan is None
+    is_for_other_roles = uploads.is_for_other_roles(upload)
+    # A file without people can still withdraw everybody of its district.
+    has_no_rows = is_to_decide and not report.get("rows") and not upload.withdrawn
     return listing.render(
         "survey/console/roster_detail.html",
         {
@@ -262,15 +268,17 @@ def _render_detail(
             ],
             "totals": _totals(report),
             "effect": effect_of(upload),
+            "abandoned_at": upload.uploaded_at + RosterUpload.CONFIRMED_WITHIN,
             "options": school_options(upload) if options is None else options,
             "chosen_schools": chosen_schools(upload),
             "may_choose_schools": may_choose_schools(upload),
             "no_withdrawal_reason": _no_withdrawal_reason(upload),
             "complete_for": COMPLETE_FOR_LABELS[CompleteFor(upload.complete_for)],
-            "is_for_other_roles": uploads.is_for_other_roles(upload),
-            "is_to_confirm": upload.state == State.CHECKED
-            and upload.scan is None
-            and not uploads.is_for_other_roles(upload),
+            "is_for_other_roles": is_for_other_roles,
+            "has_no_rows": has_no_rows,
+            "is_to_confirm": is_to_decide
+            and not is_for_other_roles
+            and not has_no_rows,
             "columns_can_change": uploads.columns_can_change(upload),
             "columns_key": uploads.columns_key(upload),
             "layout_title": _layout_title(upload),
@@ -406,7 +414,7 @@ def _administrations(request: StaffRequest) -> QuerySet[Administration]:
     )
 
 
-def _uploads(request: StaffRequest) -> QuerySet[RosterUpload]:
+def _uploads(request: StaffRequest) -> RosterUploadQuerySet:
     """Return the uploads that the user may see, with their administrations' titles."""
     visible = RosterUpload.objects.visible_to(request.permissions)
     return visible.select_related(

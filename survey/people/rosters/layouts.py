@@ -36,6 +36,7 @@ from survey.people.rosters.presets import (
 # Fields whose values a layout can translate.
 VALUE_FIELDS = ("grade", "role", "status", "language", "district", "school")
 SAMPLES_SHOWN = 3
+ROWS_SHOWN = 4
 MOST_VALUES_ASKED = 40
 # Fewer unknown grades or roles are mistakes in single rows.
 FEWEST_UNKNOWN = 5
@@ -133,6 +134,8 @@ class Suggestion:
     options: Mapping[str, Sequence[str]] = field(default_factory=dict)
     # Header -> all values, of columns with few.
     few_values: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    # The first rows, with shortened cells.
+    rows: Sequence[Sequence[str]] = ()
 
 
 def suggest_layout(
@@ -184,12 +187,19 @@ def suggest_layout(
             for text, values in different.items()
             if 0 < len(values) <= MOST_VALUES_ASKED
         },
+        [
+            [_shorten(cell) for cell in cells[: len(header)]]
+            for cells in samples[:ROWS_SHOWN]
+        ],
     )
 
 
 def _different_values(table: SampleTable, header: str) -> list[str]:
-    shortened = (" ".join(cell[:200].split())[:80] for cell in table.cells(header))
-    return list(dict.fromkeys(shortened))
+    return list(dict.fromkeys(map(_shorten, table.cells(header))))
+
+
+def _shorten(cell: str) -> str:
+    return " ".join(cell[:200].split())[:80]
 
 
 _TOGETHER = (

@@ -270,3 +270,12 @@ def test_a_file_of_other_roles_can_still_withdraw_everybody(
     assert counts(upload) == {"withdrawn": 1}
     page = state.get(f"/console/rosters/{upload.pk}/").content.decode()
     assert "Apply roster and withdraw 1" in page
+
+
+def test_a_file_without_rows_is_not_offered_to_apply(staff, administration, console_of):
+    dana = console_of(staff.dana)
+    upload = dana.upload(administration, HEADER, "")
+    page = dana.get(f"/console/rosters/{upload.pk}/")
+    assert "No rows to read" in page.text and "Apply roster" not in page.text
+    # No tile says 0, and no sentence says that everything stays.
+    assert page.context["totals"] == []
