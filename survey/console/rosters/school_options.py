@@ -25,7 +25,7 @@ class SchoolOptions:
     schools: Sequence[School]
     chosen: int | None = None
     searched: str = ""
-    found: int | None = None
+    matches: int | None = None
 
     @property
     def key(self) -> str:
@@ -33,7 +33,7 @@ class SchoolOptions:
 
     @property
     def has_more(self) -> bool:
-        return (self.found or 0) > MOST_FOUND
+        return (self.matches or 0) > MOST_FOUND
 
     @property
     def has_code(self) -> bool:

@@ -88,5 +88,5 @@ def _with_matches(
         option,
         schools=list(dict.fromkeys([*option.schools, *matching[:MOST_FOUND]])),
         searched=searched,
-        found=len(matching),
+        matches=len(matching),
     )

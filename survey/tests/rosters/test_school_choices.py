@@ -123,8 +123,8 @@ def test_a_choice_counts_for_one_file_only(staff, administration, console_of):
     upload.refresh_from_db()
     assert questions(upload).keys() == {"Lyceum"}
     assert RosterLayoutChoice.objects.get().layout["schools"] == []
-    again = dana.upload(administration, HEADER, *MISSPELT)
-    assert questions(again).keys() == {"Lincon", "Lyceum"}
+    second = dana.upload(administration, HEADER, *MISSPELT)
+    assert questions(second).keys() == {"Lincon", "Lyceum"}
 
 
 def test_nobody_chooses_a_school_that_is_not_theirs(staff, administration, console_of):
