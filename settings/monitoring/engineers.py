@@ -190,18 +190,16 @@ def read_backup_runs() -> dict[str, Any]:
 
 
 def read_versions() -> list[tuple[str, str]]:
-    """Return what runs here. One statement on PostgreSQL."""
+    """Return what runs here. No statement."""
+    database = ("SQLite", sqlite3.sqlite_version)
     if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            cursor.execute("SHOW server_version")
-            [database] = cursor.fetchone()
-        versions = [("PostgreSQL", database)]
-    else:
-        versions = [("SQLite", sqlite3.sqlite_version)]
+        # As the connection has it, such as 160004.
+        major, minor = divmod(connection.pg_version, 10_000)  # type: ignore[attr-defined]
+        database = ("PostgreSQL", f"{major}.{minor}")
     return [
         ("Groundswell", installed_version()),
         ("Django", django.get_version()),
-        *versions,
+        database,
         ("Python", platform.python_version()),
     ]
 
