@@ -28,6 +28,11 @@ class SchoolOptions:
     matches: int | None = None
 
     @property
+    def is_elsewhere(self) -> bool:
+        """Tell whether the rows are probably those of another person's school."""
+        return bool(self.question["reason"]) and not self.question["near"]
+
+    @property
     def key(self) -> str:
         return str(self.question["key"])
 
@@ -54,14 +59,14 @@ def school_options(
         question["key"]: school_key(data.get(f"school-{question['key']}", ""))
         for question in questions
     }
-    wanted = {pk for question in questions for pk in question["near"]}
+    wanted = {pk for question in questions for pk in question["offered"]}
     schools = schools_by_key({*wanted, *filter(None, chosen.values())})
     return [
         SchoolOptions(
             question,
             [
                 schools[pk]
-                for pk in dict.fromkeys([*question["near"], chosen[question["key"]]])
+                for pk in dict.fromkeys([*question["offered"], chosen[question["key"]]])
                 if pk in schools
             ],
             chosen[question["key"]],

@@ -248,6 +248,7 @@ def _render_detail(
             **{name: (name, "name") for name in SCHOOL_NUMBERS},
         },
     )
+    options = school_options(upload) if options is None else options
     report = upload.report
     is_to_decide = upload.state == State.CHECKED and upload.scan is None
     is_for_other_roles = uploads.is_for_other_roles(upload)
@@ -269,7 +270,9 @@ def _render_detail(
             "totals": _totals(report),
             "effect": effect_of(upload),
             "abandoned_at": upload.uploaded_at + RosterUpload.CONFIRMED_WITHIN,
-            "options": school_options(upload) if options is None else options,
+            "options": options,
+            "elsewhere": sum(option.is_elsewhere for option in options),
+            "is_searched": any(option.searched for option in options),
             "chosen_schools": chosen_schools(upload),
             "may_choose_schools": may_choose_schools(upload),
             "no_withdrawal_reason": _no_withdrawal_reason(upload),

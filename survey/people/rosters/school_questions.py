@@ -35,6 +35,8 @@ class SchoolQuestion(TypedDict):
     reason: str
     # Primary keys of known schools with a similar name.
     near: list[int]
+    # Those, and the few that the uploader may choose from.
+    offered: list[int]
 
 
 class _Candidate(NamedTuple):
@@ -94,16 +96,17 @@ def school_questions(c: Comparison, matches: SchoolMatches) -> list[SchoolQuesti
             people=sum(matches.people.get(place, 0) for place in places),
             reason=matches.rejected.get(first, ""),
             near=[],
+            offered=[],
         )
         district = matches.district_of_new.get(school, 0)
         if school:
             question["name"] = matches.new_schools[school].name
             question["code"] = matches.new_schools[school].code
-        if c.scope.is_single_schools:
-            # Those of the uploader, whatever the file says.
-            question["near"] = [school.pk for school in candidates[:MOST_SUGGESTED]]
-        else:
-            question["near"] = near_schools(candidates, question, district)
+        question["near"] = near_schools(candidates, question, district)
+        own = candidates if c.scope.is_single_schools else []
+        question["offered"] = list(
+            dict.fromkeys([*question["near"], *(school.pk for school in own)])
+        )[:MOST_SUGGESTED]
         questions.append(question)
     # Those that are answered with one tick come first.
     return sorted(questions, key=lambda question: not question["near"])

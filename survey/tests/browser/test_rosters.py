@@ -297,7 +297,7 @@ def test_a_misspelt_school_is_chosen_in_place(staff, administration, console):
     rows = [GOOD[0].replace("lincoln", "Lincon"), GOOD[1].replace("lincoln", "Lyceum")]
     choose_file(page, "\n".join([HEADER, *rows]))
     page.get_by_role("button", name="Upload and check").click()
-    expect(page.get_by_text("2 schools are not known")).to_be_visible()
+    expect(page.get_by_text("2 schools to check")).to_be_visible()
     check_page(page)
     page.set_viewport_size(LAPTOP)
     # The bar stays in sight.
@@ -314,7 +314,7 @@ def test_a_misspelt_school_is_chosen_in_place(staff, administration, console):
     expect(page.get_by_text("is read as")).to_have_count(2)
     check_page(page)
     page.get_by_role("button", name="Undo the choice for Lyceum").click()
-    expect(page.get_by_text("1 school is not known")).to_be_visible()
+    expect(page.get_by_text("1 school to check")).to_be_visible()
 
 
 def test_what_is_missing_is_listed_while_columns_are_chosen(

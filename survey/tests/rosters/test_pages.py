@@ -111,12 +111,12 @@ def test_new_schools_are_shown_before_they_are_added(staff, administration, cons
     upload = dana.upload(administration, HEADER, misspelt, ALI)
     page = dana.get(f"/console/rosters/{upload.pk}/").content.decode()
     assert "creates 1 school" in page
-    assert "1 school is not known" in page
+    assert "1 school to check" in page
     assert "Did you mean Lincoln (Riverside)?" in page
 
     upload = dana.upload(administration, HEADER, MAYA, ALI)
     page = dana.get(f"/console/rosters/{upload.pk}/").content.decode()
-    assert "new school" not in page and "not known" not in page
+    assert "new school" not in page and "to check" not in page
 
 
 def test_new_districts_are_shown_before_they_are_added(

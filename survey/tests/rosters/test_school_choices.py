@@ -170,8 +170,14 @@ def test_a_coordinator_puts_rejected_rows_into_the_own_school(
     upload = chen.upload(administration, HEADER, *rows)
     assert counts(upload) == {"added": 1, "rejected": 2}
     asked = questions(upload)
-    assert {tuple(entry["near"]) for entry in asked.values()} == {(staff.lincoln.pk,)}
-    assert "Roosevelt" not in detail(chen, upload)
+    assert {tuple(entry["offered"]) for entry in asked.values()} == {
+        (staff.lincoln.pk,)
+    }
+    # Nothing suggests that the people of another school are hers.
+    assert {tuple(entry["near"]) for entry in asked.values()} == {()}
+    shown = detail(chen, upload)
+    assert "Did you mean" not in shown and "Roosevelt" not in shown
+    assert "2 schools whose rows are rejected" in shown
     choose(chen, upload, **{"Lincoln Campus B": staff.lincoln})
     assert counts(upload) == {"added": 2, "rejected": 1}
     assert [row for row, _, _ in reasons(upload)] == [4]
