@@ -153,6 +153,10 @@ SECOND_FACTOR_URL = "second_factor_set_up"
 # app. A system check refuses to start without it outside `settings.embedded`.
 SECOND_FACTOR_REQUIRED = True
 EMBEDDED = False
+# Where Grafana shows the dashboards of this installation; engineers get a link.
+DASHBOARDS_URL = env.str("GROUNDSWELL_DASHBOARDS", default="")
+# The commit that was installed.
+VERSION = env.str("GROUNDSWELL_VERSION", default="")
 # Paths on which staff have session cookies separate from respondents'.
 STAFF_ADDRESSES = ["/console/", "/engineers/"]
 CSRF_FAILURE_VIEW = "accounts.console.errors.csrf_failure"

@@ -5,12 +5,14 @@ from django.urls import include, path
 
 from accounts.access import ANYONE, ENGINEER, under
 from accounts.console.components import components
+from settings.monitoring.engineers import add_health
 from survey import urls as respondents
 from survey.fieldwork.emails.provider_events import email_events
 from survey.fieldwork.emails.unsubscribe import unsubscribe
 
 # Each route has an access rule; see accounts.access. Respondents log in with a
 # code, so their views are open to anyone.
+add_health(admin.site)
 _engineers, _app, _name = admin.site.urls
 
 _components = [path("engineers/components/", components, name="components")]

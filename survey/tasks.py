@@ -46,6 +46,7 @@ def wake_forgotten_jobs() -> None:
 
 @shared_task
 def forget_old_rosters() -> None:
+    retention.cancel_abandoned_uploads()
     retention.delete_old_files()
     retention.forget_decided_lists()
     feed_schedule.delete_old_files()

@@ -9,6 +9,7 @@ from django.contrib import messages
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import (
@@ -199,6 +200,7 @@ class InvitationForm(forms.Form):
     )
     role = forms.ChoiceField(
         label=gettext_lazy("Role"),
+        help_text=gettext_lazy("What the person may see and do."),
         widget=forms.RadioSelect,
         error_messages={
             "required": gettext_lazy("Choose a role."),
@@ -207,6 +209,10 @@ class InvitationForm(forms.Form):
     )
     district = forms.ModelChoiceField(
         label=gettext_lazy("District"),
+        help_text=gettext_lazy(
+            "Where the person works. District administrators and school coordinators"
+            " need one."
+        ),
         queryset=District.objects.none(),
         required=False,
         error_messages={
@@ -215,6 +221,9 @@ class InvitationForm(forms.Form):
     )
     school = forms.ModelChoiceField(
         label=gettext_lazy("School"),
+        help_text=gettext_lazy(
+            "School coordinators need one. Analysts without one see the whole district."
+        ),
         queryset=School.objects.none(),
         required=False,
         error_messages={
@@ -242,7 +251,7 @@ class InvitationForm(forms.Form):
             cast("forms.ModelChoiceField[School]", self.fields["school"]),
         )
         role_field.choices = [
-            (role.value, f"{role.label}: {DUTIES[role]}")
+            (role.value, f"{capfirst(role.label)}: {DUTIES[role]}")
             for role in Role
             if role in allowed
         ]

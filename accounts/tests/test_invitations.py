@@ -271,3 +271,11 @@ def test_a_rolled_back_invitation_sends_no_email(staff):
         raise ZeroDivisionError
     assert not User.objects.filter(email="new@example.org").exists()
     assert not QueuedEmail.objects.exists()
+
+
+def test_the_form_says_which_roles_need_a_place(dana):
+    page = dana.get("/console/staff/invite/").text
+    assert "District administrator: everything, in one district" in page
+    assert "School coordinators need one." in page
+    # Only names are optional whatever the role.
+    assert page.count("(optional)") == 2

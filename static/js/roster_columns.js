@@ -1,34 +1,36 @@
-// Shows the first values of a column as soon as it is chosen, and what each column
-// of the file is used for. Without this script, a table lists all of them.
+// Lists what is still missing while the columns of a roster are chosen, and offers one
+// place for all rows where no column names it. Without this script, the page lists it
+// each time that the form is sent.
 
-const samples = JSON.parse(document.querySelector("#samples").textContent);
-const words = document.querySelector("form[data-such-as]").dataset;
-const selects = [...document.querySelectorAll("select[data-column]")];
+const heads = [...document.querySelectorAll("select[data-column]")];
+const places = [...document.querySelectorAll("[data-place] select")];
+const nowhere = [...document.querySelectorAll("[data-nowhere]")];
+const needs = [...document.querySelectorAll("[data-needs]")];
 
-function showValues(select) {
-  const values = samples[select.value] ?? [];
-  const shown = document.getElementById(`${select.id}_samples`);
-  shown.textContent = values.length ? `${words.suchAs} ${values.join(" · ")}` : "";
-  if (select.value.trim() && !values.length) shown.textContent = words.empty;
-}
-
-function showUses() {
-  for (const row of document.querySelectorAll("tr[data-header]")) {
-    const used = selects.filter(({ value }) => value === row.dataset.header);
-    const labels = used.map(({ id }) => document.querySelector(`label[for="${id}"]`));
-    row.querySelector("[data-use]").textContent = labels.length
-      ? labels.map(({ firstChild }) => firstChild.textContent.trim()).join(", ")
-      : words.leftOut;
+function showMissing() {
+  const columns = new Set(heads.map(({ value }) => value));
+  const answered = new Set([
+    ...columns,
+    ...places.filter(({ value }) => value).map(({ name }) => name),
+    ...nowhere.filter(({ checked }) => checked).map(({ name }) => name),
+  ]);
+  for (const need of needs) {
+    need.hidden = need.dataset.needs.split(" ").some((name) => answered.has(name));
+  }
+  document.querySelector("#nothing-missing").hidden = needs.some(({ hidden }) => !hidden);
+  for (const head of heads) {
+    head.closest("li").classList.toggle("is-used", head.value !== "");
+  }
+  for (const place of places) {
+    const name = place.name.replace("everyone_", "");
+    const hasColumn = columns.has(name) || columns.has(`${name}_name`);
+    place.closest("[data-place]").hidden = hasColumn && !place.value;
   }
 }
 
-for (const select of selects) {
-  select.addEventListener("change", () => {
-    showValues(select);
-    showUses();
-  });
+for (const input of [...heads, ...places, ...nowhere]) {
+  input.addEventListener("change", showMissing);
 }
 
 // The browser may have kept other choices when the page was reloaded.
-selects.forEach(showValues);
-showUses();
+showMissing();

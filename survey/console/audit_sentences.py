@@ -63,11 +63,17 @@ ROSTERS = {
     "choose roster columns": gettext_noop(
         "{who} chose the columns of a roster: {subject}"
     ),
+    "choose schools of a roster": gettext_noop(
+        "{who} chose which schools a roster means: {subject}"
+    ),
     "confirm roster": gettext_noop("{who} confirmed a roster: {subject}"),
     "apply roster": gettext_noop(
         "The roster that {who} confirmed was applied: {subject}"
     ),
     "cancel roster": gettext_noop("{who} cancelled a roster: {subject}"),
+    "cancel abandoned roster": gettext_noop(
+        "A roster that nobody confirmed was cancelled: {subject}"
+    ),
     "start roster again": gettext_noop("{who} started a roster again: {subject}"),
     "undo roster": gettext_noop("{who} started to undo a roster: {subject}"),
     "roster undone": gettext_noop(

@@ -23,6 +23,7 @@ from survey.console.people import urls as people
 from survey.console.rosters import missing_people
 from survey.console.rosters import views as rosters
 from survey.console.rosters.columns import roster_columns
+from survey.console.rosters.schools import roster_schools
 from survey.console.rosters.undo import roster_undo
 from survey.console.school_counts import views as counts
 from survey.console.schools import views as schools
@@ -444,6 +445,7 @@ urlpatterns = [
         missing_people.roster_missing_file,
         name="roster_missing_school_file",
     ),
+    path("rosters/<int:pk>/schools/", roster_schools, name="roster_schools"),
     path("rosters/<int:pk>/confirm/", rosters.roster_confirm, name="roster_confirm"),
     path("rosters/<int:pk>/cancel/", rosters.roster_cancel, name="roster_cancel"),
     path("rosters/<int:pk>/again/", rosters.roster_again, name="roster_again"),

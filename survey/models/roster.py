@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
@@ -27,6 +29,14 @@ class RosterUploadQuerySet(models.QuerySet["RosterUpload"]):
             Q(district__in=places.districts)
             | Q(school__district__in=places.districts)
             | Q(school__in=places.schools)
+        )
+
+    def listed(self) -> RosterUploadQuerySet:
+        """Return all but those that nobody has confirmed in time."""
+        return self.exclude(
+            uploaded_at__lt=timezone.now() - RosterUpload.CONFIRMED_WITHIN,
+            confirmed_at=None,
+            scan=None,
         )
 
 
@@ -58,6 +68,9 @@ class RosterUpload(Table, district=Reference.MOVED, school=Reference.MOVED):
             "changes",
             gettext_lazy("Nobody: the file only adds and changes people"),
         )
+
+    # Later it is cancelled, and leaves the lists.
+    CONFIRMED_WITHIN = timedelta(days=14)
 
     administration = models.ForeignKey(
         "survey.Administration", on_delete=models.PROTECT, related_name="rosters"

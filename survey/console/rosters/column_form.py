@@ -17,6 +17,7 @@ from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from accounts import forms
 from accounts.models import District, School
+from accounts.templatetags.console import first_input
 from survey.console.rosters.value_questions import (
     BLANK,
     ValueQuestion,
@@ -29,15 +30,12 @@ from survey.instrument.definitions.schema import load_definition
 from survey.models import Role, RosterUpload
 from survey.people.rosters.column_choices import ColumnSamples, find_earlier_id
 from survey.people.rosters.columns import (
-    FIELD_OF_HEADER,
     REQUIRED,
     SUBGROUP,
-    field_key,
     squeeze,
 )
 from survey.people.rosters.field_parsers import value_key
 from survey.people.rosters.layouts import KnownPlace, RosterLayout, missing_fields
-from survey.people.rosters.presets import preset_headers
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -101,20 +99,17 @@ PLACE_OF_ALL_MISSING = {
         " everyone in this file."
     ),
 }
+PLACE_LABELS = {
+    "district": gettext_lazy("District"),
+    "school": gettext_lazy("School"),
+}
 DATES = ("birth_date", "exit_date")
 # Places of everyone in a file that does not name them.
 PLACES = ("everyone_district", "everyone_school")
 # The choice of no column, where a person has to choose. No header begins so.
 NO_COLUMN = " "
-# Shown at once. The other fields are folded until there is something to decide.
-MAIN = (
-    *("external_id", "previous_id", "given_name", "family_name", "name"),
-    *("district", "district_name", "school", "school_name"),
-)
-_RECOGNISED = preset_headers() | FIELD_OF_HEADER.keys()
 
 PlaceT = TypeVar("PlaceT", District, School)
-ColumnRow = tuple[forms.BoundField, Sequence[str]]
 
 
 class ColumnSelect(forms.Select):
@@ -145,26 +140,41 @@ class ColumnSelect(forms.Select):
 
 
 @dataclass(frozen=True)
-class FoldedFields:
-    """Fields of less interest, which the page shows on demand."""
+class FileColumn:
+    """A column of the file, with the choice of what it holds."""
 
-    title: str
-    rows: Sequence[ColumnRow]
-    is_open: bool
+    id: str
+    header: str
+    cells: Sequence[str]
+    select: SafeString
+    errors: Sequence[str]
+    # Passwords and the like can't be used.
+    can_be_used: bool
 
-    @property
-    def chosen(self) -> int:
-        return sum(bool(field.value()) for field, _ in self.rows)
+
+@dataclass(frozen=True)
+class Need:
+    """What the file has to say, or a person to decide, before it can be checked."""
+
+    # The fields that answer it, as the page's script reads them.
+    names: str
+    label: StrOrPromise
+    text: StrOrPromise
+    is_met: bool
+    # The field that can be said to be in no column.
+    can_be_nowhere: str = ""
 
 
 class ColumnsForm(forms.Form):
     """Map each of our fields to a column of one upload's file."""
 
     def __init__(self, upload: RosterUpload, data: QueryDict | None = None) -> None:
-        super().__init__(data)
+        self.samples = ColumnSamples.of(upload)
+        # Field -> the columns that were chosen for it, if there are several.
+        self.repeated: dict[str, list[str]] = {}
+        super().__init__(data and self._by_field(data))
         self.upload = upload
         self.administration = upload.administration
-        self.samples = ColumnSamples.of(upload)
         self.layout = RosterLayout.from_dict(upload.layout)
         self.district = upload.district
         self.school = upload.school
@@ -188,7 +198,19 @@ class ColumnsForm(forms.Form):
             del self.fields["same_people"]
             if not self["previous_id"].value():
                 del self.fields["previous_id"], self.columns["previous_id"]
-        self._describe_fields()
+
+    def _by_field(self, data: QueryDict) -> QueryDict:
+        """Translate the choices at the head of each column, by field."""
+        data = data.copy()
+        headers: dict[str, list[str]] = {}
+        for number, header in enumerate(self.samples.header):
+            if name := data.get(f"column-{number}", ""):
+                headers.setdefault(name, []).append(header)
+        for name, texts in headers.items():
+            data[name] = texts[0]
+            if len(texts) > 1:
+                self.repeated[name] = texts
+        return data
 
     def _add_places(self) -> None:
         """Ask where everyone belongs in a file that does not say it."""
@@ -197,13 +219,13 @@ class ColumnsForm(forms.Form):
             if self.administration.district_id is not None:
                 districts = districts.filter(pk=self.administration.district_id)
             self.district = self._add_place(
-                PLACES[0], _("District of everyone in this file"), districts
+                PLACES[0], _("All rows belong to this district"), districts
             )
         if self.district is not None and self._lacks("school"):
             schools = School.objects.filter(district=self.district, closed_at=None)
             self.school = self._add_place(
                 PLACES[1],
-                _("School of everyone in this file"),
+                _("All rows belong to this school"),
                 schools.select_related("district").order_by("name", "pk"),
             )
 
@@ -275,7 +297,7 @@ class ColumnsForm(forms.Form):
             ],
             required=is_asked or column == "external_id",
             initial="" if is_asked else self._initial(column),
-            widget=ColumnSelect(attrs={"data-column": ""}),
+            widget=ColumnSelect,
             error_messages={
                 "required": _("Choose the column that identifies each person.")
                 if column == "external_id"
@@ -360,21 +382,6 @@ class ColumnsForm(forms.Form):
                 required=False,
             )
 
-    def _describe_fields(self) -> None:
-        """Connect each select with the samples of its column."""
-        missing = missing_fields({}, self.known)
-        for name in self.columns:
-            field = self[name]
-            # One of code, name and the place of everyone is required.
-            code = name.removesuffix("_name")
-            field.field.is_conditional = code in missing  # type: ignore[attr-defined]
-            described = [f"{field.auto_id}_samples"]
-            if field.help_text:
-                described.insert(0, f"{field.auto_id}_helptext")
-            if self.is_bound and field.errors:
-                described.append(f"{field.auto_id}_error")
-            field.field.widget.attrs["aria-describedby"] = " ".join(described)
-
     def _earlier_id(self, header: str) -> str:
         return find_earlier_id(
             header,
@@ -399,6 +406,13 @@ class ColumnsForm(forms.Form):
                 )
             elif header:
                 used[header] = name
+        for name, texts in self.repeated.items():
+            if name in self.columns:
+                self.add_error(
+                    name,
+                    _("Several columns are chosen for this: %(columns)s. Choose one.")
+                    % {"columns": ", ".join(texts)},
+                )
         if "name" in fields and {"given_name", "family_name"} & fields.keys():
             self.add_error(
                 "name", _("Choose either the full name, or given and family name.")
@@ -474,10 +488,6 @@ class ColumnsForm(forms.Form):
 
     # For the template ---------------------------------------------------------
 
-    def rows(self) -> Iterator[ColumnRow]:
-        """Yield the fields that are always shown, with values of the chosen column."""
-        yield from (self._row(name) for name in self.columns if name in MAIN)
-
     @property
     def asks_for_place(self) -> bool:
         return any(name in self.fields for name in PLACES)
@@ -485,42 +495,125 @@ class ColumnsForm(forms.Form):
     def places(self) -> Iterator[forms.BoundField]:
         yield from (self[name] for name in PLACES if name in self.fields)
 
-    def folded(self) -> Iterator[FoldedFields]:
-        names_to_fold = [name for name in self.columns if name not in MAIN]
-        subgroups = [name for name in names_to_fold if name.startswith("subgroup")]
-        more = [name for name in names_to_fold if name not in subgroups]
-        titles = {_("More about each person"): more, _("Subgroups"): subgroups}
-        for title, names in titles.items():
-            if names:
-                rows = [self._row(name) for name in names]
-                yield FoldedFields(title, rows, self._is_undecided(names))
-
-    def _is_undecided(self, names: Sequence[str]) -> bool:
-        """Tell whether a person should look at some fields.
-
-        That is so if one has an error or a question, if its column was only suggested
-        because of its values, or if no column was recognised at all.
-        """
-        chosen = [self[name].value() for name in names if self[name].value()]
-        if any(name in self.errors or name in self.samples.questions for name in names):
-            return True
-        if names[0].startswith("subgroup"):
-            return False
-        return not chosen or any(field_key(text) not in _RECOGNISED for text in chosen)
-
-    def _row(self, name: str) -> ColumnRow:
-        field = self[name]
-        return field, self.samples.values.get(field.value() or "", ())
-
     def questions(self) -> Iterator[forms.BoundField]:
         """Yield the fields that are not columns."""
         for name in self.fields:
             if name not in (*self.columns, *PLACES, "same_people"):
                 yield self[name]
 
-    def file_columns(self) -> Iterator[tuple[str, Sequence[str], str]]:
-        """Yield each column of the file with its values and what it is used for."""
-        used = {self[name].value(): self.fields[name].label for name in self.columns}
-        for header in self.samples.header:
-            values = self.samples.values.get(header, ())
-            yield header, values, str(used.get(header, ""))
+    @property
+    def id_question(self) -> StrOrPromise:
+        """Say between which columns of IDs to decide, or nothing."""
+        is_asked = "external_id" in self.samples.options
+        return self.fields["external_id"].help_text if is_asked else ""
+
+    def hints(self) -> Iterator[tuple[StrOrPromise, StrOrPromise]]:
+        """Yield the label and the explanation of fields that have one."""
+        for name in self.columns:
+            field = self.fields[name]
+            if field.help_text and not self._is_asked(self.columns[name]):
+                yield field.label or "", field.help_text
+
+    def needs(self) -> Iterator[Need]:
+        """Yield what is required, and columns between which a person decides."""
+        for name in missing_fields({}, self.known):
+            if name == "external_id":
+                names, text = (
+                    [name],
+                    _("Choose the column that identifies each person."),
+                )
+            else:
+                names = [name, f"{name}_name", f"everyone_{name}"]
+                may_be_one = names[2] in self.fields
+                text = str(
+                    (PLACE_OF_ALL_MISSING if may_be_one else PLACE_MISSING)[name]
+                )
+            yield self._need(names, self._label(name), text)
+        for name, column in self.columns.items():
+            if self._is_asked(column) and column not in REQUIRED:
+                yield self._need(
+                    [name],
+                    self._label(name),
+                    self.fields[name].help_text,
+                    can_be_nowhere=name,
+                )
+
+    def _need(
+        self,
+        names: Sequence[str],
+        label: StrOrPromise,
+        text: StrOrPromise,
+        can_be_nowhere: str = "",
+    ) -> Need:
+        is_met = any(name in self.fields and self[name].value() for name in names)
+        return Need(" ".join(names), label, text, is_met, can_be_nowhere)
+
+    def _label(self, name: str) -> StrOrPromise:
+        if name in PLACE_LABELS:
+            return PLACE_LABELS[name]
+        return self.fields[name].label or ""
+
+    def problems(self) -> Iterator[tuple[str, StrOrPromise, str]]:
+        """Yield what is wrong: where it is on the page, the label and the error."""
+        for name, errors in self.errors.items():
+            if name not in self.fields:
+                continue
+            where = first_input(self[name])
+            if name in self.columns:
+                header = self[name].value()
+                headers = list(self.samples.header)
+                where = "file-columns"
+                if header in headers:
+                    where = f"id_column-{headers.index(header)}"
+            for error in errors:
+                yield where, self.fields[name].label or "", str(error)
+
+    def file_columns(self) -> Iterator[FileColumn]:
+        """Yield each column of the file, with its first cells and what it holds."""
+        chosen = {self[name].value(): name for name in reversed(self.columns)}
+        required = missing_fields({}, self.known)
+        choices: list[tuple[str, StrOrPromise]] = [("", _("Left out"))]
+        for name, column in self.columns.items():
+            label: StrOrPromise = self.fields[name].label or ""
+            if column.removesuffix("_name") in required:
+                label = _("%(label)s (required)") % {"label": label}
+                if column != "external_id":
+                    label = _("%(label)s (code or name required)") % {
+                        "label": self.fields[name].label
+                    }
+            choices.append((name, label))
+        for number, header in enumerate(self.samples.header):
+            key = f"id_column-{number}"
+            name = chosen.get(header, "")
+            for field, texts in self.repeated.items():
+                if header in texts:
+                    name = field
+            errors: list[str] = [
+                str(error) for error in self.errors.get(name, ()) if self.is_bound
+            ]
+            attributes = {
+                "id": key,
+                "data-column": "",
+                "aria-describedby": f"{key}_cells",
+            }
+            if errors:
+                attributes["aria-invalid"] = "true"
+            select = ColumnSelect(choices=choices).render(
+                f"column-{number}", name, attributes
+            )
+            yield FileColumn(
+                key,
+                header,
+                self._cells(number, header),
+                select,
+                errors,
+                header in self.samples.values,
+            )
+
+    def _cells(self, number: int, header: str) -> Sequence[str]:
+        """Return the first cells of a column, or of old uploads its first values."""
+        if not self.samples.rows:
+            return self.samples.values.get(header, ())
+        return [
+            cells[number] if number < len(cells) else "" for cells in self.samples.rows
+        ]

@@ -14,6 +14,7 @@ from accounts.http import StaffRequest
 from accounts.permissions import Capability
 from survey.console.rosters.column_form import ColumnsForm
 from survey.console.rosters.views import _uploads
+from survey.models import RosterUpload
 from survey.people.rosters import uploads
 from survey.people.rosters.upload_state import UploadConflict, record_action
 from survey.work.job_turns import TooManyJobs, refuse_many
@@ -52,5 +53,11 @@ def roster_columns(request: StaffRequest, pk: int) -> HttpResponse:
     # The samples have names.
     record_action("see roster samples", upload, by=request.user, request=request)
     return render(
-        request, "survey/console/roster_columns.html", {"upload": upload, "form": form}
+        request,
+        "survey/console/roster_columns.html",
+        {
+            "upload": upload,
+            "form": form,
+            "abandoned_at": upload.uploaded_at + RosterUpload.CONFIRMED_WITHIN,
+        },
     )

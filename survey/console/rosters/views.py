@@ -24,17 +24,25 @@ from accounts.audit import record
 from accounts.console.listing import Listing
 from accounts.http import StaffRequest, attachment, csv_response
 from accounts.permissions import Capability
+from survey.console.rosters.effect import effect_of
 from survey.console.rosters.forms import (
     COMPLETE_FOR_LABELS,
     RosterForm,
     place_name,
 )
 from survey.console.rosters.report_groups import report_groups
+from survey.console.rosters.school_options import (
+    SchoolOptions,
+    chosen_schools,
+    school_options,
+)
 from survey.fieldwork.administrations import administrations_for, subgroup_label
 from survey.models import Administration, Denominator, RosterUpload
+from survey.models.roster import RosterUploadQuerySet
 from survey.people.rosters import uploads
 from survey.people.rosters.file_summary import field_label
 from survey.people.rosters.presets import all_presets
+from survey.people.rosters.school_choices import may_choose_schools
 from survey.people.rosters.scope import NO_ROSTER, RosterRefused
 from survey.people.rosters.template import XLSX, template_rows, xlsx_template
 from survey.people.rosters.upload_state import UploadConflict
@@ -104,7 +112,7 @@ SCHOOL_NUMBERS = (
 @require_safe
 def roster_list(request: StaffRequest) -> HttpResponse:
     """List uploads, and open administrations to upload for. 3 statements."""
-    visible = _uploads(request).defer("samples")
+    visible = _uploads(request).listed().defer("samples")
     key = request.GET.get("administration", "")
     is_filtered = key.isascii() and key.isdecimal() and len(key) <= LONGEST_KEY
     if is_filtered:
@@ -135,6 +143,7 @@ def roster_list(request: StaffRequest) -> HttpResponse:
                 [] if listing.is_part else current.order_by("opens_at")[:MOST_SHOWN]
             ),
             "is_filtered": is_filtered,
+            "confirmed_within": RosterUpload.CONFIRMED_WITHIN.days,
             "may_import_schools": request.permissions.places(MANAGE).state,
             "may_merge": request.permissions.has(Capability.MANAGE_STAFF),
         },
@@ -222,8 +231,12 @@ def _render_detail(
     *,
     typed: str = "",
     error: str = "",
+    options: list[SchoolOptions] | None = None,
 ) -> HttpResponse:
-    """3 statements: the job, one page of schools, and their number."""
+    """3 statements: the job, one page of schools, and their number.
+
+    Up to 2 more for the `options` of unknown schools, and those that were chosen.
+    """
     job = uploads.latest_job(upload)
     listing = Listing(
         request,
@@ -235,7 +248,12 @@ def _render_detail(
             **{name: (name, "name") for name in SCHOOL_NUMBERS},
         },
     )
+    options = school_options(upload) if options is None else options
     report = upload.report
+    is_to_decide = upload.state == State.CHECKED and upload.scan is None
+    is_for_other_roles = uploads.is_for_other_roles(upload)
+    # A file without people can still withdraw everybody of its district.
+    has_no_rows = is_to_decide and not report.get("rows") and not upload.withdrawn
     return listing.render(
         "survey/console/roster_detail.html",
         {
@@ -250,15 +268,25 @@ def _render_detail(
                 for name in report.get("order_of_columns", ())
             ],
             "totals": _totals(report),
+            "effect": effect_of(upload),
+            "abandoned_at": upload.uploaded_at + RosterUpload.CONFIRMED_WITHIN,
+            "options": options,
+            "elsewhere": sum(option.is_elsewhere for option in options),
+            "is_searched": any(option.searched for option in options),
+            "chosen_schools": chosen_schools(upload),
+            "may_choose_schools": may_choose_schools(upload),
             "no_withdrawal_reason": _no_withdrawal_reason(upload),
             "complete_for": COMPLETE_FOR_LABELS[CompleteFor(upload.complete_for)],
-            "is_for_other_roles": uploads.is_for_other_roles(upload),
+            "is_for_other_roles": is_for_other_roles,
+            "has_no_rows": has_no_rows,
+            "is_to_confirm": is_to_decide
+            and not is_for_other_roles
+            and not has_no_rows,
             "columns_can_change": uploads.columns_can_change(upload),
             "columns_key": uploads.columns_key(upload),
             "layout_title": _layout_title(upload),
             **report_groups(report),
             "new_districts": report.get("districts_created", ()),
-            "new_schools": len(report.get("schools_created", ())),
             "typed": typed,
             "error": error,
         },
@@ -266,11 +294,15 @@ def _render_detail(
 
 
 def _totals(report: Mapping[str, int]) -> list[tuple[StrOrPromise, int]]:
-    """Return labels and numbers of people, each of whom is in one number."""
+    """Return labels and numbers of people, each of whom is in one number.
+
+    None of them is 0.
+    """
     numbers = {name: report.get(name, 0) for name in TOTAL_LABELS}
     # The report counts them as changed too.
     numbers["changed"] -= numbers["moved"] + numbers["back"]
-    return [(label, numbers[name]) for name, label in TOTAL_LABELS.items()]
+    labels = TOTAL_LABELS.items()
+    return [(label, numbers[name]) for name, label in labels if numbers[name]]
 
 
 def _layout_title(upload: RosterUpload) -> str:
@@ -385,7 +417,7 @@ def _administrations(request: StaffRequest) -> QuerySet[Administration]:
     )
 
 
-def _uploads(request: StaffRequest) -> QuerySet[RosterUpload]:
+def _uploads(request: StaffRequest) -> RosterUploadQuerySet:
     """Return the uploads that the user may see, with their administrations' titles."""
     visible = RosterUpload.objects.visible_to(request.permissions)
     return visible.select_related(

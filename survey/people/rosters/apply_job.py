@@ -127,8 +127,9 @@ def finish(upload: RosterUpload) -> None:
         values={
             "state": State.APPLIED,
             "ended_at": timezone.now(),
-            # Nobody chooses columns of an applied roster.
+            # Nobody chooses columns or schools of an applied roster.
             "samples": None,
+            "report": {**upload.report, "school_questions": []},
         },
     )
     counts = {name: upload.report.get(name) for name in COUNTS}

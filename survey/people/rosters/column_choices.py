@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from hashlib import sha256
 
 from django.db.models import Q
@@ -43,10 +43,15 @@ class ColumnSamples:
     options: Mapping[str, Sequence[str]] = field(default_factory=dict)
     # What identifies people in earlier rosters, where this file has other IDs.
     earlier_id: str = ""
+    # The first rows; cells of passwords are blank.
+    rows: Sequence[Sequence[str]] = ()
 
     @classmethod
     def of(cls, upload: RosterUpload) -> ColumnSamples:
-        return cls(**(upload.samples or {}))
+        """Read what `as_dict` wrote; what a later version added is dropped."""
+        names = {column.name for column in fields(cls)}
+        stored = upload.samples or {}
+        return cls(**{name: stored[name] for name in stored.keys() & names})
 
     def values_of(self, header: str) -> Sequence[str] | None:
         """Return all values of a column, or None if it has many."""
@@ -97,7 +102,17 @@ def read_columns(
         if text in shown
     }
     samples = ColumnSamples(
-        list(guess.samples), shown, guess.questions, {**guess.options, **few}
+        list(guess.samples),
+        shown,
+        guess.questions,
+        {**guess.options, **few},
+        rows=[
+            [
+                cell if text in shown else ""
+                for text, cell in zip(guess.samples, cells, strict=False)
+            ]
+            for cells in guess.rows
+        ],
     )
     choice = remembered_choice(samples.header, district=district, school=school)
     if choice is not None:

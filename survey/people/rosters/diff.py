@@ -48,6 +48,7 @@ from survey.people.rosters.row_parser import (
     UninvitedPerson,
 )
 from survey.people.rosters.school_counts import count_by_school
+from survey.people.rosters.school_questions import school_questions
 from survey.people.rosters.schools import SchoolMatches, match_schools
 from survey.people.rosters.scope import RosterScope
 from survey.people.rosters.staging import (
@@ -219,6 +220,7 @@ def complete_report(
     report.notes = {**c.parser.notes, **notes, **dict.fromkeys(c.table.notes, 1)}
     report.schools = count_by_school(c, schools)
     report_places(report, schools)
+    report.school_questions = school_questions(c, schools)
 
 
 def report_places(report: RosterReport, schools: SchoolMatches) -> None:

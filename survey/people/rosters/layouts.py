@@ -36,9 +36,13 @@ from survey.people.rosters.presets import (
 # Fields whose values a layout can translate.
 VALUE_FIELDS = ("grade", "role", "status", "language", "district", "school")
 SAMPLES_SHOWN = 3
+ROWS_SHOWN = 4
 MOST_VALUES_ASKED = 40
 # Fewer unknown grades or roles are mistakes in single rows.
 FEWEST_UNKNOWN = 5
+
+# Code and name of a district, code and name of a school.
+PlaceTexts = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,9 @@ class RosterLayout:
     values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     # Whether 3/4/2015 is in April; None: the dates of the file decide.
     day_first: bool | None = None
+    # A district and school as the file writes them -> primary key of the school that
+    # a person has chosen for them, in this file only.
+    schools: Mapping[PlaceTexts, int] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, object]:
         return {
@@ -60,6 +67,7 @@ class RosterLayout:
             "fields": dict(self.fields),
             "values": {name: dict(ours) for name, ours in self.values.items()},
             "day_first": self.day_first,
+            "schools": [[*texts, pk] for texts, pk in self.schools.items()],
         }
 
     @classmethod
@@ -74,6 +82,7 @@ class RosterLayout:
             if isinstance(values, dict)
             else {},
             day_first=day_first if isinstance(day_first, bool) else None,
+            schools=_chosen_schools(stored.get("schools")),
         )
 
 
@@ -81,6 +90,15 @@ def _texts(stored: object) -> dict[str, str]:
     if not isinstance(stored, dict):
         return {}
     return {str(key): str(value) for key, value in stored.items()}
+
+
+def _chosen_schools(stored: object) -> dict[PlaceTexts, int]:
+    if not isinstance(stored, list):
+        return {}
+    return {
+        (district, district_name, school, school_name): pk
+        for district, district_name, school, school_name, pk in stored
+    }
 
 
 @dataclass(frozen=True)
@@ -116,6 +134,8 @@ class Suggestion:
     options: Mapping[str, Sequence[str]] = field(default_factory=dict)
     # Header -> all values, of columns with few.
     few_values: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    # The first rows, with shortened cells.
+    rows: Sequence[Sequence[str]] = ()
 
 
 def suggest_layout(
@@ -167,12 +187,19 @@ def suggest_layout(
             for text, values in different.items()
             if 0 < len(values) <= MOST_VALUES_ASKED
         },
+        [
+            [_shorten(cell) for cell in cells[: len(header)]]
+            for cells in samples[:ROWS_SHOWN]
+        ],
     )
 
 
 def _different_values(table: SampleTable, header: str) -> list[str]:
-    shortened = (" ".join(cell[:200].split())[:80] for cell in table.cells(header))
-    return list(dict.fromkeys(shortened))
+    return list(dict.fromkeys(map(_shorten, table.cells(header))))
+
+
+def _shorten(cell: str) -> str:
+    return " ".join(cell[:200].split())[:80]
 
 
 _TOGETHER = (

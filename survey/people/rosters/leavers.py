@@ -49,10 +49,16 @@ def match_places_of_leavers(c: Comparison) -> None:
     if not places:
         return
     matcher = PlaceMatcher(
-        c.scope, {place: c.parser.places[place] for (place,) in places}
+        c.scope,
+        {place: c.parser.places[place] for (place,) in places},
+        c.table.layout.schools,
     )
     rows = []
     for (place,) in places:
+        if place in matcher.chosen:
+            if chosen := matcher.chosen[place]:
+                rows.append((place, chosen.district_id, chosen.pk))
+            continue
         district = matcher.district_key(matcher.district_of[place])
         if district > 0:
             school = matcher.schools[district].known.get(matcher.school_of[place])

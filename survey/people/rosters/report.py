@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from typing import TextIO
@@ -149,6 +149,8 @@ class RosterReport:
     # Schools that would be created: district, code, name and similar known names.
     unknown_schools: list[dict[str, object]] = field(default_factory=list)
     places: PlaceNotes = field(default_factory=PlaceNotes)
+    # Unknown schools for which a person can choose known ones, until it is applied.
+    school_questions: Sequence[Mapping[str, object]] = ()
     schools: list[SchoolCounts] = field(default_factory=list)
     # Rejected rows whose person is unknown. With any of them nobody is
     # withdrawn: each could be a person who seems to be missing.
@@ -216,6 +218,7 @@ class RosterReport:
             "schools_created": self.schools_created,
             "unknown_schools": self.unknown_schools[:MOST_PLACES_LISTED],
             **asdict(self.places),
+            "school_questions": list(self.school_questions),
             "columns": {name: columns.heading(name) for name in columns.fields},
             # PostgreSQL keeps no order of an object's names.
             "order_of_columns": list(columns.fields),

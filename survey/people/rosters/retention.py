@@ -5,6 +5,7 @@ They hold names.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import timedelta
 
 from django.db import transaction
@@ -14,6 +15,11 @@ from django.utils import timezone
 from survey.models import RosterMissing, RosterRejection, RosterUpload
 from survey.people.rosters.change_record import forget_changes
 from survey.people.rosters.missing_people import forget_missing_people
+from survey.people.rosters.upload_state import (
+    UploadConflict,
+    change_state,
+    record_action,
+)
 from survey.work.files import delete_files, delete_orphans
 
 FOLDER = "rosters"
@@ -36,6 +42,33 @@ def delete_old_files() -> int:
     forget_changes(old.filter(undo__isnull=False, undo__ended_at=None))
     uploads = list(old.exclude(file="", rejected_file="")[:MOST_AT_ONCE])
     delete_upload_files(uploads)
+    return len(uploads)
+
+
+def cancel_abandoned_uploads() -> int:
+    """Cancel uploads that nobody has confirmed in time; return their number.
+
+    Lists leave them out from the same time on. Those of a roster sync end with their
+    scan.
+    """
+    State = RosterUpload.State
+    abandoned = RosterUpload.objects.filter(
+        state__in=(State.MAPPING, State.CHECKED, State.REFUSED, State.FAILED),
+        uploaded_at__lt=timezone.now() - RosterUpload.CONFIRMED_WITHIN,
+        confirmed_at=None,
+        scan=None,
+    )
+    uploads = list(abandoned[:MOST_AT_ONCE])
+    for upload in uploads:
+        with suppress(UploadConflict), transaction.atomic():
+            change_state(
+                upload,
+                allowed=(upload.state,),
+                confirmed_at=None,
+                values={"state": State.CANCELLED, "ended_at": timezone.now()},
+            )
+            record_action("cancel abandoned roster", upload, by="forget_old_rosters")
+            delete_upload_files([upload])
     return len(uploads)
 
 
@@ -71,5 +104,9 @@ def delete_upload_files(uploads: list[RosterUpload]) -> None:
         RosterUpload.objects.filter(pk__in=pks).update(
             file="", rejected_file="", samples=None
         )
+        for upload in uploads:
+            # What was read as a school can be a name where a wrong column was chosen.
+            if upload.report.pop("school_questions", None):
+                upload.save(update_fields=["report"])
         RosterRejection.objects.filter(upload__in=pks).delete()
         transaction.on_commit(lambda: delete_files(*names))

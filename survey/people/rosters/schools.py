@@ -16,6 +16,7 @@ from survey.database import advisory_locks
 from survey.people.rosters.batch_writes import write_batch
 from survey.people.rosters.comparison import Comparison
 from survey.people.rosters.field_parsers import LONGEST_CODE
+from survey.people.rosters.layouts import PlaceTexts
 from survey.people.rosters.place_names import (
     FoundBy,
     PlaceDirectory,
@@ -39,6 +40,10 @@ PLACES_CHANGED = gettext_noop(
     " it again."
 )
 CLOSED = gettext_noop("is closed here. Reopen it in the settings, or correct the row")
+CHOSEN_SCHOOL_GONE = gettext_noop(
+    "stands for a school that does not exist any more. Undo that choice, and choose"
+    " another school"
+)
 NO_PLACES = PlaceDirectory(())
 # So many new districts are compared with the known ones.
 MOST_COMPARED = 50
@@ -61,6 +66,9 @@ class SchoolMatches:
     rows: list[tuple[int, int, int]] = field(default_factory=list)
     # What the report says about places that the uploader may see.
     notes: PlaceNotes = field(default_factory=PlaceNotes)
+    # Rows of each place, and why those of some are rejected.
+    people: Mapping[int, int] = field(default_factory=dict)
+    rejected: dict[int, str] = field(default_factory=dict)
 
     def near_names(self, new_school: int) -> list[str]:
         """Return the known schools of a district that a new one may be instead."""
@@ -70,15 +78,22 @@ class SchoolMatches:
 
 def match_schools(c: Comparison) -> SchoolMatches:
     """Find the school of each row, and reject rows outside of the scope."""
-    texts: dict[int, str] = dict(
-        c.staging.fetch_all("SELECT DISTINCT place, district FROM roster_row")
+    rows = c.staging.fetch_all(
+        "SELECT place, district, count(*) FROM roster_row GROUP BY place, district"
     )
-    matcher = PlaceMatcher(c.scope, {place: c.parser.places[place] for place in texts})
+    texts: dict[int, str] = {place: district for place, district, _ in rows}
+    matcher = PlaceMatcher(
+        c.scope,
+        {place: c.parser.places[place] for place in texts},
+        c.table.layout.schools,
+    )
     rejected: dict[int, tuple[str, str]] = {}
     for place in sorted(texts, key=lambda place: c.parser.places[place]):
         if problem := matcher.match(place):
             rejected[place] = problem
     matches = matcher.matches
+    matches.people = {place: people for place, _, people in rows}
+    matches.rejected = {place: reason for place, (_, reason) in rejected.items()}
     c.staging.copy_rows("roster_place", matches.rows)
     # By these, people whose row was rejected are found and not withdrawn.
     districts = {
@@ -113,10 +128,31 @@ def match_schools(c: Comparison) -> SchoolMatches:
 class PlaceMatcher:
     """Match the places of one file with districts and schools."""
 
-    def __init__(self, scope: RosterScope, places: dict[int, RosterPlace]) -> None:
-        """Take the places by their number in the file. 1 + n / 500 statements."""
+    def __init__(
+        self,
+        scope: RosterScope,
+        places: Mapping[int, RosterPlace],
+        chosen: Mapping[PlaceTexts, int],
+    ) -> None:
+        """Take the places by their number in the file. 1 + n / 500 statements.
+
+        `chosen` are the schools that a person has chosen for some places.
+        """
         self.scope = scope
         self.matches = SchoolMatches()
+        # None for a school that was deleted since.
+        self.chosen = _chosen_schools(
+            {
+                number: chosen[place]
+                for number, place in places.items()
+                if place in chosen
+            }
+        )
+        places = {
+            number: place
+            for number, place in places.items()
+            if number not in self.chosen
+        }
         self.district_of = {
             number: WrittenPlace.of(place.district, place.district_name)
             for number, place in places.items()
@@ -148,6 +184,10 @@ class PlaceMatcher:
         return 0 if number is None else -number - 1
 
     def possible_districts(self, place: int) -> tuple[int, ...]:
+        if place in self.chosen:
+            school = self.chosen[place]
+            # The people of a deleted school could be of any district.
+            return (school.district_id,) if school else (*self.known_districts.code_of,)
         written = self.district_of[place]
         if written in self.districts.unclear:
             return self.districts.unclear[written][1]
@@ -155,6 +195,8 @@ class PlaceMatcher:
 
     def match(self, place: int) -> tuple[str, str] | None:
         """Match one place, or return a field and why its rows are rejected."""
+        if place in self.chosen:
+            return self.match_chosen(place)
         written, school = self.district_of[place], self.school_of[place]
         if written in self.districts.unclear:
             reason, candidates = self.districts.unclear[written]
@@ -184,6 +226,18 @@ class PlaceMatcher:
         self.note_spelling(schools, known, school, in_district=district)
         pk = match.keys[0] if match else self.add_new_school(district, school)
         self.matches.rows.append((place, district, pk))
+        return None
+
+    def match_chosen(self, place: int) -> tuple[str, str] | None:
+        """Match a place with the school that a person has chosen for it."""
+        school = self.chosen[place]
+        if school is None:
+            return "school", _(CHOSEN_SCHOOL_GONE)
+        if reason := self.scope.rejection_reason(school.district_id, school.pk):
+            return "school", _(reason)
+        if school.closed_at or school.district.closed_at:
+            return "school", _(CLOSED)
+        self.matches.rows.append((place, school.district_id, school.pk))
         return None
 
     def own_district_meant(self, name: str) -> str:
@@ -256,6 +310,16 @@ class PlaceMatcher:
             )
             matches.district_of_new[pk] = district
         return pk
+
+
+def _chosen_schools(chosen: Mapping[int, int]) -> dict[int, School | None]:
+    """Read the chosen schools of places. No statement if there are none."""
+    schools: dict[int, School] = {}
+    wanted = sorted(set(chosen.values()))
+    for start in range(0, len(wanted), 500):
+        some = School.objects.select_related("district")
+        schools |= some.in_bulk(wanted[start : start + 500])
+    return {number: schools.get(pk) for number, pk in chosen.items()}
 
 
 def directory_of_districts() -> PlaceDirectory:

@@ -8,6 +8,10 @@ again from their start at any time.
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+from hashlib import sha256
+
 from django.core.files import File
 from django.db import transaction
 from django.db.models import Sum
@@ -141,28 +145,35 @@ def choose_columns(
         district=upload.school.district if upload.school else upload.district,
         school=upload.school,
         header_key=header_key(ColumnSamples.of(upload).header),
-        layout=layout.as_dict(),
+        # The schools that were chosen are those of one file.
+        layout=replace(layout, schools={}).as_dict(),
         by=by,
     )
     change_state(
         upload,
         allowed=COLUMNS_CAN_CHANGE,
         values={
-            "state": State.CHECKING,
-            "layout": choice.layout,
+            **unchecked(),
+            "layout": layout.as_dict(),
             "layout_choice": choice,
-            "message": "",
-            # Those of a check with other columns.
-            "report": {},
-            "withdrawn": 0,
-            "rejected": 0,
-            "must_be_typed": False,
             **_narrower(upload, *(place or (upload.district, upload.school))),
         },
     )
     # Without the headers: the first row of a file without any has names.
     record_action("choose roster columns", upload, by=by, request=request)
     start(check_roster, subject_id=upload.pk, by=by)
+
+
+def unchecked() -> dict[str, object]:
+    """Return the values of an upload whose earlier check does not count any more."""
+    return {
+        "state": State.CHECKING,
+        "message": "",
+        "report": {},
+        "withdrawn": 0,
+        "rejected": 0,
+        "must_be_typed": False,
+    }
 
 
 def _narrower(
@@ -263,8 +274,12 @@ def is_for_other_roles(upload: RosterUpload) -> bool:
 
 
 def columns_key(upload: RosterUpload) -> str:
-    """Return what differs once other columns were chosen."""
-    return str(upload.layout_choice_id or "")
+    """Return what differs once other columns or schools were chosen."""
+    choice = str(upload.layout_choice_id or "")
+    if schools := upload.layout.get("schools"):
+        digest = sha256(json.dumps(schools).encode()).hexdigest()
+        return f"{choice}-{digest[:16]}"
+    return choice
 
 
 @transaction.atomic

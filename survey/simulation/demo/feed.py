@@ -17,7 +17,7 @@ from django.conf import settings
 from accounts.models import District, School, User
 from survey.models import Administration, Identity, RosterFeed
 from survey.people.rosters.feeds.feeds import create_feed
-from survey.simulation.demo.staff import DISTRICT
+from survey.simulation.demo.staff import DISTRICT, SCHOOL
 
 NAME = "Demonstration system"
 
@@ -121,7 +121,8 @@ def archive(
         for identity in people
         if identity.respondent.school_id in ids
     ]
-    enrolled.append((ids[schools[-1].pk], NEWCOMER))
+    [middle_school] = [school for school in schools if school.name == SCHOOL]
+    enrolled.append((ids[middle_school.pk], NEWCOMER))
     users = [
         [f"U{user.identifier}", "", "", "true", org, user.role, user.identifier, ""]
         + [user.given_name, user.family_name, "", user.identifier, user.email]

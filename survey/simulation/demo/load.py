@@ -1,7 +1,8 @@
-"""Load the demo: three surveys, five schools, 233 people on rosters, three waves.
+"""Load the demo: three surveys, 12 schools of 3 districts, 429 people on rosters.
 
-Two waves have closed, with three and four of five people finished; in the third,
-which is open, two of five have finished so far, and parents answer by open codes.
+Three waves of three school years have closed, with three or four of five people
+finished; in the fourth, which is open, two of five have finished so far, and parents
+answer by open codes.
 
 Everything is created by the functions that the commands use, in one
 transaction: an interrupted load leaves nothing behind.
@@ -18,6 +19,9 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.formats import date_format
 
+from accounts.logo_upload import store_logo
+from accounts.models import PlaceSettings, User
+from accounts.place_settings import change_settings
 from survey.fieldwork.administrations import open_administration, parse_subgroups
 from survey.fieldwork.message_platforms.platforms import create_platform
 from survey.instrument.definitions.measures import measures_of
@@ -96,6 +100,7 @@ class WavePlan:
 
 RUNNING = WavePlan("demo", opens=-9, closes=12, finished=0.4, stopped=0.1)
 CLOSED = (
+    WavePlan("demo-earlier", opens=-932, closes=-911, finished=0.75, stopped=0.05),
     WavePlan("demo-first", opens=-568, closes=-547, finished=0.75, stopped=0.05),
     WavePlan("demo-last", opens=-203, closes=-182, finished=0.8, stopped=0.05),
 )
@@ -141,6 +146,7 @@ def load_demo(*, feed_folder: str = "", feed_address: str = "") -> Demo:
             load_parents_of_wave(timezone.now())
     staff, password = staff_logins()
     plan_teachers_emails()
+    add_logo()
     if not MessagePlatform.objects.exists():
         # It can ask once a visitor has made an API key on its page.
         create_platform(name="Messages to families", district=None, by="load_demo")
@@ -156,7 +162,20 @@ def load_demo(*, feed_folder: str = "", feed_address: str = "") -> Demo:
     )
 
 
+def add_logo() -> None:
+    """Give the state the demo's logo, unless somebody has set or removed one."""
+    by = User.objects.filter(email=STATE).first()
+    if by is not None and not PlaceSettings.objects.filter(school=None, district=None):
+        logo = store_logo((FOLDER / "logo.png").read_bytes())
+        change_settings(
+            "change name and logo", place=None, values={"name": "", "logo": logo}, by=by
+        )
+
+
 def load_waves(now: datetime) -> None:
+    published = {
+        role: publish_workbook(FOLDER / f"{name}.xlsx") for role, name in FILES.items()
+    }
     for plan in (*CLOSED, RUNNING):
         opens_at = day_at(now, plan.opens, OPENING_TIME)
         closes_at = day_at(now, plan.closes, CLOSING_TIME)
@@ -167,7 +186,7 @@ def load_waves(now: datetime) -> None:
         for role, name in FILES.items():
             administration = open_administration(
                 name=f"{plan.prefix}-{name}",
-                published=publish_workbook(FOLDER / f"{name}.xlsx"),
+                published=published[role],
                 role=role,
                 opens_at=opens_at,
                 # A closed one is open for now: otherwise it takes no answers.

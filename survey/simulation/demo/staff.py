@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from django.conf import settings
+from django.contrib.auth.hashers import make_password
 from django.db import transaction
 
 from accounts.models import District, Membership, School, User
@@ -48,9 +49,8 @@ def staff_logins() -> tuple[list[StaffLogin], str | None]:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "w") as file:
                 file.write(f"{password}\n")
-        for user in User.objects.filter(email__in=[ENGINEER, *ROLES]):
-            user.set_password(password)
-            user.save(update_fields=["password"])
+        users = User.objects.filter(email__in=[ENGINEER, *ROLES])
+        users.update(password=make_password(password))
     if password:
         create_missing_staff(password)
     rank = list(ROLES)
@@ -64,8 +64,10 @@ def staff_logins() -> tuple[list[StaffLogin], str | None]:
 
 @transaction.atomic
 def create_missing_staff(password: str) -> None:
+    # Hashing takes a third of a second, so they share the hash too.
+    hashed = make_password(password)
     if not User.objects.filter(email=ENGINEER).exists():
-        User.objects.create_superuser(ENGINEER, password)
+        _with_hash(User.objects.create_superuser(ENGINEER, None), hashed)
     for email, role in ROLES.items():
         district: District | None = None
         school: School | None = None
@@ -77,7 +79,13 @@ def create_missing_staff(password: str) -> None:
         # Districts and schools come with the rosters.
         is_there = role == Role.STATE or district or school
         if is_there and not User.objects.filter(email=email).exists():
-            user = User.objects.create_user(email, password)
+            user = _with_hash(User.objects.create_user(email, None), hashed)
             appoint(
                 user=user, role=role, district=district, school=school, by="load_demo"
             )
+
+
+def _with_hash(user: User, hashed: str) -> User:
+    user.password = hashed
+    user.save(update_fields=["password"])
+    return user

@@ -289,3 +289,51 @@ def test_two_districts_are_merged(staff, console, administration):
     expect(page.get_by_text("These were merged")).to_be_visible()
     check_page(page)
     assert Respondent.objects.filter(withdrawn_at=None).count() == 1
+
+
+def test_a_misspelt_school_is_chosen_in_place(staff, administration, console):
+    page = console(staff.dana)
+    page.goto(f"/console/administrations/{administration.pk}/roster/")
+    rows = [GOOD[0].replace("lincoln", "Lincon"), GOOD[1].replace("lincoln", "Lyceum")]
+    choose_file(page, "\n".join([HEADER, *rows]))
+    page.get_by_role("button", name="Upload and check").click()
+    expect(page.get_by_text("2 schools to check")).to_be_visible()
+    check_page(page)
+    page.set_viewport_size(LAPTOP)
+    # The bar stays in sight.
+    expect(page.get_by_role("button", name="Apply roster")).to_be_in_viewport()
+
+    lyceum = page.get_by_role("group", name="Lyceum")
+    lyceum.get_by_label("Name or code of the school").fill("washing")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    lyceum.get_by_label("Washington (Riverside)").check()
+    check_page(page)
+    page.get_by_label("Lincoln (Riverside)").check()
+    page.get_by_role("button", name="Check again with these schools").click()
+    expect(page.get_by_text("is read as")).to_have_count(2)
+    check_page(page)
+    page.get_by_role("button", name="Undo the choice for Lyceum").click()
+    expect(page.get_by_text("1 school to check")).to_be_visible()
+
+
+def test_what_is_missing_is_listed_while_columns_are_chosen(
+    staff, administration, console
+):
+    page = console(staff.dana)
+    page.goto(f"/console/administrations/{administration.pk}/roster/")
+    choose_file(page, "Kennung,Vorname,Nachname,Haus\n1,Maya,Lopez,lincoln\n")
+    page.get_by_role("button", name="Upload and check").click()
+    needs = page.locator("#needs li:visible")
+    page.get_by_label("Kennung").select_option("")
+    expect(needs).to_have_count(2)
+    check_page(page)
+    page.get_by_label("Kennung").select_option(label="Student ID (required)")
+    expect(needs).to_have_count(1)
+    place = page.get_by_label("All rows belong to this school")
+    expect(place).to_be_visible()
+    page.get_by_label("Haus").select_option("school")
+    expect(page.get_by_text("Nothing: the file can be checked.")).to_be_visible()
+    expect(place).to_be_hidden()
+    page.get_by_role("button", name="Save and check file").click()
+    expect(page.get_by_text("Applying this roster adds 1 person.")).to_be_visible()

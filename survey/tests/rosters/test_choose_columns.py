@@ -90,7 +90,10 @@ def test_every_column_of_the_file_is_listed_with_what_it_is_used_for(
     staff, console_of, asked
 ):
     form = console_of(staff.dana).get(columns_page(asked)).context["form"]
-    assert [header for header, _, _ in form.file_columns()] == UNKNOWN.split(",")
+    columns = list(form.file_columns())
+    assert [column.header for column in columns] == UNKNOWN.split(",")
+    # The first rows of the file stand below.
+    assert list(columns[1].cells) == ["Maya", "Ali", "Zoe"]
     # The district is known, so nothing asks for it.
     assert "district" not in form.fields and "school" in form.fields
 
@@ -112,9 +115,40 @@ def test_errors_stand_next_to_the_field(
     response = console_of(staff.dana).post(columns_page(asked), **COLUMNS | changes)
     assert response.status_code == 200
     assert message in str(response.context["form"].errors[field])
-    assert f'id="id_{field}_error"' in response.content.decode()
+    text = response.content.decode()
+    [(where, _label, _error), *_others] = response.context["form"].problems()
+    assert f'href="#{where}"' in text and f'id="{where}"' in text
     assert state_of(asked) == "mapping"
     assert not RosterLayoutChoice.objects.exists() and not Job.objects.exists()
+
+
+def test_columns_are_chosen_at_their_heads(staff, administration, console_of, asked):
+    """The page sends what each column holds; see `COLUMNS` for the same by field."""
+    dana = console_of(staff.dana)
+    headers = UNKNOWN.split(",")
+    heads = {
+        f"column-{headers.index(header)}": name for name, header in COLUMNS.items()
+    }
+    response = dana.post(columns_page(asked), **heads | {"column-2": "given_name"})
+    error = str(errors_of(response)["given_name"])
+    assert "Several columns are chosen for this: Vorname, Nachname" in error
+    needs = {need.names: need.is_met for need in response.context["form"].needs()}
+    assert needs == {"school school_name everyone_school": True, "external_id": True}
+
+    dana.post(columns_page(asked), **heads)
+    assert (state_of(asked), counts(asked)) == ("checked", {"added": 3})
+    assert {
+        name: header for name, header in asked.layout["fields"].items() if header
+    } == COLUMNS
+
+
+def test_what_is_missing_is_listed(staff, administration, console_of, asked):
+    response = console_of(staff.dana).post(columns_page(asked), **{"column-1": "name"})
+    needs = {need.names: need.is_met for need in response.context["form"].needs()}
+    assert needs == {"school school_name everyone_school": False, "external_id": False}
+    # Where no column names the school, one can be said for all rows.
+    schools = dict(response.context["form"].fields["everyone_school"].choices)
+    assert str(staff.lincoln.pk) in schools and str(staff.roosevelt.pk) not in schools
 
 
 def test_a_school_name_is_enough(staff, console_of, asked):
@@ -410,9 +444,9 @@ def test_the_state_chooses_one_district_and_school_for_everyone(
     page = sam.get(columns_page(upload)).content.decode()
     assert "place of everyone is asked for again" in page
     assert "is read without asking" not in page
-    optional = ' <span class="optional">(optional)</span>'
-    assert f"Given name{optional}" in page
-    assert f"District name{optional}" not in page and "District name<" in page
+    assert "Student ID (required)</option>" in page
+    assert "School name (code or name required)</option>" in page
+    assert "Given name</option>" in page
     columns = {"external_id": "Student ID", "given_name": "First Name"}
     response = sam.post(columns_page(upload), **columns)
     errors = response.context["form"].errors

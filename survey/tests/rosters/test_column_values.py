@@ -1,4 +1,4 @@
-"""Choose columns: values of the chosen column are asked for, the rest is folded."""
+"""Choose columns: the unknown values of the chosen ones are asked for."""
 
 from __future__ import annotations
 
@@ -146,13 +146,12 @@ def test_values_of_passwords_are_not_stored(administration, dana):
     )
     assert "lincoln" in str(upload.samples["options"])
     assert "hunter2" not in str(upload.samples)
+    form = dana.get(columns_page(upload)).context["form"]
+    password = list(form.file_columns())[2]
+    assert list(password.cells) == ["", ""] and not password.can_be_used
 
 
-# Folded fields ------------------------------------------------------------------
-
-
-def folded(form):
-    return {group.title: group for group in form.folded()}
+# Optional fields ----------------------------------------------------------------
 
 
 @pytest.fixture
@@ -162,24 +161,6 @@ def of_oneroster(administration, dana):
     return dana.upload(
         administration, content=archive(files).getvalue(), name="export.zip"
     )
-
-
-def test_optional_fields_and_subgroups_are_folded(dana, of_oneroster):
-    page = dana.get(columns_page(of_oneroster))
-    form = page.context["form"]
-    shown = [field.name for field, _ in form.rows()]
-    assert shown[:3] == ["external_id", "given_name", "family_name"]
-    groups = folded(form)
-    assert list(groups) == ["More about each person", "Subgroups"]
-    assert not any(group.is_open for group in groups.values())
-    count = len(of_oneroster.administration.subgroups)
-    assert f"Subgroups ({groups['Subgroups'].chosen} of {count} chosen)" in (
-        page.content.decode()
-    )
-    assert groups["Subgroups"].chosen > 0
-    names = [field.name for group in groups.values() for field, _ in group.rows]
-    assert {*shown, *names} == form.columns.keys()
-    assert len(shown) + len(names) == len(form.columns)
 
 
 def test_subgroups_have_readable_labels(dana, of_oneroster):
@@ -192,34 +173,7 @@ def test_subgroups_have_readable_labels(dana, of_oneroster):
     assert subgroup_label("Title I") == "Title I"
 
 
-def test_a_group_with_an_error_is_open(dana, of_oneroster):
-    columns = {"external_id": "sourcedId", "school": "School code"}
-    response = dana.post(
-        columns_page(of_oneroster), **columns, **{"subgroup-0": "sourcedId"}
-    )
-    groups = folded(response.context["form"])
-    assert groups["Subgroups"].is_open
-    assert 'class="folded-fields" open' in response.content.decode()
-
-
-def test_fields_are_open_until_one_is_recognised_or_checked(
-    administration, dana, asked
-):
-    def more(upload):
-        return folded(dana.get(columns_page(upload)).context["form"])[
-            "More about each person"
-        ]
-
-    assert more(asked).is_open and not more(asked).chosen
-    # Suggested by its values only.
-    rows = ("S-1,maya@x.org,7", "S-2,ali@x.org,8")
-    upload = dana.upload(administration, "Kennung,Postfach,grade", *rows)
-    assert more(upload).is_open and more(upload).chosen == 2
-    known = dana.upload(administration, "Kennung,email,grade", *rows)
-    assert not more(known).is_open
-
-
-def test_folded_fields_are_chosen_like_the_others(dana, asked):
+def test_optional_fields_are_chosen_like_the_others(dana, asked):
     dana.post(columns_page(asked), **COLUMNS, grade="Stufe", classroom="Level")
     asked.refresh_from_db()
     dana.confirm(asked)

@@ -110,12 +110,9 @@ def test_new_schools_are_shown_before_they_are_added(staff, administration, cons
     misspelt = MAYA.replace("lincoln", "lincon")
     upload = dana.upload(administration, HEADER, misspelt, ALI)
     page = dana.get(f"/console/rosters/{upload.pk}/").content.decode()
-    assert "1 new school will be added." in page
-    assert (
-        "<strong>lincon</strong> (new) in Riverside. Did you mean"
-        " <strong>Lincoln</strong>?" in page
-    )
-    assert "write that name into the file" in page
+    assert "creates 1 school" in page
+    assert "1 school to check" in page
+    assert "Did you mean Lincoln (Riverside)?" in page
 
     upload = dana.upload(administration, HEADER, MAYA, ALI)
     page = dana.get(f"/console/rosters/{upload.pk}/").content.decode()
@@ -273,3 +270,12 @@ def test_a_file_of_other_roles_can_still_withdraw_everybody(
     assert counts(upload) == {"withdrawn": 1}
     page = state.get(f"/console/rosters/{upload.pk}/").content.decode()
     assert "Apply roster and withdraw 1" in page
+
+
+def test_a_file_without_rows_is_not_offered_to_apply(staff, administration, console_of):
+    dana = console_of(staff.dana)
+    upload = dana.upload(administration, HEADER, "")
+    page = dana.get(f"/console/rosters/{upload.pk}/")
+    assert "No rows to read" in page.text and "Apply roster" not in page.text
+    # No tile says 0, and no sentence says that everything stays.
+    assert page.context["totals"] == []

@@ -303,6 +303,11 @@ def test_names_and_codes_of_other_schools_are_not_reported_to_a_coordinator(
     [renamed] = upload.report["renamed"]
     assert renamed["theirs"] == "Lincoln Hall"
     assert upload.report["taken_by_name"] == []
+    # The questions repeat what the file says, and suggest the own school only.
+    questions = upload.report.pop("school_questions")
+    assert {pk for question in questions for pk in question["offered"]} == {
+        staff.lincoln.pk
+    }
     assert "Washington Middle" not in str(upload.report)
 
 

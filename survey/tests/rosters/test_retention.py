@@ -10,6 +10,7 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
+from accounts.models import AuditEntry
 from survey.models import RosterUpload
 from survey.people.rosters import dry_run, retention
 from survey.tests.rosters.roster_console import BAD, HEADER, MAYA, roster_folder
@@ -23,7 +24,7 @@ def test_files_are_deleted_after_30_days(
     staff, administration, console_of, django_capture_on_commit_callbacks
 ):
     upload = console_of(staff.chen).upload(administration, HEADER, MAYA, BAD[1])
-    RosterUpload.objects.update(samples={"given name": ["Maya"]})
+    RosterUpload.objects.update(samples={"header": ["given name"]})
     with django_capture_on_commit_callbacks(execute=True):
         assert retention.delete_old_files() == 0
     old = timezone.now() - timedelta(days=31)
@@ -63,3 +64,33 @@ def test_samples_are_deleted_with_the_file(staff, administration, console_of):
     upload.save(update_fields=["samples"])
     with pytest.raises(IntegrityError), transaction.atomic():
         RosterUpload.objects.update(file="")
+
+
+def test_uploads_that_nobody_confirms_are_cancelled_and_leave_the_list(
+    staff, administration, console_of, django_capture_on_commit_callbacks
+):
+    chen = console_of(staff.chen)
+    applied = chen.apply(administration, HEADER, MAYA)
+    checked = chen.upload(administration, HEADER, MAYA, BAD[1])
+    unclear = chen.upload(
+        administration, "Kennung,Vorname,Nachname,Haus,Stufe", "1,Maya,Lopez,lincoln,7"
+    )
+    assert (checked.state, unclear.state) == ("checked", "mapping")
+    assert retention.cancel_abandoned_uploads() == 0
+    late = timezone.now() - RosterUpload.CONFIRMED_WITHIN - timedelta(hours=1)
+    RosterUpload.objects.exclude(pk=unclear.pk).update(uploaded_at=late)
+    listed = chen.get("/console/rosters/")
+    # Also before the nightly task.
+    assert {upload.pk for upload in listed.context["rows"]} == {applied.pk, unclear.pk}
+    assert "within 14 days" in listed.text
+    with django_capture_on_commit_callbacks(execute=True):
+        assert retention.cancel_abandoned_uploads() == 1
+    states = dict(RosterUpload.objects.values_list("pk", "state"))
+    assert states == {
+        applied.pk: "applied",
+        checked.pk: "cancelled",
+        unclear.pk: "mapping",
+    }
+    assert not private_files().exists(checked.file)
+    assert AuditEntry.objects.filter(action="cancel abandoned roster").count() == 1
+    assert "cancelled" in chen.get(f"/console/rosters/{checked.pk}/").text

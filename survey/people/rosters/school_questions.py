@@ -1,0 +1,142 @@
+"""List the schools of a file that are not known, with known ones of similar names."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TypedDict
+
+from django.db.models import Q, QuerySet
+
+from accounts.models import School
+from survey.people.rosters.comparison import Comparison
+from survey.people.rosters.layouts import PlaceTexts
+from survey.people.rosters.place_names import is_near_name, is_same_name
+from survey.people.rosters.row_parser import RosterPlace
+from survey.people.rosters.schools import MOST_COMPARED, SchoolMatches
+from survey.people.rosters.scope import RosterScope
+
+MOST_SUGGESTED = 3
+
+
+class SchoolQuestion(TypedDict):
+    """A school as the file writes it, about which a person can decide."""
+
+    key: str
+    # As the file writes it; several spellings can mean one new school.
+    places: list[RosterPlace]
+    name: str
+    code: str
+    district: str
+    people: int
+    # Why the rows are rejected; blank for a school that the roster would add.
+    reason: str
+    # Primary keys of known schools with a similar name.
+    near: list[int]
+    # Those, and the few that the uploader may choose from.
+    offered: list[int]
+
+
+class _Candidate(NamedTuple):
+    pk: int
+    name: str
+    code: str
+    district_id: int
+
+
+def schools_to_choose(scope: RosterScope) -> QuerySet[School]:
+    """Return the open schools in which a roster may put people."""
+    schools = School.objects.filter(closed_at=None, district__closed_at=None)
+    places, offered = scope.places, scope.offered
+    if not places.state:
+        schools = schools.filter(
+            Q(district__in=places.districts) | Q(pk__in=places.schools)
+        )
+    if offered.districts or offered.schools:
+        schools = schools.filter(
+            Q(district__in=offered.districts) | Q(pk__in=offered.schools)
+        )
+    elif offered.owner is not None:
+        schools = schools.filter(district=offered.owner)
+    return schools.order_by("name", "pk")
+
+
+def school_questions(c: Comparison, matches: SchoolMatches) -> list[SchoolQuestion]:
+    """Return the first schools that the roster would add, or whose rows it rejects.
+
+    One statement if there are any; none otherwise.
+    """
+    new: dict[int, list[int]] = defaultdict(list)
+    for place, _district, school in matches.rows:
+        if school < 0:
+            new[school].append(place)
+    groups = [
+        *((place, [place], 0) for place in sorted(matches.rejected)),
+        *((places[0], places, school) for school, places in new.items()),
+    ][:MOST_COMPARED]
+    if not groups:
+        return []
+    candidates = [
+        _Candidate(*row)
+        for row in schools_to_choose(c.scope).values_list(
+            "pk", "name", "code", "district_id"
+        )
+    ]
+    questions = []
+    for first, places, school in groups:
+        texts = c.parser.places[first]
+        question = SchoolQuestion(
+            key=key_of_places(c.parser.places[place] for place in places),
+            places=[c.parser.places[place] for place in places],
+            name=texts.school_name or texts.school,
+            code=texts.school,
+            district=texts.district_name or texts.district,
+            people=sum(matches.people.get(place, 0) for place in places),
+            reason=matches.rejected.get(first, ""),
+            near=[],
+            offered=[],
+        )
+        district = matches.district_of_new.get(school, 0)
+        if school:
+            question["name"] = matches.new_schools[school].name
+            question["code"] = matches.new_schools[school].code
+        question["near"] = near_schools(candidates, question, district)
+        own = candidates if c.scope.is_single_schools else []
+        question["offered"] = list(
+            dict.fromkeys([*question["near"], *(school.pk for school in own)])
+        )[:MOST_SUGGESTED]
+        questions.append(question)
+    # Those that are answered with one tick come first.
+    return sorted(questions, key=lambda question: not question["near"])
+
+
+def key_of_places(places: Iterable[PlaceTexts]) -> str:
+    """Return a key that stays the same while the same spellings mean one school."""
+    texts = json.dumps(sorted(places)).encode()
+    return hashlib.sha256(texts).hexdigest()[:16]
+
+
+def near_schools(
+    candidates: Sequence[_Candidate], question: SchoolQuestion, district: int
+) -> list[int]:
+    """Return the schools that a name probably means: of its own district, else any."""
+
+    def same(school: _Candidate) -> bool:
+        is_code = school.code.casefold() == question["code"].casefold()
+        return is_code or is_same_name(question["name"], school.name)
+
+    def near(school: _Candidate) -> bool:
+        return is_near_name(question["name"], school.name)
+
+    within = [school for school in candidates if school.district_id == district]
+    for pool, test in (
+        (within, same),
+        (within, near),
+        (candidates, same),
+        (candidates, near),
+    ):
+        if matching := [school.pk for school in pool if test(school)]:
+            return matching[:MOST_SUGGESTED]
+    return []
