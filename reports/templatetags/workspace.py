@@ -47,12 +47,22 @@ def page_tabs(context: template.Context) -> Tabs | None:
     request: StaffRequest | None = context.get("request")
     if request is None or not request.user.is_authenticated:
         return None
-    administration = context.get("administration")
+    administration = _administration_of(context)
     match = request.resolver_match
     tabs = None
     if isinstance(administration, Administration) and match is not None:
         tabs = _steps(request, administration, match.url_name or "")
     return tabs or _pages(request)
+
+
+def _administration_of(context: template.Context) -> object:
+    """Return the survey round that a page is about, itself or of what it shows."""
+    if "administration" in context:
+        return context["administration"]
+    for name in ("page", "report"):
+        if administration := getattr(context.get(name), "administration", None):
+            return administration
+    return None
 
 
 def _steps(
