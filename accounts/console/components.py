@@ -41,7 +41,7 @@ def components(request: HttpRequest) -> HttpResponse:
     """Render all components; `?direction=rtl` shows them from right to left."""
     return render(
         request,
-        "console/components.html",
+        "engineers/components.html",
         {
             "direction": "rtl" if request.GET.get("direction") == "rtl" else "ltr",
             "text_colours": TEXT_COLOURS,
