@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import html
+import io
 import re
 
+import pypdfium2
 import pytest
 from django.utils import timezone
+from PIL import Image
+from pypdfium2.raw import FPDF_PAGEOBJ_IMAGE as IMAGE
 
-from accounts.models import AuditEntry
+from accounts.models import AuditEntry, Logo, PlaceSettings
 from accounts.permissions import Permissions
 from accounts.tests.logging_in import log_in
 from reports.models import (
@@ -19,6 +23,7 @@ from reports.models import (
 )
 from reports.models.scores import FORMAT
 from reports.school_report import pdf
+from reports.school_report.brands import brands_of
 from reports.school_report.report import SchoolReports
 from reports.scores import scoring
 from reports.scores.visible import visible_scores
@@ -307,6 +312,27 @@ def test_the_file_is_the_same_report_and_recorded(client, staff, fall):
     assert response.content.startswith(b"%PDF-1.7")
     entry = AuditEntry.objects.get(action="download school report")
     assert entry.user_id == staff.dana.pk
+
+
+def test_the_file_has_two_pages_with_the_brand_of_the_district(client, staff, fall):
+    content = io.BytesIO()
+    Image.new("RGB", (240, 64)).save(content, "PNG")
+    logo = Logo.objects.create(name="abc-240x64", content=content.getvalue())
+    PlaceSettings.objects.create(name="State of Ohio", logo=logo)
+    log_in(client, staff.dana)
+    response = report(client, fall, staff.lincoln, "report.pdf")
+    document = pypdfium2.PdfDocument(response.content)
+    first, second = (page.get_textpage().get_text_bounded() for page in document)
+    for text in ("State of Ohio", "Lincoln", "100 %", "Strongest", "How to read"):
+        assert text in first
+    assert "Question <1>" in second and "Question <1>" not in first
+    assert [item.type for item in document[0].get_objects()].count(IMAGE) == 1
+    # What the district has set comes first.
+    PlaceSettings.objects.create(district=staff.riverside, name="Riverside Schools")
+    brand = brands_of([staff.riverside.pk, staff.lakeside.pk])
+    assert brand[staff.riverside.pk].name == "Riverside Schools"
+    assert brand[staff.lakeside.pk].name == "State of Ohio"
+    assert brand[staff.riverside.pk].size == (120, 32)
 
 
 def test_without_the_program_a_page_says_so(client, staff, fall, monkeypatch):
