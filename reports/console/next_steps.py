@@ -64,7 +64,8 @@ def _reminder(
         figures = rate.figures
         if isinstance(figures, RateTotal):
             if figures.below:
-                address = f"{rate.schools_address}&state=below"
+                # The school that needs most people comes first.
+                address = f"{rate.schools_address}&state=below&sort=-missing"
                 return NextStep(_("See schools below the threshold"), address)
             continue
         if figures.finished is None or figures.finished >= (figures.needed or 0):

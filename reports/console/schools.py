@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 
 from django.db.models import Exists, OuterRef
 from django.http import HttpResponse
@@ -15,6 +16,7 @@ from accounts.forms import ChoiceField, Form
 from accounts.http import StaffRequest
 from accounts.models import Membership, School
 from accounts.permissions import Capability as C
+from accounts.permissions import Permissions
 from accounts.staff import members_for
 
 COORDINATOR = Membership.Role.COORDINATOR
@@ -54,18 +56,12 @@ def school_list(request: StaffRequest) -> HttpResponse:
             "code": ("code",),
         },
     )
-    coordinators_of: dict[int | None, list[Membership]] = defaultdict(list)
-    if manages_staff:
-        memberships = members_for(permissions).filter(
-            role=COORDINATOR, school__in=[school.pk for school in listing.page]
-        )
-        for membership in memberships:
-            coordinators_of[membership.school_id].append(membership)
+    coordinators = coordinators_of(permissions, listing.page.object_list)
     return listing.render(
         "reports/school_list.html",
         {
             "schools": [
-                (school, coordinators_of[school.pk]) for school in listing.page
+                (school, coordinators.get(school.pk, ())) for school in listing.page
             ],
             "filter_form": filters,
             "manages_staff": manages_staff,
@@ -73,3 +69,21 @@ def school_list(request: StaffRequest) -> HttpResponse:
             "may_import": permissions.places(C.MANAGE_ROSTERS).state,
         },
     )
+
+
+def coordinators_of(
+    permissions: Permissions, schools: Iterable[School]
+) -> dict[int | None, list[Membership]]:
+    """Return the coordinators of schools, for users who manage staff there.
+
+    1 statement, none for others.
+    """
+    if not permissions.has(C.MANAGE_STAFF):
+        return {}
+    memberships = members_for(permissions).filter(
+        role=COORDINATOR, school__in=[school.pk for school in schools]
+    )
+    coordinators: dict[int | None, list[Membership]] = defaultdict(list)
+    for membership in memberships:
+        coordinators[membership.school_id].append(membership)
+    return coordinators

@@ -50,8 +50,8 @@ def console_search(request: StaffRequest) -> HttpResponse:
         results = {
             _("Survey rounds"): _survey_rounds(request.permissions, query),
             _("Schools"): _schools(request.permissions, query),
-            _("People"): _people(request.permissions, query),
             _("Pages"): _pages(request.permissions, query),
+            _("People"): _people(request.permissions, query),
         }
     context = {
         "query": query,

@@ -284,6 +284,9 @@ class Workspace:
             if not pages and step in (PUBLISH, RESULTS, INVITATIONS):
                 # Not a step of this user.
                 continue
+            if is_over and step in (PEOPLE, INVITATIONS):
+                # What is not done by then is not waited for.
+                progress = Progress.DONE
             action = self.next if self._is_next(step) else None
             if action and progress == Progress.WAITS:
                 progress = Progress.TO_DO

@@ -68,7 +68,7 @@ def _administration_of(context: template.Context) -> object:
 def _steps(
     request: StaffRequest, administration: Administration, route: str
 ) -> Tabs | None:
-    from reports.console.workspace import STEPS, pages_of
+    from reports.console.workspace import RESULTS, STEPS, pages_of
 
     current = next((step for step in STEPS if route.startswith(step.routes)), None)
     if current is None and not route.startswith("administration_"):
@@ -76,7 +76,12 @@ def _steps(
     address = reverse("administration_detail", args=[administration.pk])
     is_first = "page" if route == "administration_detail" else ""
     tabs = [Tab(_("Overview"), address, is_first)]
+    is_open = administration.closes_at > timezone.now()
     for step in STEPS:
+        # Before the closing there is only a form for exports, which the first page
+        # leads to.
+        if step is RESULTS and is_open and step is not current:
+            continue
         if pages := pages_of(request.permissions, administration, step):
             address = pages[0].address
             is_here = "page" if address == request.get_full_path() else "true"

@@ -57,9 +57,11 @@ class CurvePlot:
     rate_path: str
     pace_path: str
     # Of the last known rate.
-    last_rate: float | None
+    last_rate: int | None
     last_x: str
     last_y: str
+    # Its label stands before it, where there is no room behind.
+    is_last_at_end: bool
 
     @property
     def rate_middle(self) -> int:
@@ -107,6 +109,7 @@ def curve_plot(points: Sequence[CurvePoint]) -> CurvePlot | None:
     past = [place for place, point in enumerate(points) if point.rate is not None]
     last = past[-1] if past else None
     last_rate = None if last is None else points[last].rate
+    last_x = (last + 0.5) * width if last is not None else 0.0
     return CurvePlot(
         columns,
         labels,
@@ -114,8 +117,10 @@ def curve_plot(points: Sequence[CurvePoint]) -> CurvePlot | None:
         rate_top,
         rate_path=_path([point.rate for point in points], rate_top),
         pace_path=_path([point.pace for point in points], rate_top),
-        last_rate=last_rate,
-        last_x=columns[last].middle if last is not None else "",
+        # Rounded down, as everywhere.
+        last_rate=None if last_rate is None else floor(last_rate),
+        last_x=_percent(last_x) if last is not None else "",
+        is_last_at_end=last_x > 80,
         last_y="" if last_rate is None else _percent(100 - 100 * last_rate / rate_top),
     )
 
@@ -173,7 +178,7 @@ def _column(point: CurvePoint, left: float, width: float, top: int) -> Column:
         "finished": f"{point.finished:,}",
     }
     if point.rate is not None:
-        words = f"{words}, {point.rate} %"
+        words = f"{words}, {floor(point.rate)} %"
     return Column(
         left=_percent(left),
         width=_percent(width),

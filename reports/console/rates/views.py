@@ -29,6 +29,7 @@ from reports.console.rates.board import (
 )
 from reports.console.rates.charts import curve_context
 from reports.console.rates.plots import place_bars
+from reports.console.schools import coordinators_of
 from reports.models import Curve
 from reports.rates import time_series, visible_rates, visible_totals
 from reports.rates.freshness import groups_in_words
@@ -171,6 +172,8 @@ def rates_school(request: StaffRequest, pk: int) -> HttpResponse:
             curves=curves,
         ),
         "school": school,
+        "manages_staff": permissions.has(Capability.MANAGE_STAFF),
+        "coordinators": coordinators_of(permissions, [school]).get(school.pk, []),
         "crowded": crowded[-1] if crowded else None,
         "panels": panels,
         "filter_form": board.filter_form(request),

@@ -84,7 +84,7 @@ def test_administrators_see_their_total_and_the_schools_below_the_threshold(
     assert "1 of 1 school below the threshold" in text
     assert "1 school without a roster" in text
     district = f"/console/rates/districts/{staff.riverside.pk}/{query}"
-    below = f"{district}&state=below"
+    below = f"{district}&state=below&sort=-missing"
     assert button_of(staff.dana) == ("See schools below the threshold", below)
     page = log_in(Client(), staff.dana).get(below).content.decode()
     assert ">Lincoln<" in page
@@ -92,7 +92,7 @@ def test_administrators_see_their_total_and_the_schools_below_the_threshold(
     text = words_of(staff.state)
     assert "All schools 45 % 32 of 70 students finished" in text
     assert "1 of 2 schools below the threshold" in text
-    below = f"/console/rates/schools/{query}&state=below"
+    below = f"/console/rates/schools/{query}&state=below&sort=-missing"
     assert button_of(staff.state) == ("See schools below the threshold", below)
 
 

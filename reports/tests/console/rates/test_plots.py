@@ -23,9 +23,9 @@ def test_bars_and_curve_are_in_percent_of_their_axes():
     assert (tuesday.finished_top, tuesday.finished_height) == ("0.00%", "100.00%")
     assert plot.rate_path == "M12.50 60.00L37.50 20.00"
     assert plot.pace_path == "M37.50 70.00L62.50 40.00L87.50 10.00"
-    assert (plot.last_rate, plot.last_x, plot.last_y) == (40.0, "37.50%", "20.00%")
+    assert (plot.last_rate, plot.last_x, plot.last_y) == (40, "37.50%", "20.00%")
     assert plot.has_days_off
-    assert tuesday.tooltip == "Tue: 4 started, 10 finished, 40.0 %"
+    assert tuesday.tooltip == "Tue: 4 started, 10 finished, 40 %"
 
 
 def test_without_rates_there_is_no_curve():
