@@ -1,8 +1,8 @@
 """Ask about people as message platforms do, then save pages meanwhile.
 
-With 500 to 15,000 users scaled to this machine: from Redis, from PostgreSQL, without
-the fast path, and an empty view; each served by processes of its own on the running
-stack's databases. Ends with one line of JSON, and with 1 if a requirement is missed.
+With 500 to 15,000 users scaled to this machine: from Redis, from PostgreSQL, and an
+empty view; each served by processes of its own on the running stack's databases. Ends
+with one line of JSON, and with 1 if a requirement is missed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ USERS = (500, 5_000, 10_000, 15_000)
 REFERENCE_USERS, REQUIRED_RATE, HEADROOM = 10_000, 1_000.0, 2 / 3
 MOST_P95_MS, LEAST_RATIO, MOST_LOSS = 50.0, 0.7, 0.05
 NAME = "rehearsal-messages"
-FAST, PLAIN = "survey.taking.wsgi", "provisioning.measure.benchmarks.plain_views"
+ENDPOINT = "survey.taking.wsgi"
+EMPTY_VIEW = "provisioning.measure.benchmarks.empty_view"
 # Requests at the same time, to find the highest rate.
 TOGETHER = 32
 # Seconds at the highest rate, which the people who were invited are enough for.
@@ -56,16 +57,13 @@ WARM = 1.0
 
 class Variant(NamedTuple):
     application: str
-    # Replaces the first folder of the addresses.
-    folder: str = "messages"
     variables: Mapping[str, str] = MappingProxyType({})
 
 
 VARIANTS = {
-    "empty view": Variant(PLAIN, "empty"),
-    "redis": Variant(FAST),
-    "without fast path": Variant(PLAIN),
-    "postgresql": Variant(FAST, variables={"GROUNDSWELL_MESSAGES_REDIS": ""}),
+    "empty view": Variant(EMPTY_VIEW),
+    "redis": Variant(ENDPOINT),
+    "postgresql": Variant(ENDPOINT, variables={"GROUNDSWELL_MESSAGES_REDIS": ""}),
 }
 
 
@@ -92,18 +90,13 @@ def send(
     addresses: Sequence[str],
     api_key: str,
     *,
-    folder: str = "messages",
     together: int = 256,
     **load: float,
 ) -> Tally:
     """Ask about people in turn: at a rate, or `together` at a time."""
     key = f"Authorization: Bearer {api_key}\r\n"
     requests = [
-        get_request(
-            *(target, address.replace("/messages/", f"/{folder}/", 1)),
-            headers=key,
-            kind="message",
-        )
+        get_request(target, address, headers=key, kind="message")
         for address in addresses
     ]
     people = (iter((each,)) for each in cycle(requests))
@@ -149,7 +142,7 @@ def climb(
             wsgi=variant.application,
             environment={**environment, "PYTHONPATH": str(ROOT)},
         ) as target:
-            ask = partial(send, target, *asked, folder=variant.folder)
+            ask = partial(send, target, *asked)
             answers = partial(ask, seconds=0.1, together=1)
             if not wait_until(lambda: answers().answered(), seconds=30):  # noqa: B023
                 raise Refusal(f"The {name} does not answer")
