@@ -1,9 +1,8 @@
 """Measure the public school finder on the stack that provisioning/stack up has started.
 
-Imports made-up schools, asks for the nearest ones from places around towns, and
-compares nginx's cache with and without normalised coordinates. Edits schools and stops
-the database for ten seconds meanwhile. The schools are deleted at the end. The last
-line is one JSON object.
+Imports made-up schools, and asks for the nearest ones from places around towns. Edits
+schools and stops the database for ten seconds meanwhile. The schools are deleted at the
+end. The last line is one JSON object.
 """
 
 from __future__ import annotations
@@ -48,6 +47,8 @@ TOWNS_OF_THE_COUNTRY, STATE = 12_500, "IL"
 # Degrees: two thirds of the largest town's people live within 7 km of its centre.
 # The other towns are as dense.
 LARGEST_TOWN = 0.05
+# Of the coordinates in nginx's key.
+DECIMALS = 2
 
 
 @dataclass(frozen=True)
@@ -55,12 +56,14 @@ class Place:
     latitude: str
     longitude: str
 
-    def cell(self, decimals: int) -> tuple[str, str]:
-        return _cut(self.latitude, decimals), _cut(self.longitude, decimals)
+    @property
+    def cell(self) -> tuple[str, str]:
+        """Return both coordinates as nginx cuts them for its key."""
+        return _cut(self.latitude), _cut(self.longitude)
 
 
-def _cut(degrees: str, decimals: int) -> str:
-    return degrees[: degrees.index(".") + 1 + decimals]
+def _cut(degrees: str) -> str:
+    return degrees[: degrees.index(".") + 1 + DECIMALS]
 
 
 def draw_places(count: int, seed: int) -> Iterator[Place]:
@@ -81,7 +84,7 @@ def draw_places(count: int, seed: int) -> Iterator[Place]:
 
 
 def hit_ratio(
-    places: Sequence[Place], *, decimals: int, rate: float, lifetime: float, warm: float
+    places: Sequence[Place], *, rate: float, lifetime: float, warm: float
 ) -> float:
     """Return the share of requests that find a page `lifetime` seconds old.
 
@@ -91,7 +94,7 @@ def hit_ratio(
     stored: dict[tuple[str, str], float] = {}
     hits = counted = 0
     for number, place in enumerate(places):
-        now, cell = number / rate, place.cell(decimals)
+        now, cell = number / rate, place.cell
         is_hit = now - stored.get(cell, -math.inf) < lifetime
         if not is_hit:
             stored[cell] = now
@@ -187,12 +190,9 @@ def measure(stack: Stack, servers: RunningStack, seconds: float) -> dict[str, An
     closed_loop(stack, (nearby(stack, place) for place in known))
     known = list(islice(cycle(known), round(rate * OUTAGE * 2)))
     down = offer(stack, known, rate, OUTAGE, outage(servers))
-    by_decimals = hit_ratios(parts[0] + parts[1], rate, warm=seconds)
     result = {
         "misses": searches,
         "hit_ratio": calm["hit_ratio"],
-        "hit_ratio_raw": by_decimals[12],
-        "hit_ratio_by_decimals": by_decimals,
         **throughput,
         "p95_ms": calm["p95"],
         "p95_ms_edited": edited["p95"],
@@ -213,22 +213,10 @@ def rate_to_offer(misses: float) -> float:
     for percent in range(100, 5, -5):
         rate = WANTED_RATE * (percent / 100)
         places = list(draw_places(round(rate * LIFETIME * 2), seed=9))
-        seconds = {"lifetime": LIFETIME, "warm": LIFETIME}
-        missing = 1 - hit_ratio(places, decimals=2, rate=rate, **seconds)
+        missing = 1 - hit_ratio(places, rate=rate, lifetime=LIFETIME, warm=LIFETIME)
         if rate * missing <= SHARE_OF_MOST * misses:
             break
     return rate
-
-
-def hit_ratios(
-    places: Sequence[Place], rate: float, *, warm: float
-) -> dict[int, float]:
-    """Return the share of cached pages by the decimals of the keys."""
-    known = {"rate": rate, "lifetime": LIFETIME, "warm": warm}
-    return {
-        decimals: round(hit_ratio(places, decimals=decimals, **known), 4)
-        for decimals in (1, 2, 3, 4, 12)
-    }
 
 
 def limits_of(result: Mapping[str, Any]) -> dict[str, dict[str, float]]:

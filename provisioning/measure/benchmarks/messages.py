@@ -1,8 +1,8 @@
 """Ask about people as message platforms do, then save pages meanwhile.
 
-With 500 to 15,000 users scaled to this machine: from Redis, from PostgreSQL, without
-the fast path, and an empty view; each served by processes of its own on the running
-stack's databases. Ends with one line of JSON, and with 1 if a requirement is missed.
+With 500 to 15,000 users scaled to this machine, beside an empty view; each served by
+processes of its own on the running stack's databases. Ends with one line of JSON, and
+with 1 if a requirement is missed.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ import argparse
 import json
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import cycle
 from multiprocessing import Process
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from provisioning import processes
@@ -46,27 +45,16 @@ USERS = (500, 5_000, 10_000, 15_000)
 REFERENCE_USERS, REQUIRED_RATE, HEADROOM = 10_000, 1_000.0, 2 / 3
 MOST_P95_MS, LEAST_RATIO, MOST_LOSS = 50.0, 0.7, 0.05
 NAME = "rehearsal-messages"
-FAST, PLAIN = "survey.taking.wsgi", "provisioning.measure.benchmarks.plain_views"
+# Applications, by the names of their variants.
+APPLICATIONS = {
+    "empty view": "provisioning.measure.benchmarks.empty_view",
+    "redis": "survey.taking.wsgi",
+}
 # Requests at the same time, to find the highest rate.
 TOGETHER = 32
 # Seconds at the highest rate, which the people who were invited are enough for.
 LONGEST_AT_MOST = 60
 WARM = 1.0
-
-
-class Variant(NamedTuple):
-    application: str
-    # Replaces the first folder of the addresses.
-    folder: str = "messages"
-    variables: Mapping[str, str] = MappingProxyType({})
-
-
-VARIANTS = {
-    "empty view": Variant(PLAIN, "empty"),
-    "redis": Variant(FAST),
-    "without fast path": Variant(PLAIN),
-    "postgresql": Variant(FAST, variables={"GROUNDSWELL_MESSAGES_REDIS": ""}),
-}
 
 
 class Rung(NamedTuple):
@@ -92,18 +80,13 @@ def send(
     addresses: Sequence[str],
     api_key: str,
     *,
-    folder: str = "messages",
     together: int = 256,
     **load: float,
 ) -> Tally:
     """Ask about people in turn: at a rate, or `together` at a time."""
     key = f"Authorization: Bearer {api_key}\r\n"
     requests = [
-        get_request(
-            *(target, address.replace("/messages/", f"/{folder}/", 1)),
-            headers=key,
-            kind="message",
-        )
+        get_request(target, address, headers=key, kind="message")
         for address in addresses
     ]
     people = (iter((each,)) for each in cycle(requests))
@@ -139,17 +122,17 @@ def climb(
     """Return all steps of all variants, and the requests a second of one user."""
     rungs: list[Rung] = []
     scale = 0.0
-    for name, variant in VARIANTS.items():
-        environment = {**environment_of(stack.folder, "taking"), **variant.variables}
+    environment = {**environment_of(stack.folder, "taking"), "PYTHONPATH": str(ROOT)}
+    for name, application in APPLICATIONS.items():
         with served(
             stack,
             "--preload",
             "--worker-class=settings.infrastructure.gunicorn_workers.PromptWorker",
             *("--threads=1", f"--workers={options.workers}", "--backlog=2048"),
-            wsgi=variant.application,
-            environment={**environment, "PYTHONPATH": str(ROOT)},
+            wsgi=application,
+            environment=environment,
         ) as target:
-            ask = partial(send, target, *asked, folder=variant.folder)
+            ask = partial(send, target, *asked)
             answers = partial(ask, seconds=0.1, together=1)
             if not wait_until(lambda: answers().answered(), seconds=30):  # noqa: B023
                 raise Refusal(f"The {name} does not answer")

@@ -22,7 +22,7 @@ from typing import Any
 from provisioning.commands import Refusal, missed
 from provisioning.measure.benchmarks import growth
 from provisioning.measure.benchmarks.phases import Size
-from provisioning.measure.benchmarks.stack import Stack, sql_file
+from provisioning.measure.benchmarks.stack import Stack
 from provisioning.measure.load.crowd import send
 from provisioning.measure.load.driver import OUT_OF_PEOPLE
 from provisioning.measure.load.engine import TIMEOUT
@@ -54,21 +54,18 @@ REQUIRED = (
     ("same_code", "different_codes", 0.95),
     ("limited", "starts", 0.5),
 )
-COMPARED = (("same_code", "starts"), ("naive", "starts"), ("counter", "limited"))
+NOISE = ("same_code", "starts")
 VARIANTS = {
     "logins": "first logins by personal codes",
     "starts": "starts by one unlimited code",
     "same_code": "the same, once more",
     "different_codes": f"starts by the codes of {SCHOOLS} schools",
     "limited": "starts by a limited code: seats, SKIP LOCKED",
-    "counter": "not in the product: one conditional counter of seats",
-    "naive": "not in the product: each start writes the code's row",
 }
 SHOWN = (
     *(f"{name}_per_s" for name in VARIANTS),
     *("statements", "ratios", "offered_per_s", "scale", "p95_ms", "failed"),
 )
-CODE_IDS = "SELECT id FROM survey_opencode WHERE administration_id = {} ORDER BY id"
 STATEMENTS = """
 SELECT coalesce(sum(s.calls), 0) FROM pg_stat_statements s
 JOIN pg_roles r ON r.oid = s.userid AND r.rolname = 'taking'
@@ -109,7 +106,7 @@ def measure(stack: Stack, size: Size) -> dict[str, Any]:
     """Return the figures, and in `missed` what is not as required."""
     refuse_real_respondents(
         lambda statement: json.loads(stack.sql(statement)[0][0]),
-        consequence="a trigger is added to the table of respondents for a while",
+        consequence="this loads the stack as much as it can serve",
     )
     # As in a load process: a pause here would count as the server's.
     gc.freeze()
@@ -123,7 +120,7 @@ def measure(stack: Stack, size: Size) -> dict[str, Any]:
         **{f"{name}_per_s": rate for name, rate in rates.items()},
         "ratios": {
             f"{variant}/{reference}": ratio_of(rounds, variant, reference)
-            for variant, reference, *_ in (*REQUIRED, *COMPARED)
+            for variant, reference, *_ in (*REQUIRED, NOISE)
         },
         "statements": statements,
         **offered,
@@ -146,24 +143,15 @@ def prepared_codes(stack: Stack, size: Size, people: int) -> Iterator[Codes]:
         cleaning.callback(
             stack.open_rehearsal, *everyone, "--unlimited=0", command=command
         )
-        everyone += [f"--unlimited={3 + SCHOOLS}", f"--seats={people}"]
+        everyone += [f"--unlimited={1 + SCHOOLS}", f"--seats={people}"]
         details, codes = stack.open_rehearsal(*everyone, command=command)
-        ids = stack.sql(CODE_IDS.format(int(details["administration_id"])))
-        unlimited, naive, counter, *schools, limited = codes
-        cleaning.callback(stack.sql, sql_file("delete_naive_open_codes"))
-        stack.sql(
-            sql_file(
-                "naive_open_codes", naive=ids[1][0], counter=ids[2][0], seats=people
-            )
-        )
+        unlimited, *schools, limited = codes
         by_variant = {
             "logins": iter(personal),
             "starts": cycle([unlimited]),
             "same_code": cycle([unlimited]),
             "different_codes": cycle(schools),
             "limited": cycle([limited]),
-            "counter": cycle([counter]),
-            "naive": cycle([naive]),
         }
         growth.settle(stack, details["administration_id"])
         yield Codes(stack, RehearsalSurvey.of(details), by_variant)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import resource
 import time
 from pathlib import Path
 from typing import Any
 
-import xlsxwriter
 from django.core.files import File
 
 from accounts.models import Membership, User
@@ -46,15 +44,3 @@ def upload(*, path: str) -> dict[str, Any]:
         "seconds": seconds,
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
     }
-
-
-def write_spreadsheet(*, source: str, target: str) -> None:
-    """Write the rows of a CSV file as texts of a sheet."""
-    with (
-        xlsxwriter.Workbook(target, {"constant_memory": True}) as workbook,
-        open(source, encoding="utf-8-sig", newline="") as file,
-    ):
-        sheet = workbook.add_worksheet("Roster")
-        for number, cells in enumerate(csv.reader(file)):
-            for column, cell in enumerate(cells):
-                sheet.write_string(number, column, cell)

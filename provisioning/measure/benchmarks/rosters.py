@@ -1,8 +1,7 @@
 """Upload a made-up roster into a private PostgreSQL, and measure speed and memory.
 
 By the jobs that the console starts: first into an empty administration, and then as it
-is a year after. Prints rows a second and the worker's memory. With --excel, the same
-roster is uploaded as an .xlsx file, of at most 1,048,575 people.
+is a year after. Prints rows a second and the worker's memory.
 """
 
 from __future__ import annotations
@@ -21,9 +20,6 @@ from provisioning.measure.benchmarks.stack import private_application
 
 # What the console promises for a state.
 RATE, MEGABYTES = 10_000, 400
-# Below the header of an Excel sheet.
-MOST_ROWS = 2**20 - 1
-UPLOAD = "measure.benchmarks.roster_upload"
 
 # What `roster_upload.upload` returns.
 UploadResult = dict[str, Any]
@@ -45,24 +41,14 @@ def main() -> int:
                     env=application.environment,
                     check=True,
                 )
-            file = path
-            if options.excel:
-                with step("Writing it as a spreadsheet"):
-                    file = path.with_suffix(".xlsx")
-                    application.call(
-                        f"{UPLOAD}.write_spreadsheet",
-                        source=str(path),
-                        target=str(file),
-                    )
             with step("Checking and applying"):
-                result = application.call(f"{UPLOAD}.upload", path=str(file))
+                result = application.call(
+                    "measure.benchmarks.roster_upload.upload", path=str(path)
+                )
             if result["state"] != "applied":
                 raise Refusal(f"The roster is {result['state']}: {result['message']}")
-            results[name] = file.stat().st_size, result
+            results[name] = path.stat().st_size, result
     held = print_results(results)
-    if options.excel:
-        # The promise is that of a state's file, which no sheet can hold.
-        return 0
     verdict = "kept" if held else "not kept"
     print(f"At least {RATE:,} rows a second in at most {MEGABYTES} MB: {verdict}")
     return 0 if held else 1
@@ -74,10 +60,7 @@ def parse_options() -> argparse.Namespace:
         rows=(2_000_000, "people in the file"),
         changed=(1.0, "percent that differ a year after"),
     )
-    parser.add_argument("--excel", action="store_true", help="as .xlsx instead of .csv")
     options = parser.parse_args()
-    if options.excel and options.rows > MOST_ROWS:
-        parser.error(f"a sheet has at most {MOST_ROWS:,} people")
     if options.changed > 100:
         parser.error("--changed is at most 100")
     return options

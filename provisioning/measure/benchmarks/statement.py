@@ -84,8 +84,8 @@ def pgbench(
     *,
     clients: int,
     seconds: float,
-    port: int = 5432,
-    password: str = "",
+    port: int,
+    password: str,
 ) -> float:
     """Return transactions a second. Raises Refusal.
 

@@ -8,7 +8,6 @@ from provisioning.measure.benchmarks import finder
 NO_FAILURES = {"failed": 0, "refused": 0}
 HELD = {
     "hit_ratio": 0.92,
-    "hit_ratio_raw": 0.0,
     "cached_per_s": 9000.0,
     "nginx_cache_per_s": 12000.0,
     "p95_ms": 8.0,

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
 from django.core.management import call_command
-from django.db import connection
 
 from accounts.models import District, School
 from provisioning.commands import Refusal
 from provisioning.measure.benchmarks import open_codes
 from provisioning.measure.benchmarks.phases import Size
-from provisioning.measure.benchmarks.stack import Application, sql_file
+from provisioning.measure.benchmarks.stack import Application
 from provisioning.measure.load.respondent import BEGIN
 from provisioning.measure.load.tally import Tally
 from provisioning.measure.load.target import target_of
@@ -30,7 +28,6 @@ HELD = {
     "statements": {"starts": 2.0},
     "p95_ms": 50.0,
 }
-TRIGGERS = "SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'bench%'"
 
 
 class StackInTestDatabase(Application):
@@ -39,14 +36,9 @@ class StackInTestDatabase(Application):
     target = target_of("http://127.0.0.1:9")
 
     def sql(self, statements, **options):
-        values = dict(re.findall(r"^\\set (\w+) '(.*)'$", statements, re.M))
-        text = re.sub(r"^\\set .*$|^(VACUUM|CHECKPOINT).*$", "", statements, flags=re.M)
-        for name, value in values.items():
-            text = text.replace(f":{name}", value)
-        with connection.cursor() as cursor:
-            if text.strip():
-                cursor.execute(text)
-            return cursor.fetchall() if cursor.description else []
+        # VACUUM does not run in a test's transaction.
+        assert statements.startswith("VACUUM")
+        return []
 
     def manage(self, *arguments):
         call_command(*arguments, stdout=(printed := _Text()))
@@ -130,9 +122,8 @@ def test_the_last_line_has_the_keys_that_other_tools_read(monkeypatch, stack, si
     monkeypatch.setattr(open_codes, "offer_starts", lambda *_: {"p95_ms": 51.0})
     monkeypatch.setattr(open_codes.gc, "disable", lambda: None)
     figures = json.loads(json.dumps(open_codes.measure(stack, size)))
-    for name in ("starts", "logins", "same_code", "limited", "naive"):
+    for name in ("starts", "logins", "same_code", "different_codes", "limited"):
         assert figures[f"{name}_per_s"] == 15.0
-    assert figures["different_codes_per_s"] == figures["counter_per_s"] == 15.0
     assert figures["missed"] == ["p95_ms is 51.0, above 50"]
 
 
@@ -142,49 +133,29 @@ def test_it_refuses_while_real_people_may_answer(monkeypatch, stack, size):
         open_codes.measure(stack, size)
 
 
-if connection.vendor == "postgresql":
-    # Cleaning has to work as well after a failure.
-    @pytest.mark.django_db
-    @pytest.mark.parametrize("fails", [False, True])
-    def test_everything_is_deleted_behind_it(stack, size, fails, lincoln):
-        real = open_code(open_to_parents(), lincoln)
-        begin(Browser(), real)
+# Cleaning has to work as well after a failure.
+@pytest.mark.django_db
+@pytest.mark.parametrize("fails", [False, True])
+def test_everything_is_deleted_behind_it(stack, size, fails, lincoln):
+    real = open_code(open_to_parents(), lincoln)
+    begin(Browser(), real)
 
-        def use() -> None:
-            with open_codes.prepared_codes(stack, size, people=3) as codes:
-                assert OpenCode.objects.count() == 5 + open_codes.SCHOOLS
-                assert stack.sql(TRIGGERS) == [(2,)]
-                for name, codes_left in codes.by_variant.items():
-                    if name != "logins":
-                        assert begin(Browser(), next(codes_left)).status_code == 302
-                assert DeviceLogin.objects.count() == 7
-                assert Respondent.objects.exclude(open_code=None).count() == 7
-                if fails:
-                    raise Refusal("A request failed")
+    def use() -> None:
+        with open_codes.prepared_codes(stack, size, people=3) as codes:
+            assert OpenCode.objects.count() == 3 + open_codes.SCHOOLS
+            for name, codes_left in codes.by_variant.items():
+                if name != "logins":
+                    assert begin(Browser(), next(codes_left)).status_code == 302
+            assert DeviceLogin.objects.count() == 5
+            assert Respondent.objects.exclude(open_code=None).count() == 5
+            if fails:
+                raise Refusal("A request failed")
 
-        if fails:
-            with pytest.raises(Refusal):
-                use()
-        else:
+    if fails:
+        with pytest.raises(Refusal):
             use()
-        assert stack.sql(TRIGGERS) == [(0,)]
-        assert OpenCode.objects.get() == real
-        assert DeviceLogin.objects.count() == 1
-        assert Respondent.objects.exclude(open_code=None).get().open_code == real
-
-    @pytest.mark.django_db
-    def test_the_compared_variants_do_what_they_are_named_for(stack, lincoln):
-        parents = open_to_parents()
-        plain, naive, counter = (open_code(parents, lincoln) for _ in range(3))
-        variables = {"naive": naive.pk, "counter": counter.pk, "seats": 2}
-        stack.sql(sql_file("naive_open_codes", **variables))
-        # The third finds no seat: its form starts nothing.
-        statuses = [begin(Browser(), counter).status_code for _ in range(3)]
-        assert statuses == [302, 302, 422]
-        places = "SELECT id, ctid::text FROM survey_opencode"
-        before = dict(stack.sql(places))
-        for code in (plain, naive):
-            assert begin(Browser(), code).status_code == 302
-        after = dict(stack.sql(places))
-        # A row that is written moves.
-        assert [pk for pk in after if after[pk] != before[pk]] == [naive.pk]
+    else:
+        use()
+    assert OpenCode.objects.get() == real
+    assert DeviceLogin.objects.count() == 1
+    assert Respondent.objects.exclude(open_code=None).get().open_code == real

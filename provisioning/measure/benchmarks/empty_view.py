@@ -1,6 +1,6 @@
-"""An application with an empty view, and the messages' endpoint as a plain view.
+"""An application with an empty view at the addresses of the messages' endpoint.
 
-What `provisioning/run messages` compares the fast path with.
+What `provisioning/run messages` compares the endpoint with.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ django.setup(set_prefix=False)
 
 from django.conf import settings  # noqa: E402
 
-from survey.fieldwork.message_platforms.endpoint import message_person  # noqa: E402
-
 settings.ROOT_URLCONF = __name__
 
 
@@ -23,8 +21,5 @@ def empty(request: HttpRequest, platform: int, person: str) -> HttpResponse:
     return JsonResponse({})
 
 
-urlpatterns = [
-    path("messages/<int:platform>/<slug:person>.json", message_person),
-    path("empty/<int:platform>/<slug:person>.json", empty),
-]
+urlpatterns = [path("messages/<int:platform>/<slug:person>.json", empty)]
 application = WSGIHandler()
