@@ -70,7 +70,7 @@ def test_every_text_of_the_consoles_templates_is_marked_for_translation():
     unmarked = [
         (str(path.relative_to(templates)), text.strip())
         for path in sorted(templates.rglob("*.*"))
-        # Engineers read English, as in the rest of Django's admin.
+        # Engineers read English, as in Django's admin.
         if path.parent not in (templates, templates / "survey", templates / "engineers")
         # A file that is read with English column names, and no text at all.
         and path.name not in ("codebook.html", "js_file.html")
