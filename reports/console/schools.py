@@ -42,10 +42,10 @@ def school_list(request: StaffRequest) -> HttpResponse:
     manages_staff = permissions.has(C.MANAGE_STAFF)
     filters = SchoolFilterForm(request.GET) if manages_staff else None
     if filters and filters.is_valid() and filters.cleaned_data["show"]:
-        coordinators = Membership.objects.current().filter(
+        memberships = Membership.objects.current().filter(
             role=COORDINATOR, school=OuterRef("pk")
         )
-        schools = schools.filter(~Exists(coordinators), closed_at=None)
+        schools = schools.filter(~Exists(memberships), closed_at=None)
     listing: Listing[School] = Listing(
         request,
         schools,
