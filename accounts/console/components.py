@@ -33,7 +33,11 @@ class ExampleForm(Form):
     sees_names = forms.BooleanField(label="Coordinators see who has finished")
     notes = forms.CharField(label="Notes", required=False, widget=forms.Textarea)
     roster = forms.FileField(label="Roster")
-    locked = forms.CharField(label="Short name", disabled=True, initial="spring-2027")
+    locked = forms.CharField(
+        label="Short name",
+        initial="spring-2027",
+        widget=forms.TextInput(attrs={"disabled": True}),
+    )
 
 
 @require_safe

@@ -9,7 +9,7 @@ from http import HTTPStatus
 
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseServerError
 from django.template.loader import render_to_string
 from django.urls import Resolver404, resolve
 from django.views import csrf, defaults
@@ -35,14 +35,23 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     return defaults.page_not_found(request, exception, _template(request, "404.html"))
 
 
-def server_error(request: HttpRequest) -> HttpResponse:
-    """Answer 503 in the console while the database is away or too busy."""
+def server_error(
+    request: HttpRequest, state_place: object | None = None
+) -> HttpResponse:
+    """Answer 503 in the console while the database is away or too busy.
+
+    Respondents' pages show the name and contact of `state_place`.
+    """
     # Called while the exception is handled.
     error = sys.exc_info()[1]
     if _is_for_staff(request) and isinstance(error, (OperationalError, InterfaceError)):
-        page = render_to_string(f"{FOLDER}/503.html")
+        page = render_to_string(f"{FOLDER}/503.html", {"state_place": None})
         return HttpResponse(page, status=503, headers={"Retry-After": RETRY_AFTER})
-    return defaults.server_error(request, _template(request, "500.html"))
+    # Not Django's view, which gives no context: a template logs each name that it
+    # misses, with the exception and the data in it.
+    context = {"state_place": None if _is_for_staff(request) else state_place}
+    page = render_to_string(_template(request, "500.html"), context)
+    return HttpResponseServerError(page)
 
 
 @anyone

@@ -17,6 +17,7 @@ from django.utils.translation import gettext_noop, ngettext
 from accounts import audit
 from accounts.models import District, School, User
 from accounts.permissions import Capability, Permissions
+from accounts.place_settings import Brands
 from survey.fieldwork.administrations import invited_people
 from survey.fieldwork.login_cards.code_emails import send_codes
 from survey.fieldwork.login_cards.code_list import write_access_codes
@@ -203,7 +204,8 @@ def write_zip(
     """Write a PDF for each school, with at most MAX_CARDS in memory at a time.
 
     Schools with too few people to draw cards from are left out, and named in the
-    message. 1 statement for each school; a core draws some 50 cards in a second.
+    message. 2 statements, 1 for each school and 1 for each logo; a core draws some 50
+    cards in a second.
     """
     from survey.fieldwork.login_cards.layout import cards_of, sheet_of
     from survey.fieldwork.login_cards.pdf import draw_cards
@@ -212,6 +214,7 @@ def write_zip(
     schools = schools.select_related("district").order_by(
         "district__name", "name", "pk"
     )
+    brands = Brands()
     named_by_id = 0
     too_small: list[str] = []
     names: set[str] = set()
@@ -219,7 +222,7 @@ def write_zip(
     with ZipFile(path, "w", ZIP_STORED) as archive:
         for school in schools:
             of_school = _cards_of_school(card_set, school)
-            sheet = sheet_of(of_school)
+            sheet = sheet_of(of_school, brands)
             cards = cards_of(of_school, people_in(of_school), sheet)
             if card_set.anonymous and len(cards) < CardSet.MIN_DRAWN:
                 too_small.append(str(school))

@@ -23,8 +23,11 @@ from survey.models import CardSet, Respondent, Role
 from survey.people import access_codes
 
 
-def sheet_of(card_set: CardSet) -> CardSheet:
-    """Return what all cards of a set have in common."""
+def sheet_of(card_set: CardSet, brands: Brands | None = None) -> CardSheet:
+    """Return what all cards of a set have in common.
+
+    Those who make several sets read the `brands` of all districts once.
+    """
     administration, school = card_set.administration, card_set.school
     opens_at, closes_at = administration.opens_at, administration.closes_at
     languages = card_languages(administration)
@@ -38,7 +41,7 @@ def sheet_of(card_set: CardSet) -> CardSheet:
             for language in languages
         },
         note=CARD_WORDS[first].drawn if card_set.anonymous else "",
-        brand=Brands().of(school.district_id if school else None),
+        brand=(brands or Brands()).of(school.district_id if school else None),
     )
 
 

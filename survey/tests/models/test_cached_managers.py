@@ -267,6 +267,8 @@ def test_invalid_digest_costs_no_query(client, db, digest):
         address = f"/content/{digest}/any/en/1/"
         assert client.get(address).status_code == 404
 
+    # Error pages read the name of the state twice a minute.
+    client.get("/nothing/")
     assert statements(lambda: ask(digest)) == 0
     # The twin: a valid digest.
     assert statements(lambda: ask("0" * 64)) == 1
