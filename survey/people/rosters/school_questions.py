@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple, TypedDict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypedDict
 
 from django.db.models import Q, QuerySet
 
 from accounts.models import School
 from survey.people.rosters.comparison import Comparison
-from survey.people.rosters.layouts import PlaceTexts
+from survey.people.rosters.layouts import NEW_SCHOOL, PlaceTexts
 from survey.people.rosters.place_names import is_near_name, is_same_name
 from survey.people.rosters.row_parser import RosterPlace
 from survey.people.rosters.schools import MOST_COMPARED, SchoolMatches
@@ -66,7 +66,7 @@ def schools_to_choose(scope: RosterScope) -> QuerySet[School]:
 def school_questions(c: Comparison, matches: SchoolMatches) -> list[SchoolQuestion]:
     """Return the first schools that the roster would add, or whose rows it rejects.
 
-    One statement if there are any; none otherwise.
+    Without those that a person has confirmed as new. One statement if there are any; none otherwise.
     """
     new: dict[int, list[int]] = defaultdict(list)
     for place, _district, school in matches.rows:
@@ -74,7 +74,14 @@ def school_questions(c: Comparison, matches: SchoolMatches) -> list[SchoolQuesti
             new[school].append(place)
     groups = [
         *((place, [place], 0) for place in sorted(matches.rejected)),
-        *((places[0], places, school) for school, places in new.items()),
+        *(
+            (places[0], places, school)
+            for school, places in new.items()
+            if not all(
+                c.table.layout.schools.get(c.parser.places[place]) == NEW_SCHOOL
+                for place in places
+            )
+        ),
     ][:MOST_COMPARED]
     if not groups:
         return []
@@ -110,6 +117,15 @@ def school_questions(c: Comparison, matches: SchoolMatches) -> list[SchoolQuesti
         questions.append(question)
     # Those that are answered with one tick come first.
     return sorted(questions, key=lambda question: not question["near"])
+
+
+def must_be_answered(question: Mapping[str, Any]) -> bool:
+    """Tell whether a roster would add a school that a known one may be instead.
+
+    Nothing is applied before a person has said which: a misspelt school that was
+    added takes its people with it.
+    """
+    return bool(question["near"]) and not question["reason"]
 
 
 def key_of_places(places: Iterable[PlaceTexts]) -> str:
