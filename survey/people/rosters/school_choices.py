@@ -21,8 +21,12 @@ from accounts.permissions import Permissions
 from survey.models import RosterUpload
 from survey.people.rosters.dry_run import FILE_DELETED, NOT_PERMITTED, check_roster
 from survey.people.rosters.layouts import NEW_SCHOOL, PlaceTexts, RosterLayout
-from survey.people.rosters.school_questions import key_of_places, schools_to_choose
-from survey.people.rosters.scope import RosterScope, scope_of_upload
+from survey.people.rosters.school_questions import key_of_places
+from survey.people.rosters.scope import (
+    RosterScope,
+    schools_to_choose,
+    scope_of_upload,
+)
 from survey.people.rosters.upload_state import (
     UploadConflict,
     change_state,
