@@ -153,7 +153,12 @@ class AdministrationForm(forms.Form):
                 Privacy.CONFIDENTIAL.value,
                 with_hint(
                     _("Confidential"),
-                    _("Nobody at school sees who has finished, only how many."),
+                    _(
+                        "Nobody at school sees who has finished, only how many. Login"
+                        " cards have no names, and each person draws one: subgroups"
+                        " of the roster, other than grade and class, are then not"
+                        " theirs."
+                    ),
                 ),
             ),
             (
@@ -161,8 +166,9 @@ class AdministrationForm(forms.Form):
                 with_hint(
                     _("Coordinators see who has finished"),
                     _(
-                        "By name, so that they can remind people. Never for teachers:"
-                        " they were promised that their school does not learn it."
+                        "By name, so that they can remind people. Login cards have"
+                        " names. Never for teachers: they were promised that their"
+                        " school does not learn it."
                     ),
                 ),
             ),

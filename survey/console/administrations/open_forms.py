@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, cast
 
 from django.core.exceptions import ValidationError
-from django.db.models import Count, Q
+from django.db.models import Case, Count, Q, When
 from django.http import QueryDict
 from django.utils import timezone
 from django.utils.functional import cached_property
@@ -122,6 +122,8 @@ class OpenAdministrationForm(AdministrationForm):
             self.initial["published"] = self.answers.get("published", "")
             self.survey_field.widget = forms.RadioSelect()
             self.survey_field.choices = self.survey_choices
+        if "role" in self.fields and not self.is_bound:
+            self.initial["role"] = self._usual_role()
         if "scope" in self.fields and len(self.owners) == 1:
             scope = cast(forms.ChoiceField, self.fields["scope"])
             scope.choices = [(EVERYWHERE, self.everywhere), (CHOSEN, CHOSEN_PLACES)]
@@ -138,6 +140,26 @@ class OpenAdministrationForm(AdministrationForm):
             self.initial["minimum_group"] = (
                 least_minimum_group(self.chosen_owner) or MINIMUM_GROUP
             )
+
+    def _usual_role(self) -> str:
+        """Return the only audience that has answered this questionnaire so far.
+
+        Any version of it, in rounds of the state and of the user's districts. Blank
+        if there were several. 2 statements.
+        """
+        digest = self.answers.get("published", "").replace("\x00", "")
+        rows = self.surveys.filter(pk=digest)
+        survey = rows.values("survey__name", "survey__district").first()
+        if survey is None:
+            return ""
+        owners = [owner for owner in self.owners if owner is not None]
+        rounds = Administration.objects.filter(
+            Q(district=None) | Q(district__in=owners),
+            published__survey__name=survey["survey__name"],
+            published__survey__district=survey["survey__district"],
+        )
+        roles = list(rounds.order_by().values_list("role", flat=True).distinct())
+        return roles[0] if len(roles) == 1 else ""
 
     def _current_wave(self) -> Wave | None:
         """Return the newest wave with an administration that has not ended."""
@@ -287,16 +309,30 @@ class OpenAdministrationForm(AdministrationForm):
             check_minimum_group(self.chosen_owner, cleaned["minimum_group"])
 
     def _find_twin(self) -> Administration | None:
-        """Return one of the same survey, audience and owner at the same time."""
+        """Return one of the same survey, audience and owner, in the same season.
+
+        Or at the same time. Rounds that are over do not count.
+        """
         cleaned = self.cleaned_data
+        survey = cleaned["published"].survey
+        overlaps = Q(
+            opens_at__lt=cleaned["closes_at"], closes_at__gt=cleaned["opens_at"]
+        )
+        is_twin = overlaps
+        if name := cleaned["new_wave"]:
+            is_twin |= Q(wave__name__iexact=name)
+        elif wave := cleaned["wave"]:
+            is_twin |= Q(wave=wave)
         return (
             Administration.objects.filter(
-                published=cleaned["published"],
+                is_twin,
+                published__survey__name=survey.name,
+                published__survey__district=survey.district_id,
                 role=cleaned["role"],
                 district=self.chosen_owner,
-                opens_at__lt=cleaned["closes_at"],
-                closes_at__gt=max(cleaned["opens_at"], timezone.now()),
+                closes_at__gt=timezone.now(),
             )
+            .order_by(Case(When(overlaps, then=0), default=1), "opens_at", "pk")
             .select_related("published__survey")
             .defer("published__definition", "published__survey__source")
             .first()
@@ -317,7 +353,19 @@ class OpenAdministrationForm(AdministrationForm):
                 "%(survey)s is already open for %(audience)s until %(closes)s. To open"
                 " a second one anyway, tick “Open a second one”."
             )
+        cleaned = self.cleaned_data
+        planned = Administration(
+            published=cleaned["published"],
+            role=cleaned["role"],
+            opens_at=cleaned["opens_at"],
+        )
+        if planned.title == twin.title:
+            words += " " + gettext(
+                "Both would be called “%(title)s”. A round that opens in another month"
+                " has another title."
+            )
         return words % {
+            "title": twin.title,
             "survey": twin.published.survey.title_to_read,
             "audience": twin.audience,
             "opens": format_moment(twin.opens_at),

@@ -38,6 +38,7 @@ from survey.console.administrations.open_forms import (
     OpenAdministrationForm,
 )
 from survey.fieldwork.administrations import (
+    default_subgroups,
     format_moment,
     open_administration,
     schools_offered,
@@ -377,7 +378,8 @@ def _privacy_facts(form: OpenAdministrationForm) -> Iterator[str]:
             name != "consent_shows_finished" or privacy == Privacy.CONSENT
         ):
             yield str(form.fields[name].label)
-    if "subgroups" in cleaned:
+    # Those that were suggested need no check.
+    if cleaned.get("subgroups", default_subgroups()) != default_subgroups():
         columns = len(cleaned["subgroups"])
         yield ngettext(
             "%(n)s subgroup column of the roster is stored next to answers",

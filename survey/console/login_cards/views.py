@@ -46,13 +46,17 @@ from survey.fieldwork.administrations.queries import (
     invited_people,
 )
 from survey.fieldwork.login_cards.card_sets import (
-    WITHHELD,
     card_sets_for,
     order_cards,
     people_in,
 )
 from survey.fieldwork.login_cards.card_text import card_languages
 from survey.fieldwork.login_cards.code_emails import with_email
+from survey.fieldwork.login_cards.refusals import (
+    WITHHELD,
+    count_small_schools,
+    reason_not_made,
+)
 from survey.models import Administration, CardSet, Respondent
 from survey.work.job_turns import TooManyJobs
 from survey.work.requested_files import has_file, order_again, record, send
@@ -156,8 +160,14 @@ def _choose_school(
             **_format_options(form.cleaned_data["format"]),
         )
     lists = card_sets_for(permissions, administration).filter(school=None)
-    lists = lists.select_related("by", "district")[:MAX_LISTS_SHOWN]
+    lists = lists.select_related("by", "district", "job")[:MAX_LISTS_SHOWN]
     listing = schools_listing(request, administration)
+    small_schools = 0
+    if may_list and administration.is_completion_confidential and not listing.is_part:
+        people = invited_people(administration)
+        if not whole_state:
+            people = people.filter(school__district__in=form.districts.values())
+        small_schools = count_small_schools(people)
     return listing.render(
         "survey/console/cards_schools.html",
         {
@@ -165,6 +175,8 @@ def _choose_school(
             "form": form,
             "may_list": may_list,
             "card_sets": lists if may_list else (),
+            "small_schools": small_schools,
+            "fewest": CardSet.MIN_DRAWN,
         },
     )
 
@@ -280,9 +292,18 @@ def cards_detail(request: StaffRequest, pk: int, card_set: int) -> HttpResponse:
             "card_set": cards,
             "person": person,
             "job": cards.job,
+            "refusal": _reason_not_made_again(cards),
             "is_mine": cards.job is not None and cards.job.by_id == request.user.pk,
         },
     )
+
+
+def _reason_not_made_again(card_set: CardSet) -> str:
+    """Return why a set without a file would fail again, if that is known."""
+    is_running = card_set.job is not None and not card_set.job.is_over
+    if card_set.made_at or card_set.deleted_at or is_running:
+        return ""
+    return reason_not_made(card_set, people_in(card_set))
 
 
 @needs(C.SEE_IDENTITIES)

@@ -10,9 +10,9 @@ from django.http import QueryDict
 
 from accounts.models import School
 from survey.models import RosterUpload
-from survey.people.rosters.layouts import RosterLayout
+from survey.people.rosters.layouts import NEW_SCHOOL, RosterLayout
 from survey.people.rosters.school_choices import MOST_FOUND, may_choose_schools
-from survey.people.rosters.school_questions import key_of_places
+from survey.people.rosters.school_questions import key_of_places, must_be_answered
 
 LONGEST_KEY = 18
 
@@ -35,6 +35,10 @@ class SchoolOptions:
     @property
     def key(self) -> str:
         return str(self.question["key"])
+
+    @property
+    def must_be_answered(self) -> bool:
+        return must_be_answered(self.question)
 
     @property
     def has_more(self) -> bool:
@@ -93,6 +97,8 @@ class ChosenSchool:
     district: str
     # None if it was deleted since.
     school: School | None
+    # A person has confirmed that it is none of the known ones.
+    is_new: bool
 
 
 def chosen_schools(upload: RosterUpload) -> list[ChosenSchool]:
@@ -105,6 +111,7 @@ def chosen_schools(upload: RosterUpload) -> list[ChosenSchool]:
             school_name or code,
             district_name or district,
             schools.get(pk),
+            pk == NEW_SCHOOL,
         )
         for texts, pk in sorted(chosen.items())
         for district, district_name, code, school_name in [texts]

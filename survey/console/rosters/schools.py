@@ -29,7 +29,7 @@ from survey.work.job_turns import TooManyJobs, refuse_many
 
 LONGEST_SEARCH = 200
 NOTHING_CHOSEN = gettext_noop(
-    "Choose a known school for at least one of the schools to check."
+    "Say for at least one of the schools to check which school is meant."
 )
 
 
@@ -42,7 +42,9 @@ def roster_schools(request: StaffRequest, pk: int) -> HttpResponse:
     if "find" in request.POST:
         return _show_matches(request, upload, options)
     undone = request.POST.get("undo", "")
-    chosen = {option.key: option.chosen for option in options if option.chosen}
+    chosen = {
+        option.key: option.chosen for option in options if option.chosen is not None
+    }
     if not undone and not chosen:
         messages.error(request, _(NOTHING_CHOSEN))
         return redirect("roster_detail", pk)

@@ -271,6 +271,7 @@ def _render_detail(
             "effect": effect_of(upload),
             "abandoned_at": upload.uploaded_at + RosterUpload.CONFIRMED_WITHIN,
             "options": options,
+            "unanswered": sum(option.must_be_answered for option in options),
             "elsewhere": sum(option.is_elsewhere for option in options),
             "is_searched": any(option.searched for option in options),
             "chosen_schools": chosen_schools(upload),

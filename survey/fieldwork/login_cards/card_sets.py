@@ -21,42 +21,23 @@ from accounts.place_settings import Brands
 from survey.fieldwork.administrations import invited_people
 from survey.fieldwork.login_cards.code_emails import send_codes
 from survey.fieldwork.login_cards.code_list import write_access_codes
+from survey.fieldwork.login_cards.refusals import (
+    MAX_CARDS,
+    reason_not_made,
+    schools_left_out,
+)
 from survey.models import Administration, CardSet, Respondent
 from survey.people.new_codes import reissue_all
 from survey.work.job_turns import refuse_many
 from survey.work.jobs import JobRefused, Progress
 from survey.work.requested_files import keep_files, makes, order
 
-# All pages of a PDF are in memory until it is written.
-MAX_CARDS = 5_000
 # Of a folder or a PDF in a ZIP file, without the suffix: some systems allow 255
 # bytes, and letters take up to four.
 LONGEST_FILE_NAME = 50
-# Of schools in a message.
-MOST_NAMED = 4
-TOO_MANY = gettext_noop(
-    "There are more than %(most)s cards, which is too many for one file. Print them"
-    " class by class, or grade by grade."
-)
-NO_PEOPLE = gettext_noop("No one is invited here, so there is nothing to print.")
-NO_PERSON = gettext_noop(
-    "This person is no longer invited at this school, so there is no card to print."
-    " See the person's page."
-)
-ALL_FINISHED = gettext_noop(
-    "Everyone who is invited here has finished, or no one is invited."
-)
-WITHHELD = gettext_noop(
-    "Who has finished is confidential in this survey round, so codes can't"
-    " be listed next to names. Send them by e-mail, or print cards to draw"
-    " from."
-)
 MISSING_FONTS = gettext_noop(
     "Ask the person who runs the server to install the packages fonts-noto-core and"
     " fonts-noto-cjk, and make the cards again."
-)
-TOO_FEW = gettext_noop(
-    "Cards to draw from need at least %(fewest)s people. Print them for all classes."
 )
 
 
@@ -138,18 +119,9 @@ def make_cards(card_set: CardSet, folder: Path, progress: Progress) -> None:
     Codes are replaced in one transaction with the mark that says so, and so
     only once, even if the worker dies. The rest can be repeated.
     """
-    is_pdf = card_set.format == CardSet.Format.PDF
     people = people_in(card_set)
-    invited = people.count()
-    if not invited:
-        nobody = NO_PERSON if card_set.respondent_id else NO_PEOPLE
-        raise JobRefused(_(ALL_FINISHED if card_set.unfinished else nobody))
-    if card_set.is_withheld:
-        raise JobRefused(_(WITHHELD))
-    if card_set.anonymous and invited < CardSet.MIN_DRAWN:
-        raise JobRefused(_(TOO_FEW) % {"fewest": CardSet.MIN_DRAWN})
-    if is_pdf and invited > MAX_CARDS:
-        raise JobRefused(_(TOO_MANY) % {"most": f"{MAX_CARDS:,}"})
+    if reason := reason_not_made(card_set, people):
+        raise JobRefused(reason)
     if card_set.reissue and card_set.reissued_at is None:
         progress.begin_step(_("Issuing new codes"))
         reissue_once(card_set)
@@ -157,13 +129,13 @@ def make_cards(card_set: CardSet, folder: Path, progress: Progress) -> None:
         progress.begin_step(_("Preparing the e-mails"))
         progress.message = send_codes(card_set, people)
         return
-    progress.begin_step(_("Preparing the file"), total=invited)
+    progress.begin_step(_("Preparing the file"), total=people.count())
     writers = {CardSet.Format.ZIP.value: write_zip, CardSet.Format.CSV.value: write_csv}
     write = writers.get(card_set.format, write_pdf)
     path = folder / "codes"
-    write(card_set, people, path, progress)
+    made = write(card_set, people, path, progress)
     suffix = f".{card_set.format}"
-    keep_files(card_set, {"file_name": (path, suffix)}, progress, people=invited)
+    keep_files(card_set, {"file_name": (path, suffix)}, progress, people=made)
 
 
 def write_pdf(
@@ -171,7 +143,7 @@ def write_pdf(
     people: QuerySet[Respondent],
     path: Path,
     progress: Progress,
-) -> None:
+) -> int:
     # Only workers draw: the other processes save the memory of these libraries.
     from survey.fieldwork.login_cards.layout import cards_of, sheet_of
     from survey.fieldwork.login_cards.pdf import draw_cards
@@ -180,6 +152,7 @@ def write_pdf(
     cards = cards_of(card_set, people, sheet)
     path.write_bytes(draw_cards(cards, sheet, progress.advance))
     progress.message = _named_by_id(sum(card.is_named_by_id for card in cards))
+    return len(cards)
 
 
 def _named_by_id(cards: int) -> str:
@@ -200,12 +173,12 @@ def write_zip(
     people: QuerySet[Respondent],
     path: Path,
     progress: Progress,
-) -> None:
-    """Write a PDF for each school, with at most MAX_CARDS in memory at a time.
+) -> int:
+    """Write a PDF for each school, and return the number of cards.
 
-    Schools with too few people to draw cards from are left out, and named in the
-    message. 2 statements, 1 for each school and 1 for each logo; a core draws some 50
-    cards in a second.
+    At most MAX_CARDS are in memory at a time. Schools with too few people to draw
+    cards from are left out, and named in the message. 2 statements, 1 for each school
+    and 1 for each logo; a core draws some 50 cards in a second.
     """
     from survey.fieldwork.login_cards.layout import cards_of, sheet_of
     from survey.fieldwork.login_cards.pdf import draw_cards
@@ -215,8 +188,8 @@ def write_zip(
         "district__name", "name", "pk"
     )
     brands = Brands()
-    named_by_id = 0
-    too_small: list[str] = []
+    made = left_out = named_by_id = 0
+    too_small: list[School] = []
     names: set[str] = set()
     # PDFs are compressed already.
     with ZipFile(path, "w", ZIP_STORED) as archive:
@@ -225,18 +198,36 @@ def write_zip(
             sheet = sheet_of(of_school, brands)
             cards = cards_of(of_school, people_in(of_school), sheet)
             if card_set.anonymous and len(cards) < CardSet.MIN_DRAWN:
-                too_small.append(str(school))
+                too_small.append(school)
+                left_out += len(cards)
                 progress.advance(len(cards))
                 continue
             for start in range(0, len(cards), MAX_CARDS):
                 part = cards[start : start + MAX_CARDS]
                 name = _unused(names, _path_in_zip(card_set, school))
                 archive.writestr(name, draw_cards(part, sheet, progress.advance))
+            made += len(cards)
             named_by_id += sum(card.is_named_by_id for card in cards)
-    if not names:
-        raise JobRefused(_(TOO_FEW) % {"fewest": CardSet.MIN_DRAWN})
-    messages = [_named_by_id(named_by_id), _left_out(too_small)]
+    messages = [_named_by_id(named_by_id)]
+    if too_small:
+        of_small = people.filter(school__in=too_small)
+        names_of_small = [str(school) for school in too_small]
+        role = card_set.administration.role
+        messages += [
+            _people_left_out(left_out),
+            schools_left_out(role, names_of_small, of_small),
+        ]
     progress.message = " ".join(filter(None, messages))
+    # As after people were withdrawn in the meantime.
+    if not made:
+        raise JobRefused(progress.message)
+    return made
+
+
+def _people_left_out(people: int) -> str:
+    return ngettext(
+        "%(count)s person has no card.", "%(count)s people have no card.", people
+    ) % {"count": f"{people:,}"}
 
 
 def _cards_of_school(card_set: CardSet, school: School) -> CardSet:
@@ -274,32 +265,14 @@ def _unused(names: set[str], name: str) -> str:
     return unused
 
 
-def _left_out(schools: list[str]) -> str:
-    """Return a message on schools without cards, if there are any."""
-    if not schools:
-        return ""
-    return ngettext(
-        "%(count)s school has fewer than %(fewest)s people, too few to draw cards from:"
-        " %(names)s. Send these codes by e-mail.",
-        "%(count)s schools have fewer than %(fewest)s people, too few to draw cards"
-        " from: %(names)s. Send these codes by e-mail.",
-        len(schools),
-    ) % {
-        "count": f"{len(schools):,}",
-        "fewest": CardSet.MIN_DRAWN,
-        "names": ", ".join(name[:60] for name in schools[:MOST_NAMED])
-        + (" …" if schools[MOST_NAMED:] else ""),
-    }
-
-
 def write_csv(
     card_set: CardSet,
     people: QuerySet[Respondent],
     path: Path,
     progress: Progress,
-) -> None:
+) -> int:
     with path.open("w", encoding=card_set.encoding, newline="") as text:
-        write_access_codes(
+        return write_access_codes(
             people=people,
             file=text,
             base_url=settings.PUBLIC_ADDRESS,

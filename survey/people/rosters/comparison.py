@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from survey.instrument.definitions.schema import load_definition
 from survey.models import Administration
+from survey.people.rosters.blank_districts import DistrictsOfSchools
 from survey.people.rosters.columns import RosterColumns
 from survey.people.rosters.report import RejectionLog, RosterReport
 from survey.people.rosters.row_parser import CellRejection, RowParser
@@ -52,6 +53,7 @@ class Comparison:
             today=timezone.localdate(),
             known=table.known,
             layout=table.layout,
+            districts=DistrictsOfSchools(scope),
         )
         report = RosterReport(columns, table.description)
         log = RejectionLog(lambda batch: staging.copy_rows("roster_rejection", batch))

@@ -53,6 +53,10 @@ class InvalidCell(ValueError):
     """A cell cannot be parsed; says why, to be shown after its column's name."""
 
 
+class MissingCell(InvalidCell):
+    """A cell is blank, or says that there is no value."""
+
+
 def cached_parser(
     size: int,
 ) -> Callable[[Callable[[str, *Options], T]], Callable[[str, *Options], T]]:
@@ -124,7 +128,7 @@ def _parse_code(cell: str, longest: int) -> str:
     whole = _WHOLE_AS_DECIMAL.fullmatch(text)
     text = whole[1] if whole else text
     if text.casefold() in _NO_CODE:
-        raise InvalidCell(_("is missing"))
+        raise MissingCell(_("is missing"))
     if not has_letter_or_digit(text):
         raise InvalidCell(_("has no letter or digit"))
     return text

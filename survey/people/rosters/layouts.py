@@ -43,6 +43,8 @@ FEWEST_UNKNOWN = 5
 
 # Code and name of a district, code and name of a school.
 PlaceTexts = tuple[str, str, str, str]
+# In place of a primary key: the school is new, although a known one has a near name.
+NEW_SCHOOL = 0
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class RosterLayout:
     # Whether 3/4/2015 is in April; None: the dates of the file decide.
     day_first: bool | None = None
     # A district and school as the file writes them -> primary key of the school that
-    # a person has chosen for them, in this file only.
+    # a person has chosen for them, or NEW_SCHOOL; in this file only.
     schools: Mapping[PlaceTexts, int] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, object]:

@@ -16,9 +16,10 @@ from django.utils.translation import gettext_noop
 from accounts.csv_injection import unescape_formula
 from survey.models import Role
 from survey.people.rosters import date_parsers, field_parsers
+from survey.people.rosters.blank_districts import DistrictNotFound, DistrictsOfSchools
 from survey.people.rosters.column_samples import RepeatableHeader
 from survey.people.rosters.columns import RosterColumns
-from survey.people.rosters.field_parsers import InvalidCell, value_key
+from survey.people.rosters.field_parsers import InvalidCell, MissingCell, value_key
 from survey.people.rosters.layouts import KnownPlace, RosterLayout
 from survey.people.rosters.presets import all_presets
 from survey.people.rosters.unreadable import RosterUnreadable, TooLarge
@@ -158,12 +159,15 @@ class RowParser:
         today: date,
         known: KnownPlace,
         layout: RosterLayout,
+        districts: DistrictsOfSchools,
     ) -> None:
         """Parse for one role, with the survey's languages (code -> name).
 
         `subgroups` are the declared columns and their values. `known` is the place
-        of all people in a file without a column for it.
+        of all people in a file without a column for it, and `districts` tell that of
+        a row without it.
         """
+        self._districts = districts
         preset = all_presets().get(layout.preset)
         self._values = layout.values
         self._lists = preset.lists if preset else ()
@@ -251,6 +255,7 @@ class RowParser:
         is_active = status == field_parsers.ACTIVE
 
         values = dict(self._known_place)
+        blank_district: MissingCell | None = None
         for name, index, parser in self._parsers if is_active else self._place_parsers:
             cell = cells[index]
             if name in self._lists:
@@ -259,6 +264,15 @@ class RowParser:
                 cell = self._values[name].get(value_key(cell), cell)
             try:
                 values[name] = parser(cell)
+            except InvalidCell as error:
+                if name == "district" and isinstance(error, MissingCell):
+                    blank_district = error
+                else:
+                    reject(header[index], str(error), cells[index])
+        if blank_district is not None:
+            index = self.columns.fields["district"]
+            try:
+                values |= self._district_of_school(values, blank_district)
             except InvalidCell as error:
                 reject(header[index], str(error), cells[index])
         external_id = values.get("external_id", "")
@@ -302,6 +316,19 @@ class RowParser:
             json.dumps(attributes) if attributes else "{}",
             get("previous_id", ""),
         )
+
+    def _district_of_school(
+        self, values: Mapping[str, str], blank: MissingCell
+    ) -> dict[str, str]:
+        """Return the district that the school tells. Raises InvalidCell."""
+        if "school" not in values or values.get("district_name"):
+            raise blank
+        name = values.get("school_name") or values["school"]
+        try:
+            code, district_name = self._districts.find(values["school"], name)
+        except DistrictNotFound as error:
+            raise InvalidCell(str(error)) from error
+        return {"district": code.casefold(), "district_name": district_name}
 
     def _parse_subgroups(self, cells: list[str]) -> dict[str, str]:
         attributes: dict[str, str] = {}

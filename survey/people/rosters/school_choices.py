@@ -20,9 +20,13 @@ from accounts.models import School, User
 from accounts.permissions import Permissions
 from survey.models import RosterUpload
 from survey.people.rosters.dry_run import FILE_DELETED, NOT_PERMITTED, check_roster
-from survey.people.rosters.layouts import PlaceTexts, RosterLayout
-from survey.people.rosters.school_questions import key_of_places, schools_to_choose
-from survey.people.rosters.scope import RosterScope, scope_of_upload
+from survey.people.rosters.layouts import NEW_SCHOOL, PlaceTexts, RosterLayout
+from survey.people.rosters.school_questions import key_of_places
+from survey.people.rosters.scope import (
+    RosterScope,
+    schools_to_choose,
+    scope_of_upload,
+)
 from survey.people.rosters.upload_state import (
     UploadConflict,
     change_state,
@@ -69,11 +73,11 @@ def choose_schools(
 ) -> None:
     """Put the people of unknown schools into known ones, and check the file again.
 
-    `chosen` are the primary keys of schools by the keys of the report's questions.
-    Raises UploadConflict.
+    `chosen` are the primary keys of schools, or NEW_SCHOOL, by the keys of the
+    report's questions. Raises UploadConflict.
     """
     questions = {
-        question["key"]: question["places"]
+        question["key"]: question
         for question in upload.report.get("school_questions", ())
     }
     if not chosen or not chosen.keys() <= questions.keys():
@@ -81,13 +85,17 @@ def choose_schools(
     scope = scope_of_upload(upload, Permissions(by))
     if scope is None:
         raise UploadConflict(_(NOT_PERMITTED))
-    allowed = schools_to_choose(scope).filter(pk__in=chosen.values())
-    if {school.pk for school in allowed} != set(chosen.values()):
+    wanted = set(chosen.values()) - {NEW_SCHOOL}
+    allowed = schools_to_choose(scope).filter(pk__in=wanted)
+    is_rejected = any(
+        pk == NEW_SCHOOL and questions[key]["reason"] for key, pk in chosen.items()
+    )
+    if is_rejected or {school.pk for school in allowed} != wanted:
         raise UploadConflict(_(NOT_TO_CHOOSE))
     layout = RosterLayout.from_dict(upload.layout)
     schools = dict(layout.schools)
     for key, pk in chosen.items():
-        schools |= dict.fromkeys(map(tuple, questions[key]), pk)
+        schools |= dict.fromkeys(map(tuple, questions[key]["places"]), pk)
     _check_with(upload, schools, by=by, request=request)
 
 
@@ -129,6 +137,6 @@ def _check_with(
         upload,
         by=by,
         request=request,
-        schools=sorted(set(schools.values())),
+        schools=sorted(set(schools.values()) - {NEW_SCHOOL}),
     )
     start(check_roster, subject_id=upload.pk, by=by)

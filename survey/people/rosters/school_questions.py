@@ -5,18 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple, TypedDict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypedDict
 
-from django.db.models import Q, QuerySet
-
-from accounts.models import School
 from survey.people.rosters.comparison import Comparison
-from survey.people.rosters.layouts import PlaceTexts
+from survey.people.rosters.layouts import NEW_SCHOOL, PlaceTexts
 from survey.people.rosters.place_names import is_near_name, is_same_name
 from survey.people.rosters.row_parser import RosterPlace
 from survey.people.rosters.schools import MOST_COMPARED, SchoolMatches
-from survey.people.rosters.scope import RosterScope
+from survey.people.rosters.scope import schools_to_choose
 
 MOST_SUGGESTED = 3
 
@@ -46,27 +43,11 @@ class _Candidate(NamedTuple):
     district_id: int
 
 
-def schools_to_choose(scope: RosterScope) -> QuerySet[School]:
-    """Return the open schools in which a roster may put people."""
-    schools = School.objects.filter(closed_at=None, district__closed_at=None)
-    places, offered = scope.places, scope.offered
-    if not places.state:
-        schools = schools.filter(
-            Q(district__in=places.districts) | Q(pk__in=places.schools)
-        )
-    if offered.districts or offered.schools:
-        schools = schools.filter(
-            Q(district__in=offered.districts) | Q(pk__in=offered.schools)
-        )
-    elif offered.owner is not None:
-        schools = schools.filter(district=offered.owner)
-    return schools.order_by("name", "pk")
-
-
 def school_questions(c: Comparison, matches: SchoolMatches) -> list[SchoolQuestion]:
     """Return the first schools that the roster would add, or whose rows it rejects.
 
-    One statement if there are any; none otherwise.
+    Without those that a person has confirmed as new. One statement if there are any;
+    none otherwise.
     """
     new: dict[int, list[int]] = defaultdict(list)
     for place, _district, school in matches.rows:
@@ -76,6 +57,15 @@ def school_questions(c: Comparison, matches: SchoolMatches) -> list[SchoolQuesti
         *((place, [place], 0) for place in sorted(matches.rejected)),
         *((places[0], places, school) for school, places in new.items()),
     ][:MOST_COMPARED]
+    confirmed = {
+        texts for texts, pk in c.table.layout.schools.items() if pk == NEW_SCHOOL
+    }
+    # After the first ones were cut off: otherwise each answer brings a new question.
+    groups = [
+        group
+        for group in groups
+        if not all(c.parser.places[place] in confirmed for place in group[1])
+    ]
     if not groups:
         return []
     candidates = [
@@ -110,6 +100,15 @@ def school_questions(c: Comparison, matches: SchoolMatches) -> list[SchoolQuesti
         questions.append(question)
     # Those that are answered with one tick come first.
     return sorted(questions, key=lambda question: not question["near"])
+
+
+def must_be_answered(question: Mapping[str, Any]) -> bool:
+    """Tell whether a roster would add a school that a known one may be instead.
+
+    Nothing is applied before a person has said which: a misspelt school that was
+    added takes its people with it.
+    """
+    return bool(question["near"]) and not question["reason"]
 
 
 def key_of_places(places: Iterable[PlaceTexts]) -> str:

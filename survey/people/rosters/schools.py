@@ -16,7 +16,7 @@ from survey.database import advisory_locks
 from survey.people.rosters.batch_writes import write_batch
 from survey.people.rosters.comparison import Comparison
 from survey.people.rosters.field_parsers import LONGEST_CODE
-from survey.people.rosters.layouts import PlaceTexts
+from survey.people.rosters.layouts import NEW_SCHOOL, PlaceTexts
 from survey.people.rosters.place_names import (
     FoundBy,
     PlaceDirectory,
@@ -145,7 +145,7 @@ class PlaceMatcher:
             {
                 number: chosen[place]
                 for number, place in places.items()
-                if place in chosen
+                if chosen.get(place, NEW_SCHOOL) != NEW_SCHOOL
             }
         )
         places = {

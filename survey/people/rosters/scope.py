@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
+from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
+from accounts.models import School
 from accounts.permissions import Capability, Permissions, Places
 from survey.models import Administration, Denominator, RosterUpload
 
@@ -115,3 +117,20 @@ def offered_schools(administration: Administration) -> OfferedSchools:
         frozenset(administration.districts.values_list("pk", flat=True)),
         frozenset(administration.schools.values_list("pk", flat=True)),
     )
+
+
+def schools_to_choose(scope: RosterScope) -> QuerySet[School]:
+    """Return the open schools in which a roster may put people."""
+    schools = School.objects.filter(closed_at=None, district__closed_at=None)
+    places, offered = scope.places, scope.offered
+    if not places.state:
+        schools = schools.filter(
+            Q(district__in=places.districts) | Q(pk__in=places.schools)
+        )
+    if offered.districts or offered.schools:
+        schools = schools.filter(
+            Q(district__in=offered.districts) | Q(pk__in=offered.schools)
+        )
+    elif offered.owner is not None:
+        schools = schools.filter(district=offered.owner)
+    return schools.order_by("name", "pk")

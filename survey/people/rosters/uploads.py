@@ -31,6 +31,7 @@ from survey.people.rosters.column_choices import (
 from survey.people.rosters.dry_run import FILE_DELETED, check_roster, values_of_reading
 from survey.people.rosters.layouts import RosterLayout
 from survey.people.rosters.retention import FOLDER, delete_upload_files
+from survey.people.rosters.school_questions import must_be_answered
 from survey.people.rosters.scope import check_takes_roster
 from survey.people.rosters.upload_state import (
     COUNTS,
@@ -55,6 +56,11 @@ NOBODY_TO_INVITE = gettext_noop(
     "There is nothing to apply: nobody in this file has the role of this"
     " survey round. Upload the file to a survey round for the people in"
     " it, or check which column holds the role."
+)
+
+SCHOOLS_TO_CHECK = gettext_noop(
+    "Some schools of this file have nearly the name of a known one. Say for each which"
+    " school is meant, or that it is a new one. Nothing was applied."
 )
 
 
@@ -212,6 +218,8 @@ def confirm(
     refuse_of_scan(upload)
     if is_for_other_roles(upload):
         raise UploadConflict(_(NOBODY_TO_INVITE))
+    if any(map(must_be_answered, upload.report.get("school_questions", ()))):
+        raise UploadConflict(_(SCHOOLS_TO_CHECK))
     if seen != str(upload.withdrawn) or columns not in (None, columns_key(upload)):
         raise UploadConflict(
             _("The figures have changed. Check them again before you confirm.")

@@ -501,7 +501,19 @@ def test_a_second_one_at_the_same_time_is_opened_only_on_purpose(
     assert Administration.objects.count() == 1
     answer_steps(client, {**given, "second": "on"})
     assert Administration.objects.count() == 2
-    # Other people, and other days, are no second one.
+    # Later in the same season, it is asked about too; another title is not the same.
+    next_month = timezone.now() + timedelta(days=60)
+    season = {
+        "opens_at": local(next_month),
+        "closes_at": local(next_month + timedelta(days=9)),
+    }
+    refusal = errors(answer_steps(client, {**given, **season}))
+    assert "is already open for students until" in refusal
+    assert "Both would be called" not in refusal
+    assert "Both would be called “climate, students," in errors(
+        answer_steps(client, given)
+    )
+    # Other people, and other days in another season, are no second one.
     answer_steps(client, {**given, "role": "teacher"})
     later = timezone.now() + timedelta(days=40)
     dates = {

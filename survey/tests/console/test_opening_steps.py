@@ -65,6 +65,49 @@ def text(response: Any) -> str:
     return " ".join(response.content.decode().split())
 
 
+def test_the_only_audience_of_a_questionnaire_is_suggested(client, staff, published):
+    log_in(client, staff.dana)
+
+    def suggested():
+        page = step_shown(client, form_for(published), "people")
+        return page.context["form"]["role"].value()
+
+    assert not suggested()
+    rounds = [
+        Administration.objects.create(
+            name=f"{role}-{place}",
+            published=published,
+            role=role,
+            district=place,
+            opens_at=timezone.now() - timedelta(days=400),
+            closes_at=timezone.now() - timedelta(days=390),
+        )
+        for role, place in (
+            ("parent", None),
+            ("teacher", staff.lakeside),
+            ("student", staff.riverside),
+        )
+    ]
+    # Several, of which the district does not know the one of another district.
+    assert not suggested()
+    rounds[2].delete()
+    assert suggested() == "parent"
+
+
+def test_the_summary_names_subgroups_only_where_they_were_changed(
+    client, staff, published
+):
+    log_in(client, staff.state)
+    assert "1 subgroup column" in text(
+        step_shown(client, form_for(published), "summary")
+    )
+    page = step_shown(client, form_for(published), "privacy")
+    suggested = page.context["form"]["subgroups"].value()
+    page = send(client, page, {"privacy": "confidential", "subgroups": suggested})
+    assert "Check and open" in text(page)
+    assert "subgroup column" not in text(page)
+
+
 def test_a_survey_round_is_opened_in_five_steps(client, staff, published):
     log_in(client, staff.state)
     page = client.get(NEW)

@@ -23,7 +23,7 @@ from django.utils.text import slugify
 from accounts.models import AuditEntry, PlaceSettings
 from accounts.tests.logging_in import log_in
 from settings.tests.patience import patience
-from survey.fieldwork.login_cards import card_sets
+from survey.fieldwork.login_cards import card_sets, refusals
 from survey.fieldwork.login_cards.card_text import CARD_WORDS
 from survey.models import CardSet, Identity, Job, PublishedSurvey, Respondent
 from survey.people import access_codes, new_codes
@@ -503,7 +503,7 @@ def test_an_order_without_people_fails_with_a_message(client, staff, order):
 def test_too_many_cards_for_one_file_are_refused(
     client, staff, order, maya, layla, monkeypatch
 ):
-    monkeypatch.setattr(card_sets, "MAX_CARDS", 1)
+    monkeypatch.setattr(refusals, "MAX_CARDS", 1)
     log_in(client, staff.chen)
     card_set = order(staff.lincoln)
     assert "class by class" in text_of(client.get(url_of(card_set)))

@@ -283,6 +283,18 @@ def test_fewer_than_five_cards_to_draw_from_are_refused(
     assert not re.search(r"\b7[BC]\b", page.text)
 
 
+def test_a_school_with_fewer_than_five_is_not_told_to_print_all_classes(
+    client, staff, post, people
+):
+    Respondent.objects.filter(pk__in=[person.pk for person in people[3:]]).update(
+        withdrawn_at=timezone.now()
+    )
+    log_in(client, staff.chen)
+    page = post("cards/", format="pdf").text
+    assert "1 school has fewer than 5 people" in page and "Lincoln" in page
+    assert "for all classes" not in page and "Try again" not in page
+
+
 def test_small_classes_are_merged_until_there_are_enough_to_draw_from():
     groups = {"7A": [*range(9)], "7B": [1, 2], "7C": [*range(7)], "8": [3]}
     merged = layout.merge_small(groups, "Lincoln")

@@ -13,7 +13,7 @@ from accounts.models import AuditEntry, Membership, School
 from accounts.tests.conftest import member
 from accounts.tests.logging_in import log_in
 from survey.fieldwork.login_cards import card_sets, pdf
-from survey.models import Administration, CardSet
+from survey.models import Administration, CardSet, Identity
 from survey.people.access_codes import code_of, format_code
 from survey.tests.card_readers import read_pages
 from survey.tests.people import invite
@@ -220,10 +220,19 @@ def test_cards_to_draw_from_leave_small_schools_out(
     Administration.objects.update(coordinators_see_finished=False)
     log_in(client, staff.state)
     # Each school has fewer than five: whose card it is would be known.
+    choice = f"/console/administrations/{administration.pk}/cards/"
+    assert "2 schools have fewer than 5 people" in client.get(choice).text
     cards = order()
-    shown = client.get(address_of(cards)).content.decode()
-    assert "need at least 5 people" in shown
+    shown = client.get(address_of(cards)).text
+    assert "2 schools have fewer than 5 people" in shown
+    assert "Lincoln, Roosevelt" in shown
+    # Nobody has an address, and trying again would fail in the same way.
+    assert "Add people to the roster, or let coordinators see" in shown
+    assert "Try again" not in shown and "Send these codes" not in shown
+    assert ">failed<" in client.get(choice).text
     assert client.get(address_of(cards, "file/")).status_code == 302
+    Identity.objects.filter(respondent=people[0]).update(email="layla@example.org")
+    assert "Send these codes by e-mail" in client.get(address_of(cards)).text
 
     for number in range(5):
         invite(administration, staff.lincoln, f"9{number}", f"Secret Name{number}")
@@ -236,6 +245,24 @@ def test_cards_to_draw_from_leave_small_schools_out(
     shown = client.get(address_of(cards)).content.decode()
     assert "1 school has fewer than 5 people" in shown
     assert "Roosevelt" in shown
+    assert "1 person has no card" in shown
+    cards.refresh_from_db()
+    assert cards.people == 7
+    # The small school is one of another district.
+    log_in(client, staff.dana)
+    assert "too few to draw cards" not in client.get(choice).text
+
+
+def test_a_file_that_failed_can_be_tried_again_once_that_can_help(
+    client, staff, order, administration, people
+):
+    Administration.objects.update(coordinators_see_finished=False)
+    log_in(client, staff.state)
+    cards = order()
+    assert "Try again" not in client.get(address_of(cards)).text
+    for number in range(5):
+        invite(administration, staff.lincoln, f"9{number}", f"Secret Name{number}")
+    assert "Try again" in client.get(address_of(cards)).text
 
 
 @pytest.mark.parametrize("schools", [1, 3])

@@ -10,6 +10,7 @@ from accounts.models import AuditEntry, School
 from survey.models import Respondent, RosterLayoutChoice
 from survey.people.rosters import retention
 from survey.people.rosters.school_choices import NOT_TO_CHOOSE
+from survey.people.rosters.uploads import SCHOOLS_TO_CHECK
 from survey.tests.rosters.roster_console import (
     ALI,
     HEADER,
@@ -72,6 +73,11 @@ def test_a_misspelt_school_is_answered_in_place(staff, administration, console_o
     assert "Did you mean Lincoln (Riverside)?" in shown
     assert "creates 2 schools" in shown
 
+    # The other answer is given: Lyceum resembles no known school.
+    key = asked["Lincon"]["key"]
+    assert f'name="school-{key}" value="0">' in shown
+    assert "Check 1 school before you apply" in shown
+    assert "Apply roster" not in shown
     choose(dana, upload, Lincon=staff.lincoln)
     assert upload.state == "checked"
     assert questions(upload).keys() == {"Lyceum"}
@@ -86,6 +92,50 @@ def test_a_misspelt_school_is_answered_in_place(staff, administration, console_o
     assert not School.objects.filter(name__iexact="lincon").exists()
     # What the file calls a school is not kept longer than needed.
     assert upload.report["school_questions"] == []
+
+
+def test_a_new_school_with_a_near_name_is_confirmed_as_new(
+    staff, administration, console_of
+):
+    dana = console_of(staff.dana)
+    upload = dana.upload(administration, HEADER, *MISSPELT)
+    # Not even a request without the page applies it.
+    response = dana.confirm(upload)
+    assert str(SCHOOLS_TO_CHECK) in messages_of(response)
+    assert upload.state == "checked" and not Respondent.objects.exists()
+
+    key = questions(upload)["Lincon"]["key"]
+    dana.post(page(upload), **{f"school-{key}": "0"})
+    assert questions(upload).keys() == {"Lyceum"}
+    shown = detail(dana, upload)
+    assert "Lincon (riverside) is added as a new school" in shown
+    assert "Apply roster" in shown
+    # It can be undone, and is asked again.
+    for choice in dana.get(f"/console/rosters/{upload.pk}/").context["chosen_schools"]:
+        dana.post(page(upload), undo=choice.key)
+        upload.refresh_from_db()
+    assert questions(upload).keys() == {"Lincon", "Lyceum"}
+    dana.confirm(upload)
+    assert upload.state == "checked"
+    dana.post(page(upload), **{f"school-{key}": "0"})
+    upload.refresh_from_db()
+    dana.confirm(upload)
+    assert upload.state == "applied"
+    assert person("00123").school.name == "Lincon"
+    assert person("00123").school == person("00124").school
+
+
+def test_rejected_rows_are_not_confirmed_as_a_new_school(
+    staff, administration, console_of
+):
+    chen = console_of(staff.chen)
+    rows = (MAYA.replace("lincoln", "Lincoln Campus B"), ALI)
+    upload = chen.upload(administration, HEADER, *rows)
+    key = questions(upload)["Lincoln Campus B"]["key"]
+    response = chen.post(page(upload), **{f"school-{key}": "0"})
+    assert str(NOT_TO_CHOOSE) in messages_of(response)
+    upload.refresh_from_db()
+    assert upload.layout["schools"] == []
 
 
 def test_a_choice_is_undone_until_the_roster_is_applied(
@@ -203,7 +253,7 @@ def test_a_chosen_school_that_was_deleted_rejects_its_rows(
         district=staff.riverside, code="lyc", name="Old Lyceum"
     )
     upload = dana.upload(administration, HEADER, *MISSPELT)
-    choose(dana, upload, Lyceum=lyceum)
+    choose(dana, upload, Lincon=staff.lincoln, Lyceum=lyceum)
     # As when it is merged with another school.
     upload.schools.filter(school=lyceum).update(school=staff.lincoln)
     lyceum.delete()
@@ -225,7 +275,7 @@ def test_a_page_that_was_read_before_a_choice_confirms_nothing(
     upload.refresh_from_db()
     assert upload.state == "checked"
     response = dana.post(page(upload), **{f"school-{stale}": staff.washington.pk})
-    assert "Choose a known school" in messages_of(response)
+    assert "which school is meant" in messages_of(response)
 
 
 def test_people_who_left_an_unknown_school_leave_the_chosen_one(

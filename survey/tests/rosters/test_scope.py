@@ -93,6 +93,10 @@ def test_a_district_can_add_schools_and_the_state_districts(
         console_of(staff.state).get(f"/console/rosters/{upload.pk}/").content.decode()
     )
     assert "1 new district will be added: hill" in page
+    # It could be the school of that name in another district.
+    [question] = upload.report["school_questions"]
+    address = f"/console/rosters/{upload.pk}/schools/"
+    console_of(staff.state).post(address, **{f"school-{question['key']}": "0"})
     console_of(staff.state).confirm(upload)
     assert District.objects.get(code="hilltop").schools.get().code == "roosevelt"
 

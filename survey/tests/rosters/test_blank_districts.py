@@ -1,0 +1,109 @@
+"""Rows without a district belong to the only school of their name or code."""
+
+from __future__ import annotations
+
+import pytest
+
+from accounts.models import School
+from survey.models import Respondent
+from survey.people.rosters.blank_districts import (
+    NO_SCHOOL,
+    SEVERAL_SCHOOLS,
+    DistrictsOfSchools,
+)
+from survey.people.rosters.scope import RosterScope
+from survey.tests.rosters.roster_console import (
+    ALI,
+    HEADER,
+    MAYA,
+    NOOR,
+    counts,
+    person,
+    reasons,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+def without_district(row, school=None):
+    _district, written, rest = row.split(",", 2)
+    return f",{school or written},{rest}"
+
+
+def test_a_school_that_is_unique_is_found_without_its_district(
+    staff, administration, console_of
+):
+    state = console_of(staff.state)
+    rows = (
+        without_district(MAYA),
+        without_district(ALI, "LINCOLN"),
+        without_district(NOOR),
+    )
+    # Two people have one ID, in two districts.
+    state.apply(administration, HEADER, *rows)
+    assert person("00123").school == person("00124").school == staff.lincoln
+    assert person("00123", "lakeside").school == staff.roosevelt
+    # The same people as in a file with districts.
+    again = state.upload(administration, HEADER, MAYA, ALI, NOOR)
+    assert counts(again) == {"unchanged": 3}
+    again = state.upload(administration, HEADER, MAYA, *rows[1:])
+    assert counts(again) == {"unchanged": 3}
+
+
+def test_several_schools_of_one_name_need_the_district(
+    staff, administration, console_of
+):
+    School.objects.create(district=staff.lakeside, code="l2", name="Lincoln")
+    state = console_of(staff.state)
+    upload = state.upload(administration, HEADER, without_district(MAYA, "Lincoln"))
+    # One has it as its code too: a code in the column of names tells nothing.
+    assert reasons(upload) == [(2, "district", str(SEVERAL_SCHOOLS))]
+
+
+def test_a_misspelt_school_is_shown_with_the_blank_district(
+    staff, administration, console_of
+):
+    state = console_of(staff.state)
+    rows = without_district(MAYA, "Lincon"), without_district(ALI, "Lyceum")
+    upload = state.upload(administration, HEADER, *rows)
+    assert reasons(upload) == [
+        (2, "district", f"{NO_SCHOOL}. Did you mean the school Lincoln?"),
+        (3, "district", str(NO_SCHOOL)),
+    ]
+    assert not Respondent.objects.exists()
+
+
+def test_schools_outside_the_upload_are_neither_found_nor_named(
+    staff, administration, console_of
+):
+    dana = console_of(staff.dana)
+    rows = without_district(MAYA, "Roosevelt"), without_district(ALI, "Rosevelt")
+    upload = dana.upload(administration, HEADER, *rows)
+    assert [reason for _, _, reason in reasons(upload)] == [str(NO_SCHOOL)] * 2
+    # The twin: the state is told.
+    upload = console_of(staff.state).upload(administration, HEADER, *rows)
+    assert counts(upload) == {"added": 1, "rejected": 1}
+    assert "Roosevelt" in reasons(upload)[0][2]
+
+
+def test_people_who_left_are_found_without_their_district(
+    staff, administration, console_of
+):
+    state = console_of(staff.state)
+    state.apply(administration, HEADER, MAYA, ALI)
+    upload = state.upload(
+        administration,
+        f"{HEADER},status",
+        f"{without_district(MAYA)},withdrawn",
+        complete_for="changes",
+    )
+    assert upload.withdrawn == 1
+
+
+@pytest.mark.parametrize("schools", [1, 3])
+def test_schools_are_read_once(staff, schools, django_assert_num_queries):
+    districts = DistrictsOfSchools(RosterScope())
+    names = ("Lincoln", "Roosevelt", "Washington")[:schools]
+    with django_assert_num_queries(1):
+        codes_and_names = {districts.find(name.casefold(), name) for name in names}
+    assert ("riverside", "Riverside") in codes_and_names
