@@ -40,7 +40,7 @@ def test_public_pages_without_a_brand_have_the_same_footer(path):
     footer = html.partition("<footer")[2]
     for address in ("/about/?language=en", "#privacy", "#accessibility"):
         assert address in footer
-    for address in ("/schools/?language=en", "/console/"):
+    for address in ("/schools/?language=en", "/results/?language=en", "/console/"):
         assert address in footer
 
 
@@ -92,6 +92,14 @@ def test_a_page_says_who_asks_and_what_happens_to_answers(ohio, language, words)
     assert "Ohio" in html.partition("<main")[2].partition("</main>")[0]
     # The same for everybody.
     assert not reply.cookies and "s-maxage" in reply["Cache-Control"]
+
+
+def test_a_page_names_a_contact_only_where_there_is_one(ohio):
+    assert "tell the contact below or the school" in Client().get("/about/").text
+    ohio.delete()
+    places.forget_place_of_state()
+    html = Client().get("/about/").text
+    assert "contact below" not in html and "please tell the school" in html
 
 
 def test_the_start_page_leads_people_without_a_code_on():

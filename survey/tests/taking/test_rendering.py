@@ -473,7 +473,7 @@ def test_grid_rows_are_radio_groups_and_columns_are_hidden_from_screen_readers(
     (grid,) = page.all("div", role="group")
     (stem,) = page.all("p", id=grid["aria-labelledby"])
     assert stem["class"] == "stem"
-    assert grid["class"] == "grid table cols-4 segments"
+    assert grid["class"] == "grid table cols-4"
     assert page.all("div", **{"class": "grid-head", "aria-hidden": "true"})
     assert len(page.all("fieldset", role="radiogroup")) == 3
     for label in AGREE:
