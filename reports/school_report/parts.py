@@ -79,7 +79,8 @@ class ScoreLine:
         """Say between which scores it would be in 95 of 100 surveys."""
         if self.score is None or self.score.error is None:
             return ""
-        margin = CERTAIN * self.score.error
+        # Of the error as it is published, so that both pages show the same.
+        margin = CERTAIN * round(self.score.error, 1)
         low = max(round(self.score.score - margin), LOWEST)
         high = min(round(self.score.score + margin), HIGHEST)
         return _("Between %(low)s and %(high)s") % {"low": low, "high": high}
