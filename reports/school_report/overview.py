@@ -29,9 +29,12 @@ class Overview:
 
     # Essentials, and measures without one.
     themes: Sequence[ReportPart]
-    # Measures; the most telling one first.
+    # Measures that differ from the place's mean by more than their error; the most
+    # telling one first.
     strongest: Sequence[ReportPart]
     weakest: Sequence[ReportPart]
+    # Whether there are measures to compare.
+    is_compared: bool
     # Essentials and measures whose change is more than chance; the largest one first.
     changed: Sequence[ReportPart]
     # Each theme with its measures.
@@ -46,21 +49,26 @@ class Overview:
         measures = [part for _essential, parts in essentials for part in parts]
         measures += other_measures
         scored = [part for part in measures if part.own_line.score]
+        mean = sum(part.strength for part in scored) / max(len(scored), 1)
         # Equal ones keep the order of the survey.
-        from_top = sorted(scored, key=lambda part: -part.strength)
-        # No measure is both.
-        most = min(MOST, len(scored) // 2)
+        outstanding = sorted(
+            (part for part in scored if part.differs_from(mean)),
+            key=lambda part: -abs(part.strength - mean),
+        )
         headlines = [essential for essential, _parts in essentials]
+        # A theme of a single measure changes with it.
+        mixed = [essential for essential, parts in essentials if len(parts) > 1]
         changed = [
             (abs(part.change.difference), part)
-            for part in (*headlines, *measures)
+            for part in (*mixed, *measures)
             if part.change and part.change.exceeds_error
         ]
         changed.sort(key=lambda pair: -pair[0])
         return cls(
             [*headlines, *other_measures],
-            from_top[:most],
-            from_top[::-1][:most],
+            [part for part in outstanding if part.strength > mean][:MOST],
+            [part for part in outstanding if part.strength < mean][:MOST],
+            sum(part.own_line.margin is not None for part in scored) > 1,
             [part for _difference, part in changed[:MOST]],
             {essential.name: parts for essential, parts in essentials},
         )

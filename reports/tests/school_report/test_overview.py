@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
 from reports.school_report.overview import Overview
@@ -37,15 +38,50 @@ def test_measures_are_sorted_by_their_strength():
     assert names(overview.of_theme("safe")) == ["safe", *names(parts)]
 
 
-def test_no_measure_is_both_strong_and_weak():
+def test_only_measures_that_differ_from_the_mean_by_more_than_chance_are_named():
     parts = [part("low", 10), part("high", 90), part("middle", 50)]
     overview = Overview.of([], parts)
     assert (names(overview.strongest), names(overview.weakest)) == (["high"], ["low"])
-    alike = [part(name, 50) for name in ("a", "b", "c")]
-    overview = Overview.of([], alike)
-    assert (names(overview.strongest), names(overview.weakest)) == (["a"], ["c"])
-    overview = Overview.of([], parts[:1])
-    assert not overview.strongest and not overview.weakest
+    # The half-width of the intervals is 1.96 × 3 = 5.9, and the mean is 46.
+    close = [part("a", 45), part("b", 47), part("c", 48), part("d", 44)]
+    overview = Overview.of([], close)
+    assert not overview.strongest and not overview.weakest and overview.is_compared
+    certain = [part(each.name, each.strength, error=0.4) for each in close]
+    overview = Overview.of([], certain)
+    assert (names(overview.strongest), names(overview.weakest)) == (
+        *(["c", "b"], ["d", "a"]),
+    )
+
+
+def test_measures_can_stand_out_to_one_side_only():
+    parts = [*(part(f"m{n}", 50, error=8.0) for n in range(4)), part("low", 20)]
+    overview = Overview.of([], parts)
+    assert not overview.strongest
+    assert names(overview.weakest) == ["low"]
+    text = render_to_string("reports/_highlights.html", {"overview": overview})
+    assert "To work on" in text
+    assert "Strongest" not in text and "No measure stands out" not in text
+
+
+def test_a_sentence_says_that_no_measure_stands_out():
+    for parts, is_said in (
+        ([part("a", 45), part("b", 47)], True),
+        ([part("a", 45)], False),
+        ([part("a", 20, error=None), part("b", 80, error=None)], False),
+    ):
+        overview = Overview.of([], parts)
+        text = render_to_string("reports/_highlights.html", {"overview": overview})
+        assert ("No measure stands out" in text) is is_said
+        assert "To work on" not in text
+
+
+def test_a_theme_of_a_single_measure_is_not_named_beside_it():
+    measures = [part("calm", 60, 40)]
+    overview = Overview.of([(part("calmness", 60, 40), measures)], [])
+    assert names(overview.changed) == ["calm"]
+    both = [*measures, part("fair", 60, 40)]
+    overview = Overview.of([(part("calmness", 60, 40), both)], [])
+    assert names(overview.changed) == ["calmness", "calm", "fair"]
 
 
 def test_a_hidden_score_is_in_no_list():

@@ -323,7 +323,7 @@ def test_the_file_has_two_pages_with_the_brand_of_the_district(client, staff, fa
     response = report(client, fall, staff.lincoln, "report.pdf")
     document = pypdfium2.PdfDocument(response.content)
     first, second = (page.get_textpage().get_text_bounded() for page in document)
-    for text in ("State of Ohio", "Lincoln", "100 %", "Strongest", "How to read"):
+    for text in ("State of Ohio", "Lincoln", "100 %", "No measure", "How to read"):
         assert text in first
     assert "Question <1>" in second and "Question <1>" not in first
     assert [item.type for item in document[0].get_objects()].count(IMAGE) == 1
