@@ -79,6 +79,11 @@ class Overview:
         return [*themes, *self.measures.get(name, ())]
 
     @property
+    def has_uncertain_change(self) -> bool:
+        changes = [part.change for part in self.themes]
+        return any(change and change.exceeds_error is False for change in changes)
+
+    @property
     def legend(self) -> list[tuple[SafeString, str]]:
         """Return the marks of the pictures, and what they stand for."""
         first = next(iter(self.themes), None)

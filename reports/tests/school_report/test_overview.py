@@ -103,6 +103,20 @@ def test_only_changes_beyond_chance_are_named_the_largest_first():
     ]
 
 
+def test_the_legend_explains_an_uncertain_change_outside_the_line():
+    # 63 lies outside of 44 to 60, the interval of 52.
+    for score, before, error, is_explained in (
+        *((52, 63, 4.1, True), (52, 63, 1.0, False), (52, None, 4.1, False)),
+    ):
+        theme = part("learning", score, before, error=error)
+        context = {"overview": Overview.of([], [theme]), "parts": [theme]}
+        legend = render_to_string("reports/_theme_legend.html", context)
+        rows = render_to_string("reports/_theme_rows.html", context)
+        assert ("both numbers have an error" in legend) is is_explained
+        words = "Last time: 63. Change: −11, too uncertain to call a change"
+        assert (words in rows) is is_explained
+
+
 def test_a_hidden_earlier_score_is_no_last_time():
     now = line(50)
     trend = [line(40), line(None), now]
