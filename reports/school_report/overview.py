@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from reports.school_report.parts import (
     ReportPart,
+    ScoreLine,
     dot,
     earlier_dot,
     interval,
@@ -77,6 +79,20 @@ class Overview:
         """Return a theme followed by its measures."""
         themes = [part for part in self.themes if part.name == name]
         return [*themes, *self.measures.get(name, ())]
+
+    @property
+    def shows_hidden(self) -> bool:
+        return any(line.is_hidden for line in self._lines)
+
+    @property
+    def shows_errors(self) -> bool:
+        return any(line.error for line in self._lines)
+
+    @property
+    def _lines(self) -> Iterator[ScoreLine]:
+        for part in chain(self.themes, *self.measures.values()):
+            yield from part.places
+            yield from part.trend
 
     @property
     def has_uncertain_change(self) -> bool:

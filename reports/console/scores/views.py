@@ -46,6 +46,13 @@ def scores_table(request: StaffRequest, pk: int) -> HttpResponse:
         "administration": table.administration,
         "around": around,
         "schools": schools,
+        # Those that need a note.
+        "signs": {
+            cell.text
+            for row in (*around, *(row for row in schools if row.line.is_reached))
+            for cell in row.cells
+            if cell.score is None
+        },
         "bands": band_ranges(),
         "filter_form": table.form,
         "back": f"?{back}" if (back := _filters(request)) else "",

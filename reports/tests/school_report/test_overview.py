@@ -117,6 +117,15 @@ def test_the_legend_explains_an_uncertain_change_outside_the_line():
         assert (words in rows) is is_explained
 
 
+def test_signs_are_explained_where_they_are_shown():
+    shown = Overview.of([(part("safe", 50), [part("trust", 40)])], [])
+    assert shown.shows_errors and not shown.shows_hidden
+    hidden = Overview.of([(part("safe", 50), [part("trust", None)])], [])
+    assert hidden.shows_hidden
+    exact = Overview.of([], [part("trust", 50, error=None)])
+    assert not exact.shows_errors
+
+
 def test_a_hidden_earlier_score_is_no_last_time():
     now = line(50)
     trend = [line(40), line(None), now]
