@@ -8,8 +8,9 @@ hidden in the results; a district, if one of its schools is; and the state.
 The figures of a district or the state are those of the published schools together.
 With other schools in them, those of a school without a report could be calculated.
 Scores are the released ones, as in the console, where these are of the same schools
-and people; otherwise they are added up from those of the published schools. If no school is published, the state's are of everybody,
-unless these are few schools: coordinators know how many have answered in their own.
+and people; otherwise they are added up from those of the published schools. If no
+school is published, the state's are of everybody, unless these are few schools:
+coordinators know how many have answered in their own.
 """
 
 from __future__ import annotations

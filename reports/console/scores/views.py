@@ -49,8 +49,11 @@ def scores_table(request: StaffRequest, pk: int) -> HttpResponse:
         # Those that need a note.
         "signs": {
             cell.text
-            for row in (*around, *(row for row in schools if row.line.is_reached))
-            for cell in row.cells
+            for cells in (
+                *(row.cells for row in around),
+                *(row.cells for row in schools if row.line.is_reached),
+            )
+            for cell in cells
             if cell.score is None
         },
         "bands": band_ranges(),

@@ -28,9 +28,9 @@ def test_the_list_of_results_leads_to_the_page_of_the_own_school(
     publish(fall)
     text = console(client, staff.chen)
     assert NOT_SHARED not in text and "No results yet" not in text
-    own = reverse("published_school", args=[fall.pk, staff.lincoln.pk])
+    school_page = reverse("published_school", args=[fall.pk, staff.lincoln.pk])
     state = reverse("published_state", args=[fall.pk])
-    assert f'href="{own}"' in text and f'href="{state}"' in text
+    assert f'href="{school_page}"' in text and f'href="{state}"' in text
     # Schools of others are in the list of the public page only.
     assert "Roosevelt" not in text
     # Session, user, memberships; results, public pages, and what is not shared.
@@ -43,11 +43,11 @@ def test_the_list_of_results_leads_to_the_page_of_the_own_school(
 def test_the_home_page_leads_to_the_page_of_the_own_school(
     client, staff, fall, publish
 ):
-    own = reverse("published_school", args=[fall.pk, staff.lincoln.pk])
+    school_page = reverse("published_school", args=[fall.pk, staff.lincoln.pk])
     assert "See results" not in console(client, staff.chen, "console_home")
     publish(fall)
     text = console(client, staff.chen, "console_home")
-    assert f'<a href="{own}">See results</a>' in text
+    assert f'<a href="{school_page}">See results</a>' in text
     # With several schools, to the list of them.
     Membership.objects.create(
         user=staff.chen, role="coordinator", school=staff.roosevelt
