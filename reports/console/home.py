@@ -21,6 +21,7 @@ from accounts.permissions import Permissions
 from reports.console.attention import needing_attention
 from reports.console.home_rates import MAX_SCHOOLS, PlaceRate, home_rates
 from reports.console.next_steps import NextStep, cards_step, next_step
+from reports.publishing.own_schools import own_pages
 from reports.rates.freshness import Freshness, freshness_of
 from reports.rates.progress_pace import calendars_for
 from survey.fieldwork.administrations import administrations_for
@@ -71,7 +72,8 @@ def console_home(request: StaffRequest) -> HttpResponse:
     """Show the home page. 8 statements; 10 for users with districts and schools.
 
     Memberships, administrations, people, school days, rates of districts or
-    schools, and their curves; roster syncs and uploads that wait.
+    schools, and their curves; roster syncs and uploads that wait. For users of single
+    schools, 1 more for public pages of closed administrations.
     """
     permissions, now = request.permissions, timezone.now()
     administrations, invited = home_administrations(permissions, now)
@@ -126,6 +128,7 @@ def home_tasks(
 ) -> dict[str, list[HomeTask]]:
     calendars = calendars_for(shown["open"])
     rates = home_rates(permissions, shown["open"], shown["closed"], calendars)
+    public_pages = own_pages(permissions, [each.pk for each in shown["closed"]])
     titles = {
         administration.pk: administration.title
         for administrations in shown.values()
@@ -137,7 +140,10 @@ def home_tasks(
         state = administration.state_at(now)
         has_people = invited.get(administration.pk, True)
         places = rates.get(administration.pk, ())
-        step = next_step(permissions, administration, state, has_people, places)
+        step = next_step(
+            *(permissions, administration, state, has_people, places),
+            public_pages.get(administration.pk),
+        )
         return HomeTask(
             administration=administration,
             title=titles[administration.pk],

@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from accounts.permissions import Capability as C
 from accounts.permissions import Permissions
 from reports.console.home_rates import PlaceRate
+from reports.publishing.own_schools import OwnPages
 from reports.rates.rate_lines import RateTotal
 from survey.models import Administration, Denominator
 
@@ -29,6 +30,7 @@ def next_step(
     state: State,
     has_people: bool,
     rates: Sequence[PlaceRate],
+    public_pages: OwnPages | None = None,
 ) -> NextStep | None:
     """Return the step that the page offers as its button, if there is one."""
     see_rates = NextStep(_("See response rates"), _rates(administration))
@@ -38,6 +40,10 @@ def next_step(
         has_answers = any(rate.figures.finished for rate in rates)
         if has_answers and permissions.has(C.SEE_RESPONSES):
             return NextStep(_("See results"), _page("results_page", administration))
+        if public_pages and public_pages.schools:
+            [(_name, address), *more] = public_pages.schools
+            address = reverse("results_list") if more else address
+            return NextStep(_("See results"), address)
         return see_rates if rates else None
     if administration.denominator == Denominator.COUNT:
         if permissions.has(C.MANAGE_ROSTERS):

@@ -5,10 +5,12 @@ Figures come from `reports.results.visible`, `reports.results.sums`,
 A school is published if it has reached its threshold, shows so itself, and is not
 hidden in the results; a district, if one of its schools is; and the state.
 
-The figures of a district or the state are those of the published schools together,
-and tell nothing more than these. With other schools in them, those of a school without
-a report could be calculated. If no school is published, the state's are of everybody,
-unless these are few schools: coordinators know how many have answered in their own.
+The figures of a district or the state are those of the published schools together.
+With other schools in them, those of a school without a report could be calculated.
+Scores are the released ones, as in the console, where these are of the same schools
+and people; otherwise they are added up from those of the published schools. If no
+school is published, the state's are of everybody, unless these are few schools:
+coordinators know how many have answered in their own.
 """
 
 from __future__ import annotations
@@ -37,7 +39,12 @@ from reports.results.sums import SchoolAnswers
 from reports.results.visible import VisibleGroup, visible_groups
 from reports.school_report.report import report_language_for
 from reports.scores.scale import PEOPLE
-from reports.scores.visible import Scores, measures_in_survey, visible_scores
+from reports.scores.visible import (
+    Scores,
+    measures_in,
+    measures_in_survey,
+    visible_scores,
+)
 from survey.instrument.definitions.measures import measures_of
 from survey.instrument.definitions.schema import Measures
 from survey.models import Administration
@@ -225,7 +232,7 @@ class Freezer:
     def __post_init__(self) -> None:
         # The schools whose report the threshold allows, and nothing hides.
         # Those that others see in sums stay: otherwise, they could be subtracted.
-        summed = summed_schools(self.administration)
+        self.summed = summed = summed_schools(self.administration)
         self.reached = {
             line.school.pk: line
             for line in lines_for_everybody(self.administration, only=self.only)
@@ -276,17 +283,43 @@ class Freezer:
                 group = self._answers_of_schools.total(schools).group(
                     self.administration
                 )
-                total = SumOfScores(content)
-                for key in schools:
-                    total.add(self._scores.get((LEVELS.SCHOOL.value, key), {}))
-                scores = total.scores()
+                scores = self._scores_of_whole(content, place, schools)
             elif self._counted_schools() >= FEWEST_SCHOOLS:
                 group = everybody
-                scores = visible_scores(self.administration, [STATE]).get(STATE, {})
+                scores = self._scores.get(STATE, {})
             else:
                 return
             summary = _summary([self._rate(key) for key in schools], scores)
             yield FrozenPlace(*place, 0, name, code, summary, _answers(group))
+
+    def _scores_of_whole(
+        self, content: Measures, place: Place, schools: Sequence[int]
+    ) -> Scores:
+        """Return the scores of the published schools of a place together."""
+        total = SumOfScores(content)
+        for key in schools:
+            total.add(self._scores.get((LEVELS.SCHOOL.value, key), {}))
+        scores = total.scores()
+        district = None if place == STATE else place[1]
+        summed = {
+            school for school, of in self.summed.items() if district in (None, of)
+        }
+        if summed != set(schools):
+            return scores
+        released = self._scores.get(place, {})
+        # A school that hides a measure since the release is still in its mean.
+        same = {
+            name
+            for name, measure in total.by_measure.items()
+            if (score := released.get(name)) and score.people == measure.weight
+        }
+        scores |= {name: released[name] for name in same}
+        for essential in content["essentials"]:
+            name = essential["name"]
+            parts = {part["name"] for part in measures_in(content, name)}
+            if parts and parts <= same and released.get(name):
+                scores[name] = released[name]
+        return scores
 
     @cached_property
     def published(self) -> dict[int, list[int]]:
@@ -306,7 +339,10 @@ class Freezer:
 
     @cached_property
     def _scores(self) -> dict[Place, Scores]:
-        return visible_scores(self.administration, self._places)
+        """Return the scores of schools, and the released ones of larger places."""
+        districts = {line.school.district_id for line in self.reached.values()}
+        wholes = [(LEVELS.DISTRICT.value, key) for key in sorted(districts)]
+        return visible_scores(self.administration, [*self._places, *wholes, STATE])
 
     def _rate(self, school: int) -> Rate:
         line = self.reached[school]

@@ -41,6 +41,7 @@ from reports.school_report.parts import (
 from reports.school_report.report import report_language_for
 from reports.scores.visible import VisibleScore
 from reports.scores.words import band_ranges
+from reports.suppression import HIDDEN
 from reports.suppression.end_coding import CodedShare
 from survey.instrument.definitions.schema import (
     EssentialDefinition,
@@ -295,8 +296,15 @@ class PublicPage:
     def scores_html(self) -> SafeString:
         scores = [place.summary["scores"] for place in self.places]
         return rendered_once(
-            "reports/public/_scores.html", {"page": self}, self._drawn(scores)
+            "reports/public/_scores.html",
+            {"page": self},
+            self._drawn((scores, self.benchmarks, self.frame["is_of_people"])),
         )
+
+    @property
+    def shows_hidden(self) -> bool:
+        """Test if a "*" is on the page."""
+        return self.overview.shows_hidden or HIDDEN in self.charts_html
 
     def _drawn(self, figures: object) -> tuple[object, ...]:
         """Return what a part of the page is made from."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from reports.school_report.parts import (
     ReportPart,
+    ScoreLine,
     dot,
     earlier_dot,
     interval,
@@ -29,9 +31,12 @@ class Overview:
 
     # Essentials, and measures without one.
     themes: Sequence[ReportPart]
-    # Measures; the most telling one first.
+    # Measures that differ from the place's mean by more than their error; the most
+    # telling one first.
     strongest: Sequence[ReportPart]
     weakest: Sequence[ReportPart]
+    # Whether there are measures to compare.
+    is_compared: bool
     # Essentials and measures whose change is more than chance; the largest one first.
     changed: Sequence[ReportPart]
     # Each theme with its measures.
@@ -46,21 +51,26 @@ class Overview:
         measures = [part for _essential, parts in essentials for part in parts]
         measures += other_measures
         scored = [part for part in measures if part.own_line.score]
+        mean = sum(part.strength for part in scored) / max(len(scored), 1)
         # Equal ones keep the order of the survey.
-        from_top = sorted(scored, key=lambda part: -part.strength)
-        # No measure is both.
-        most = min(MOST, len(scored) // 2)
+        outstanding = sorted(
+            (part for part in scored if part.differs_from(mean)),
+            key=lambda part: -abs(part.strength - mean),
+        )
         headlines = [essential for essential, _parts in essentials]
+        # A theme of a single measure changes with it.
+        mixed = [essential for essential, parts in essentials if len(parts) > 1]
         changed = [
             (abs(part.change.difference), part)
-            for part in (*headlines, *measures)
+            for part in (*mixed, *measures)
             if part.change and part.change.exceeds_error
         ]
         changed.sort(key=lambda pair: -pair[0])
         return cls(
             [*headlines, *other_measures],
-            from_top[:most],
-            from_top[::-1][:most],
+            [part for part in outstanding if part.strength > mean][:MOST],
+            [part for part in outstanding if part.strength < mean][:MOST],
+            sum(part.own_line.margin is not None for part in scored) > 1,
             [part for _difference, part in changed[:MOST]],
             {essential.name: parts for essential, parts in essentials},
         )
@@ -69,6 +79,25 @@ class Overview:
         """Return a theme followed by its measures."""
         themes = [part for part in self.themes if part.name == name]
         return [*themes, *self.measures.get(name, ())]
+
+    @property
+    def shows_hidden(self) -> bool:
+        return any(line.is_hidden for line in self._lines)
+
+    @property
+    def shows_errors(self) -> bool:
+        return any(line.error for line in self._lines)
+
+    @property
+    def _lines(self) -> Iterator[ScoreLine]:
+        for part in chain(self.themes, *self.measures.values()):
+            yield from part.places
+            yield from part.trend
+
+    @property
+    def has_uncertain_change(self) -> bool:
+        changes = [part.change for part in self.themes]
+        return any(change and change.exceeds_error is False for change in changes)
 
     @property
     def legend(self) -> list[tuple[SafeString, str]]:

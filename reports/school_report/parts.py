@@ -75,11 +75,19 @@ class ScoreLine:
         return f"±{self.score.error:.1f}"
 
     @property
+    def margin(self) -> float | None:
+        """Return half the width of the 95 % interval; None without an error."""
+        if self.score is None or self.score.error is None:
+            return None
+        # Of the error as it is published, so that both pages show the same.
+        return CERTAIN * round(self.score.error, 1)
+
+    @property
     def interval(self) -> str:
         """Say between which scores it would be in 95 of 100 surveys."""
-        if self.score is None or self.score.error is None:
+        margin = self.margin
+        if self.score is None or margin is None:
             return ""
-        margin = CERTAIN * self.score.error
         low = max(round(self.score.score - margin), LOWEST)
         high = min(round(self.score.score + margin), HIGHEST)
         return _("Between %(low)s and %(high)s") % {"low": low, "high": high}
@@ -103,8 +111,8 @@ class ScoreLine:
     @property
     def span(self) -> tuple[str, str]:
         """Return where the 95 % interval of the score begins and ends."""
-        error = CERTAIN * (self.score.error or 0.0) if self.score else 0.0
-        low, high = self.position - STRIP * error, self.position + STRIP * error
+        margin = self.margin or 0.0
+        low, high = self.position - STRIP * margin, self.position + STRIP * margin
         return f"{max(low, 0):.1f}", f"{min(high, STRIP * (HIGHEST + 1)):.1f}"
 
     @property
@@ -210,6 +218,11 @@ class ReportPart:
         """Return the score, turned round where less is better."""
         score = self.own_line.score.score if self.own_line.score else 0
         return score if self.is_positive else LOWEST + HIGHEST - score
+
+    def differs_from(self, mean: float) -> bool:
+        """Test if the strength is farther from the mean than chance can explain."""
+        margin = self.own_line.margin
+        return margin is not None and abs(self.strength - mean) > margin
 
     @property
     def picture(self) -> SafeString:

@@ -74,7 +74,7 @@ class ScoreChange:
             return points
         if self.exceeds_error:
             return _("%(points)s, more than chance") % {"points": points}
-        return _("%(points)s, within its error") % {"points": points}
+        return _("%(points)s, too uncertain to call a change") % {"points": points}
 
 
 def score_change(now: VisibleScore, before: VisibleScore) -> ScoreChange:

@@ -55,6 +55,7 @@ from reports.school_report.overview import Overview
 from reports.school_report.parts import ReportPart
 from reports.school_report.report import SchoolReport, SchoolReports
 from reports.scores.visible import has_scores
+from reports.suppression import HIDDEN
 from survey.fieldwork.administrations import may_manage
 from survey.instrument.definitions.measures import measures_of
 from survey.instrument.definitions.schema import Measures
@@ -267,6 +268,12 @@ class ResultsPage:
         if self._school_report:
             return self._school_report.overview
         return Overview.of(*self._reports.of_place(list(self.places.items())))
+
+    @property
+    def shows_hidden(self) -> bool:
+        """Test if a "*" is on the page."""
+        has_hidden_score = bool(self.overview and self.overview.shows_hidden)
+        return has_hidden_score or self.shows_charts and HIDDEN in self.charts_html
 
     @property
     def no_scores(self) -> str:

@@ -7,6 +7,7 @@ from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.utils.text import slugify
+from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
@@ -18,6 +19,7 @@ from reports.charts.chart_svg import chart_svg
 from reports.console.results.csv_rows import HEADER, csv_rows
 from reports.console.results.page import ResultsPage
 from reports.models import ResultsRollUp
+from reports.publishing.own_schools import own_pages
 from reports.releases.rollup import attributes_of
 from reports.results.access import (
     administration_or_404,
@@ -26,6 +28,7 @@ from reports.results.access import (
 )
 from reports.results.job import request_results
 from reports.suppression.explanation import hidden_figures
+from survey.fieldwork.administrations import administrations_for
 from survey.fieldwork.administrations.queries import own_administration_or_404
 from survey.fieldwork.open_codes.figures import crowded_periods, watched_codes
 from survey.models import Administration
@@ -34,17 +37,29 @@ from survey.models import Administration
 @needs(Capability.SEE_RESULTS)
 @require_safe
 def results_list(request: StaffRequest) -> HttpResponse:
-    """List the administrations whose results the user may see. 2 statements."""
+    """List the administrations whose results the user may see.
+
+    2 statements; for users of single schools, 1 more for public results.
+    """
+    permissions = request.permissions
     administrations = (
-        results_for(request.permissions)
+        results_for(permissions)
         .select_related("published__survey", "wave", "district", "results_roll_up")
         .defer("published__definition", "published__survey__source")
         .order_by("-closes_at", "name")
     )
+    listed = {administration.pk for administration in administrations}
+    of_user = administrations_for(permissions, Capability.SEE_RESULTS)
+    public_pages = own_pages(permissions, of_user.values("pk"))
+    language = get_language() or ""
     context = {
         "administrations": administrations,
-        "are_unshared": not administrations
-        and has_unshared_results(request.permissions),
+        "published": [
+            (pages.title(language), pages)
+            for pk, pages in public_pages.items()
+            if pk not in listed
+        ],
+        "are_unshared": not listed and has_unshared_results(permissions),
     }
     return render(request, "reports/results_list.html", context)
 

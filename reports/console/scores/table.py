@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import cast
 
@@ -61,6 +61,8 @@ class ScoreColumn:
     label: str
     is_essential: bool
     is_positive: bool
+    # Essentials, and measures without one beside them: a rule sets these apart.
+    is_theme: bool = False
 
     @property
     def sort(self) -> str:
@@ -84,7 +86,7 @@ class ScoreCell:
     @property
     def html(self) -> SafeString:
         """Return the cell of a table. A page has a thousand; a template is slower."""
-        is_essential = " essential" if self.column.is_essential else ""
+        is_theme = " essential" if self.column.is_theme else ""
         band = title = ""
         if self.score is not None:
             number, is_positive = self.score.band, self.column.is_positive
@@ -92,7 +94,7 @@ class ScoreCell:
             words = band_words(number, is_positive=is_positive)
             title = f' title="{escape(words)}"'
         return SafeString(
-            f'<td class="number{band}{is_essential}"{title}>{escape(self.text)}</td>'
+            f'<td class="number{band}{is_theme}"{title}>{escape(self.text)}</td>'
         )
 
 
@@ -221,13 +223,18 @@ def score_columns(
     columns: list[ScoreColumn] = []
     for essential in content["essentials"]:
         name = essential["name"]
-        columns.append(ScoreColumn(name, label(essential["label"], name), True, True))
+        theme = label(essential["label"], name)
+        columns.append(ScoreColumn(name, theme, True, True, is_theme=True))
         columns += of_measures(measures_in(content, name))
     known = {column.name for column in columns}
     new_measures = (
         measure for measure in content["measures"] if measure["name"] not in known
     )
-    return [*columns, *of_measures(new_measures)]
+    has_themes = bool(columns)
+    columns += [
+        replace(column, is_theme=has_themes) for column in of_measures(new_measures)
+    ]
+    return columns
 
 
 def measure_columns(

@@ -46,6 +46,16 @@ def scores_table(request: StaffRequest, pk: int) -> HttpResponse:
         "administration": table.administration,
         "around": around,
         "schools": schools,
+        # Those that need a note.
+        "signs": {
+            cell.text
+            for cells in (
+                *(row.cells for row in around),
+                *(row.cells for row in schools if row.line.is_reached),
+            )
+            for cell in cells
+            if cell.score is None
+        },
         "bands": band_ranges(),
         "filter_form": table.form,
         "back": f"?{back}" if (back := _filters(request)) else "",

@@ -141,7 +141,9 @@ def test_items_below_each_other_share_a_legend():
     answers.items["calm"] = answers.items["safe"]
     [page] = chart_pages(survey, "en", None, {"Lincoln": answers}, {})
     [(_stem, charts)] = page.blocks
-    assert [html(each).count('class="key shade-7"') for each in charts] == [1, 0]
+    assert [html(each).count('class="legend"') for each in charts] == [1, 0]
+    # Phones repeat it, by the style sheet.
+    assert [html(each).count('class="legend repeated"') for each in charts] == [0, 1]
     # The colours are explained where the first bar is.
     hidden = VisibleGroup(
         *(timezone.now(), 50, 50, {"calm": answers.items["safe"]}, ["safe"])

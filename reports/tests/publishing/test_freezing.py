@@ -9,7 +9,7 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from reports.models import GroupResults, PublishedPlace, SchoolRate
+from reports.models import GroupResults, PublishedPlace, SchoolRate, ScoreRow
 from reports.publishing import freezing, publications
 from reports.publishing.freezing import recomputed_digest
 from reports.publishing.publications import (
@@ -19,9 +19,11 @@ from reports.publishing.publications import (
 )
 from reports.rates import visible_rates
 from reports.releases.apply_suppression import hide_small_groups
+from reports.releases.levels import STATE
 from reports.releases.rollup import roll_up_results
 from reports.results.sums import SchoolSum
 from reports.results.visible import visible_groups
+from reports.scores.visible import visible_scores
 from reports.tests.console.scores.conftest import answered, scored
 from reports.tests.scores.conftest import closed
 from survey.work import jobs
@@ -90,6 +92,54 @@ class TestFreezing:
         publication.refresh_from_db()
         assert everything(publication) == before
         assert recomputed_digest(publication) == publication.digest
+
+
+class TestScoresOfLargerPlaces:
+    @pytest.fixture
+    def higher(self, fall):
+        """Let the mean of all people be far more than that of rounded scores."""
+        row = ScoreRow.objects.get(administration=fall, level="state", attribute="")
+        scores = []
+        for measure in row.measures.values():
+            measure[3] += 20
+            scores.append(measure[3])
+        row.essentials["safe"] += 20
+        row.save(update_fields=["measures", "essentials"])
+        return [*scores, row.essentials["safe"]]
+
+    def state_of(self, publication):
+        scores = publication.places.get(level="state").summary["scores"]
+        return [scores[name][0] for name in ("trust", "noise", "safe")]
+
+    def test_they_are_the_released_ones_of_the_console(self, fall, publish, higher):
+        publication = publish(fall)
+        assert self.state_of(publication) == higher
+        released = visible_scores(fall, [STATE])[STATE]
+        scores = publication.places.get(level="state").summary["scores"]
+        for name, (_score, error) in scores.items():
+            assert error == round(released[name].error, 1)
+
+    def test_a_school_that_hides_a_measure_since_then_is_not_in_it(
+        self, staff, fall, publish, higher
+    ):
+        rows = GroupResults.objects.filter(administration=fall, level="school")
+        lincoln = rows.filter(place_id=staff.lincoln.pk, attribute="")
+        lincoln.update(hidden_items=["q2"])
+        publication = publish(fall)
+        trust, noise, safe = self.state_of(publication)
+        roosevelt = of_school(publication, staff.roosevelt).summary["scores"]
+        assert trust == roosevelt["trust"][0] != higher[0]
+        assert noise == higher[1]
+        assert safe != higher[2]
+
+    def test_a_school_with_a_later_report_is_added_up(
+        self, staff, fall, publish, higher
+    ):
+        SchoolRate.objects.filter(school=staff.washington).update(needed=1)
+        publication = publish(fall)
+        assert of_school(publication, staff.washington)
+        for score, released in zip(self.state_of(publication), higher, strict=True):
+            assert score < released - 10
 
 
 class TestProtection:

@@ -391,6 +391,29 @@ class TestEssentials:
         assert "the mean of the themes" not in text
 
 
+class TestReading:
+    STAR, ERROR = "* Hidden, because", "The number after ±"
+
+    def test_what_50_means_comes_before_the_statistics(self, staff, fall, publish):
+        publish(fall)
+        text = page("published_school", fall.pk, staff.lincoln.pk).text
+        reading = text[text.index('id="reading"') :]
+        average = f"50 is the average of “{fall.title}”"
+        assert average in text[: text.index('id="reading"')]
+        order = [average, "A measure sums up", "Methods", "standard deviation"]
+        places = [reading.index(words) for words in order]
+        assert places == sorted(places)
+
+    def test_notes_explain_only_signs_on_the_page(self, staff, fall, publish):
+        rows = GroupResults.objects.filter(administration=fall, level="school")
+        rows.filter(place_id=staff.lincoln.pk).update(hidden_items=["q2"])
+        publish(fall)
+        hidden = page("published_school", fall.pk, staff.lincoln.pk).text
+        assert self.STAR in hidden
+        shown = page("published_school", fall.pk, staff.roosevelt.pk).text
+        assert self.STAR not in shown and self.ERROR in shown
+
+
 class TestProtection:
     def hide(self, staff, fall):
         rows = GroupResults.objects.filter(administration=fall, level="school")

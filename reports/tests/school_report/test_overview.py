@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
 from reports.school_report.overview import Overview
@@ -37,15 +38,50 @@ def test_measures_are_sorted_by_their_strength():
     assert names(overview.of_theme("safe")) == ["safe", *names(parts)]
 
 
-def test_no_measure_is_both_strong_and_weak():
+def test_only_measures_that_differ_from_the_mean_by_more_than_chance_are_named():
     parts = [part("low", 10), part("high", 90), part("middle", 50)]
     overview = Overview.of([], parts)
     assert (names(overview.strongest), names(overview.weakest)) == (["high"], ["low"])
-    alike = [part(name, 50) for name in ("a", "b", "c")]
-    overview = Overview.of([], alike)
-    assert (names(overview.strongest), names(overview.weakest)) == (["a"], ["c"])
-    overview = Overview.of([], parts[:1])
-    assert not overview.strongest and not overview.weakest
+    # The half-width of the intervals is 1.96 × 3 = 5.9, and the mean is 46.
+    close = [part("a", 45), part("b", 47), part("c", 48), part("d", 44)]
+    overview = Overview.of([], close)
+    assert not overview.strongest and not overview.weakest and overview.is_compared
+    certain = [part(each.name, each.strength, error=0.4) for each in close]
+    overview = Overview.of([], certain)
+    assert (names(overview.strongest), names(overview.weakest)) == (
+        *(["c", "b"], ["d", "a"]),
+    )
+
+
+def test_measures_can_stand_out_to_one_side_only():
+    parts = [*(part(f"m{n}", 50, error=8.0) for n in range(4)), part("low", 20)]
+    overview = Overview.of([], parts)
+    assert not overview.strongest
+    assert names(overview.weakest) == ["low"]
+    text = render_to_string("reports/_highlights.html", {"overview": overview})
+    assert "To work on" in text
+    assert "Strongest" not in text and "No measure stands out" not in text
+
+
+def test_a_sentence_says_that_no_measure_stands_out():
+    for parts, is_said in (
+        ([part("a", 45), part("b", 47)], True),
+        ([part("a", 45)], False),
+        ([part("a", 20, error=None), part("b", 80, error=None)], False),
+    ):
+        overview = Overview.of([], parts)
+        text = render_to_string("reports/_highlights.html", {"overview": overview})
+        assert ("No measure stands out" in text) is is_said
+        assert "To work on" not in text
+
+
+def test_a_theme_of_a_single_measure_is_not_named_beside_it():
+    measures = [part("calm", 60, 40)]
+    overview = Overview.of([(part("calmness", 60, 40), measures)], [])
+    assert names(overview.changed) == ["calm"]
+    both = [*measures, part("fair", 60, 40)]
+    overview = Overview.of([(part("calmness", 60, 40), both)], [])
+    assert names(overview.changed) == ["calmness", "calm", "fair"]
 
 
 def test_a_hidden_score_is_in_no_list():
@@ -65,6 +101,29 @@ def test_only_changes_beyond_chance_are_named_the_largest_first():
     assert [(each.name, each.change.difference) for each in overview.changed] == [
         *(("down", -40), ("up", 20))
     ]
+
+
+def test_the_legend_explains_an_uncertain_change_outside_the_line():
+    # 63 lies outside of 44 to 60, the interval of 52.
+    for score, before, error, is_explained in (
+        *((52, 63, 4.1, True), (52, 63, 1.0, False), (52, None, 4.1, False)),
+    ):
+        theme = part("learning", score, before, error=error)
+        context = {"overview": Overview.of([], [theme]), "parts": [theme]}
+        legend = render_to_string("reports/_theme_legend.html", context)
+        rows = render_to_string("reports/_theme_rows.html", context)
+        assert ("both numbers have an error" in legend) is is_explained
+        words = "Last time: 63. Change: −11, too uncertain to call a change"
+        assert (words in rows) is is_explained
+
+
+def test_signs_are_explained_where_they_are_shown():
+    shown = Overview.of([(part("safe", 50), [part("trust", 40)])], [])
+    assert shown.shows_errors and not shown.shows_hidden
+    hidden = Overview.of([(part("safe", 50), [part("trust", None)])], [])
+    assert hidden.shows_hidden
+    exact = Overview.of([], [part("trust", 50, error=None)])
+    assert not exact.shows_errors
 
 
 def test_a_hidden_earlier_score_is_no_last_time():

@@ -72,7 +72,7 @@ def test_a_report_compares_a_school_with_its_district_and_the_state(
     assert f"±{school['trust'].error:.1f}" in page
     assert "Question &lt;3&gt; (counts the other way round)" in page
     assert "Less is better." in page
-    assert "Benchmark: School climate" in page
+    assert "50 is the average of “School climate" in page
     assert "How to read this report" in page
     assert "Change over time" not in page
 
@@ -323,7 +323,7 @@ def test_the_file_has_two_pages_with_the_brand_of_the_district(client, staff, fa
     response = report(client, fall, staff.lincoln, "report.pdf")
     document = pypdfium2.PdfDocument(response.content)
     first, second = (page.get_textpage().get_text_bounded() for page in document)
-    for text in ("State of Ohio", "Lincoln", "100 %", "Strongest", "How to read"):
+    for text in ("State of Ohio", "Lincoln", "100 %", "No measure", "How to read"):
         assert text in first
     assert "Question <1>" in second and "Question <1>" not in first
     assert [item.type for item in document[0].get_objects()].count(IMAGE) == 1

@@ -3,14 +3,16 @@ from __future__ import annotations
 import csv
 import io
 import re
+from copy import deepcopy
 
 import pytest
 from django.utils import timezone
 
 from accounts.models import AuditEntry, District, School
 from accounts.tests.logging_in import log_in
+from reports.console.scores.table import ScoreCell, score_columns
 from reports.models import GroupResults, ResultsRollUp, SchoolRate, ScoreRow, Scoring
-from reports.scores.visible import visible_scores
+from reports.scores.visible import measures_in_survey, visible_scores
 
 pytestmark = pytest.mark.django_db
 
@@ -68,6 +70,33 @@ def test_noise_is_coloured_the_other_way_round(client, staff, fall):
     page = re.sub(r"\s+", " ", table(client, fall, "?show=all").content.decode())
     assert '<td class="number band-5" title="very strong">85</td>' in page
     assert '<td class="number band-1" title="very high">85</td>' in page
+
+
+def test_a_measure_without_a_theme_is_set_apart_as_a_theme_is(fall):
+    content = deepcopy(measures_in_survey(fall))
+    content["measures"][1]["essential"] = ""
+
+    def is_apart():
+        columns = score_columns(fall, content)
+        cells = [ScoreCell.of(column, {}).html for column in columns]
+        return {
+            column.name: "essential" in cell
+            for column, cell in zip(columns, cells, strict=True)
+        }
+
+    assert is_apart() == {"safe": True, "trust": False, "noise": True}
+    # Without any theme, nothing is set apart.
+    content["essentials"] = []
+    content["measures"][0]["essential"] = ""
+    assert is_apart() == {"trust": False, "noise": False}
+
+
+def test_signs_are_explained_where_they_are_shown(client, staff, fall):
+    log_in(client, staff.state)
+    assert "* Hidden" not in table(client, fall).text
+    rows = GroupResults.objects.filter(administration=fall, level="school")
+    rows.filter(place_id=staff.lincoln.pk).update(is_hidden=True)
+    assert "* Hidden" in table(client, fall).text
 
 
 def test_hidden_scores_are_on_no_page_and_in_no_file(client, staff, fall):
