@@ -20,7 +20,12 @@ from accounts.permissions import Capability as C
 from accounts.permissions import Permissions
 from reports.console.attention import needing_attention
 from reports.console.home_rates import MAX_SCHOOLS, PlaceRate, home_rates
-from reports.console.next_steps import NextStep, cards_step, next_step
+from reports.console.next_steps import (
+    NextStep,
+    cards_step,
+    next_step,
+    without_printing_twice,
+)
 from reports.publishing.own_schools import own_pages
 from reports.rates.freshness import Freshness, freshness_of
 from reports.rates.progress_pace import calendars_for
@@ -72,8 +77,9 @@ def console_home(request: StaffRequest) -> HttpResponse:
     """Show the home page. 8 statements; 10 for users with districts and schools.
 
     Memberships, administrations, people, school days, rates of districts or
-    schools, and their curves; roster syncs and uploads that wait. For users of single
-    schools, 1 more for public pages of closed administrations.
+    schools, and their curves; roster syncs and uploads that wait. One more where
+    cards are to be printed, and for users of single schools 1 for public pages of
+    closed administrations.
     """
     permissions, now = request.permissions, timezone.now()
     administrations, invited = home_administrations(permissions, now)
@@ -136,14 +142,27 @@ def home_tasks(
     }
     same_title = Counter(titles.values())
 
+    steps = without_printing_twice(
+        permissions,
+        {
+            administration.pk: next_step(
+                permissions,
+                administration,
+                administration.state_at(now),
+                invited.get(administration.pk, True),
+                rates.get(administration.pk, ()),
+                public_pages.get(administration.pk),
+            )
+            for administrations in shown.values()
+            for administration in administrations
+        },
+    )
+
     def task(administration: Administration) -> HomeTask:
         state = administration.state_at(now)
         has_people = invited.get(administration.pk, True)
         places = rates.get(administration.pk, ())
-        step = next_step(
-            *(permissions, administration, state, has_people, places),
-            public_pages.get(administration.pk),
-        )
+        step = steps[administration.pk]
         return HomeTask(
             administration=administration,
             title=titles[administration.pk],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from django.urls import reverse
@@ -13,6 +13,7 @@ from accounts.permissions import Permissions
 from reports.console.home_rates import PlaceRate
 from reports.publishing.own_schools import OwnPages
 from reports.rates.rate_lines import RateTotal
+from survey.fieldwork.login_cards.card_sets import administrations_with_cards
 from survey.models import Administration, Denominator
 
 State = Administration.State
@@ -81,6 +82,26 @@ def _reminder(
             missing = f"{people}?school={figures.school.pk}&state=not-finished"
             return NextStep(_("See who has not finished"), missing)
     return None
+
+
+def without_printing_twice(
+    permissions: Permissions, steps: Mapping[int, NextStep | None]
+) -> dict[int, NextStep | None]:
+    """Lead to the login cards without asking to print them where they were made.
+
+    The steps are those of administrations, by their keys. 1 statement if any of them
+    prints cards.
+    """
+    printing = {
+        pk: step
+        for pk, step in steps.items()
+        if step and step.address == reverse("cards_list", args=[pk])
+    }
+    made = administrations_with_cards(permissions, printing)
+    return {
+        pk: NextStep(_("Login cards"), step.address) if step and pk in made else step
+        for pk, step in steps.items()
+    }
 
 
 def cards_step(

@@ -26,7 +26,11 @@ from accounts.http import StaffRequest
 from accounts.permissions import Capability as C
 from accounts.permissions import Permissions
 from reports.console.home_rates import PlaceRate, home_rates
-from reports.console.next_steps import NextStep, next_step
+from reports.console.next_steps import (
+    NextStep,
+    next_step,
+    without_printing_twice,
+)
 from reports.models import Publication
 from reports.rates.progress_pace import calendars_for
 from reports.rates.rate_lines import RateTotal
@@ -39,7 +43,10 @@ from survey.fieldwork.administrations import (
 )
 from survey.fieldwork.administrations.queries import administration_or_404
 from survey.fieldwork.emails.figures import Figures, read_figures
-from survey.fieldwork.login_cards.card_sets import card_sets_for
+from survey.fieldwork.login_cards.card_sets import (
+    administrations_with_cards,
+    card_sets_for,
+)
 from survey.models import Administration, Denominator, EmailSchedule, OpenCode
 
 if TYPE_CHECKING:
@@ -251,7 +258,7 @@ class Workspace:
     lines: list[StepLine] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Read all figures. At most 9 statements."""
+        """Read all figures. At most 11 statements."""
         administration = self.administration
         self.state = administration.state_at(timezone.now())
         is_over = self.state == State.CLOSED
@@ -264,10 +271,12 @@ class Workspace:
         ).get(administration.pk, [])
         self.invited = sum(rate.figures.eligible for rate in self.rates)
         self.has_people = bool(self.invited) or has_people(administration)
-        self.next = next_step(
+        first = next_step(
             *(self.permissions, administration, self.state),
             *(self.has_people, self.rates),
-        ) or NextStep(
+        )
+        steps = without_printing_twice(self.permissions, {administration.pk: first})
+        self.next = steps[administration.pk] or NextStep(
             _("See response rates"), LIVE.pages[0].address(self.administration)
         )
         is_count = administration.denominator == COUNT
@@ -323,8 +332,13 @@ class Workspace:
         return Progress.DONE, words % {"n": f"{number:,}"}
 
     def _cards(self) -> tuple[str, str]:
-        number = card_sets_for(self.permissions, self.administration).count()
+        card_sets = card_sets_for(self.permissions, self.administration)
+        number = card_sets.exclude(made_at=None).count()
         if not number:
+            pk = self.administration.pk
+            if pk in administrations_with_cards(self.permissions, [pk]):
+                words = _("Login cards were made together with those of other schools.")
+                return Progress.DONE, words
             return Progress.WAITS, _("No login cards have been made yet.")
         words = ngettext(
             "%(n)s file of login cards made", "%(n)s files of login cards made", number

@@ -22,6 +22,7 @@ from reports.tests.conftest import invite
 from survey.fieldwork.school_calendar import SchoolCalendar
 from survey.models import (
     Administration,
+    CardSet,
     FeedScan,
     Role,
     RosterFeed,
@@ -215,6 +216,20 @@ def test_without_people_a_roster_is_the_next_step(staff, students):
     invite(students, staff.lincoln, 12)
     roll_up()
     assert button_of(staff.chen) == ("Print login cards", cards)
+    # Cards of another district, or that were not made, change nothing.
+    card_set = CardSet.objects.create(
+        administration=students,
+        district=staff.lakeside,
+        format="zip",
+        by=staff.state,
+        made_at=timezone.now(),
+    )
+    CardSet.objects.create(administration=students, format="zip", by=staff.state)
+    assert button_of(staff.chen) == ("Print login cards", cards)
+    # The state has made them for all schools: nobody is asked to print them twice.
+    CardSet.objects.filter(pk=card_set.pk).update(district=None)
+    assert button_of(staff.chen) == ("Login cards", cards)
+    CardSet.objects.all().delete()
     # Once people have started, they are the second button.
     invite(students, staff.lincoln, 12, finished=2)
     roll_up()

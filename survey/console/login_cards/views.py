@@ -47,6 +47,7 @@ from survey.fieldwork.administrations.queries import (
 )
 from survey.fieldwork.login_cards.card_sets import (
     card_sets_for,
+    cards_of_many_schools,
     order_cards,
     people_in,
 )
@@ -118,6 +119,7 @@ def cards_list(request: StaffRequest, pk: int) -> HttpResponse:
         sorts={"created": ("-created_at",)},
         per_page=20,
     )
+    made_with_others = _made_with_others(administration, school)
     return listing.render(
         "survey/console/cards_list.html",
         {
@@ -126,8 +128,22 @@ def cards_list(request: StaffRequest, pk: int) -> HttpResponse:
             "form": form,
             "may_choose_school": may_choose_school(request),
             "may_reissue": _may_reissue(request, school),
+            "made_with_others": made_with_others,
         },
     )
+
+
+def _made_with_others(administration: Administration, school: School) -> CardSet | None:
+    """Return the newest cards of many schools with this one. Up to 2 statements."""
+    card_sets = cards_of_many_schools([school.district_id])
+    card_sets = card_sets.filter(administration=administration)
+    newest = card_sets.select_related("district").first()
+    if newest is not None and newest.anonymous:
+        people = invited_people(administration).filter(school=school)
+        # They were left out, if they were so few then.
+        if people.count() < CardSet.MIN_DRAWN:
+            return None
+    return newest
 
 
 def _choose_school(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from itertools import count
 from pathlib import Path
 from zipfile import ZIP_STORED, ZipFile
@@ -65,6 +66,48 @@ def card_sets_for(
     """Return the sets in which this user may see every person."""
     places = permissions.places(Capability.SEE_IDENTITIES)
     return CardSet.objects.filter(CardSet.within(places), administration=administration)
+
+
+def cards_of_many_schools(districts: Collection[int]) -> QuerySet[CardSet]:
+    """Return ready cards of all schools, of the state or of one of these districts.
+
+    Whoever is to see them, they tell the other users of those schools that the codes
+    were printed.
+    """
+    return CardSet.objects.filter(
+        Q(district=None) | Q(district__in=districts),
+        school=None,
+        format=CardSet.Format.ZIP,
+        made_at__isnull=False,
+        outdated_at=None,
+    )
+
+
+def administrations_with_cards(
+    permissions: Permissions, administrations: Collection[int]
+) -> set[int]:
+    """Return those in which cards of whole schools of the user were made already.
+
+    1 statement, or none without administrations.
+    """
+    if not administrations:
+        return set()
+    places = permissions.places(Capability.SEE_IDENTITIES)
+    schools = permissions.schools(Capability.SEE_IDENTITIES)
+    is_mine = CardSet.within(places) | Q(school=None) & (
+        Q(district=None) | Q(district__in=schools.order_by().values("district"))
+    )
+    made = CardSet.objects.filter(
+        is_mine,
+        administration__in=administrations,
+        format__in=(CardSet.Format.PDF, CardSet.Format.ZIP),
+        grade="",
+        classroom="",
+        respondent=None,
+        made_at__isnull=False,
+        outdated_at=None,
+    )
+    return set(made.order_by().values_list("administration", flat=True))
 
 
 # Making cards ---------------------------------------------------------------

@@ -557,7 +557,7 @@ def test_listing_three_sets_takes_as_many_statements_as_one(
     page = f"/console/administrations/{administration.pk}/cards/"
     # Session, user, memberships, administration, school, its classes, the survey's
     # languages, the number of sets, the sets.
-    with django_assert_num_queries(9):
+    with django_assert_num_queries(10):
         response = client.get(page)
     assert text_of(response).count("ready") == number
 

@@ -253,6 +253,29 @@ def test_cards_to_draw_from_leave_small_schools_out(
     assert "too few to draw cards" not in client.get(choice).text
 
 
+def test_a_coordinator_learns_that_the_state_made_the_cards(
+    client, staff, order, administration, people
+):
+    address = f"/console/administrations/{administration.pk}/cards/"
+    log_in(client, staff.chen)
+    assert "No cards have been made for this school yet" in client.get(address).text
+    log_in(client, staff.state)
+    cards = order(district=staff.lakeside.pk)
+    log_in(client, staff.chen)
+    assert "with this one" not in client.get(address).text
+    log_in(client, staff.state)
+    cards = order()
+    log_in(client, staff.chen)
+    shown = client.get(address).text
+    assert "Cards for all schools, with this one, were made by the state" in shown
+    assert "for this school yet" not in shown
+    # The file itself has codes of other schools.
+    assert client.get(address_of(cards)).status_code == 404
+    # Those of few people were left out of cards to draw from.
+    CardSet.objects.update(anonymous=True)
+    assert "with this one" not in client.get(address).text
+
+
 def test_a_file_that_failed_can_be_tried_again_once_that_can_help(
     client, staff, order, administration, people
 ):
