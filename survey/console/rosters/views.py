@@ -194,6 +194,7 @@ def roster_upload(request: StaffRequest, pk: int) -> HttpResponse:
             if administration.denominator == Denominator.COUNT
             else "",
             "form": form,
+            "corrected": _waiting_upload(request, administration),
             "subgroups": [subgroup_label(name) for name in administration.subgroups],
             "is_one_school": all(school for _district, school in form.places.values()),
             # The whole state, without district and school, is no limit.
@@ -202,6 +203,17 @@ def roster_upload(request: StaffRequest, pk: int) -> HttpResponse:
             ),
         },
     )
+
+
+def _waiting_upload(
+    request: StaffRequest, administration: Administration
+) -> RosterUpload | None:
+    """Return the roster whose rejected rows are corrected, if it is not applied yet."""
+    key = request.GET.get("corrects", "")
+    if not (key.isascii() and key.isdecimal() and len(key) <= LONGEST_KEY):
+        return None
+    waiting = _uploads(request).filter(administration=administration, scan=None)
+    return waiting.filter(pk=int(key), state=State.CHECKED).first()
 
 
 @needs(MANAGE)

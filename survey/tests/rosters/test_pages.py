@@ -279,3 +279,17 @@ def test_a_file_without_rows_is_not_offered_to_apply(staff, administration, cons
     assert "No rows to read" in page.text and "Apply roster" not in page.text
     # No tile says 0, and no sentence says that everything stays.
     assert page.context["totals"] == []
+
+
+def test_corrected_rows_come_after_the_first_roster(staff, administration, console_of):
+    dana = console_of(staff.dana)
+    upload = dana.upload(administration, HEADER, MAYA, *BAD)
+    link = f"/console/administrations/{administration.pk}/roster/?corrects={upload.pk}"
+    assert link in dana.get(f"/console/rosters/{upload.pk}/rejected/").text
+    waiting = "is still waiting to be applied. Apply it first"
+    shown = dana.get(link).text
+    assert waiting in shown and f'href="/console/rosters/{upload.pk}/"' in shown
+    # Nobody else learns of it, and an applied roster does not wait.
+    assert waiting not in console_of(staff.chen).get(link).text
+    dana.confirm(upload)
+    assert waiting not in dana.get(link).text
