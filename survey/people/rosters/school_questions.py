@@ -93,9 +93,9 @@ def school_questions(c: Comparison, matches: SchoolMatches) -> list[SchoolQuesti
             question["name"] = matches.new_schools[school].name
             question["code"] = matches.new_schools[school].code
         question["near"] = near_schools(candidates, question, district)
-        allowed = candidates if c.scope.is_single_schools else []
+        offered = candidates if c.scope.is_single_schools else []
         question["offered"] = list(
-            dict.fromkeys([*question["near"], *(school.pk for school in allowed)])
+            dict.fromkeys([*question["near"], *(school.pk for school in offered)])
         )[:MOST_SUGGESTED]
         questions.append(question)
     # Those that are answered with one tick come first.

@@ -44,10 +44,10 @@ def test_a_school_that_is_unique_is_found_without_its_district(
     assert person("00123").school == person("00124").school == staff.lincoln
     assert person("00123", "lakeside").school == staff.roosevelt
     # The same people as in a file with districts.
-    again = state.upload(administration, HEADER, MAYA, ALI, NOOR)
-    assert counts(again) == {"unchanged": 3}
-    again = state.upload(administration, HEADER, MAYA, *rows[1:])
-    assert counts(again) == {"unchanged": 3}
+    upload = state.upload(administration, HEADER, MAYA, ALI, NOOR)
+    assert counts(upload) == {"unchanged": 3}
+    upload = state.upload(administration, HEADER, MAYA, *rows[1:])
+    assert counts(upload) == {"unchanged": 3}
 
 
 def test_several_schools_of_one_name_need_the_district(
