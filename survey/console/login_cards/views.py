@@ -179,10 +179,12 @@ def _choose_school(
     lists = lists.select_related("by", "district", "job")[:MAX_LISTS_SHOWN]
     listing = schools_listing(request, administration)
     small_schools = 0
-    if may_list and administration.is_completion_confidential and not listing.is_part:
-        people = invited_people(administration)
-        if not whole_state:
-            people = people.filter(school__district__in=form.districts.values())
+    # Not of the state: with two million people, the job counts them once.
+    counts_small_schools = may_list and not whole_state and not listing.is_part
+    if counts_small_schools and administration.is_completion_confidential:
+        people = invited_people(administration).filter(
+            school__district__in=form.districts.values()
+        )
         small_schools = count_small_schools(people)
     return listing.render(
         "survey/console/cards_schools.html",

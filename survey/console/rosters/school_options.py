@@ -9,10 +9,12 @@ from typing import Any
 from django.http import QueryDict
 
 from accounts.models import School
+from accounts.permissions import Permissions
 from survey.models import RosterUpload
 from survey.people.rosters.layouts import NEW_SCHOOL, RosterLayout
 from survey.people.rosters.school_choices import MOST_FOUND, may_choose_schools
 from survey.people.rosters.school_questions import key_of_places, must_be_answered
+from survey.people.rosters.scope import schools_to_choose, scope_of_upload
 
 LONGEST_KEY = 18
 
@@ -52,9 +54,15 @@ class SchoolOptions:
 
 
 def school_options(
-    upload: RosterUpload, data: QueryDict | None = None
+    upload: RosterUpload,
+    data: QueryDict | None = None,
+    permissions: Permissions | None = None,
 ) -> list[SchoolOptions]:
-    """Return the questions of a checked roster. One statement if there are any."""
+    """Return the questions of a checked roster. One statement if there are any.
+
+    With `data` of a form, those who sent it need `permissions` to choose schools that
+    the questions do not offer.
+    """
     if not may_choose_schools(upload):
         return []
     data = data or QueryDict()
@@ -64,7 +72,14 @@ def school_options(
         for question in questions
     }
     wanted = {pk for question in questions for pk in question["offered"]}
-    schools = schools_by_key({*wanted, *filter(None, chosen.values())})
+    # A key that was sent names no school outside the upload's places.
+    sent = set(filter(None, chosen.values())) - wanted
+    scope = scope_of_upload(upload, permissions) if sent and permissions else None
+    if scope is not None:
+        wanted |= set(
+            schools_to_choose(scope).filter(pk__in=sent).values_list("pk", flat=True)
+        )
+    schools = schools_by_key(wanted)
     return [
         SchoolOptions(
             question,

@@ -38,7 +38,7 @@ NOTHING_CHOSEN = gettext_noop(
 def roster_schools(request: StaffRequest, pk: int) -> HttpResponse:
     """Choose schools, undo a choice, or search for schools to choose."""
     upload = get_object_or_404(_uploads(request), pk=pk)
-    options = school_options(upload, request.POST)
+    options = school_options(upload, request.POST, request.permissions)
     if "find" in request.POST:
         return _show_matches(request, upload, options)
     undone = request.POST.get("undo", "")

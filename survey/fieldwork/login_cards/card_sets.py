@@ -78,6 +78,7 @@ def cards_of_many_schools(districts: Collection[int]) -> QuerySet[CardSet]:
         Q(district=None) | Q(district__in=districts),
         school=None,
         format=CardSet.Format.ZIP,
+        unfinished=False,
         made_at__isnull=False,
         outdated_at=None,
     )
@@ -104,6 +105,7 @@ def administrations_with_cards(
         grade="",
         classroom="",
         respondent=None,
+        unfinished=False,
         made_at__isnull=False,
         outdated_at=None,
     )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from functools import cached_property
 
+from django.db.models import Q
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from survey.people.rosters.place_names import PlaceDirectory
+from accounts.models import School
+from survey.people.rosters.place_names import PlaceDirectory, is_same_name
 from survey.people.rosters.place_resolution import WrittenPlace
 from survey.people.rosters.scope import RosterScope, schools_to_choose
 
@@ -15,6 +17,10 @@ from survey.people.rosters.scope import RosterScope, schools_to_choose
 MOST_COMPARED = 50
 SEVERAL_SCHOOLS = gettext_noop(
     "is blank, and there are several schools of this name: give the district"
+)
+ONLY_CODE = gettext_noop(
+    "is blank, and schools of other districts may have this code too: give the"
+    " district, or the name of the school"
 )
 NO_SCHOOL = gettext_noop(
     "is blank, and no school that you can upload for has this name or code"
@@ -26,7 +32,12 @@ class DistrictNotFound(Exception):
 
 
 class DistrictsOfSchools:
-    """The districts of the schools in which a roster may put people."""
+    """The districts of the schools in which a roster may put people.
+
+    Codes are unique within a district only, so a school is found by its name. Closed
+    schools and those that are not offered count as other schools of that name: rows
+    may mean them.
+    """
 
     def __init__(self, scope: RosterScope) -> None:
         self._scope = scope
@@ -35,14 +46,24 @@ class DistrictsOfSchools:
 
     @cached_property
     def _schools(self) -> tuple[PlaceDirectory, dict[int, tuple[str, str]]]:
-        """Read the schools once, when the first row needs them. 1 statement."""
-        rows = list(
-            schools_to_choose(self._scope).values_list(
-                "pk", "code", "name", "district__code", "district__name"
+        """Read the schools once, when the first row needs them. 2 statements.
+
+        All schools of the upload's places, and the districts of those that people may
+        be put into.
+        """
+        places = self._scope.places
+        schools = School.objects.all()
+        if not places.state:
+            schools = schools.filter(
+                Q(district__in=places.districts) | Q(pk__in=places.schools)
             )
+        directory = PlaceDirectory(
+            schools.order_by("name", "pk").values_list("pk", "code", "name")
         )
-        directory = PlaceDirectory((pk, code, name) for pk, code, name, _, _ in rows)
-        return directory, {pk: (code, name) for pk, _, _, code, name in rows}
+        rows = schools_to_choose(self._scope).values_list(
+            "pk", "district__code", "district__name"
+        )
+        return directory, {pk: (code, name) for pk, code, name in rows}
 
     def find(self, school: str, school_name: str) -> tuple[str, str]:
         """Return the code and name of the only district with such a school.
@@ -62,10 +83,15 @@ class DistrictsOfSchools:
         if not district_of:
             return _("is missing")
         keys = directory.find(*WrittenPlace.of(school, school_name)).keys
-        if len(keys) == 1:
+        if len(keys) > 1:
+            return _(SEVERAL_SCHOOLS)
+        if keys and keys[0] in district_of:
+            is_named = is_same_name(school_name, directory.name_of[keys[0]])
+            if not is_named and len(set(district_of.values())) > 1:
+                return _(ONLY_CODE)
             return district_of[keys[0]]
         if keys:
-            return _(SEVERAL_SCHOOLS)
+            return _(NO_SCHOOL)
         near: list[str] = []
         if self._compared < MOST_COMPARED:
             self._compared += 1

@@ -106,7 +106,9 @@ def delete_upload_files(uploads: list[RosterUpload]) -> None:
         )
         for upload in uploads:
             # What was read as a school can be a name where a wrong column was chosen.
-            if upload.report.pop("school_questions", None):
-                upload.save(update_fields=["report"])
+            questions = upload.report.pop("school_questions", None)
+            choices = upload.layout.pop("schools", None)
+            if questions or choices:
+                upload.save(update_fields=["report", "layout"])
         RosterRejection.objects.filter(upload__in=pks).delete()
         transaction.on_commit(lambda: delete_files(*names))

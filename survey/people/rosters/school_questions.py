@@ -53,9 +53,11 @@ def school_questions(c: Comparison, matches: SchoolMatches) -> list[SchoolQuesti
     for place, _district, school in matches.rows:
         if school < 0:
             new[school].append(place)
+    # New ones first: with many rejected ones, none of them would be asked about, and
+    # a misspelt school would be added.
     groups = [
-        *((place, [place], 0) for place in sorted(matches.rejected)),
         *((places[0], places, school) for school, places in new.items()),
+        *((place, [place], 0) for place in sorted(matches.rejected)),
     ][:MOST_COMPARED]
     confirmed = {
         texts for texts, pk in c.table.layout.schools.items() if pk == NEW_SCHOOL
@@ -122,15 +124,19 @@ def near_schools(
 ) -> list[int]:
     """Return the schools that a name probably means: of its own district, else any."""
 
+    def has_same_code(school: _Candidate) -> bool:
+        return school.code.casefold() == question["code"].casefold()
+
     def same(school: _Candidate) -> bool:
-        is_code = school.code.casefold() == question["code"].casefold()
-        return is_code or is_same_name(question["name"], school.name)
+        return is_same_name(question["name"], school.name)
 
     def near(school: _Candidate) -> bool:
         return is_near_name(question["name"], school.name)
 
     within = [school for school in candidates if school.district_id == district]
+    # Short numbers are codes in many districts.
     for pool, test in (
+        (within, has_same_code),
         (within, same),
         (within, near),
         (candidates, same),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from django.utils import timezone
 
 from accounts.models import School
 from survey.models import Respondent
 from survey.people.rosters.blank_districts import (
     NO_SCHOOL,
+    ONLY_CODE,
     SEVERAL_SCHOOLS,
     DistrictsOfSchools,
 )
@@ -60,6 +62,40 @@ def test_several_schools_of_one_name_need_the_district(
     assert reasons(upload) == [(2, "district", str(SEVERAL_SCHOOLS))]
 
 
+def test_a_code_alone_does_not_tell_the_district(staff, administration, console_of):
+    """Another district may have a closed or new school with the same code."""
+    School.objects.create(district=staff.lakeside, code="105", name="Cedar High")
+    state = console_of(staff.state)
+    upload = state.upload(administration, HEADER, without_district(MAYA, "105"))
+    assert reasons(upload) == [(2, "district", str(ONLY_CODE))]
+    header = f"{HEADER},school_name"
+    upload = state.upload(
+        administration, header, f"{without_district(MAYA, '105')},Maple Academy"
+    )
+    assert reasons(upload) == [(2, "district", str(ONLY_CODE))]
+    # The twin: with the name of the school.
+    upload = state.upload(
+        administration, header, f"{without_district(MAYA, '105')},Cedar High"
+    )
+    assert counts(upload) == {"added": 1}
+
+
+def test_a_closed_school_of_the_same_name_needs_the_district(
+    staff, administration, console_of
+):
+    School.objects.create(
+        district=staff.lakeside,
+        code="l3",
+        name="Lincoln School",
+        closed_at=timezone.now(),
+    )
+    School.objects.filter(pk=staff.lincoln.pk).update(name="Lincoln School", code="x1")
+    state = console_of(staff.state)
+    row = without_district(MAYA, "Lincoln School")
+    upload = state.upload(administration, HEADER, row)
+    assert reasons(upload) == [(2, "district", str(SEVERAL_SCHOOLS))]
+
+
 def test_a_misspelt_school_is_shown_with_the_blank_district(
     staff, administration, console_of
 ):
@@ -104,6 +140,6 @@ def test_people_who_left_are_found_without_their_district(
 def test_schools_are_read_once(staff, schools, django_assert_num_queries):
     districts = DistrictsOfSchools(RosterScope())
     names = ("Lincoln", "Roosevelt", "Washington")[:schools]
-    with django_assert_num_queries(1):
+    with django_assert_num_queries(2):
         codes_and_names = {districts.find(name.casefold(), name) for name in names}
     assert ("riverside", "Riverside") in codes_and_names
