@@ -13,9 +13,9 @@ from functools import lru_cache
 from django.http import HttpResponse
 
 HEX = re.compile(r"#[0-9a-f]{6}")
-# Of static/css/base.css: the page, its cards, and both in the dark.
-GROUND, SURFACE = "#f2f5f6", "#ffffff"
-DARK_GROUND, DARK_SURFACE = "#0f171b", "#19242a"
+# Of static/css/tokens.css: the page, its cards, and both in the dark.
+GROUND, SURFACE = "#f6f7f9", "#ffffff"
+DARK_GROUND, DARK_SURFACE = "#0e161a", "#172127"
 WHITE, BLACK = "#ffffff", "#000000"
 # Of text, and of what is no text, such as the edge of a button.
 TEXT_CONTRAST, SHAPE_CONTRAST = 4.5, 3.0
@@ -29,7 +29,7 @@ SHEET = """:root {{
   --link: {link};
   --tint: {tint};
 }}
-@media (prefers-color-scheme: dark) {{
+@media screen and (prefers-color-scheme: dark) {{
   :root {{
     --accent: {dark};
     --accent-strong: {dark_strong};

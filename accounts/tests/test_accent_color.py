@@ -6,6 +6,7 @@ import colorsys
 import re
 
 import pytest
+from django.conf import settings
 
 from accounts.accent_color import (
     DARK_GROUND,
@@ -19,8 +20,8 @@ from accounts.accent_color import (
     text_on,
 )
 
-# The text of static/css/base.css, light and dark.
-INK, DARK_INK = "#14242b", "#e9eff1"
+# The text of static/css/tokens.css, light and dark.
+INK, DARK_INK = "#15222a", "#e8eef1"
 COLORS = [
     "#" + "".join(f"{round(255 * part):02x}" for part in colorsys.hls_to_rgb(h, li, s))
     for h in (0, 0.08, 0.16, 0.33, 0.5, 0.66, 0.83)
@@ -33,6 +34,18 @@ def shades_of(color: str) -> tuple[dict[str, str], dict[str, str]]:
     light, dark = accent_sheet(color).split("@media")
     pattern = r"--([a-z-]+): (#[0-9a-f]{6});"
     return dict(re.findall(pattern, light)), dict(re.findall(pattern, dark))
+
+
+def test_shades_are_computed_for_the_grounds_of_the_pages():
+    tokens = (settings.BASE_DIR / "static" / "css" / "tokens.css").read_text()
+    light, dark, *_ = tokens.replace("#fff;", "#ffffff;").split("@media")
+    for sheet, ground, surface, ink in (
+        (light, GROUND, SURFACE, INK),
+        (dark, DARK_GROUND, DARK_SURFACE, DARK_INK),
+    ):
+        shades = dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6});", sheet))
+        of_pages = (shades["ground"], shades["surface"], shades["ink"])
+        assert of_pages == (ground, surface, ink)
 
 
 def test_contrast_is_that_of_wcag():
@@ -63,5 +76,5 @@ def test_each_shade_can_be_seen_and_read(chosen):
 
 def test_a_color_that_is_too_light_is_darkened_no_more_than_needed():
     nearest = nearest_visible("#f5c400")
-    assert nearest == "#ab8900"
+    assert nearest == "#ae8b00"
     assert 3 <= contrast(nearest, GROUND) < 3.1

@@ -1,7 +1,7 @@
 """The name, logo, color and contact of the state, for pages that name no other place.
 
 `{% state_place as place %}`, then include `survey/_accent.html`, `survey/_mark.html`,
-`survey/_contact.html` or `survey/_footer.html`.
+`survey/_contact.html` or `survey/_help.html`.
 """
 
 from __future__ import annotations

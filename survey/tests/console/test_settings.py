@@ -291,7 +291,7 @@ def test_a_color_is_chosen_and_its_style_sheet_cached_for_ever(staff):
 @pytest.mark.parametrize(
     ("typed", "reason"),
     [
-        ("#f5c400", "The nearest color that does is #ab8900."),
+        ("#f5c400", "The nearest color that does is #ae8b00."),
         ("#ffffff", "This color is too light"),
         ("red", "Enter a color code"),
         ("#12345", "Enter a color code"),
