@@ -110,7 +110,7 @@ def test_from_a_workbook_to_an_open_survey(start, staff):
     page.get_by_role("button", name="Upload").click()
     page.get_by_role("link", name="Publish").click()
     page.get_by_role("button", name="Publish version").click()
-    page.get_by_role("link", name="Open a survey round").click()
+    page.get_by_role("link", name="New survey round").click()
     page.get_by_label("Students").click()
     page.get_by_label("Opens").fill(local(timezone.now() - timedelta(minutes=1)))
     page.get_by_label("Closes").fill(local(timezone.now() + timedelta(days=9)))

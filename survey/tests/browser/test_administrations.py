@@ -64,7 +64,7 @@ def test_opening_answering_and_closing(desk, device, staff, publish):
     page = desk(staff.state)
     page.goto("/console/")
     page.get_by_role("navigation").get_by_text("Surveys").click()
-    page.get_by_role("link", name="Open a survey round").first.click()
+    page.get_by_role("link", name="New survey round").first.click()
     page.get_by_role("radio", name="climate").check()
     go_on(page, "Who answers it?")
     page.get_by_role("radio", name="Students").check()

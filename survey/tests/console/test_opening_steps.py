@@ -327,7 +327,7 @@ def test_drafts_are_few_small_and_expire(client, staff, published, monkeypatch):
     page = client.get(NEW)
     held = [row["key"] for row in page.wsgi_request.session[SESSION_KEY]]
     assert held == list(reversed(keys[1:]))
-    assert "You have begun a survey round already" in text(page)
+    assert "You have a draft of a survey round" in text(page)
     gone = client.get(address(keys[0], "people"), follow=True)
     assert "finished or too old" in text(gone)
     assert gone.wsgi_request.path == NEW
