@@ -32,4 +32,4 @@ urlpatterns = [
 handler400 = "accounts.console.errors.bad_request"
 handler403 = "accounts.console.errors.permission_denied"
 handler404 = "accounts.console.errors.not_found"
-handler500 = "survey.taking.unavailable.server_error"
+handler500 = "accounts.console.errors.server_error"

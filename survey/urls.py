@@ -41,3 +41,6 @@ urlpatterns = [
         name="survey_content",
     ),
 ]
+
+# Of the respondents' pool, whose addresses these are.
+handler500 = "survey.taking.error_pages.server_error"

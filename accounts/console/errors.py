@@ -35,13 +35,8 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     return defaults.page_not_found(request, exception, _template(request, "404.html"))
 
 
-def server_error(
-    request: HttpRequest, state_place: object | None = None
-) -> HttpResponse:
-    """Answer 503 in the console while the database is away or too busy.
-
-    Respondents' pages show the name and contact of `state_place`.
-    """
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Answer 503 in the console while the database is away or too busy."""
     # Called while the exception is handled.
     error = sys.exc_info()[1]
     if _is_for_staff(request) and isinstance(error, (OperationalError, InterfaceError)):
@@ -49,8 +44,7 @@ def server_error(
         return HttpResponse(page, status=503, headers={"Retry-After": RETRY_AFTER})
     # Not Django's view, which gives no context: a template logs each name that it
     # misses, with the exception and the data in it.
-    context = {"state_place": None if _is_for_staff(request) else state_place}
-    page = render_to_string(_template(request, "500.html"), context)
+    page = render_to_string(_template(request, "500.html"), {"state_place": None})
     return HttpResponseServerError(page)
 
 

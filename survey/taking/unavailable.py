@@ -17,7 +17,6 @@ from django.db import (
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 
-from accounts.console import errors
 from survey.taking.places import known_place_of_state
 from survey.taking.published import SurveyNotFound
 
@@ -108,11 +107,6 @@ def _connection_was_lost() -> bool:
     if lost:
         connection.close()
     return lost
-
-
-def server_error(request: HttpRequest) -> HttpResponse:
-    """Answer 500 with what this process knows of the state, without the database."""
-    return errors.server_error(request, known_place_of_state())
 
 
 def unavailable_response(request: HttpRequest, key: str) -> HttpResponse:
