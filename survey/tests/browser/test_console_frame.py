@@ -84,17 +84,21 @@ def test_each_help_text_has_a_page_and_a_few_sentences():
 @pytest.mark.parametrize("options", [{}, NO_SCRIPTS], ids=["scripts", "no scripts"])
 def test_a_phone_has_the_navigation_behind_a_button(opened, options):
     page = opened("/console/", viewport=PHONE, **options)
-    rosters = page.locator(".console-nav").get_by_text("Schools")
-    expect(rosters).to_be_hidden()
+    schools = page.locator(".console-nav").get_by_text("Schools")
+    expect(schools).to_be_hidden()
     page.get_by_text("Menu", exact=True).click()
-    expect(rosters).to_be_visible()
+    expect(schools).to_be_visible()
     if not options:
         assert violations(page) == []
         page.keyboard.press("Escape")
-        expect(rosters).to_be_hidden()
+        expect(schools).to_be_hidden()
         page.get_by_role("button", name="Menu").press("Space")
-    rosters.click()
-    page.wait_for_url("**/rosters/**")
+    schools.click()
+    page.wait_for_url("**/schools/**")
+    expect(schools).to_be_hidden()
+    # The search needs no menu.
+    page.get_by_role("banner").get_by_role("link", name="Search").click()
+    page.wait_for_url("**/search/**")
 
 
 def test_keys_lead_to_the_search_and_through_the_rows(

@@ -251,6 +251,7 @@ def test_people_keep_their_records_when_ids_and_schools_change(
     assert invited() == [f"{n:05}" for n in range(40)]
     assert dict(Identity.objects.values_list("respondent", "given_name")) == before
     page.get_by_role("link", name="Schools and rows").click()
+    page.get_by_text("How columns were read").click()
     expect(page.get_by_text("Previous ID", exact=True)).to_be_visible()
     open_feed(page)
     expect(page.get_by_text("Changed from sourcedId.")).to_have_count(0)

@@ -101,7 +101,7 @@ def figure_fits(page: Page, figure: str) -> bool:
 def test_a_coordinator_corrects_five_rejected_rows(staff, console):
     page = console(staff.chen, viewport=PHONE)
     page.goto("/console/")
-    navigate(page, "Schools")
+    navigate(page, "Schools", "Rosters")
     check_page(page)
     page.get_by_role("link", name="students,").first.click()
     check_page(page)
@@ -300,8 +300,13 @@ def test_a_misspelt_school_is_chosen_in_place(staff, administration, console):
     expect(page.get_by_text("2 schools to check")).to_be_visible()
     check_page(page)
     page.set_viewport_size(LAPTOP)
-    # The bar stays in sight.
-    expect(page.get_by_role("button", name="Apply roster")).to_be_in_viewport()
+    # The bar stays in sight, and leads to what must be answered first.
+    apply = page.get_by_role("button", name="Apply roster")
+    expect(apply).to_have_count(0)
+    first = page.get_by_role("link", name="Check 1 school before you apply")
+    expect(first).to_be_in_viewport()
+    first.click()
+    expect(page.get_by_text("Did you mean Lincoln (Riverside)?")).to_be_in_viewport()
 
     lyceum = page.get_by_role("group", name="Lyceum")
     lyceum.get_by_label("Name or code of the school").fill("washing")
@@ -312,6 +317,7 @@ def test_a_misspelt_school_is_chosen_in_place(staff, administration, console):
     page.get_by_label("Lincoln (Riverside)").check()
     page.get_by_role("button", name="Check again with these schools").click()
     expect(page.get_by_text("is read as")).to_have_count(2)
+    expect(apply).to_be_in_viewport()
     check_page(page)
     page.get_by_role("button", name="Undo the choice for Lyceum").click()
     expect(page.get_by_text("1 school to check")).to_be_visible()

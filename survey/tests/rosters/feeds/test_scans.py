@@ -6,7 +6,7 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.utils.html import escape
 
-from accounts.models import AuditEntry, District, QueuedEmail
+from accounts.models import AuditEntry, District, QueuedEmail, School
 from accounts.staff import dismiss
 from accounts.tests.conftest import member
 from accounts.tests.logging_in import log_in
@@ -201,6 +201,25 @@ def test_unknown_schools_are_held(feed, sis):
     held = scan(feed)
     assert (held.state, len(invited())) == ("held", 30)
     assert "3 schools are unknown" in held.message
+
+
+def test_a_new_school_with_a_name_near_a_known_one_waits_for_nobody(
+    feed, sis, staff, client
+):
+    offer(sis, zip_of(*students()))
+    scan(feed)
+    rows = [*students(), *students(2, school="lincon", first=90)]
+    offer(sis, zip_of(*rows, orgs=sis_orgs(["Lincon"])))
+    tried = scan(feed, reason="try")
+    [question] = tried.uploads.get().report["school_questions"]
+    assert question["near"] == [staff.lincoln.pk]
+    # Only an upload can be answered; here people are told, and change the source.
+    log_in(client, staff.dana)
+    shown = client.get(f"/console/rosters/{tried.uploads.get().pk}/").content.decode()
+    assert "Did you mean <strong>Lincoln</strong>?" in shown
+    assert "before you apply" not in shown
+    assert (scan(feed).state, len(invited())) == ("applied", 32)
+    assert School.objects.filter(district=staff.riverside, name="Lincon").count() == 1
 
 
 def test_many_schools_with_other_names_are_held(feed, sis):
