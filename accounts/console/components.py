@@ -35,6 +35,7 @@ class ExampleForm(Form):
     roster = forms.FileField(label="Roster")
     locked = forms.CharField(
         label="Short name",
+        required=False,
         initial="spring-2027",
         widget=forms.TextInput(attrs={"disabled": True}),
     )
