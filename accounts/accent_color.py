@@ -53,12 +53,12 @@ def text_on(color: str) -> str:
 
 
 def is_visible(color: str) -> bool:
-    """Return whether controls of a color stand out from the page."""
+    """Return whether controls in this color have enough contrast on the page."""
     return contrast(color, GROUND) >= SHAPE_CONTRAST
 
 
 def nearest_visible(color: str) -> str:
-    """Return the color itself, or the lightest of its darker shades that stands out."""
+    """Return the color, darkened until it has enough contrast on the page."""
     return _darkened(color, SHAPE_CONTRAST)
 
 

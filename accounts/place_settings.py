@@ -182,7 +182,7 @@ def _source_of(place: Place, level: Level) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Brand:
-    """What paper shows of the state or a district."""
+    """The name, logo, color and contact of a place, as printed on paper."""
 
     name: str = ""
     # PNG, or nothing.

@@ -46,7 +46,7 @@ def _removed_afterwards(folder: Path) -> Iterator[None]:
 
 
 def remove_stack(folder: Path) -> None:
-    """Kill all programs at once, whose data nobody needs, and delete these."""
+    """Kill all programs of a temporary stack at once, and delete its data."""
     with suppress(OSError), closing(Supervisor(folder / "stack")) as supervisor:
         pid = supervisor.calls.getPID()
         programs = [pid, *descendants_of(pid)]

@@ -270,8 +270,8 @@ class Freezer:
         if everybody is None:
             return
         content = measures_in_survey(self.administration)
-        wholes = [(LEVELS.DISTRICT.value, key) for key in sorted(self.published)]
-        for place in [*wholes, STATE]:
+        larger_places = [(LEVELS.DISTRICT.value, key) for key in sorted(self.published)]
+        for place in [*larger_places, STATE]:
             name = code = ""
             if place == STATE:
                 schools = list(chain.from_iterable(self.published.values()))
@@ -341,8 +341,10 @@ class Freezer:
     def _scores(self) -> dict[Place, Scores]:
         """Return the scores of schools, and the released ones of larger places."""
         districts = {line.school.district_id for line in self.reached.values()}
-        wholes = [(LEVELS.DISTRICT.value, key) for key in sorted(districts)]
-        return visible_scores(self.administration, [*self._places, *wholes, STATE])
+        larger_places = [(LEVELS.DISTRICT.value, key) for key in sorted(districts)]
+        return visible_scores(
+            self.administration, [*self._places, *larger_places, STATE]
+        )
 
     def _rate(self, school: int) -> Rate:
         line = self.reached[school]

@@ -25,7 +25,7 @@ from accounts.access import needs
 from accounts.http import StaffRequest
 from accounts.permissions import Capability as C
 from survey.console.administrations.edit_views import AGAIN
-from survey.console.administrations.forms import Privacy, show_errors
+from survey.console.administrations.forms import FOLDED, Privacy, show_errors
 from survey.console.administrations.open_drafts import (
     Draft,
     discard_draft,
@@ -89,16 +89,7 @@ STEPS = (
         gettext_lazy("Privacy"),
         gettext_lazy("Who sees that they have answered?"),
         gettext_lazy("Choose how much the school learns."),
-        (
-            "privacy",
-            "consent_shows_finished",
-            "replays_answers",
-            "messages_have_names",
-            "messages_have_codes",
-            "minimum_group",
-            "subgroups",
-            "joins_waves",
-        ),
+        ("privacy", *FOLDED),
     ),
     Step(
         "summary",

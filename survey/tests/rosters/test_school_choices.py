@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from accounts.models import AuditEntry, School
 from survey.models import Respondent, RosterLayoutChoice
-from survey.people.rosters import retention
+from survey.people.rosters import retention, school_questions
 from survey.people.rosters.school_choices import NOT_TO_CHOOSE
 from survey.people.rosters.uploads import SCHOOLS_TO_CHECK
 from survey.tests.rosters.roster_console import (
@@ -193,6 +193,12 @@ def test_nobody_chooses_a_school_that_is_not_theirs(staff, administration, conso
         response = dana.post(page(upload), find=key, **{f"q-{key}": word})
         [option] = [o for o in response.context["options"] if o.key == key]
         assert [school.name for school in option.schools] == names
+    # Also not by sending its key while they search.
+    for school, names in ((staff.roosevelt, []), (staff.washington, ["Washington"])):
+        sent = {f"q-{key}": "zzz", f"school-{key}": school.pk}
+        response = dana.post(page(upload), find=key, **sent)
+        [option] = [o for o in response.context["options"] if o.key == key]
+        assert [school.name for school in option.schools] == names
     # People of other places see none of it.
     for stranger in (staff.sam, staff.chen):
         assert console_of(stranger).post(page(upload)).status_code == 404
@@ -330,13 +336,39 @@ def test_the_page_with_choices_takes_the_same_queries_for_three_as_for_one(
             dana.get(f"/console/rosters/{upload.pk}/")
 
 
+def test_a_code_of_another_district_is_no_near_school(
+    staff, administration, console_of
+):
+    School.objects.create(district=staff.lakeside, code="007", name="Cedar High")
+    state = console_of(staff.state)
+    row = MAYA.replace("lincoln", "007") + ",Maple Academy"
+    upload = state.upload(administration, f"{HEADER},school_name", row)
+    assert questions(upload)["Maple Academy"]["near"] == []
+    # The twin: a name near one of another district is asked about.
+    row = MAYA.replace("lincoln", "008") + ",Cedar Hihg"
+    upload = state.upload(administration, f"{HEADER},school_name", row)
+    assert len(questions(upload)["Cedar Hihg"]["near"]) == 1
+
+
+def test_many_rejected_schools_leave_room_for_new_ones(
+    staff, administration, console_of, monkeypatch
+):
+    monkeypatch.setattr(school_questions, "MOST_COMPARED", 1)
+    dana = console_of(staff.dana)
+    foreign = ZOE.replace("riverside", "lakeside").replace("washington", "Lyceum")
+    upload = dana.upload(administration, HEADER, foreign, MISSPELT[0])
+    assert list(questions(upload)) == ["Lincon"]
+
+
 def test_questions_are_deleted_with_the_file(
     staff, administration, console_of, monkeypatch
 ):
     dana = console_of(staff.dana)
     upload = dana.upload(administration, HEADER, *MISSPELT)
-    assert questions(upload)
+    choose(dana, upload, Lincon=staff.lincoln)
+    assert questions(upload) and "Lincon" in str(upload.layout["schools"])
     dana.post(f"/console/rosters/{upload.pk}/cancel/")
     upload.refresh_from_db()
     assert "Lyceum" not in str(upload.report.get("school_questions"))
+    assert "Lincon" not in str(upload.layout)
     assert retention.delete_old_files() == 0
