@@ -339,6 +339,8 @@ class Workspace:
             if pk in administrations_with_cards(self.permissions, [pk]):
                 words = _("Login cards were made together with those of other schools.")
                 return Progress.DONE, words
+            if self.state == State.CLOSED:
+                return Progress.DONE, _("No login cards were made.")
             return Progress.WAITS, _("No login cards have been made yet.")
         words = ngettext(
             "%(n)s file of login cards made", "%(n)s files of login cards made", number
