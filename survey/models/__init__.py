@@ -12,6 +12,7 @@ from survey.models.consent import Consent
 from survey.models.counted_group import CountedGroup
 from survey.models.day_off import DayOff
 from survey.models.device_login import DeviceLogin
+from survey.models.draft import DraftChange, DraftRow, DraftSheet
 from survey.models.email_schedule import (
     EmailDelivery,
     EmailSchedule,
@@ -60,6 +61,9 @@ from survey.models.school_import import SchoolImport
 __all__ = [
     "DayOff",
     "DeviceLogin",
+    "DraftChange",
+    "DraftRow",
+    "DraftSheet",
     "Administration",
     "BackupRun",
     "Block",

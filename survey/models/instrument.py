@@ -54,6 +54,10 @@ class Survey(Table, district=Reference.MOVED):
         related_name="+",
     )
     created_at = models.DateTimeField(auto_now_add=True)
+    # The number of the last change to the draft's rows, and of the change whose
+    # state the pages, items and options have.
+    last_change = models.PositiveIntegerField(default=0)
+    compiled_change = models.PositiveIntegerField(default=0)
     # Set by publishing only; from then on the triggers refuse every change.
     published_at = models.DateTimeField(null=True, editable=False)
 

@@ -61,6 +61,8 @@ def publish_survey(
     # A second click, or a command that is repeated after a lost connection.
     if survey.published_at is not None:
         return survey.published.get()
+    if survey.last_change != survey.compiled_change:
+        raise NotPublishable(_("It was changed in the editor: publish it there."))
     definition = compile_definition(survey)
     return freeze(survey, definition, corrects=None, by=by, request=request)
 

@@ -53,16 +53,22 @@ class ItemDraft:
 
 @dataclass
 class BlockDraft:
+    """`row` is that of the heading or grid, if a row of its own has the label."""
+
     label: Texts = field(default_factory=dict)
     is_grid: bool = False
     items: list[ItemDraft] = field(default_factory=list)
+    row: SurveyRow | None = None
 
 
 @dataclass
 class PageDraft:
+    """`row` begins the page's group; None for questions outside of groups."""
+
     name: str
     title: Texts = field(default_factory=dict)
     blocks: list[BlockDraft] = field(default_factory=list)
+    row: SurveyRow | None = None
 
     def items(self) -> Iterator[ItemDraft]:
         for block in self.blocks:

@@ -23,7 +23,7 @@ from survey.models import (
 
 
 class SurveyIsPublished(Exception):
-    """A published survey never changes; says what to do instead."""
+    """A survey that is published, or edited, is not replaced; says what to do."""
 
 
 @transaction.atomic
@@ -57,6 +57,15 @@ def import_survey(
                 _(
                     "%(name)s %(version)s is published and cannot change: give"
                     " the file a new version in its settings sheet."
+                )
+                % {"name": draft.name, "version": draft.version}
+            )
+        if earlier.last_change:
+            raise SurveyIsPublished(
+                _(
+                    "%(name)s %(version)s was changed in the editor, and the file would"
+                    " replace those changes: give it a new version in its settings"
+                    " sheet, or delete the draft first."
                 )
                 % {"name": draft.name, "version": draft.version}
             )

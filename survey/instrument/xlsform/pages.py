@@ -67,7 +67,7 @@ def pages_of(group: Group, title: Texts, findings: Findings) -> Iterator[PageDra
         name = node.row.get("name") if node.row else ""
         if blocks:
             own_title = {} if node.is_table_list else node.label
-            yield PageDraft(name, dict(own_title or title), blocks)
+            yield PageDraft(name, dict(own_title or title), blocks, node.row)
         elif node.row and not node.is_table_list:
             node.row.warn(findings, "name", _("a group without questions: ignored"))
     yield from loose_pages(loose, title, findings)
@@ -138,15 +138,20 @@ class BlockBuilder:
         self.unseen: list[ItemDraft] = []
         self.open: OpenBlock | None = None
         self.heading: Texts = {}
+        # Whose label waits in `heading`.
+        self.heading_row: SurveyRow | None = None
 
     def add(self, nodes: Nodes) -> list[BlockDraft]:
-        self.add_nodes(nodes, {})
+        self.add_nodes(nodes, {}, None)
         if self.unseen:
             self.blocks.append(BlockDraft(items=self.unseen))
         return self.blocks
 
-    def add_nodes(self, nodes: Nodes, heading: Texts) -> None:
+    def add_nodes(
+        self, nodes: Nodes, heading: Texts, heading_row: SurveyRow | None
+    ) -> None:
         self.heading = joined(self.heading, heading)
+        self.heading_row = heading_row or self.heading_row
         for node in nodes:
             if isinstance(node, Question):
                 self.add_question(node)
@@ -156,7 +161,7 @@ class BlockBuilder:
             if node.is_table_list and node.row:
                 label = joined(label, node.row.text("hint"))
             waiting, before = self.heading, len(self.blocks)
-            self.add_nodes(node.nodes, label)
+            self.add_nodes(node.nodes, label, node.row)
             if len(self.blocks) == before:
                 # No block could have the group's own label.
                 self.heading = waiting
@@ -191,8 +196,12 @@ class BlockBuilder:
         heading: SurveyRow | None = None,
     ) -> OpenBlock:
         """Open a block: a grid of this item's options if there is an item."""
-        block = BlockDraft(joined(self.heading, label), is_grid=grid_item is not None)
-        self.heading = {}
+        block = BlockDraft(
+            joined(self.heading, label),
+            is_grid=grid_item is not None,
+            row=heading or self.heading_row,
+        )
+        self.heading, self.heading_row = {}, None
         option_set = grid_item.option_set if grid_item else ""
         self.open = OpenBlock(block, option_set, heading)
         self.blocks.append(block)

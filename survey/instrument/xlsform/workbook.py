@@ -84,10 +84,13 @@ class ParsedCell(TypedDict):
     style_id: int
 
 
-def read_workbook(content: bytes, findings: Findings) -> dict[str, SurveySheet]:
+def read_workbook(
+    content: bytes, findings: Findings, *, keep_notes: bool = False
+) -> dict[str, SurveySheet]:
     """Read the sheets of an XLSForm, .xlsx or .xls, by their names in lower case.
 
-    Raises FileRefused if the file as a whole cannot be used.
+    With `keep_notes` also other sheets, by their titles. Raises FileRefused if the
+    file as a whole cannot be used.
     """
     try:
         if len(content) > SURVEY.file:
@@ -107,7 +110,7 @@ def read_workbook(content: bytes, findings: Findings) -> dict[str, SurveySheet]:
         # which an XLSForm needs.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return _read_sheets(unpacked, findings)
+            return _read_sheets(unpacked, findings, keep_notes)
     except FileRefused:
         raise
     # A parser of other people's files can fail in any way; each is the same
@@ -123,7 +126,9 @@ def read_workbook(content: bytes, findings: Findings) -> dict[str, SurveySheet]:
         ) from error
 
 
-def _read_sheets(unpacked: bytes, findings: Findings) -> dict[str, SurveySheet]:
+def _read_sheets(
+    unpacked: bytes, findings: Findings, keep_notes: bool
+) -> dict[str, SurveySheet]:
     workbook = load_workbook(
         io.BytesIO(unpacked), read_only=True, data_only=True, keep_links=False
     )
@@ -131,6 +136,9 @@ def _read_sheets(unpacked: bytes, findings: Findings) -> dict[str, SurveySheet]:
     for worksheet in workbook.worksheets:
         title = str(worksheet.title)
         name = title.strip().lower()
+        if keep_notes and name not in SHEETS:
+            sheets[title] = _read_sheet(title, worksheet, Findings())
+            continue
         # As in pyxform, these are the author's own notes.
         if name.startswith("_"):
             continue

@@ -1,0 +1,543 @@
+"""Change a draft: questions, pages, options and measures.
+
+Each command takes a `DraftBook` and changes its rows; `store.change_draft` runs it in
+a transaction. Rows are named by their keys.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from django.utils.translation import gettext as _
+
+from survey.instrument.definitions.schema import SELECTS
+from survey.instrument.drafts.names import free_name, name_from_text
+from survey.instrument.drafts.workbook import ChangeConflict, DraftBook, Row, Sheet
+from survey.instrument.xlsform.languages import Language, language_of
+from survey.instrument.xlsform.measures import REVERSED
+from survey.instrument.xlsform.names import why_not_a_name
+from survey.instrument.xlsform.problems import Findings
+from survey.instrument.xlsform.reading import list_languages
+from survey.instrument.xlsform.types import parse_type
+
+# What a question of a new kind is written as. A select is followed by its list.
+GRID = "grid"
+FIELD_LIST, TABLE_LIST = "field-list", "table-list"
+BEGIN, END = "begin_group", "end_group"
+NEW_OPTIONS = 2
+
+
+class CommandRefused(ValueError):
+    """The command makes no sense there; the message says why."""
+
+
+# Structure ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A question, or a group with all its rows; `end` is that of its last row."""
+
+    start: int
+    end: int
+
+
+def span_of(sheet: Sheet, key: str) -> Span:
+    """Return the rows that belong to a row: itself, or its whole group."""
+    start = sheet.index(key)
+    depth = 0
+    for place in range(start, len(sheet.rows)):
+        kind = kind_of(sheet, sheet.rows[place])
+        depth += (kind == "begin") - (kind == "end")
+        if depth <= 0:
+            return Span(start, place)
+    return Span(start, len(sheet.rows) - 1)
+
+
+def kind_of(sheet: Sheet, row: Row) -> str:
+    """Return an item's kind, or `begin`, `end`, `metadata` or `refused`."""
+    return parse_type(sheet.value(row, "type")).kind
+
+
+def groups_around(sheet: Sheet, key: str) -> list[Row]:
+    """Return the rows that begin the groups around a row, the outermost first."""
+    around: list[Row] = []
+    for row in sheet.rows:
+        if row.key == key:
+            return around
+        kind = kind_of(sheet, row)
+        if kind == "begin":
+            around.append(row)
+        elif kind == "end":
+            del around[-1:]
+    raise ChangeConflict(_("Somebody has deleted this meanwhile."))
+
+
+def names_in(book: DraftBook) -> set[str]:
+    """Return all names of questions and groups, and of lists of options."""
+    survey, choices = book.sheet("survey"), book.sheet("choices")
+    names = {survey.value(row, "name") for row in survey.rows}
+    return names | {choices.value(row, "list") for row in choices.rows} - {""}
+
+
+def keys_of(sheet: Sheet, span: Span) -> list[str]:
+    return [row.key for row in sheet.rows[span.start : span.end + 1]]
+
+
+# Questions and pages -----------------------------------------------------------------
+
+
+def add_question(
+    book: DraftBook, *, after: str, kind: str, option_set: str = "", name: str = ""
+) -> str:
+    """Add a question below a row and return its key.
+
+    Below a row that begins a page it is the first question of the page; "" is the
+    top of the survey. A select without a list of options gets a new one.
+    """
+    survey = book.sheet("survey")
+    name = free_name(name or "question", names_in(book))
+    kind = kind_with_list(book, kind, option_set, name)
+    cells = {survey.column("type"): kind, survey.column("name"): name}
+    if after and kind_of(survey, survey.row(after)) != "begin":
+        after = survey.rows[span_of(survey, after).end].key
+    [key] = book.insert(survey, after, [cells])
+    return key
+
+
+def kind_with_list(book: DraftBook, kind: str, option_set: str, name: str) -> str:
+    """Return the cell of the type column, with a list of options for a select."""
+    if kind not in SELECTS:
+        return kind
+    if not option_set:
+        option_set = free_name(f"{name}_options", names_in(book))
+        labels = [_("Option %(n)s") % {"n": n} for n in range(1, NEW_OPTIONS + 1)]
+        set_options(book, option_set, [(str(n), {}) for n in range(1, NEW_OPTIONS + 1)])
+        choices = book.sheet("choices")
+        number = text_column(book, choices, "label", default_language(book))
+        rows = [row for row in choices.rows if choices.value(row, "list") == option_set]
+        for row, label in zip(rows, labels, strict=True):
+            book.set_cells(choices, row.key, {number: label})
+    return f"{kind} {option_set}"
+
+
+def add_page(book: DraftBook, *, after: str, name: str = "page") -> str:
+    """Add a page with one question below a page, and return the question's key.
+
+    `after` is a row of that page, or "" for the top of the survey.
+    """
+    survey = book.sheet("survey")
+    name = free_name(name, names_in(book))
+    type_, named = survey.column("type"), survey.column("name")
+    looks = survey.column("appearance")
+    if after:
+        around = groups_around(survey, after)
+        outermost = around[0].key if around else after
+        page = next((row.key for row in around if is_page(survey, row)), outermost)
+        if kind_of(survey, survey.row(after)) == "begin" and not around:
+            page = after
+        after = survey.rows[span_of(survey, page).end].key
+    begin, _end = book.insert(
+        survey,
+        after,
+        [{type_: BEGIN, named: name, looks: FIELD_LIST}, {type_: END}],
+    )
+    return add_question(book, after=begin, kind="text")
+
+
+def is_page(sheet: Sheet, row: Row) -> bool:
+    return FIELD_LIST in sheet.value(row, "appearance").lower().split()
+
+
+def add_grid(book: DraftBook, *, after: str, option_set: str = "") -> str:
+    """Add a grid with one row below a question, and return the key of that row."""
+    survey = book.sheet("survey")
+    name = free_name("grid", names_in(book))
+    cells = {
+        survey.column("type"): BEGIN,
+        survey.column("name"): name,
+        survey.column("appearance"): TABLE_LIST,
+    }
+    if after and kind_of(survey, survey.row(after)) != "begin":
+        after = survey.rows[span_of(survey, after).end].key
+    begin, _end = book.insert(survey, after, [cells, {survey.column("type"): END}])
+    return add_question(
+        book, after=begin, kind="select_one", option_set=option_set, name=f"{name}_1"
+    )
+
+
+def delete_rows(book: DraftBook, key: str) -> None:
+    """Delete a question or a group with all in it, and groups that are then empty."""
+    survey = book.sheet("survey")
+    around = groups_around(survey, key)
+    book.delete(survey, keys_of(survey, span_of(survey, key)))
+    for group in reversed(around):
+        span = span_of(survey, group.key)
+        if span.end - span.start > 1:
+            return
+        book.delete(survey, keys_of(survey, span))
+
+
+def move_rows(book: DraftBook, key: str, *, after: str) -> None:
+    """Move a question or a group below a row, or into a group that it begins.
+
+    Groups that are empty then are deleted. Raises CommandRefused.
+    """
+    survey = book.sheet("survey")
+    span = span_of(survey, key)
+    keys = keys_of(survey, span)
+    if after in keys:
+        raise CommandRefused(_("Choose a place outside of what you move."))
+    around = groups_around(survey, key)
+    if after and kind_of(survey, survey.row(after)) != "begin":
+        after = survey.rows[span_of(survey, after).end].key
+        if after in keys:
+            return
+    book.move(survey, keys, after)
+    for group in reversed(around):
+        rest = span_of(survey, group.key)
+        if rest.end - rest.start > 1:
+            return
+        book.delete(survey, keys_of(survey, rest))
+
+
+def duplicate_rows(book: DraftBook, key: str) -> str:
+    """Copy a question or a group below itself, and return the copy's first key.
+
+    Names are new, and rules inside the copy read the copy's own questions.
+    """
+    survey = book.sheet("survey")
+    span = span_of(survey, key)
+    rows = survey.rows[span.start : span.end + 1]
+    taken = names_in(book)
+    renamed: dict[str, str] = {}
+    named = survey.column("name")
+    for row in rows:
+        if name := survey.value(row, "name"):
+            renamed[name] = free_name(name, taken)
+            taken.add(renamed[name])
+    copies = []
+    for row in rows:
+        cells = {n: with_names(text, renamed) for n, text in row.cells.items()}
+        if name := survey.value(row, "name"):
+            cells[named] = renamed[name]
+        copies.append(cells)
+    return book.insert(survey, rows[-1].key, copies)[0]
+
+
+def wrap_page(book: DraftBook, keys: Sequence[str], name: str) -> str:
+    """Put rows that follow each other into a page of their own; return its key.
+
+    For questions outside of groups, which the reader gathers into pages.
+    """
+    survey = book.sheet("survey")
+    places = [survey.index(key) for key in keys]
+    start = min(places)
+    end = max(span_of(survey, key).end for key in keys)
+    name = free_name(name, names_in(book))
+    cells = {
+        survey.column("type"): BEGIN,
+        survey.column("name"): name,
+        survey.column("appearance"): FIELD_LIST,
+    }
+    before = survey.rows[start - 1].key if start else ""
+    last = survey.rows[end].key
+    book.insert(survey, last, [{survey.column("type"): END}])
+    [key] = book.insert(survey, before, [cells])
+    return key
+
+
+# Cells -------------------------------------------------------------------------------
+
+
+def set_text(
+    book: DraftBook, sheet: str, key: str, *, field: str, language: Language, text: str
+) -> None:
+    """Write a text of a row in one language."""
+    target = book.sheet(sheet)
+    number = text_column(book, target, field, language)
+    book.set_cells(target, key, {number: text})
+
+
+def set_value(book: DraftBook, sheet: str, key: str, *, field: str, text: str) -> None:
+    """Write a cell that has no language, such as a rule. "" makes it blank."""
+    target = book.sheet(sheet)
+    if not text and target.column_or_none(field) is None:
+        return
+    book.set_cells(target, key, {target.column(field): text})
+
+
+def set_setting(
+    book: DraftBook, *, field: str, text: str, language: Language | None = None
+) -> None:
+    settings = book.sheet("settings")
+    if language is not None:
+        number = text_column(book, settings, field, language)
+    elif text or settings.column_or_none(field) is not None:
+        number = settings.column(field)
+    else:
+        return
+    if settings.rows:
+        book.set_cells(settings, settings.rows[0].key, {number: text})
+    elif text:
+        book.insert(settings, "", [{number: text}])
+
+
+def text_column(book: DraftBook, sheet: Sheet, field: str, language: Language) -> int:
+    """Return the column of a text in a language, as the reader looks for it.
+
+    A column without a language is in the draft's first language.
+    """
+    number = sheet.column_or_none(field, language)
+    if number is not None:
+        return number
+    if language.code == default_language(book).code:
+        number = sheet.column_or_none(field)
+        if number is not None or not names_languages(book):
+            return sheet.column(field)
+    return sheet.column(field, language)
+
+
+def names_languages(book: DraftBook) -> bool:
+    return any(sheet.known.languages() for sheet in text_sheets(book))
+
+
+def text_sheets(book: DraftBook) -> list[Sheet]:
+    names = ("survey", "choices", "settings", "measures")
+    return [book.sheets[name] for name in names if name in book.sheets]
+
+
+def languages_of(book: DraftBook) -> list[Language]:
+    """List the languages of a draft, the first one first, as the reader does."""
+    sheets = {
+        name: book.sheets.get(name, Sheet(name))
+        for name in ("survey", "choices", "settings", "measures")
+    }
+    columns = {name: sheet.known for name, sheet in sheets.items()}
+    rows = {name: sheet.as_survey_sheet() for name, sheet in sheets.items()}
+    return list_languages(rows, columns, Findings())
+
+
+def default_language(book: DraftBook) -> Language:
+    return languages_of(book)[0]
+
+
+def add_language(book: DraftBook, token: str) -> Language:
+    """Add a language to a draft, given as `Español (es)`, `es` or `Spanish`.
+
+    Raises CommandRefused for one that is unknown or there already.
+    """
+    language = language_of(token)
+    if language is None:
+        raise CommandRefused(
+            _("This language is not known. Write its name and code: Hmong (hmn).")
+        )
+    known = languages_of(book)
+    if language.code in {row.code for row in known}:
+        raise CommandRefused(_("The survey has this language already."))
+    # Columns without a language would otherwise become English.
+    settings = book.sheet("settings")
+    if not settings.rows or not settings.value(settings.rows[0], "default_language"):
+        first = f"{known[0].name} ({known[0].code})"
+        set_setting(book, field="default_language", text=first)
+    for sheet in text_sheets(book):
+        if sheet.name in ("survey", "choices"):
+            sheet.column("label", language)
+    # Columns alone are no operation, and an empty change is not stored.
+    set_setting(book, field="title", text=title_of(book), language=language)
+    return language
+
+
+def title_of(book: DraftBook) -> str:
+    settings = book.sheet("settings")
+    if not settings.rows:
+        return ""
+    number = text_column(book, settings, "title", default_language(book))
+    return settings.rows[0].cells.get(number, "")
+
+
+def rename(book: DraftBook, key: str, name: str) -> None:
+    """Give a question or page another name, also in all rules and texts.
+
+    Raises CommandRefused for a name that cannot be used.
+    """
+    survey = book.sheet("survey")
+    old = survey.value(survey.row(key), "name")
+    if name == old:
+        return
+    if reason := why_not_a_name(name):
+        raise CommandRefused(_("The name can’t be used: %(why)s.") % {"why": reason})
+    if name in {survey.value(row, "name") for row in survey.rows}:
+        raise CommandRefused(_("Another question is called %(name)s.") % {"name": name})
+    for sheet in text_sheets(book):
+        for row in list(sheet.rows):
+            changed = {
+                number: renamed
+                for number, text in row.cells.items()
+                if (renamed := with_names(text, {old: name})) != text
+            }
+            if changed:
+                book.set_cells(sheet, row.key, changed)
+    book.set_cells(survey, key, {survey.column("name"): name})
+    _replace_in_measures(book, {old: name})
+
+
+def rename_from_text(book: DraftBook, key: str, text: str) -> None:
+    """Name a question after its text, if its name is still a made-up one."""
+    survey = book.sheet("survey")
+    old = survey.value(survey.row(key), "name")
+    if re.fullmatch(r"(question|grid|page)(_\d+)*", old):
+        name = name_from_text(text)
+        if name:
+            rename(book, key, free_name(name, names_in(book) - {old}))
+
+
+def with_names(text: str, renamed: Mapping[str, str]) -> str:
+    """Return a text whose `${name}` references have other names."""
+
+    def replaced(match: re.Match[str]) -> str:
+        name = match[1].strip()
+        return f"${{{renamed[name]}}}" if name in renamed else match[0]
+
+    return re.sub(r"\$\{([^{}]*)\}", replaced, text) if "${" in text else text
+
+
+def _replace_in_measures(book: DraftBook, renamed: Mapping[str, str]) -> None:
+    if "measures" not in book.sheets:
+        return
+    measures = book.sheets["measures"]
+    for row in measures.rows:
+        words = measures.value(row, "items").replace(",", " ").split()
+        changed = [
+            word.replace(bare, renamed[bare])
+            if (bare := word.removeprefix(REVERSED)) in renamed
+            else word
+            for word in words
+        ]
+        if changed != words:
+            number = measures.column("items")
+            book.set_cells(measures, row.key, {number: " ".join(changed)})
+
+
+def set_kind(book: DraftBook, key: str, kind: str, *, option_set: str = "") -> None:
+    """Change the type of a question; a select keeps its list of options."""
+    survey = book.sheet("survey")
+    row = survey.row(key)
+    type_ = parse_type(survey.value(row, "type"))
+    if type_.kind == kind and option_set in ("", type_.option_set):
+        return
+    name = survey.value(row, "name")
+    cell = kind_with_list(book, kind, option_set or type_.option_set, name)
+    book.set_cells(survey, key, {survey.column("type"): cell})
+
+
+# Options -----------------------------------------------------------------------------
+
+# (value, labels by language code)
+OptionTexts = tuple[str, Mapping[str, str]]
+
+
+def set_options(
+    book: DraftBook, option_set: str, options: Sequence[OptionTexts]
+) -> None:
+    """Make these the options of a list, in this order.
+
+    An option keeps its row, and with it cells that are not named here, by its value.
+    """
+    choices = book.sheet("choices")
+    listed, valued = choices.column("list"), choices.column("name")
+    languages = {language.code: language for language in languages_of(book)}
+    rows = [row for row in choices.rows if row.cells.get(listed, "") == option_set]
+    by_value = {row.cells.get(valued, ""): row for row in rows}
+    wanted = {value for value, _labels in options}
+    book.delete(
+        choices, [row.key for row in rows if row.cells.get(valued) not in wanted]
+    )
+    remaining = [row for row in choices.rows if row.cells.get(listed, "") == option_set]
+    if remaining:
+        place = choices.index(remaining[0].key)
+        after = choices.rows[place - 1].key if place else ""
+    else:
+        after = choices.rows[-1].key if choices.rows else ""
+    for value, labels in options:
+        row = by_value.get(value)
+        if row is None:
+            [key] = book.insert(choices, after, [{listed: option_set, valued: value}])
+        else:
+            key = row.key
+            book.move(choices, [key], after)
+        texts = {
+            text_column(book, choices, "label", languages[code]): text
+            for code, text in labels.items()
+        }
+        book.set_cells(choices, key, texts)
+        after = key
+
+
+def copy_option_set(book: DraftBook, key: str) -> str:
+    """Give a question a list of options of its own, and return the list's name."""
+    survey, choices = book.sheet("survey"), book.sheet("choices")
+    row = survey.row(key)
+    type_ = parse_type(survey.value(row, "type"))
+    name = free_name(f"{survey.value(row, 'name')}_options", names_in(book))
+    listed = choices.column("list")
+    rows = [r for r in choices.rows if r.cells.get(listed, "") == type_.option_set]
+    if rows:
+        copies = [{**option.cells, listed: name} for option in rows]
+        book.insert(choices, rows[-1].key, copies)
+    suffix = " or_other" if type_.or_other else ""
+    cell = f"{type_.kind} {name}{suffix}"
+    book.set_cells(survey, key, {survey.column("type"): cell})
+    return name
+
+
+def questions_using(book: DraftBook, option_set: str) -> list[Row]:
+    survey = book.sheet("survey")
+    return [
+        row
+        for row in survey.rows
+        if parse_type(survey.value(row, "type")).option_set == option_set
+    ]
+
+
+# Measures ----------------------------------------------------------------------------
+
+
+def set_measure_of(
+    book: DraftBook, name: str, measure: str, *, is_reversed: bool = False
+) -> None:
+    """Let a question count for a measure, by both names; "" is for none."""
+    if "measures" not in book.sheets:
+        return
+    measures = book.sheets["measures"]
+    number = measures.column("items")
+    for row in list(measures.rows):
+        words = measures.value(row, "items").replace(",", " ").split()
+        bare = [word.removeprefix(REVERSED) for word in words]
+        is_wanted = measures.value(row, "name") == measure and bool(measure)
+        word = f"{REVERSED}{name}" if is_reversed else name
+        if is_wanted and name in bare:
+            words[bare.index(name)] = word
+        elif is_wanted:
+            words.append(word)
+        elif name in bare:
+            del words[bare.index(name)]
+        book.set_cells(measures, row.key, {number: " ".join(words)})
+
+
+def dependents_of(book: DraftBook, names: Collection[str]) -> list[str]:
+    """Return the names of questions whose rules or texts read these."""
+    survey = book.sheet("survey")
+    pattern = re.compile(r"\$\{\s*(" + "|".join(map(re.escape, names)) + r")\s*\}")
+    return [
+        survey.value(row, "name")
+        for row in survey.rows
+        if survey.value(row, "name") not in names
+        and any(pattern.search(text) for text in row.cells.values())
+    ]
+
+
+def names_of(sheet: Sheet, keys: Iterable[str]) -> list[str]:
+    return [name for key in keys if (name := sheet.value(sheet.row(key), "name"))]

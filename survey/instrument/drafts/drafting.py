@@ -1,0 +1,127 @@
+"""Start a draft, keep what other pages read of it up to date, and publish it."""
+
+from __future__ import annotations
+
+from django.db import transaction
+from django.http import HttpRequest
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from accounts import audit
+from accounts.models import District, User
+from survey.instrument.definitions.publishing import NotPublishable, publish_survey
+from survey.instrument.drafts.commands import languages_of, set_setting, title_of
+from survey.instrument.drafts.reading import DraftReading, read_rows_of
+from survey.instrument.drafts.store import create_sheets, lock_draft
+from survey.instrument.drafts.workbook import DraftBook
+from survey.instrument.xlsform.draft import Draft
+from survey.instrument.xlsform.importing import create_rows
+from survey.models import PublishedSurvey, Survey, SurveyMeasures
+
+
+class NameIsTaken(ValueError):
+    """The owner has a survey of this name and version; the message says so."""
+
+
+@transaction.atomic
+def start_draft(
+    *,
+    book: DraftBook,
+    name: str,
+    version: str,
+    title: str,
+    district: District | None,
+    by: User,
+    corrects: PublishedSurvey | None = None,
+    request: HttpRequest | None = None,
+) -> Survey:
+    """Create a draft with a copy of these sheets; `district` owns it, or the state.
+
+    Raises NameIsTaken.
+    """
+    known = Survey.objects.filter(name=name, version=version, district=district)
+    if known.exists():
+        raise NameIsTaken(
+            _("There is a survey %(name)s, version %(version)s, already.")
+            % {"name": name, "version": version}
+        )
+    set_setting(book, field="name", text=name)
+    set_setting(book, field="version", text=version)
+    if title and title != title_of(book):
+        set_setting(book, field="title", text=title, language=languages_of(book)[0])
+    survey = Survey.objects.create(
+        district=district,
+        name=name,
+        version=version,
+        title={language.code: title for language in languages_of(book)[:1]},
+        languages=[language.as_json() for language in languages_of(book)],
+        corrects=corrects,
+        uploaded_by=by,
+    )
+    create_sheets(survey, book)
+    # The pages that read items and pages of a draft see them at once.
+    refresh_rows(survey, must_work=False)
+    audit.record(
+        "start survey draft",
+        by=by,
+        request=request,
+        subject=survey,
+        district=district,
+        after={"name": name, "version": version},
+    )
+    return survey
+
+
+@transaction.atomic
+def refresh_rows(survey: Survey, *, must_work: bool = True) -> DraftReading:
+    """Make pages, items and options those of the draft's rows, if they are older.
+
+    Raises NotPublishable if the rows have problems, unless it need not work.
+    """
+    survey = lock_draft(survey)
+    reading = read_rows_of(survey)
+    if reading.problems or reading.draft is None:
+        if must_work:
+            raise NotPublishable(problems_in_words(reading))
+        return reading
+    if survey.compiled_change != survey.last_change or not survey.pages.exists():
+        _replace_rows(survey, reading.draft)
+    return reading
+
+
+def is_stale(survey: Survey) -> bool:
+    """Return whether the draft was changed since its pages and items were made."""
+    return survey.last_change != survey.compiled_change
+
+
+def _replace_rows(survey: Survey, draft: Draft) -> None:
+    survey.pages.all().delete()
+    survey.option_sets.all().delete()
+    SurveyMeasures.objects.filter(survey=survey).delete()
+    create_rows(survey, draft)
+    if draft.measures:
+        SurveyMeasures.objects.create(survey=survey, content=draft.measures)
+    survey.title, survey.languages = draft.title, draft.languages
+    survey.compiled_change = survey.last_change
+    survey.save(update_fields=["title", "languages", "compiled_change"])
+
+
+def problems_in_words(reading: DraftReading) -> str:
+    count = len(reading.problems)
+    first = reading.problems[0] if reading.problems else None
+    return ngettext(
+        "It has %(count)s problem: %(first)s.",
+        "It has %(count)s problems. The first one: %(first)s.",
+        count,
+    ) % {"count": count, "first": first or _("it is empty")}
+
+
+@transaction.atomic
+def publish_draft(
+    *, survey: Survey, by: User, request: HttpRequest | None = None
+) -> PublishedSurvey:
+    """Publish a draft as its rows are now. Raises NotPublishable."""
+    survey = Survey.objects.defer("source").select_for_update().get(pk=survey.pk)
+    if survey.published_at is None and is_stale(survey):
+        refresh_rows(survey)
+    return publish_survey(survey=survey, by=by, request=request)

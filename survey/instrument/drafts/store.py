@@ -1,0 +1,399 @@
+"""Store the sheets of a draft, its changes and their history.
+
+Each change is one transaction under a lock of the survey's row, so that changes of
+two people follow each other. What another person has changed meanwhile is compared
+cell by cell: a change that meets it raises ChangeConflict, and stores nothing.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from typing import TypeVar
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from accounts.models import User
+from survey.instrument.drafts.workbook import (
+    ChangeConflict,
+    DraftBook,
+    Operation,
+    Row,
+    Sheet,
+    inverse,
+    new_key,
+)
+from survey.instrument.xlsform.columns import (
+    SheetColumns,
+    SurveyRow,
+    formatted,
+    read_columns,
+)
+from survey.instrument.xlsform.problems import Findings
+from survey.instrument.xlsform.workbook import SHEETS, SurveySheet, read_workbook
+from survey.models import DraftChange, DraftRow, DraftSheet, Survey
+
+# Between the positions of two rows, so that 16 rows are inserted at one place
+# before others are moved.
+GAP = 2**16
+# Typing goes on in one cell: one step of *Undo*.
+TYPING = timedelta(seconds=60)
+RESTORE = "restore"
+UNDO = "undo"
+REDO = "redo"
+
+Result = TypeVar("Result")
+
+
+class DraftIsPublished(ChangeConflict):
+    """A published survey never changes."""
+
+
+# Read --------------------------------------------------------------------------------
+
+
+def load_book(survey: Survey) -> DraftBook:
+    """Return the sheets of a draft or published survey. 2 statements.
+
+    A survey that nobody has edited here has no rows: its workbook is read.
+    """
+    sheets = list(survey.draft_sheets.order_by("pk"))
+    if not sheets:
+        return book_of_source(survey)
+    by_sheet: dict[int, list[Row]] = {sheet.pk: [] for sheet in sheets}
+    rows = DraftRow.objects.filter(sheet__in=sheets).order_by("position", "pk")
+    for sheet_id, key, cells in rows.values_list("sheet_id", "key", "cells"):
+        numbered = {int(number): text for number, text in cells.items()}
+        by_sheet[sheet_id].append(Row(key, numbered))
+    return DraftBook(
+        {
+            sheet.name: Sheet(sheet.name, sheet.columns, by_sheet[sheet.pk])
+            for sheet in sheets
+        }
+    )
+
+
+def book_of_source(survey: Survey) -> DraftBook:
+    """Read the sheets of the workbook that a survey was uploaded as."""
+    source = Survey.objects.values_list("source", flat=True).get(pk=survey.pk)
+    if source is None:
+        return DraftBook()
+    return book_of_workbook(bytes(source))
+
+
+def book_of_workbook(content: bytes) -> DraftBook:
+    """Read all sheets of a workbook, also those that are no part of an XLSForm."""
+    sheets = read_workbook(content, Findings(), keep_notes=True)
+    return DraftBook({name: _sheet_of(sheet) for name, sheet in sheets.items()})
+
+
+def _sheet_of(sheet: SurveySheet) -> Sheet:
+    last = max(
+        [0, *sheet.headers, *(n for cells in sheet.rows.values() for n in cells)]
+    )
+    columns = [sheet.headers.get(number, "") for number in range(1, last + 1)]
+    known = SheetColumns()
+    if sheet.name in SHEETS:
+        known = read_columns(SurveySheet(sheet.name, sheet.headers), Findings())
+    for (number, place), code in sheet.formats.items():
+        if column := known.known.get(place):
+            row, cells = SurveyRow(sheet.name, number, known), sheet.rows[number]
+            cells[place] = formatted(row, column, cells[place], code, Findings())
+    rows = [Row(new_key(), dict(cells)) for _, cells in sorted(sheet.rows.items())]
+    return Sheet(sheet.name, columns, rows)
+
+
+# Change ------------------------------------------------------------------------------
+
+
+@transaction.atomic
+def change_draft(
+    survey: Survey,
+    command: Callable[[DraftBook], Result],
+    *,
+    action: str,
+    by: User | None,
+    about: dict[str, str] | None = None,
+) -> Result:
+    """Apply a command to the sheets of a draft, and record it.
+
+    A command that changes nothing leaves no trace. Raises ChangeConflict,
+    DraftIsPublished and LimitReached.
+    """
+    survey = lock_draft(survey)
+    book = load_book(survey)
+    stored = _stored_rows(survey, book)
+    result = command(book)
+    if book.operations:
+        _store(survey, book, stored)
+        _record(survey, book.operations, action=action, by=by, about=about or {})
+    return result
+
+
+def lock_draft(survey: Survey) -> Survey:
+    """Lock a draft until the transaction ends. Raises DraftIsPublished."""
+    rows = Survey.objects.defer("source").select_for_update()
+    locked = rows.filter(pk=survey.pk).first()
+    if locked is None:
+        raise ChangeConflict(_("Somebody has deleted this draft."))
+    if locked.published_at is not None:
+        raise DraftIsPublished(_("This version is published and can’t change."))
+    return locked
+
+
+def create_sheets(survey: Survey, book: DraftBook) -> None:
+    """Store all sheets of a new draft."""
+    for sheet in book.sheets.values():
+        row = DraftSheet.objects.create(
+            survey=survey, name=sheet.name, columns=sheet.columns
+        )
+        DraftRow.objects.bulk_create(
+            DraftRow(sheet=row, key=entry.key, position=place * GAP, cells=entry.cells)
+            for place, entry in enumerate(sheet.rows, 1)
+        )
+
+
+def _stored_rows(survey: Survey, book: DraftBook) -> dict[str, dict[str, DraftRow]]:
+    """Return the stored rows by sheet and key; store them if there are none."""
+    if not survey.draft_sheets.exists():
+        create_sheets(survey, book)
+    stored: dict[str, dict[str, DraftRow]] = {}
+    rows = DraftRow.objects.filter(sheet__survey=survey).select_related("sheet")
+    for row in rows:
+        stored.setdefault(row.sheet.name, {})[row.key] = row
+    return stored
+
+
+def _store(
+    survey: Survey, book: DraftBook, stored: dict[str, dict[str, DraftRow]]
+) -> None:
+    """Write what the operations have changed."""
+    touched = {operation["sheet"] for operation in book.operations}
+    columns = dict(survey.draft_sheets.values_list("name", "columns"))
+    for name, sheet in book.sheets.items():
+        if name in touched or sheet.columns != columns.get(name, []):
+            row, _created = DraftSheet.objects.update_or_create(
+                survey=survey, name=name, defaults={"columns": sheet.columns}
+            )
+            _store_rows(row, sheet, stored.get(name, {}))
+
+
+def _store_rows(row: DraftSheet, sheet: Sheet, stored: dict[str, DraftRow]) -> None:
+    keys = {entry.key for entry in sheet.rows}
+    doomed = [known.pk for key, known in stored.items() if key not in keys]
+    DraftRow.objects.filter(pk__in=doomed).delete()
+    positions = _positions(
+        [
+            known.position if (known := stored.get(entry.key)) else None
+            for entry in sheet.rows
+        ]
+    )
+    created, changed = [], []
+    for entry, position in zip(sheet.rows, positions, strict=True):
+        cells = {str(number): text for number, text in entry.cells.items()}
+        known = stored.get(entry.key)
+        if known is None:
+            created.append(
+                DraftRow(sheet=row, key=entry.key, position=position, cells=cells)
+            )
+        elif (known.position, known.cells) != (position, cells):
+            known.position, known.cells = position, cells
+            changed.append(known)
+    DraftRow.objects.bulk_create(created)
+    DraftRow.objects.bulk_update(changed, ["position", "cells"], batch_size=500)
+
+
+def _positions(known: list[int | None]) -> list[int]:
+    """Return rising positions for rows that have some, or none yet.
+
+    As few rows as possible get another one: those outside of the longest rising
+    sequence, put into the gaps between the others, or all if a gap is too small.
+    """
+    kept = _longest_rising(known)
+    positions: list[int] = []
+    place, before = 0, 0
+    while place < len(known):
+        if place in kept:
+            before = known[place] or 0
+            positions.append(before)
+            place += 1
+            continue
+        end = place
+        while end < len(known) and end not in kept:
+            end += 1
+        count = end - place
+        after = known[end] if end < len(known) else None
+        step = GAP if after is None else (after - before) // (count + 1)
+        if step < 1:
+            return [GAP * number for number in range(1, len(known) + 1)]
+        positions += [before + step * number for number in range(1, count + 1)]
+        before, place = positions[-1], end
+    return positions
+
+
+def _longest_rising(values: list[int | None]) -> set[int]:
+    """Return the places of the longest rising sequence of values."""
+    tails: list[int] = []
+    places: list[int] = []
+    before: list[int | None] = [None] * len(values)
+    for place, value in enumerate(values):
+        if value is None:
+            continue
+        slot = bisect_left(tails, value)
+        if slot == len(tails):
+            tails.append(value)
+            places.append(place)
+        else:
+            tails[slot], places[slot] = value, place
+        before[place] = places[slot - 1] if slot else None
+    rising: set[int] = set()
+    place_or_none = places[-1] if places else None
+    while place_or_none is not None:
+        rising.add(place_or_none)
+        place_or_none = before[place_or_none]
+    return rising
+
+
+def _record(
+    survey: Survey,
+    operations: list[Operation],
+    *,
+    action: str,
+    by: User | None,
+    about: dict[str, str],
+    undoes: DraftChange | None = None,
+) -> DraftChange:
+    last = DraftChange.objects.filter(survey=survey, number=survey.last_change).first()
+    if last is not None and undoes is None and _goes_on(last, operations, by):
+        last.operations[0]["after"] = operations[0]["after"]
+        last.at = timezone.now()
+        last.save(update_fields=["operations", "at"])
+        # The state differs, so a reading that is kept in memory does not serve.
+        _count(survey, last)
+        return last
+    survey.last_change += 1
+    survey.save(update_fields=["last_change"])
+    if undoes is None:
+        redoable_steps = DraftChange.objects.filter(
+            survey=survey, by=by, is_redoable=True
+        )
+        redoable_steps.update(is_redoable=False)
+    return DraftChange.objects.create(
+        survey=survey,
+        number=survey.last_change,
+        action=action,
+        about=about,
+        operations=operations,
+        by=by,
+        undoes=undoes,
+    )
+
+
+def _count(survey: Survey, last: DraftChange) -> None:
+    survey.last_change += 1
+    survey.save(update_fields=["last_change"])
+    last.number = survey.last_change
+    last.save(update_fields=["number"])
+
+
+def _goes_on(last: DraftChange, operations: list[Operation], by: User | None) -> bool:
+    """Return whether somebody types on in the cells of the last change."""
+    if last.by_id != (by.pk if by else None) or last.undoes_id or last.is_undone:
+        return False
+    if len(last.operations) != 1 or len(operations) != 1:
+        return False
+    before, after = last.operations[0], operations[0]
+    return (
+        before["op"] == after["op"] == "cells"
+        and (before["sheet"], before["key"]) == (after["sheet"], after["key"])
+        and before["after"] == after["before"]
+        and timezone.now() - last.at < TYPING
+    )
+
+
+# Undo and history --------------------------------------------------------------------
+
+
+def undoable(survey: Survey, by: User) -> DraftChange | None:
+    """Return the last change of a person that can be undone. 1 statement."""
+    steps = DraftChange.objects.filter(survey=survey, by=by, undoes=None)
+    return steps.filter(is_undone=False).order_by("-number").first()
+
+
+def redoable(survey: Survey, by: User) -> DraftChange | None:
+    """Return the change that a person has undone last, if nothing followed."""
+    steps = DraftChange.objects.filter(survey=survey, by=by, is_redoable=True)
+    return steps.order_by("number").first()
+
+
+@transaction.atomic
+def undo(survey: Survey, *, by: User) -> DraftChange | None:
+    """Undo a person's last change; None if there is none. Raises ChangeConflict."""
+    return _reverse(survey, undoable(lock_draft(survey), by), UNDO, by)
+
+
+@transaction.atomic
+def redo(survey: Survey, *, by: User) -> DraftChange | None:
+    """Do again what a person has undone last. Raises ChangeConflict."""
+    return _reverse(survey, redoable(lock_draft(survey), by), REDO, by)
+
+
+def _reverse(
+    survey: Survey, change: DraftChange | None, action: str, by: User
+) -> DraftChange | None:
+    if change is None:
+        return None
+    survey = lock_draft(survey)
+    operations = inverse(change.operations) if action == UNDO else [*change.operations]
+    _apply(survey, operations, action=action, by=by, about=change.about, undoes=change)
+    change.is_undone = change.is_redoable = action == UNDO
+    change.save(update_fields=["is_undone", "is_redoable"])
+    return change
+
+
+def _apply(
+    survey: Survey,
+    operations: Iterable[Operation],
+    *,
+    action: str,
+    by: User,
+    about: dict[str, str],
+    undoes: DraftChange | None = None,
+) -> None:
+    book = load_book(survey)
+    stored = _stored_rows(survey, book)
+    for operation in operations:
+        book.do(operation)
+    _store(survey, book, stored)
+    _record(survey, book.operations, action=action, by=by, about=about, undoes=undoes)
+
+
+def operations_since(survey: Survey, number: int) -> list[Operation]:
+    """Return what leads from the present state back to that after a change."""
+    later = DraftChange.objects.filter(survey=survey, number__gt=number)
+    return [
+        operation
+        for change in later.order_by("-number")
+        for operation in inverse(change.operations)
+    ]
+
+
+def book_at(survey: Survey, number: int) -> DraftBook:
+    """Return the sheets as they were after a change; 0 is the start."""
+    book = load_book(survey)
+    for operation in operations_since(survey, number):
+        book.do(operation)
+    return book
+
+
+@transaction.atomic
+def restore(survey: Survey, number: int, *, by: User) -> None:
+    """Bring back the state after a change, as a change of its own."""
+    survey = lock_draft(survey)
+    operations = operations_since(survey, number)
+    if operations:
+        about = {"number": str(number)}
+        _apply(survey, operations, action=RESTORE, by=by, about=about)

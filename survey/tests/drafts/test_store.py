@@ -1,0 +1,237 @@
+"""Changes of drafts: each is stored, undone, and compared cell by cell."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from accounts.models import User
+from survey.instrument.drafts import commands
+from survey.instrument.drafts.drafting import publish_draft, refresh_rows
+from survey.instrument.drafts.reading import read_rows_of
+from survey.instrument.drafts.store import (
+    GAP,
+    _positions,
+    book_at,
+    change_draft,
+    load_book,
+    redo,
+    restore,
+    undo,
+)
+from survey.instrument.drafts.workbook import ChangeConflict, DraftBook
+from survey.instrument.xlsform import import_survey, read_xlsform
+from survey.instrument.xlsform.languages import ENGLISH
+from survey.models import DraftChange, DraftRow, Survey
+from survey.tests.workbooks import form
+
+SURVEY = [
+    ["type", "name", "label", "hint", "relevant", "notes of ours"],
+    ["begin_group", "belonging", "Belonging", None, None, None],
+    ["select_one agree", "safe", "I feel safe here.", None, None, "keep me"],
+    ["text", "why", "Why not?", "One line", "${safe} = '1'", None],
+    ["end_group"],
+    ["begin_group", "pets_page", "Pets"],
+    ["select_multiple pets", "pets", "Which pets do you have?"],
+    ["end_group"],
+]
+
+
+@pytest.fixture
+def author(db: None) -> User:
+    return User.objects.create(email="author@example.org")
+
+
+@pytest.fixture
+def draft(db: None) -> Survey:
+    content = form(SURVEY)
+    reading = read_xlsform(content)
+    assert reading.draft, reading.problems
+    return import_survey(draft=reading.draft, source=content)
+
+
+def state(book: DraftBook) -> dict[str, Any]:
+    return {
+        name: [(row.key, row.cells) for row in sheet.rows]
+        for name, sheet in book.sheets.items()
+        if sheet.rows
+    }
+
+
+def key_of(survey: Survey, name: str) -> str:
+    sheet = load_book(survey).sheet("survey")
+    return next(row.key for row in sheet.rows if sheet.value(row, "name") == name)
+
+
+def set_label(survey: Survey, key: str, text: str, by: User) -> None:
+    change_draft(
+        survey,
+        lambda book: commands.set_text(
+            book, "survey", key, field="label", language=ENGLISH, text=text
+        ),
+        action="set_text",
+        by=by,
+    )
+    survey.refresh_from_db()
+
+
+def start(survey: Survey, by: User) -> None:
+    """Store the rows of the workbook, by a first change."""
+    change_draft(
+        survey,
+        lambda book: commands.set_setting(book, field="style", text="pages"),
+        action="set_setting",
+        by=by,
+    )
+    survey.refresh_from_db()
+
+
+def test_a_draft_is_edited_and_published(draft: Survey, author: User) -> None:
+    start(draft, author)
+    safe = key_of(draft, "safe")
+    set_label(draft, safe, "I feel safe at school.", author)
+    key = change_draft(
+        draft,
+        lambda book: commands.add_question(book, after=safe, kind="text"),
+        action="add_question",
+        by=author,
+    )
+    draft.refresh_from_db()
+    assert [p.reason for p in read_rows_of(draft).problems_by_key[key]] == [
+        "the question has no label"
+    ]
+    set_label(draft, key, "Tell us more.", author)
+    published = publish_draft(survey=draft, by=author)
+    items = list(draft.items.values_list("name", "label__en"))
+    assert items[:2] == [
+        ("safe", "I feel safe at school."),
+        ("question", "Tell us more."),
+    ]
+    assert published.survey_id == draft.pk
+    with pytest.raises(ChangeConflict):
+        set_label(draft, key, "Too late.", author)
+
+
+def test_undo_and_redo_lead_back_and_forth(draft: Survey, author: User) -> None:
+    start(draft, author)
+    before = state(load_book(draft))
+    safe, pets = key_of(draft, "safe"), key_of(draft, "pets_page")
+    for action, command in {
+        "delete": lambda book: commands.delete_rows(book, safe),
+        "duplicate": lambda book: commands.duplicate_rows(book, pets),
+        "move": lambda book: commands.move_rows(book, pets, after=""),
+        "options": lambda book: commands.set_options(
+            book, "agree", [("2", {"en": "Yes"}), ("3", {"en": "No"})]
+        ),
+    }.items():
+        change_draft(draft, command, action=action, by=author)
+        after = state(load_book(draft))
+        assert after != before
+        undo(draft, by=author)
+        assert state(load_book(draft)) == before
+        redo(draft, by=author)
+        assert state(load_book(draft)) == after
+        undo(draft, by=author)
+
+
+def test_typing_on_is_one_step(draft: Survey, author: User) -> None:
+    start(draft, author)
+    safe = key_of(draft, "safe")
+    for text in ("I feel", "I feel very", "I feel very safe."):
+        set_label(draft, safe, text, author)
+    assert DraftChange.objects.filter(survey=draft, action="set_text").count() == 1
+    undo(draft, by=author)
+    sheet = load_book(draft).sheet("survey")
+    assert sheet.row(safe).cells[3] == "I feel safe here."
+
+
+def test_a_change_of_somebody_else_is_not_undone(draft: Survey, author: User) -> None:
+    start(draft, author)
+    colleague = User.objects.create(email="colleague@example.org")
+    safe = key_of(draft, "safe")
+    set_label(draft, safe, "I feel safe.", author)
+    set_label(draft, safe, "I am safe.", colleague)
+    with pytest.raises(ChangeConflict, match="changed"):
+        undo(draft, by=author)
+    assert load_book(draft).sheet("survey").row(safe).cells[3] == "I am safe."
+
+
+def test_an_earlier_state_is_restored_and_that_is_undone(
+    draft: Survey, author: User
+) -> None:
+    start(draft, author)
+    versions = {draft.last_change: state(load_book(draft))}
+    rng = random.Random(7)
+    for step in range(60):
+        random_step(draft, author, rng, step)
+        draft.refresh_from_db()
+        versions[draft.last_change] = state(load_book(draft))
+    for number, content in versions.items():
+        assert state(book_at(draft, number)) == content
+    number = rng.choice([*versions])
+    restore(draft, number, by=author)
+    assert state(load_book(draft)) == versions[number]
+    undo(draft, by=author)
+    assert state(load_book(draft)) == versions[max(versions)]
+
+
+def random_step(survey: Survey, by: User, rng: random.Random, step: int) -> None:
+    sheet = load_book(survey).sheet("survey")
+    rows = [row.key for row in sheet.rows if commands.kind_of(sheet, row) != "end"]
+    key, target = rng.choice(rows), rng.choice(rows)
+
+    def command(book: DraftBook) -> None:
+        match rng.randrange(6):
+            case 0 if len(rows) > 6:
+                commands.delete_rows(book, key)
+            case 1:
+                commands.add_question(book, after=key, kind="select_one")
+            case 2:
+                commands.duplicate_rows(book, key)
+            case 3:
+                commands.add_page(book, after=key)
+            case 4:
+                try:
+                    commands.move_rows(book, key, after=target)
+                except commands.CommandRefused:
+                    return
+            case _:
+                commands.set_text(
+                    book,
+                    "survey",
+                    key,
+                    field="label",
+                    language=ENGLISH,
+                    text=f"Text {step}",
+                )
+
+    change_draft(survey, command, action="random", by=by)
+
+
+def test_few_rows_get_a_new_position(draft: Survey, author: User) -> None:
+    start(draft, author)
+    before = dict(DraftRow.objects.values_list("key", "position"))
+    change_draft(
+        draft,
+        lambda book: commands.move_rows(book, key_of(draft, "pets_page"), after=""),
+        action="move",
+        by=author,
+    )
+    after = dict(DraftRow.objects.values_list("key", "position"))
+    assert sum(before[key] != position for key, position in after.items()) == 3
+
+
+def test_positions_are_numbered_anew_where_a_gap_is_full() -> None:
+    assert _positions([1, None, 2]) == [GAP, 2 * GAP, 3 * GAP]
+    assert _positions([GAP, None, 2 * GAP]) == [GAP, GAP + GAP // 2, 2 * GAP]
+    assert _positions([5, 9, 3, None]) == [5, 9, 9 + GAP, 9 + 2 * GAP]
+
+
+def test_pages_read_the_rows_of_an_edited_draft(draft: Survey, author: User) -> None:
+    start(draft, author)
+    set_label(draft, key_of(draft, "why"), "Why?", author)
+    refresh_rows(draft)
+    assert draft.items.get(name="why").label == {"en": "Why?"}
+    assert draft.items.count() == 3
