@@ -345,11 +345,6 @@ urlpatterns = [
         name="survey_measures",
     ),
     path(
-        "surveys/<int:pk>/measures/sheet/",
-        measures.survey_measures_sheet,
-        name="survey_measures_sheet",
-    ),
-    path(
         "surveys/<int:pk>/measures/<int:n>/",
         measures.survey_measure,
         name="survey_measure",

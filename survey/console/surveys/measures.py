@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from io import BytesIO
 
 from django.contrib import messages
 from django.core.exceptions import ValidationError
@@ -13,24 +12,13 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
-from openpyxl import Workbook
-from openpyxl.cell import WriteOnlyCell
 
 from accounts import forms
 from accounts.access import needs
-from accounts.http import StaffRequest, attachment
+from accounts.http import StaffRequest
 from accounts.permissions import Capability
 from survey.console.surveys.contents import contents_of
-from survey.console.surveys.views import XLSX, own_survey_or_404, survey_or_404
-from survey.instrument.definitions.measure_editing import (
-    MeasuresChanged,
-    digest_of,
-    editable_measures,
-    may_change_measures,
-    save_essential,
-    save_measure,
-    sheet_cells,
-)
+from survey.console.surveys.views import own_survey_or_404, survey_or_404
 from survey.instrument.definitions.ownership import may_change
 from survey.instrument.definitions.schema import (
     EssentialDefinition,
@@ -39,6 +27,14 @@ from survey.instrument.definitions.schema import (
     Measures,
     Texts,
 )
+from survey.instrument.drafts.measures import (
+    current_measures,
+    digest_of,
+    may_change_measures,
+    save_essential,
+    save_measure,
+)
+from survey.instrument.drafts.workbook import ChangeConflict
 from survey.instrument.xlsform.measures import NEGATIVE, POSITIVE
 from survey.instrument.xlsform.names import LONGEST_NAME, normalised
 from survey.models import Item, Survey
@@ -225,7 +221,7 @@ class MeasureForm(EssentialForm):
 def survey_measures(request: StaffRequest, pk: int) -> HttpResponse:
     """List essentials and measures, of any survey that the user may see."""
     survey = survey_or_404(request, pk)
-    content, contents = editable_measures(survey), contents_of(survey)
+    content, contents = current_measures(survey), contents_of(survey)
     code = survey.language_to_read
     used = [measure["essential"] for measure in content["measures"]]
     return render(
@@ -235,7 +231,6 @@ def survey_measures(request: StaffRequest, pk: int) -> HttpResponse:
             "survey": survey,
             "is_editable": may_change(request.permissions, survey)
             and may_change_measures(survey),
-            "measures_differ": contents.measures_differ,
             "essentials": [
                 (n, row["label"].get(code) or row["name"], row, used.count(row["name"]))
                 for n, row in enumerate(content["essentials"], start=1)
@@ -243,25 +238,6 @@ def survey_measures(request: StaffRequest, pk: int) -> HttpResponse:
             "measures": list(enumerate(contents.measures, start=1)),
         },
     )
-
-
-@needs(Capability.MANAGE_SURVEYS)
-@require_safe
-def survey_measures_sheet(request: StaffRequest, pk: int) -> HttpResponse:
-    """Download the measures as a sheet, to copy it into the workbook."""
-    survey = survey_or_404(request, pk)
-    book = Workbook(write_only=True)
-    sheet = book.create_sheet("measures")
-    for texts in sheet_cells(editable_measures(survey), survey.languages):
-        cells = [WriteOnlyCell(sheet, text) for text in texts]
-        for cell in cells:
-            # No text runs as a formula.
-            cell.data_type = "s"
-        sheet.append(cells)
-    file = BytesIO()
-    book.save(file)
-    name = f"{survey.name} {survey.version} measures.xlsx".replace("/", "-")
-    return attachment(file.getvalue(), filename=name, content_type=XLSX)
 
 
 @needs(Capability.MANAGE_SURVEYS)
@@ -278,11 +254,10 @@ def survey_essential(request: StaffRequest, pk: int, n: int) -> HttpResponse:
     def save(*, remove: bool) -> None:
         save_essential(
             survey=survey,
-            place=n - 1 if n else None,
+            name=essential["name"] if essential else "",
             essential=None if remove else form.value(),
             seen=request.POST.get("seen", ""),
             by=request.user,
-            request=request,
         )
 
     return _edit(request, form, save, "survey/console/survey_essential.html")
@@ -302,11 +277,10 @@ def survey_measure(request: StaffRequest, pk: int, n: int) -> HttpResponse:
     def save(*, remove: bool) -> None:
         save_measure(
             survey=survey,
-            place=n - 1 if n else None,
+            name=measure["name"] if measure else "",
             measure=None if remove else form.measure_value(),
             seen=request.POST.get("seen", ""),
             by=request.user,
-            request=request,
         )
 
     return _edit(request, form, save, "survey/console/survey_measure.html")
@@ -316,7 +290,7 @@ def _draft_or_404(request: StaffRequest, pk: int) -> tuple[Survey, Measures]:
     survey = own_survey_or_404(request, pk)
     if not may_change_measures(survey):
         raise Http404
-    return survey, editable_measures(survey)
+    return survey, current_measures(survey)
 
 
 def _edit(
@@ -330,8 +304,8 @@ def _edit(
     if request.method == "POST" and (remove or form.is_valid()):
         try:
             save(remove=remove)
-        except MeasuresChanged as error:
-            messages.error(request, error.messages[0])
+        except ChangeConflict as error:
+            messages.error(request, str(error))
             return redirect("survey_measures", survey.pk)
         except ValidationError as error:
             form.add_problems(error)

@@ -502,29 +502,7 @@ def questions_using(book: DraftBook, option_set: str) -> list[Row]:
     ]
 
 
-# Measures ----------------------------------------------------------------------------
-
-
-def set_measure_of(
-    book: DraftBook, name: str, measure: str, *, is_reversed: bool = False
-) -> None:
-    """Let a question count for a measure, by both names; "" is for none."""
-    if "measures" not in book.sheets:
-        return
-    measures = book.sheets["measures"]
-    number = measures.column("items")
-    for row in list(measures.rows):
-        words = measures.value(row, "items").replace(",", " ").split()
-        bare = [word.removeprefix(REVERSED) for word in words]
-        is_wanted = measures.value(row, "name") == measure and bool(measure)
-        word = f"{REVERSED}{name}" if is_reversed else name
-        if is_wanted and name in bare:
-            words[bare.index(name)] = word
-        elif is_wanted:
-            words.append(word)
-        elif name in bare:
-            del words[bare.index(name)]
-        book.set_cells(measures, row.key, {number: " ".join(words)})
+# Readers of a question ---------------------------------------------------------------
 
 
 def dependents_of(book: DraftBook, names: Collection[str]) -> list[str]:
