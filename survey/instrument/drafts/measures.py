@@ -44,7 +44,9 @@ def current_measures(survey: Survey) -> Measures:
 
 
 def digest_of(measures: Measures) -> str:
-    return hashlib.sha256(json.dumps(measures, sort_keys=True).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps(measures, sort_keys=True).encode()).hexdigest()[
+        :16
+    ]
 
 
 @transaction.atomic

@@ -268,7 +268,7 @@ def _record(
 ) -> DraftChange:
     last = DraftChange.objects.filter(survey=survey, number=survey.last_change).first()
     if last is not None and undoes is None and _goes_on(last, operations, by):
-        last.operations[0]["after"] = operations[0]["after"]
+        last.operations[0]["after"] |= operations[0]["after"]
         last.at = timezone.now()
         last.save(update_fields=["operations", "at"])
         # The state differs, so a reading that is kept in memory does not serve.
@@ -309,7 +309,7 @@ def _goes_on(last: DraftChange, operations: list[Operation], by: User | None) ->
     return (
         before["op"] == after["op"] == "cells"
         and (before["sheet"], before["key"]) == (after["sheet"], after["key"])
-        and before["after"] == after["before"]
+        and after["before"].items() <= before["after"].items()
         and timezone.now() - last.at < TYPING
     )
 
