@@ -338,7 +338,11 @@ urlpatterns = [
         texts.survey_correct_here,
         name="survey_correct_here",
     ),
-    path("surveys/<int:pk>/texts/<int:n>/", texts.survey_texts, name="survey_texts"),
+    path(
+        "surveys/<int:pk>/edit/texts/",
+        texts.survey_edit_texts,
+        name="survey_edit_texts",
+    ),
     path(
         "surveys/<int:pk>/measures/",
         measures.survey_measures,

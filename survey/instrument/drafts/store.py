@@ -24,7 +24,6 @@ from survey.instrument.drafts.workbook import (
     Row,
     Sheet,
     inverse,
-    new_key,
 )
 from survey.instrument.xlsform.columns import (
     SheetColumns,
@@ -102,7 +101,8 @@ def _sheet_of(sheet: SurveySheet) -> Sheet:
         if column := known.known.get(place):
             row, cells = SurveyRow(sheet.name, number, known), sheet.rows[number]
             cells[place] = formatted(row, column, cells[place], code, Findings())
-    rows = [Row(new_key(), dict(cells)) for _, cells in sorted(sheet.rows.items())]
+    # The same keys whenever it is read, until the rows are stored.
+    rows = [Row(f"r{n}", dict(cells)) for n, cells in sorted(sheet.rows.items())]
     return Sheet(sheet.name, columns, rows)
 
 

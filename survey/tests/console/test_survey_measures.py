@@ -8,7 +8,7 @@ from django.test import Client
 from accounts.tests.logging_in import log_in
 from survey.instrument.definitions.measures import measures_of
 from survey.instrument.definitions.publishing import publish_survey
-from survey.instrument.definitions.text_drafts import start_text_draft
+from survey.instrument.drafts.corrections import start_correction
 from survey.instrument.xlsform import import_survey, read_xlsform
 from survey.models import Survey
 from survey.tests.workbooks import workbook
@@ -164,7 +164,7 @@ def test_corrections_and_surveys_of_others_are_not_changed(client, staff, draft)
     assert "Trust" in seen.content.decode()
     assert "Add measure" not in seen.content.decode()
     published = publish_survey(survey=draft)
-    copy = start_text_draft(corrects=published, by=staff.state)
+    copy = start_correction(corrects=published, by=staff.state)
     assert client.get(f"/console/surveys/{copy.pk}/measures/1/").status_code == 404
     text = client.get(f"/console/surveys/{copy.pk}/measures/").content.decode()
     assert "A correction keeps the measures" in text
