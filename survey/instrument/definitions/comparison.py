@@ -113,7 +113,11 @@ def without_texts(definition: SurveyDefinition) -> dict[str, object]:
             for page in definition["pages"]
         ],
         "items": {
-            name: {key: part for key, part in item.items() if key not in ITEM_TEXTS}
+            name: {
+                key: written(key, part)
+                for key, part in item.items()
+                if key not in ITEM_TEXTS
+            }
             for name, item in items
         },
         "option_sets": {
@@ -122,6 +126,16 @@ def without_texts(definition: SurveyDefinition) -> dict[str, object]:
         },
         "order": definition["order"],
     }
+
+
+def written(key: str, part: object) -> object:
+    """Return a rule as its author writes it, and any other part of an item as it is.
+
+    A rule of a group and one of its question are joined differently in a workbook that
+    is written from a definition, but mean the same.
+    """
+    is_rule = key in RULES and isinstance(part, str | int | float | list)
+    return as_text(part) if is_rule else part
 
 
 class DefinitionComparer:
@@ -221,15 +235,8 @@ class DefinitionComparer:
         known = {*ITEM_COLUMNS, *ITEM_TEXTS, "id", "page", "local"}
         unknown = {key: key for key in (was.keys() | now.keys()) - known}
         for key, column in (ITEM_COLUMNS | unknown).items():
-            if was.get(key) != now.get(key):
-                before, after = (
-                    as_text(value)
-                    if key in RULES and isinstance(value, str | int | float | list)
-                    else readable(value)
-                    for value in (was.get(key), now.get(key))
-                )
-                difference = Difference(f"{name}, {column}", before, after)
-                self.result.differences.append(difference)
+            before, after = written(key, was.get(key)), written(key, now.get(key))
+            self.add_difference(f"{name}, {column}", before, after)
 
     def compare_option_sets(self) -> None:
         was, now = self.was["option_sets"], self.now["option_sets"]

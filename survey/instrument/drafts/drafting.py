@@ -1,4 +1,4 @@
-"""Start a draft, keep what other pages read of it up to date, and publish it."""
+"""Start a draft, show and export it as it is now, and publish it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,16 @@ from django.utils.translation import ngettext
 
 from accounts import audit
 from accounts.models import District, User
-from survey.instrument.definitions.publishing import NotPublishable, publish_survey
+from survey.instrument.definitions.publishing import (
+    NotPublishable,
+    compile_definition,
+    publish_survey,
+)
+from survey.instrument.definitions.schema import SurveyDefinition, load_definition
 from survey.instrument.drafts.commands import languages_of, set_setting, title_of
+from survey.instrument.drafts.exporting import workbook_of
 from survey.instrument.drafts.reading import DraftReading, read_rows_of
-from survey.instrument.drafts.store import create_sheets, lock_draft
+from survey.instrument.drafts.store import create_sheets, load_book, lock_draft
 from survey.instrument.drafts.workbook import DraftBook
 from survey.instrument.xlsform.draft import Draft
 from survey.instrument.xlsform.importing import create_rows
@@ -89,6 +95,29 @@ def refresh_rows(survey: Survey, *, must_work: bool = True) -> DraftReading:
     return reading
 
 
+def definition_to_show(survey: Survey) -> SurveyDefinition | None:
+    """Return a survey as published, or a draft as its rows are now.
+
+    A draft with problems has no rules; None if nothing can be shown.
+    """
+    if survey.published_at is not None:
+        return load_definition(survey.published.get().definition)
+    if survey.last_change:
+        return read_rows_of(survey).definition
+    try:
+        return compile_definition(survey)
+    except NotPublishable:
+        return None
+
+
+def exported_workbook(survey: Survey) -> bytes:
+    """Write a survey as a workbook that names it, also if its file's name did."""
+    book = load_book(survey)
+    set_setting(book, field="name", text=survey.name)
+    set_setting(book, field="version", text=survey.version)
+    return workbook_of(book)
+
+
 def is_stale(survey: Survey) -> bool:
     """Return whether the draft was changed since its pages and items were made."""
     return survey.last_change != survey.compiled_change
@@ -118,7 +147,10 @@ def problems_in_words(reading: DraftReading) -> str:
 
 @transaction.atomic
 def publish_draft(
-    *, survey: Survey, by: User, request: HttpRequest | None = None
+    *,
+    survey: Survey,
+    by: User | str = "publish_survey",
+    request: HttpRequest | None = None,
 ) -> PublishedSurvey:
     """Publish a draft as its rows are now. Raises NotPublishable."""
     survey = Survey.objects.defer("source").select_for_update().get(pk=survey.pk)

@@ -17,12 +17,20 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.models import User
+from survey.instrument.definitions.measures import measures_of
+from survey.instrument.definitions.publishing import (
+    NotPublishable,
+    compile_definition,
+)
+from survey.instrument.drafts.exporting import book_of_definition, measures_sheet
 from survey.instrument.drafts.workbook import (
+    FIRST_ROW,
     ChangeConflict,
     DraftBook,
     Operation,
     Row,
     Sheet,
+    cleaned,
     inverse,
 )
 from survey.instrument.xlsform.columns import (
@@ -32,7 +40,12 @@ from survey.instrument.xlsform.columns import (
     read_columns,
 )
 from survey.instrument.xlsform.problems import Findings
-from survey.instrument.xlsform.workbook import SHEETS, SurveySheet, read_workbook
+from survey.instrument.xlsform.workbook import (
+    MAX_TEXT,
+    SHEETS,
+    SurveySheet,
+    read_workbook,
+)
 from survey.models import DraftChange, DraftRow, DraftSheet, Survey
 
 # Between the positions of two rows, so that 16 rows are inserted at one place
@@ -57,7 +70,8 @@ class DraftIsPublished(ChangeConflict):
 def load_book(survey: Survey) -> DraftBook:
     """Return the sheets of a draft or published survey. 2 statements.
 
-    A survey that nobody has edited here has no rows: its workbook is read.
+    A survey that nobody has edited here has no rows: its workbook is read, or its
+    definition where texts were corrected without one.
     """
     sheets = list(survey.draft_sheets.order_by("pk"))
     if not sheets:
@@ -76,11 +90,19 @@ def load_book(survey: Survey) -> DraftBook:
 
 
 def book_of_source(survey: Survey) -> DraftBook:
-    """Read the sheets of the workbook that a survey was uploaded as."""
+    """Read the workbook that a survey was uploaded as, or write it if there is none."""
     source = Survey.objects.values_list("source", flat=True).get(pk=survey.pk)
-    if source is None:
+    measures = measures_of(survey)
+    if source is not None:
+        book = book_of_workbook(bytes(source))
+        if measures and measures.get("changed_here"):
+            sheet = measures_sheet(measures, survey.languages)
+            book.sheets[sheet.name] = sheet
+        return book
+    try:
+        return book_of_definition(compile_definition(survey), measures)
+    except NotPublishable:
         return DraftBook()
-    return book_of_workbook(bytes(source))
 
 
 def book_of_workbook(content: bytes) -> DraftBook:
@@ -101,8 +123,15 @@ def _sheet_of(sheet: SurveySheet) -> Sheet:
         if column := known.known.get(place):
             row, cells = SurveyRow(sheet.name, number, known), sheet.rows[number]
             cells[place] = formatted(row, column, cells[place], code, Findings())
+    # What is no text or value, such as #REF!, in a column that nothing reads.
+    for cell in sheet.unreadable:
+        if cell.column not in known.known and cell.column not in known.free:
+            text = cleaned(cell.text[:MAX_TEXT])
+            sheet.rows.setdefault(cell.row, {})[cell.column] = text
+    # Blank rows divide a sheet for its readers, and notes are named by their row.
+    numbers = range(FIRST_ROW, max(sheet.rows, default=1) + 1)
     # The same keys whenever it is read, until the rows are stored.
-    rows = [Row(f"r{n}", dict(cells)) for n, cells in sorted(sheet.rows.items())]
+    rows = [Row(f"r{n}", dict(sheet.rows.get(n, {}))) for n in numbers]
     return Sheet(sheet.name, columns, rows)
 
 

@@ -6,7 +6,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from accounts.models import District
 from survey.instrument.definitions.ownership import owner_with_code
-from survey.instrument.definitions.publishing import NotPublishable, publish_survey
+from survey.instrument.definitions.publishing import NotPublishable
+from survey.instrument.drafts.drafting import publish_draft
 from survey.models import Survey
 
 
@@ -47,7 +48,7 @@ class Command(BaseCommand):
             versions = ", ".join(survey.version for survey in candidates)
             raise CommandError(f"Choose a version with --version: {versions}.")
         try:
-            published = publish_survey(survey=candidates[0])
+            published = publish_draft(survey=candidates[0])
         except NotPublishable as error:
             raise CommandError(str(error)) from error
         self.stdout.write(published.digest)
