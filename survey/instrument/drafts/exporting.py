@@ -16,7 +16,7 @@ from openpyxl.cell import WriteOnlyCell
 from openpyxl.styles import Font
 from openpyxl.utils import get_column_letter
 
-from survey.instrument.definitions.measure_editing import sheet_cells
+from survey.instrument.definitions.measures import sheet_rows
 from survey.instrument.definitions.publishing import canonical_json
 from survey.instrument.definitions.schema import (
     RULES,
@@ -31,7 +31,7 @@ from survey.instrument.definitions.schema import (
     Texts,
 )
 from survey.instrument.drafts.names import free_name
-from survey.instrument.drafts.workbook import DraftBook, Row, Sheet, new_key
+from survey.instrument.drafts.workbook import FIRST_ROW, DraftBook, Row, Sheet
 from survey.instrument.xlsform.items import (
     OTHER,
     OTHER_VALUE,
@@ -157,8 +157,8 @@ def _sheet(
         name,
         [*numbers],
         [
-            Row(new_key(), {numbers[key]: text for key, text in row.items() if text})
-            for row in rows
+            Row(f"r{place}", {numbers[key]: text for key, text in row.items() if text})
+            for place, row in enumerate(rows, FIRST_ROW)
         ],
     )
 
@@ -341,3 +341,25 @@ def _parameters(item: ItemDefinition) -> str:
     if scale := item.get("range"):
         parameters |= scale
     return " ".join(f"{key}={value}" for key, value in parameters.items())
+
+
+def sheet_cells(
+    content: Measures, languages: Sequence[LanguageDefinition]
+) -> list[list[str]]:
+    """Return a measures sheet with its headers, to be copied into a workbook."""
+    names = [(row["code"], f"{row['name']} ({row['code']})") for row in languages]
+    plain = ("essential", "direction", "items", "missing")
+    texts = ("label", "description")
+    headers = [f"{key}::{name}" for key in texts for _code, name in names]
+    return [
+        ["type", "name", *headers, *plain],
+        *(
+            [
+                row.get("type"),
+                row.get("name"),
+                *(row.texts[key].get(code, "") for key in texts for code, _n in names),
+                *map(row.get, plain),
+            ]
+            for row in sheet_rows(content)
+        ),
+    ]
