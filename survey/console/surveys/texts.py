@@ -86,9 +86,7 @@ def survey_edit_texts(request: StaffRequest, pk: int) -> HttpResponse:
             "first": languages[0],
             "shown": shown,
             "filters": [
-                (state, words, counts[state])
-                for state, words in SHOWN.items()
-                if state == "all" or language != languages[0]
+                (state, words, counts[state]) for state, words in SHOWN.items()
             ],
         },
     )
