@@ -127,8 +127,8 @@ def _sheet_of(sheet: SurveySheet) -> Sheet:
     # What is no text or value, such as #REF!, in a column that nothing reads.
     for cell in sheet.unreadable:
         if cell.column not in known.known and cell.column not in known.free:
-            text = cleaned(cell.text[:MAX_TEXT])
-            sheet.rows.setdefault(cell.row, {})[cell.column] = text
+            if text := cleaned(cell.text[:MAX_TEXT]):
+                sheet.rows.setdefault(cell.row, {})[cell.column] = text
     # Blank rows divide a sheet for its readers, and notes are named by their row.
     numbers = range(FIRST_ROW, max(sheet.rows, default=1) + 1)
     rows = [Row(new_key(), dict(sheet.rows.get(number, {}))) for number in numbers]
