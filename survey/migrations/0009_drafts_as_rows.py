@@ -4,6 +4,15 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
+from accounts.migration_operations import RunStatements
+
+NAMES = ('compiled_change', 'last_change')
+COLUMNS = [
+    f'ALTER TABLE survey_survey ADD COLUMN {name} integer NOT NULL DEFAULT 0'
+    f' CHECK ({name} >= 0)'
+    for name in NAMES
+]
+
 
 class Migration(migrations.Migration):
 
@@ -13,15 +22,18 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        migrations.AddField(
-            model_name='survey',
-            name='compiled_change',
-            field=models.PositiveIntegerField(default=0),
-        ),
-        migrations.AddField(
-            model_name='survey',
-            name='last_change',
-            field=models.PositiveIntegerField(default=0),
+        # Not by copying the table, as Django does on SQLite: its triggers, which freeze
+        # published surveys, would be lost.
+        migrations.SeparateDatabaseAndState(
+            database_operations=[RunStatements(postgresql=COLUMNS, sqlite=COLUMNS)],
+            state_operations=[
+                migrations.AddField(
+                    model_name='survey',
+                    name=name,
+                    field=models.PositiveIntegerField(default=0),
+                )
+                for name in NAMES
+            ],
         ),
         migrations.CreateModel(
             name='DraftSheet',
