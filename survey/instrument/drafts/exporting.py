@@ -31,7 +31,7 @@ from survey.instrument.definitions.schema import (
     Texts,
 )
 from survey.instrument.drafts.names import free_name
-from survey.instrument.drafts.workbook import DraftBook, Row, Sheet, new_key
+from survey.instrument.drafts.workbook import FIRST_ROW, DraftBook, Row, Sheet
 from survey.instrument.xlsform.items import (
     OTHER,
     OTHER_VALUE,
@@ -157,8 +157,8 @@ def _sheet(
         name,
         [*numbers],
         [
-            Row(new_key(), {numbers[key]: text for key, text in row.items() if text})
-            for row in rows
+            Row(f"r{place}", {numbers[key]: text for key, text in row.items() if text})
+            for place, row in enumerate(rows, FIRST_ROW)
         ],
     )
 
