@@ -125,13 +125,14 @@ def _sheet_of(sheet: SurveySheet) -> Sheet:
             cells[place] = formatted(row, column, cells[place], code, Findings())
     # What is no text or value, such as #REF!, in a column that nothing reads.
     for cell in sheet.unreadable:
-        if cell.column not in known.known and cell.column not in known.free:
-            text = cleaned(cell.text[:MAX_TEXT])
+        is_read = cell.column in known.known or cell.column in known.free
+        if not is_read and (text := cleaned(cell.text[:MAX_TEXT])):
             sheet.rows.setdefault(cell.row, {})[cell.column] = text
     # Blank rows divide a sheet for its readers, and notes are named by their row.
     numbers = range(FIRST_ROW, max(sheet.rows, default=1) + 1)
-    # The same keys whenever it is read, until the rows are stored.
-    rows = [Row(f"r{n}", dict(sheet.rows.get(n, {}))) for n in numbers]
+    # The same keys each time the workbook is read: a page that shows the rows before
+    # they are stored names them by these.
+    rows = [Row(f"r{number}", dict(sheet.rows.get(number, {}))) for number in numbers]
     return Sheet(sheet.name, columns, rows)
 
 
