@@ -24,7 +24,6 @@ from survey.instrument.drafts.workbook import (
     Row,
     Sheet,
     inverse,
-    new_key,
 )
 from survey.instrument.xlsform.columns import (
     SheetColumns,
@@ -102,7 +101,10 @@ def _sheet_of(sheet: SurveySheet) -> Sheet:
         if column := known.known.get(place):
             row, cells = SurveyRow(sheet.name, number, known), sheet.rows[number]
             cells[place] = formatted(row, column, cells[place], code, Findings())
-    rows = [Row(new_key(), dict(cells)) for _, cells in sorted(sheet.rows.items())]
+    # The same keys each time the workbook is read: a page that shows the rows before
+    # they are stored names them by these.
+    rows = [Row(f"r{number}", dict(cells)) for number, cells in sheet.rows.items()]
+    rows.sort(key=lambda row: int(row.key[1:]))
     return Sheet(sheet.name, columns, rows)
 
 
