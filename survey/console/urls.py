@@ -40,6 +40,7 @@ from survey.console.surveys import (
     upload,
 )
 from survey.console.surveys import views as surveys
+from survey.console.surveys.editor import views as editor
 
 CARDS = "administrations/<int:pk>/cards/"
 EMAILS = "administrations/<int:pk>/emails/"
@@ -314,6 +315,17 @@ urlpatterns = [
         name="survey_upload_problems",
     ),
     path("surveys/<int:pk>/", surveys.survey_detail, name="survey_detail"),
+    path("surveys/<int:pk>/edit/", editor.survey_edit, name="survey_edit"),
+    path(
+        "surveys/<int:pk>/edit/canvas/",
+        editor.survey_edit_canvas,
+        name="survey_edit_canvas",
+    ),
+    path(
+        "surveys/<int:pk>/edit/change/",
+        editor.survey_edit_change,
+        name="survey_edit_change",
+    ),
     path(
         "surveys/<int:pk>/variables/",
         surveys.survey_variables,

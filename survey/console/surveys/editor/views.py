@@ -1,0 +1,354 @@
+"""The editor of a draft: outline, the page as respondents see it, and settings."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from csp.constants import NONE, SELF
+from csp.decorators import csp_replace, csp_update
+from django.contrib import messages
+from django.http import HttpResponse, HttpResponseBase, JsonResponse, QueryDict
+from django.shortcuts import redirect, render
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils.formats import date_format
+from django.utils.html import format_html, format_html_join
+from django.utils.http import urlencode
+from django.utils.safestring import SafeString
+from django.utils.timezone import localtime
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.clickjacking import xframe_options_sameorigin
+from django.views.decorators.http import require_POST, require_safe
+
+from accounts.access import needs
+from accounts.http import StaffRequest
+from accounts.permissions import Capability
+from survey.console.surveys.editor.acts import (
+    Conflict,
+    FieldsChanged,
+    Outcome,
+    carry_out,
+)
+from survey.console.surveys.editor.canvas import Canvas
+from survey.console.surveys.editor.outline import Entry, Outline, PageEntry
+from survey.console.surveys.editor.panels import KIND_NAMES, Panel, PanelBuilder, View
+from survey.console.surveys.views import own_survey_or_404
+from survey.instrument.drafts.commands import CommandRefused, languages_of, title_of
+from survey.instrument.drafts.reading import DraftReading, read_rows_of
+from survey.instrument.drafts.store import DraftIsPublished, redoable, undoable
+from survey.instrument.drafts.workbook import ChangeConflict, LimitReached
+from survey.instrument.xlsform.languages import Language
+from survey.models import Survey
+
+
+class Editor:
+    """A draft as one user looks at it: the selected row, page and languages."""
+
+    def __init__(self, request: StaffRequest, survey: Survey, data: QueryDict) -> None:
+        self.request = request
+        self.survey = survey
+        self.data = data
+        self.at = data.get("at", "")
+
+    @cached_property
+    def reading(self) -> DraftReading:
+        return read_rows_of(self.survey)
+
+    @cached_property
+    def languages(self) -> list[Language]:
+        return languages_of(self.reading.book)
+
+    @cached_property
+    def view(self) -> View:
+        codes = [language.code for language in self.languages]
+        asked = self.data.get("language", "")
+        language = asked if asked in codes else codes[0]
+        second = self.data.get("second", "")
+        second = second if second in codes and second != language else ""
+        return View(language, second, self.data.get("options", ""))
+
+    @cached_property
+    def outline(self) -> Outline:
+        return Outline(self.reading, self.view.language)
+
+    @property
+    def page(self) -> PageEntry | None:
+        if page := self.outline.page_of(self.at):
+            return page
+        pages = self.outline.pages
+        asked = self.data.get("page", "")
+        number = (
+            int(asked)
+            if asked.isascii() and asked.isdecimal() and len(asked) < 6
+            else 1
+        )
+        return pages[min(max(number, 1), len(pages)) - 1] if pages else None
+
+    @cached_property
+    def canvas(self) -> Canvas:
+        return Canvas(self.outline, self.page, self.view.language)
+
+    @cached_property
+    def panel(self) -> Panel:
+        return PanelBuilder(self.reading, self.outline, self.view).build(self.at)
+
+    @property
+    def state(self) -> dict[str, str]:
+        """Return what each request tells of what its user looks at."""
+        state = {
+            "at": self.at,
+            "language": self.view.language,
+            "second": self.view.second,
+            "options": self.view.options,
+            "page": str(self.page.number) if self.page else "",
+        }
+        if state["language"] == self.languages[0].code:
+            state["language"] = ""
+        return {name: value for name, value in state.items() if value}
+
+    def address(self, **changed: str) -> str:
+        state = {**self.state, **changed}
+        query = urlencode({name: value for name, value in state.items() if value})
+        return reverse("survey_edit", args=[self.survey.pk]) + (query and f"?{query}")
+
+    def context(self) -> dict[str, object]:
+        count = sum(
+            bool(entry.problems)
+            for page in self.outline.pages
+            for entry in page.entries
+        )
+        return {
+            "editor": self,
+            "survey": self.survey,
+            "title": title_of(self.reading.book) or self.survey.name,
+            "outline": self.outline,
+            "outline_html": self.outline_html(),
+            "page": self.page,
+            "panel": self.panel,
+            "view": self.view,
+            "languages": self.languages,
+            "kinds": [
+                *(("page", _("Page")), ("grid", _("Grid: statements with one scale"))),
+                *((kind, str(words)) for kind, words in KIND_NAMES.items()),
+            ],
+            "problems": count,
+            "undo": undoable(self.survey, self.request.user) is not None,
+            "redo": redoable(self.survey, self.request.user) is not None,
+            "canvas_address": reverse("survey_edit_canvas", args=[self.survey.pk])
+            + "?"
+            + urlencode(self.state),
+        }
+
+    def outline_html(self) -> SafeString:
+        """Render the outline. Not by a template: a survey may have 1,000 rows."""
+        return format_html_join(
+            "",
+            '<li class="ed-page{}" data-page="{}"{}>'
+            '<div class="ed-line ed-head"{}>{}</div><ol class="ed-entries">{}</ol></li>',
+            (
+                (
+                    " ed-current" if page is self.page else "",
+                    page.number,
+                    format_html(' data-key="{}"', page.key) if page.key else "",
+                    format_html(' data-key="{}"', page.key) if page.key else "",
+                    self._page_line(page),
+                    format_html_join(
+                        "",
+                        '<li class="ed-line ed-{}{}" data-key="{}" data-depth="{}">{}</li>',
+                        (
+                            (
+                                entry.sort,
+                                " ed-inner" if entry.depth else "",
+                                entry.key,
+                                entry.depth,
+                                self._entry_line(entry),
+                            )
+                            for entry in page.entries
+                        ),
+                    ),
+                )
+                for page in self.outline.pages
+            ),
+        )
+
+    def _page_line(self, page: PageEntry) -> SafeString:
+        key = page.key or (page.entries[0].key if page.entries else "")
+        return format_html(
+            '<a href="{}" data-at="{}"{}><span class="ed-number">{}</span>'
+            '<span class="ed-text">{}</span>{}</a>',
+            self.address(at=key),
+            key,
+            self._current(page.key),
+            page.number,
+            page.title or _("Page %(number)s") % {"number": page.number},
+            self._mark(len(page.problems), is_unfinished=False),
+        )
+
+    def _entry_line(self, entry: Entry) -> SafeString:
+        return format_html(
+            '<a href="{}" data-at="{}"{}><span class="ed-number">{}</span>'
+            '<span class="ed-text{}">{}</span><span class="ed-name">{}</span>{}</a>',
+            self.address(at=entry.key),
+            entry.key,
+            self._current(entry.key),
+            entry.number or "",
+            " ed-missing" if entry.is_unfinished else "",
+            entry.text or _("No text yet"),
+            entry.name,
+            self._mark(len(entry.problems), is_unfinished=entry.is_unfinished),
+        )
+
+    def _current(self, key: str) -> SafeString:
+        is_current = bool(key) and key == self.at
+        return SafeString(' aria-current="true"' if is_current else "")
+
+    def _mark(self, problems: int, *, is_unfinished: bool) -> SafeString:
+        if problems:
+            return format_html(
+                '<span class="ed-mark" title="{0}"><span class="visually-hidden">{0}</span></span>',
+                _("There is a problem here"),
+            )
+        return SafeString("")
+
+
+def _draft_or_none(request: StaffRequest, pk: int) -> Survey | None:
+    """Return a draft that the user may change; None if it is published."""
+    survey = own_survey_or_404(request, pk)
+    return survey if survey.published_at is None else None
+
+
+@needs(Capability.MANAGE_SURVEYS)
+@never_cache
+@require_safe
+def survey_edit(request: StaffRequest, pk: int) -> HttpResponseBase:
+    """Show the editor, or as JSON what it shows for another selection."""
+    survey = _draft_or_none(request, pk)
+    if survey is None:
+        messages.info(
+            request,
+            _("This version is published and can’t change. Start a new version."),
+        )
+        return redirect("survey_detail", pk)
+    editor = Editor(request, survey, request.GET)
+    if _wants_json(request):
+        return JsonResponse(_parts(editor))
+    if "at" not in request.GET:
+        editor.at = editor.outline.first_key()
+    response = render(request, "survey/console/editor/page.html", editor.context())
+    return csp_update({"frame-src": [SELF]})(lambda _: response)(request)
+
+
+@needs(Capability.MANAGE_SURVEYS)
+@never_cache
+@require_safe
+def survey_edit_canvas(request: StaffRequest, pk: int) -> HttpResponseBase:
+    """Return a page of the draft with respondents' style sheets, for the frame."""
+    survey = own_survey_or_404(request, pk)
+    editor = Editor(request, survey, request.GET)
+    context = {
+        "canvas": editor.canvas,
+        "html": SafeString(editor.canvas.html),
+        "marks": editor.canvas.marks(),
+        "language": editor.view.language,
+        "direction": editor.canvas.direction,
+        "title": _("Page"),
+    }
+    response = render(request, "survey/console/editor/canvas.html", context)
+    policy = {"frame-ancestors": [SELF], "connect-src": [NONE], "form-action": [NONE]}
+    return xframe_options_sameorigin(csp_replace(policy)(lambda _: response))(request)
+
+
+@needs(Capability.MANAGE_SURVEYS)
+@never_cache
+@require_POST
+def survey_edit_change(request: StaffRequest, pk: int) -> HttpResponse:
+    """Save fields and do one thing; answer with what the editor shows then.
+
+    Without JavaScript it redirects to the editor.
+    """
+    survey = own_survey_or_404(request, pk)
+    status, body = 200, {}
+    outcome = Outcome(request.POST.get("at", ""))
+    try:
+        outcome = carry_out(survey, request.POST, by=request.user)
+    except FieldsChanged as changed:
+        status, body = 409, {"conflicts": [_in_words(row) for row in changed.conflicts]}
+    except DraftIsPublished as error:
+        status, body = 409, {"published": True, "error": str(error)}
+    except ChangeConflict as error:
+        status, body = 409, {"error": str(error)}
+    except (CommandRefused, LimitReached) as error:
+        status, body = 422, {"error": str(error)}
+    if not _wants_json(request):
+        if error := body.get("error"):
+            messages.error(request, str(error))
+        for conflict in body.get("conflicts", []):
+            messages.error(request, conflict["sentence"])
+        if outcome.message and not body:
+            messages.success(request, outcome.message)
+        editor = Editor(request, survey, request.POST)
+        return redirect(editor.address(at=outcome.at))
+    survey.refresh_from_db(fields=["last_change", "published_at"])
+    if body.get("published"):
+        return JsonResponse(body, status=status)
+    editor = Editor(request, survey, request.POST)
+    editor.at = outcome.at
+    return JsonResponse({**_parts(editor, outcome), **body}, status=status)
+
+
+def _wants_json(request: StaffRequest) -> bool:
+    return request.headers.get("Accept", "") == "application/json"
+
+
+def _parts(editor: Editor, outcome: Outcome | None = None) -> dict[str, object]:
+    """Return the parts of the page that a change may have changed."""
+    context = editor.context()
+    request = editor.request
+    body: dict[str, object] = {
+        "change": editor.survey.last_change,
+        "at": editor.at,
+        "address": editor.address(),
+        "title": context["title"],
+        "problems": context["problems"],
+        "outline": context["outline_html"],
+        "settings": render_to_string(
+            "survey/console/editor/_settings.html", context, request
+        ),
+        "canvas": {
+            "html": editor.canvas.html,
+            "marks": editor.canvas.marks(),
+            "language": editor.view.language,
+            "direction": editor.canvas.direction,
+        },
+        "page": editor.page.number if editor.page else 0,
+        "undo": context["undo"],
+        "redo": context["redo"],
+    }
+    if outcome is not None:
+        body |= {
+            "focus": outcome.focus,
+            "message": outcome.message,
+            "offersUndo": outcome.offers_undo,
+            "readers": [
+                {"key": key, "text": text, "href": editor.address(at=key)}
+                for key, text in outcome.readers
+            ],
+        }
+    return body
+
+
+def _in_words(conflict: Conflict) -> dict[str, str]:
+    by = conflict.by or _("Somebody")
+    at = conflict.at
+    if at is None:
+        sentence = _("%(name)s changed this meanwhile.") % {"name": by}
+    else:
+        time = date_format(localtime(at), "TIME_FORMAT")
+        sentence = _("%(name)s changed this at %(time)s.") % {"name": by, "time": time}
+    return {
+        "address": conflict.address,
+        "theirs": conflict.theirs,
+        "mine": conflict.mine,
+        "sentence": sentence,
+    }
