@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from accounts.control_characters import has_control_character
 from survey.instrument.definitions.expressions import (
     ExpressionError,
     compile_expression,
@@ -334,8 +335,9 @@ class _Reader:
             return None
         if isinstance(expr, int | float):
             return number_value(subject, operator, float(expr))
-        is_plain = expr == expr.strip() and expr.isprintable() and "${" not in expr
-        if not is_plain or not 0 < len(expr) <= LONGEST_VALUE:
+        if expr != expr.strip() or has_control_character(expr) or "${" in expr:
+            return None
+        if not 0 < len(expr) <= LONGEST_VALUE:
             return None
         if subject.kind in MOMENTS:
             return None if math.isnan(to_number(expr)) else expr
