@@ -187,7 +187,11 @@ class RuleRow:
             raise ValueRefused(_("Enter a number, such as 12 or 4.5."))
         if subject.options and self.is_unknown_option(value):
             raise ValueRefused(_("Choose an answer from the list."))
-        if subject.kind in UNTYPED and operator in SAMENESS and DECIMAL.fullmatch(value):
+        if (
+            subject.kind in UNTYPED
+            and operator in SAMENESS
+            and DECIMAL.fullmatch(value)
+        ):
             return to_text(to_number(value))
         return value
 

@@ -95,9 +95,7 @@ OPERATORS: dict[str, tuple[Operator, ...]] = {
     "acknowledge": BLANKNESS,
     "text": (*SAMENESS, *PARTS, *BLANKNESS, *COUNTS),
     **dict.fromkeys(NUMBERS | MOMENTS, (*SAMENESS, *ORDERS, *BLANKNESS)),
-    **dict.fromkeys(
-        ("calculate", "hidden"), (*SAMENESS, *ORDERS, *PARTS, *BLANKNESS)
-    ),
+    **dict.fromkeys(("calculate", "hidden"), (*SAMENESS, *ORDERS, *PARTS, *BLANKNESS)),
     "column": (*SAMENESS, Operator.AMONG, Operator.NOT_AMONG, *BLANKNESS),
 }
 # Their answers are numbers or texts: a value that is a number is written as one.
@@ -303,7 +301,7 @@ class _Reader:
         return Condition(name, operator, str(number))
 
     def selection(self, options: Expr, option: Expr) -> Condition | None:
-        if type(option) in (int, float):
+        if isinstance(option, int | float) and not isinstance(option, bool):
             option = to_text(float(option))
         column = self.name_of(option)
         if column.startswith(COLUMN):

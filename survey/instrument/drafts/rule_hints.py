@@ -107,8 +107,8 @@ class RuleChecker:
 
     def judged(self, item: ItemDraft, rule: str, expr: Expr) -> list[Hint]:
         hints = list(self.missing_options(item, rule, expr))
-        own = item.name if rule == "constraint" else ""
-        outcomes = self.logic.outcomes(expr, own=own)
+        judged = item.name if rule == "constraint" else ""
+        outcomes = self.logic.outcomes(expr, judged=judged)
         if outcomes == {False}:
             hints.append(self.hint(item, rule, "never", str(NEVER[rule])))
         elif outcomes == {True}:

@@ -67,11 +67,11 @@ class RuleLogic:
         self.subjects = subjects_of(draft, "", "")
 
     def outcomes(
-        self, expr: Expr, *, own: str = "", with_rules_of_questions: bool = False
+        self, expr: Expr, *, judged: str = "", with_rules_of_questions: bool = False
     ) -> set[bool] | None:
         """Return what the rule can be; None if that is too much to try out.
 
-        `own` is the item whose answer is judged: it is not blank. On demand, a
+        `judged` is the item whose answer is judged: it is not blank. On demand, a
         question has an answer only where its own rules show it.
         """
         names = references(expr) & self.items.keys()
@@ -83,7 +83,7 @@ class RuleLogic:
         for name, tried in answers.items():
             answers[name] = (
                 replace(tried, texts=tuple(filter(None, tried.texts)))
-                if name == own
+                if name == judged
                 else self.accepted(name, tried)
             )
         unknown = sorted(
@@ -131,9 +131,7 @@ class RuleLogic:
         rule = self.items[name].rules.get("constraint")
         return rule if rule is not None and references(rule) <= {name} else None
 
-    def answers_to(
-        self, names: Iterable[str], rules: list[Expr]
-    ) -> dict[str, Answers]:
+    def answers_to(self, names: Iterable[str], rules: list[Expr]) -> dict[str, Answers]:
         conditions: dict[str, list[Condition]] = {name: [] for name in names}
         for rule in rules:
             for atom in atoms(rule):

@@ -52,17 +52,17 @@ def own_subjects(
 ) -> dict[str, Subject]:
     if rule == "constraint":
         label = plain_label(item.label, language) or item.name
-        own = options.get(item.option_set, ())
-        return {THIS: Subject(item.name, item.kind, label, own)}
+        values = options.get(item.option_set, ())
+        return {THIS: Subject(item.name, item.kind, label, values)}
     if rule != "choice_filter":
         return {}
     option_set = draft.option_sets.get(item.option_set, [])
     columns = dict.fromkeys(key for option in option_set for key in option.attributes)
-    values = {COLUMN + key: column_values(option_set, key) for key in columns}
-    values[f"{COLUMN}name"] = options.get(item.option_set, ())
+    by_column = {COLUMN + key: column_values(option_set, key) for key in columns}
+    by_column[f"{COLUMN}name"] = options.get(item.option_set, ())
     return {
-        name: Subject(name, "column", name[1:], of_column)
-        for name, of_column in values.items()
+        name: Subject(name, "column", name[1:], values)
+        for name, values in by_column.items()
     }
 
 

@@ -78,8 +78,10 @@ SAMPLES = {
 
 def compiled(text, subjects):
     columns = {name[1:] for name in subjects if name.startswith(COLUMN)}
-    own = subjects[THIS].name if THIS in subjects else None
-    return compile_expression(straight_quotes(text), self_name=own, columns=columns)
+    self_name = subjects[THIS].name if THIS in subjects else None
+    return compile_expression(
+        straight_quotes(text), self_name=self_name, columns=columns
+    )
 
 
 def samples(subject, *exprs):
@@ -98,10 +100,10 @@ def literals(node):
 
 def assert_equivalent(before, after, subjects):
     first, second = compiled(before, subjects), compiled(after, subjects)
-    own = subjects[THIS].name if THIS in subjects else ""
+    self_name = subjects[THIS].name if THIS in subjects else ""
     names = sorted(references(first) | references(second))
     answers = [
-        samples(subjects[THIS if name == own else name], first, second)
+        samples(subjects[THIS if name == self_name else name], first, second)
         for name in names
     ]
     rows = [{}]
@@ -115,9 +117,7 @@ def assert_equivalent(before, after, subjects):
         for row in rows:
             values = dict(zip(names, texts, strict=True))
             context = Context(values, today="2026-11-29", row=row)
-            results = [
-                to_boolean(evaluate(expr, context)) for expr in (first, second)
-            ]
+            results = [to_boolean(evaluate(expr, context)) for expr in (first, second)]
             assert results[0] == results[1], (before, after, values, row)
 
 
@@ -422,7 +422,9 @@ def test_pyxform_reads_what_is_written():
         for name, subject in QUESTIONS.items()
         if name != "score"
         for operator in subject.operators
-        for value in ("it's \"x\"" if name == "name" and operator not in COUNTS else "2",)
+        for value in (
+            'it\'s "x"' if name == "name" and operator not in COUNTS else "2",
+        )
     ]
     rule = expression_of(Group("any", tuple(parts)), QUESTIONS)
     xform = convert(

@@ -113,8 +113,8 @@ def test_a_person_writes_a_rule_with_a_group():
         person.form.expression
         == "${safe} = '2' and (${age} > 5 or selected(${pets}, 'dog'))"
     )
-    again = Person(person.form.expression)
-    assert again.form.sentence == (
+    reader = Person(person.form.expression)
+    assert reader.form.sentence == (
         "Show this question if “Do you feel safe?” is “Agree” and (“How old are you?”"
         " is more than 5 or “Which pets?” includes “Dog”)."
     )
@@ -179,7 +179,11 @@ def test_rows_are_removed_and_an_empty_rule_is_no_rule():
             "Choose how to compare the answer.",
         ),
         ({"item": "age"}, "value", "Enter an answer to compare with."),
-        ({"item": "age", "value": "old"}, "value", "Enter a number, such as 12 or 4.5."),
+        (
+            {"item": "age", "value": "old"},
+            "value",
+            "Enter a number, such as 12 or 4.5.",
+        ),
         ({"item": "safe"}, "value", "Choose an answer."),
         ({"item": "safe", "value": "x"}, "value", "Choose an answer from the list."),
         (
@@ -247,7 +251,9 @@ def test_a_constraint_is_about_this_answer():
 
 def test_a_filter_compares_columns_with_answers():
     region = Subject(f"{COLUMN}region", "column", "region", (("n", "n"),))
-    person = Person(rule="choice_filter", subjects={f"{COLUMN}region": region, **SUBJECTS})
+    person = Person(
+        rule="choice_filter", subjects={f"{COLUMN}region": region, **SUBJECTS}
+    )
     person.type(_1_item=":region")
     person.press("refresh")
     person.type(_1_value="${name}")

@@ -34,9 +34,7 @@ def draft_of(*rows):
 
 
 def hints_of(*rows):
-    return [
-        (hint.item, hint.rule, hint.kind) for hint in rule_hints(draft_of(*rows))
-    ]
+    return [(hint.item, hint.rule, hint.kind) for hint in rule_hints(draft_of(*rows))]
 
 
 def kinds(relevant, rule="relevant"):
