@@ -352,7 +352,9 @@ class RuleForm:
         row = RuleRow(self, self.highest, operator=str(Operator.IS))
         if THIS in self.subjects:
             row.item = THIS
-            row.operator = str(self.subjects[THIS].operators[0])
+            operators = self.subjects[THIS].operators
+            usual = (Operator.AT_LEAST, Operator.COUNT_AT_MOST, *operators)
+            row.operator = next((str(o) for o in usual if o in operators), "")
         group.parts.append(row)
         return row
 

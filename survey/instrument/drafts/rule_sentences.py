@@ -70,14 +70,14 @@ MOMENT_COMPARISONS: dict[Operator, tuple[str | Promise, str | Promise]] = {
     ),
 }
 CHARACTERS = {
-    Operator.COUNT_AT_LEAST: gettext_lazy("has this many characters or more"),
-    Operator.COUNT_AT_MOST: gettext_lazy("has this many characters or fewer"),
-    Operator.COUNT_IS: gettext_lazy("has exactly this many characters"),
+    Operator.COUNT_AT_LEAST: gettext_lazy("length is at least"),
+    Operator.COUNT_AT_MOST: gettext_lazy("length is at most"),
+    Operator.COUNT_IS: gettext_lazy("length is"),
 }
 CHOSEN = {
-    Operator.COUNT_AT_LEAST: gettext_lazy("has this many options chosen or more"),
-    Operator.COUNT_AT_MOST: gettext_lazy("has this many options chosen or fewer"),
-    Operator.COUNT_IS: gettext_lazy("has exactly this many options chosen"),
+    Operator.COUNT_AT_LEAST: gettext_lazy("number chosen is at least"),
+    Operator.COUNT_AT_MOST: gettext_lazy("number chosen is at most"),
+    Operator.COUNT_IS: gettext_lazy("number chosen is"),
 }
 
 
