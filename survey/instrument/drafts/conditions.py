@@ -84,18 +84,18 @@ WITHOUT_VALUE = frozenset((Operator.ANSWERED, Operator.NOT_ANSWERED))
 BLANKNESS = (Operator.ANSWERED, Operator.NOT_ANSWERED)
 SAMENESS = tuple(EQUALITY.values())
 ORDERS = (Operator.MORE, Operator.AT_LEAST, Operator.LESS, Operator.AT_MOST)
+INCLUSION = (Operator.INCLUDES, Operator.NOT_INCLUDES)
 PARTS = (Operator.CONTAINS, Operator.NOT_CONTAINS)
 OPERATORS: dict[str, tuple[Operator, ...]] = {
     "select_one": (*SAMENESS, *BLANKNESS),
-    "select_multiple": (
-        *(Operator.INCLUDES, Operator.NOT_INCLUDES),
-        *BLANKNESS,
-        *COUNTS,
-    ),
+    "select_multiple": (*INCLUSION, *BLANKNESS, *COUNTS),
     "acknowledge": BLANKNESS,
     "text": (*SAMENESS, *PARTS, *BLANKNESS, *COUNTS),
     **dict.fromkeys(NUMBERS | MOMENTS, (*SAMENESS, *ORDERS, *BLANKNESS)),
-    **dict.fromkeys(("calculate", "hidden"), (*SAMENESS, *ORDERS, *PARTS, *BLANKNESS)),
+    **dict.fromkeys(
+        ("calculate", "hidden"),
+        (*SAMENESS, *ORDERS, *INCLUSION, *PARTS, *BLANKNESS),
+    ),
     "column": (*SAMENESS, Operator.AMONG, Operator.NOT_AMONG, *BLANKNESS),
 }
 # Their answers are numbers or texts: a value that is a number is written as one.
@@ -296,9 +296,15 @@ class _Reader:
         number = int(right) + {">": 1, "<": -1}.get(sign, 0)
         operators = {">": Operator.COUNT_AT_LEAST, "<": Operator.COUNT_AT_MOST}
         operator = Operator.COUNT_IS if sign == "=" else operators.get(sign[0])
-        if operator is None or not COUNT.fullmatch(str(number)):
-            return None
-        return Condition(name, operator, str(number))
+        if operator in self.subjects[name].operators:
+            is_count = COUNT.fullmatch(str(number))
+            return Condition(name, operator, str(number)) if is_count else None
+        # How long other answers are is not asked, but whether there is one.
+        if (operator, number) == (Operator.COUNT_IS, 0):
+            return Condition(name, Operator.NOT_ANSWERED)
+        if (operator, number) == (Operator.COUNT_AT_LEAST, 1):
+            return Condition(name, Operator.ANSWERED)
+        return None
 
     def selection(self, options: Expr, option: Expr) -> Condition | None:
         if isinstance(option, int | float) and not isinstance(option, bool):
@@ -310,7 +316,7 @@ class _Reader:
         if not name:
             return None
         subject = self.subjects[name]
-        if subject.kind == "select_multiple":
+        if Operator.INCLUDES in subject.operators:
             return self.condition(name, Operator.INCLUDES, option)
         # A single choice is all of its words only if there is no other one.
         words = {word for value, _ in subject.options for word in value.split(" ")}

@@ -93,6 +93,9 @@ class RuleChecker:
         self.judged_groups: set[str] = set()
 
     def item_hints(self, item: ItemDraft) -> Iterator[Hint]:
+        if item.name != item.row.get("name"):
+            # The text that `or_other` adds has no rule that its author wrote.
+            return
         groups = self.groups_relevant(item)
         if isinstance(groups, list) and repr(groups) not in self.judged_groups:
             # The rule of a group is reported once, at its first question.
@@ -108,16 +111,16 @@ class RuleChecker:
     def judged(self, item: ItemDraft, rule: str, expr: Expr) -> list[Hint]:
         hints = list(self.missing_options(item, rule, expr))
         judged = item.name if rule == "constraint" else ""
-        outcomes = self.logic.outcomes(expr, judged=judged)
-        if outcomes == {False}:
+        can_be_true = self.logic.may_be_true(expr, judged=judged)
+        can_be_false = self.logic.may_be_true(["not", expr], judged=judged)
+        if can_be_true is False and can_be_false:
             hints.append(self.hint(item, rule, "never", str(NEVER[rule])))
-        elif outcomes == {True}:
+        elif can_be_false is False and can_be_true:
             hints.append(self.hint(item, rule, "always", str(ALWAYS[rule])))
         elif rule == "relevant":
             groups = self.groups_relevant(item)
             whole = expr if groups == expr else both(groups, expr) or expr
-            outcomes = self.logic.outcomes(whole, with_rules_of_questions=True)
-            if outcomes == {False}:
+            if self.logic.may_be_true(whole, with_rules_of_questions=True) is False:
                 names = tuple(sorted(references(whole) & self.items.keys()))
                 message = _(
                     "This question is never shown: its rule cannot be true together"

@@ -1,4 +1,4 @@
-"""Find out whether a rule can be true and false, by trying out answers.
+"""Find out whether a rule can be true, by trying out answers.
 
 Every question that a rule reads gets answers that stand for all others: its options,
 or the numbers, days and texts at which a condition changes. What cannot be tried out
@@ -38,8 +38,8 @@ from survey.instrument.drafts.subjects import subjects_of
 from survey.instrument.xlsform.draft import Draft, ItemDraft
 from survey.instrument.xlsform.rules import count_steps
 
-# Together at most 0.1 s for a rule.
-MOST_WORLDS = 10_000
+# At most 0.05 s for a rule.
+MOST_WORLDS = 5_000
 MOST_OPTIONS = 200
 # All their combinations are tried: 256.
 MOST_COMBINED_OPTIONS = 8
@@ -66,10 +66,10 @@ class RuleLogic:
         self.option_sets = draft.option_sets
         self.subjects = subjects_of(draft, "", "")
 
-    def outcomes(
+    def may_be_true(
         self, expr: Expr, *, judged: str = "", with_rules_of_questions: bool = False
-    ) -> set[bool] | None:
-        """Return what the rule can be; None if that is too much to try out.
+    ) -> bool | None:
+        """Return whether answers make the rule true; None if that is too much to try.
 
         `judged` is the item whose answer is judged: it is not blank. On demand, a
         question has an answer only where its own rules show it.
@@ -86,6 +86,7 @@ class RuleLogic:
                 if name == judged
                 else self.accepted(name, tried)
             )
+        narrowed = self.narrowed(expr, relevant, answers)
         unknown = sorted(
             {
                 repr(atom)
@@ -94,23 +95,48 @@ class RuleLogic:
                 if not self.is_decided(atom, answers)
             }
         )
-        worlds = math.prod(len(tried.texts) for tried in answers.values())
+        worlds = math.prod(map(len, narrowed.values()))
         if worlds * 2 ** len(unknown) > MOST_WORLDS:
             return None
-        outcomes: set[bool] = set()
-        for texts in itertools.product(*(tried.texts for tried in answers.values())):
-            values = dict(zip(answers, texts, strict=True))
+        for texts in itertools.product(*narrowed.values()):
+            values = dict(zip(narrowed, texts, strict=True))
             for truths in itertools.product((True, False), repeat=len(unknown)):
                 assumed = dict(zip(unknown, truths, strict=True))
-                if all(
+                if truth(expr, values, assumed) and all(
                     truth(rule, values, assumed)
                     for name, rule in relevant.items()
                     if values.get(name)
                 ):
-                    outcomes.add(truth(expr, values, assumed))
-                if len(outcomes) == 2:
-                    return outcomes
-        return outcomes or None
+                    return True
+        return False
+
+    def narrowed(
+        self,
+        expr: Expr,
+        relevant: dict[str, Expr],
+        answers: dict[str, Answers],
+    ) -> dict[str, tuple[str, ...]]:
+        """Leave out answers that make a necessary part of the rule false.
+
+        A question that must be answered must be shown: its own rule is necessary, too.
+        """
+        texts = {name: tried.texts for name, tried in answers.items()}
+        waiting, necessary = [expr], set(relevant)
+        while waiting:
+            for part in conjuncts(waiting.pop()):
+                read = references(part)
+                if len(read) != 1 or not all(
+                    self.is_decided(atom, answers) for atom in atoms(part)
+                ):
+                    continue
+                [name] = read
+                texts[name] = tuple(
+                    text for text in texts[name] if truth(part, {name: text}, {})
+                )
+                if name in necessary and "" not in texts[name]:
+                    necessary.remove(name)
+                    waiting.append(relevant[name])
+        return texts
 
     def relevance_of(self, names: Iterable[str]) -> dict[str, Expr]:
         """Return the rules that show these questions, and those that they read."""
@@ -252,6 +278,15 @@ def atoms(expr: Expr) -> Iterator[Expr]:
     if isinstance(expr, list) and expr[0] in ("and", "or", "not"):
         for part in expr[1:]:
             yield from atoms(part)
+    else:
+        yield expr
+
+
+def conjuncts(expr: Expr) -> Iterator[Expr]:
+    """Yield the parts that must all be true."""
+    if isinstance(expr, list) and expr[0] == "and":
+        for part in expr[1:]:
+            yield from conjuncts(part)
     else:
         yield expr
 

@@ -32,7 +32,7 @@ def subjects_of(
         if item.name == name:
             is_earlier = False
             subjects = own_subjects(draft, rule, item, options, language) | subjects
-        elif item.kind in READABLE:
+        elif item.kind in READABLE and not is_renamed(item):
             subjects[item.name] = Subject(
                 item.name,
                 item.kind,
@@ -41,6 +41,15 @@ def subjects_of(
                 is_offered=is_earlier,
             )
     return subjects
+
+
+def is_renamed(item: ItemDraft) -> bool:
+    """Return whether the workbook has another name, which several groups use.
+
+    A rule reads such a question by its path, and stays code.
+    """
+    path = item.row.path
+    return bool(path) and item.row.get("name") != path[-1]
 
 
 def own_subjects(

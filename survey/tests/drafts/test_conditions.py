@@ -163,6 +163,9 @@ def test_a_rule_is_read_changed_and_written():
         ("contains(${name}, 'ay')", ("name", "contains", "ay")),
         ("count-selected(${pets}) < 3", ("pets", "count at most", "2")),
         ("3 < string-length(${name})", ("name", "count at least", "4")),
+        ("string-length(${color}) = 0", ("color", "is not answered", "")),
+        ("string-length(${color}) > 0", ("color", "is answered", "")),
+        ("selected(${score}, 1)", ("score", "includes", "1")),
         ("${born} < date('2010-01-01')", ("born", "less than", "2010-01-01")),
         ("${born} >= '2010-01-01'", ("born", "at least", "2010-01-01")),
         ("${born} <= today()", ("born", "at most", "today")),
@@ -348,7 +351,7 @@ LEAVES = st.sampled_from(
     + [
         f"{call}(${{{name}}}) {sign} {number}"
         for call in ("string-length", "count-selected")
-        for name in ("pets", "name", "age")
+        for name in ("pets", "name", "age", "grade")
         for sign in ("=", "!=", "<", "<=", ">", ">=")
         for number in (0, 2, 2.5)
     ]
@@ -369,6 +372,8 @@ EXPRESSIONS = st.recursive(
 def test_what_is_put_into_words_means_the_same(text):
     group = words_of(text, QUESTIONS)
     if group is not None:
+        for condition in group.conditions():
+            assert condition.operator in QUESTIONS[condition.item].operators
         assert unchanged(text, group, QUESTIONS)
         assert_equivalent(text, expression_of(group, QUESTIONS), QUESTIONS)
 

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from settings.tests.patience import patience
+from survey.instrument.definitions.expressions import (
+    Context,
+    compile_expression,
+    evaluate,
+    references,
+)
 from survey.instrument.drafts.rule_hints import rule_hints, rule_problems
+from survey.instrument.drafts.rule_logic import RuleLogic
 from survey.tests.workbooks import read
 
 HEAD = ["type", "name", "label", "relevant", "constraint", "required", "choice_filter"]
@@ -143,6 +153,67 @@ def test_a_question_in_a_group_needs_the_rule_of_the_group():
         ["end group", ""],
     )
     assert hints_of(*rows) == [("q", "relevant", "unreachable")]
+
+
+SAMPLES = {
+    "safe": ("", "1", "2"),
+    "pets": ("", "cat", "dog", "cat dog"),
+    "age": ("", "4", "5", "6", "18", "19"),
+    "name": ("", "a", "b", "ab", "it’s"),
+    "born": ("", "2009-12-31", "2010-01-01", "2010-01-02"),
+    "score": ("", "8", "a"),
+}
+LEAVES = st.sampled_from(
+    [
+        f"${{{name}}} {sign} {value}"
+        for name in SAMPLES
+        for sign in ("=", "!=", "<", ">=")
+        for value in ("''", "5", "'1'", "'a'", "${age}", "'2010-01-01'", "18.5")
+    ]
+    + [
+        f"{call}(${{{name}}}, {value})"
+        for call in ("selected", "contains")
+        for name in SAMPLES
+        for value in ("'cat'", "'1'", "'a'", "${safe}")
+    ]
+    + [
+        f"{call}(${{{name}}}) {sign} {number}"
+        for call in ("string-length", "count-selected")
+        for name in SAMPLES
+        for sign in ("=", "<", ">=")
+        for number in (0, 1, 2)
+    ]
+)
+RULES = st.recursive(
+    LEAVES,
+    lambda inner: st.one_of(
+        st.builds("({}) and ({})".format, inner, inner),
+        st.builds("({}) or ({})".format, inner, inner),
+        st.builds("not({})".format, inner),
+    ),
+    max_leaves=6,
+)
+
+
+@given(RULES)
+def test_no_rule_is_called_impossible_that_some_answers_make_true(logic, text):
+    rule = compile_expression(text)
+    names = sorted(references(rule))
+    for claimed in (rule, ["not", rule]):
+        if logic.may_be_true(claimed) is False:
+            for answers in itertools.product(*(SAMPLES[name] for name in names)):
+                values = dict(zip(names, answers, strict=True))
+                assert not evaluate(claimed, Context(values)), (text, values)
+
+
+def test_a_rule_is_called_impossible_at_all(logic):
+    rule = compile_expression("${age} > 5 and ${age} < 6")
+    assert logic.may_be_true(rule) is False
+
+
+@pytest.fixture(scope="module")
+def logic():
+    return RuleLogic(draft_of())
 
 
 @pytest.fixture(scope="module")
