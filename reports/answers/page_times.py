@@ -32,27 +32,28 @@ def seconds_by_item(
     Only people who finished are read, at most a thousand.
     """
     alias = reports_database()
-    started: dict[int, datetime] = dict(
-        Respondent.objects.using(alias)
-        .filter(
-            administration=administration,
-            completed_at__isnull=False,
-            opted_out_at=None,
-        )
-        .order_by("pk")
-        .values_list("pk", "started_at")[:SAMPLE]
+    people = Respondent.objects.using(alias).filter(
+        administration=administration, completed_at__isnull=False, opted_out_at=None
     )
+    started = {
+        person: moment
+        for person, moment in people.order_by("pk").values_list("pk", "started_at")[
+            :SAMPLE
+        ]
+        # Whoever finished has started.
+        if moment
+    }
     pages = {item["id"]: item["page"] for item in version.items.values()}
     # All rows of a page have the time of its last save.
     saved: dict[int, dict[int, datetime]] = defaultdict(dict)
     answers = Response.objects.using(alias).filter(
         administration_id=administration.pk, respondent_id__in=list(started)
     )
-    for person, item, moment in answers.values_list(
+    for person, key, moment in answers.values_list(
         "respondent_id", "item_id", "saved_at"
     ).iterator():
-        if item in pages:
-            saved[person][pages[item]] = moment
+        if key in pages:
+            saved[person][pages[key]] = moment
     seconds: dict[int, list[float]] = defaultdict(list)
     for person, moments in saved.items():
         in_order = sorted((moment, page) for page, moment in moments.items())

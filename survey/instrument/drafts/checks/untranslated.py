@@ -20,7 +20,7 @@ MOST_LISTED = 20
 
 
 def check_translations(draft: Draft) -> Iterator[Check]:
-    first, *others = [language["code"] for language in draft.languages]
+    first, *codes = [language["code"] for language in draft.languages]
     # Without a title, the survey's name stands for it.
     texts = [
         text
@@ -28,7 +28,7 @@ def check_translations(draft: Draft) -> Iterator[Check]:
         if text.texts.get(first, "").strip()
         and not (text.item is None and text.texts[first] == draft.name)
     ]
-    for code in others:
+    for code in codes:
         missing = [text for text in texts if not text.texts.get(code, "").strip()]
         name = language_name(code)
         if len(missing) > MOST_LISTED:
