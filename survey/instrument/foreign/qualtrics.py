@@ -18,7 +18,11 @@ from survey.instrument.foreign.conditions import (
     not_here,
     quote,
 )
-from survey.instrument.foreign.converted import Converted, UnreadableQuestionnaire
+from survey.instrument.foreign.converted import (
+    Converted,
+    Part,
+    UnreadableQuestionnaire,
+)
 from survey.instrument.foreign.names import option_value
 from survey.instrument.foreign.sheets import (
     PIPE_CLOSE,
@@ -30,7 +34,8 @@ from survey.instrument.foreign.sheets import (
 from survey.instrument.foreign.texts import Texts, plain_text, shown_text
 
 Json = dict[str, Any]
-LOCATOR = re.compile(r"q://(QID[\w#]+)/(\w+)(?:/([\w~]+))?")
+# A question, what of it, and a choice; in a grid its row, and then its column.
+LOCATOR = re.compile(r"q://(QID[\w#]+)/(\w+)(?:/(\w+))?(?:/(\w+))?")
 PIPE = re.compile(r"\$\{([^{}]*)\}")
 COMPARISONS = {
     "EqualTo": "=",
@@ -112,11 +117,14 @@ class QualtricsLogic(Translator):
         return both(*written) if joints <= {"and"} else " or ".join(written)
 
     def expression(self, data: Json) -> str:
-        operator, left = string(data.get("Operator")), string(data.get("LeftOperand"))
+        operator = string(data.get("Operator"))
+        left = string(data.get("LeftOperand")).replace("%23", "#")
         match = LOCATOR.match(left) or LOCATOR.match(string(data.get("ChoiceLocator")))
         if data.get("LogicType") != "Question" or match is None:
             raise not_here(described(data))
-        question, part, choice = match.groups()
+        question, part, choice, column = match.groups()
+        if column and part == "SelectableChoice":
+            question, choice = f"{question}/{choice}", column
         if choice and part in ("ChoiceTextEntryValue", "ChoiceNumericEntryValue"):
             question = f"{question}/{choice}"
         variable = self.variables.get(question)
@@ -231,12 +239,34 @@ class QualtricsConverter:
         elif kind == "TE" and selector != "FORM":
             number = self.content_type(question) == "ValidNumber"
             self.logic.variables[key] = Variable(name, "number" if number else "text")
+        elif kind == "Matrix" and selector != "TE":
+            self.register_rows(key, question, name)
+        elif kind == "SBS":
+            for number, column in mapping(question.get("AdditionalQuestions")).items():
+                inner = self.side(question, mapping(column))
+                if inner.get("Answers"):
+                    self.register_rows(f"{key}#{number}", inner, f"{name}#{number}")
         elif kind in ("TE", "Slider", "CS"):
             for choice in self.entries(question, "Choice"):
                 row = self.out.names.name_for(f"{name}_{choice.id}")
                 self.names[f"{key}/{choice.id}"] = row
                 number = "text" if kind == "TE" else "number"
                 self.logic.variables[f"{key}/{choice.id}"] = Variable(row, number)
+
+    def side(self, question: Json, column: Json) -> Json:
+        """Return a column of questions side by side as a question of its own."""
+        rows = {key: question.get(key) for key in ("Choices", "ChoiceOrder")}
+        return {**column, **rows}
+
+    def register_rows(self, key: str, question: Json, name: str) -> None:
+        values = self.values_of(question, self.entries(question, "Answer"))
+        tags = mapping(question.get("ChoiceDataExportTags"))
+        many = "many" if question.get("SubSelector") == "MultipleAnswer" else "one"
+        for choice in self.entries(question, "Choice"):
+            tag = string(tags.get(choice.id)) or f"{name}_{choice.id}"
+            row = self.out.names.name_for(tag)
+            self.names[f"{key}/{choice.id}"] = row
+            self.logic.variables[f"{key}/{choice.id}"] = Variable(row, many, "", values)
 
     def content_type(self, question: Json) -> str:
         settings = mapping(mapping(question.get("Validation")).get("Settings"))
@@ -299,7 +329,7 @@ class QualtricsConverter:
             locator = LOCATOR.fullmatch(match[1])
             key = ""
             if locator and locator[2] == "ChoiceTextEntryValue":
-                key = f"{locator[1]}/{locator[3]}" if locator[3] else locator[1]
+                key = "/".join(filter(None, [locator[1], locator[3]]))
             variable = self.logic.variables.get(key)
             if variable and variable.kind in ("text", "number"):
                 return f"{PIPE_OPEN}{variable.name}{PIPE_CLOSE}"
@@ -423,7 +453,9 @@ class QualtricsConverter:
                     self.shown.add(question)
                     data = self.questions[question]
                     shown = shown_text(self.text_of(data))
-                    self.note(self.tag(question, data), shown, "refused", reason)
+                    # What was thrown away is no question of the survey.
+                    part: Part = "setting" if is_bin else "question"
+                    self.note(self.tag(question, data), shown, "refused", reason, part)
             shown = string(block.get("Description"))
             self.note(key, shown, "refused", reason, "group")
         for key, data in self.questions.items():
@@ -468,11 +500,11 @@ class QualtricsConverter:
         if kind == "MC":
             self.write_choice(key, data, question)
         elif kind == "Matrix" and selector in ("Likert", "Bipolar", "Profile"):
-            self.write_matrix(data, question)
+            self.write_matrix(key, data, question)
         elif kind == "Matrix" and selector in ("TE", "CS"):
             self.write_text_matrix(data, question)
         elif kind == "SBS":
-            self.write_side_by_side(data, question)
+            self.write_side_by_side(key, data, question)
         elif kind == "TE" and selector != "FORM":
             if selector in ("ML", "ESTB"):
                 question.cells["appearance"] = "multiline"
@@ -622,7 +654,7 @@ class QualtricsConverter:
         else:
             self.note(question.place, question.shown, outcome, reason)  # type: ignore[arg-type]
 
-    def write_matrix(self, data: Json, question: Question) -> None:
+    def write_matrix(self, key: str, data: Json, question: Question) -> None:
         columns, rows = self.entries(data, "Answer"), self.entries(data, "Choice")
         if mapping(data.get("DynamicChoices")) and not rows:
             self.refuse(question, _("its options come from other answers"))
@@ -642,10 +674,9 @@ class QualtricsConverter:
             question.changes.append(_("rows keep their order"))
         command = "select_multiple" if kind == "MultipleAnswer" else "select_one"
         self.group(question, "table-list")
-        tags = mapping(data.get("ChoiceDataExportTags"))
         for row in rows:
             place = f"{question.place}_{row.id}"
-            name = self.out.names.name_for(string(tags.get(row.id)) or place)
+            name = self.names[f"{key}/{row.id}"]
             cells = {
                 "relevant": self.rule(place, row.json.get("DisplayLogic")),
                 "required": question.cells.get("required", ""),
@@ -665,7 +696,7 @@ class QualtricsConverter:
                 question.changes.append(_("a row has a text field, which is dropped"))
         self.close(question, len(rows))
 
-    def write_side_by_side(self, data: Json, question: Question) -> None:
+    def write_side_by_side(self, key: str, data: Json, question: Question) -> None:
         columns = mapping(data.get("AdditionalQuestions"))
         rows = self.entries(data, "Choice")
         if not columns:
@@ -675,7 +706,7 @@ class QualtricsConverter:
             *question.changes,
             _("columns side by side are grids one below another"),
         ]
-        for key, column in columns.items():
+        for number, column in columns.items():
             column = mapping(column)
             changed = list(changes)
             texts = self.text_of(column, changed)
@@ -692,16 +723,13 @@ class QualtricsConverter:
                 changes=changed,
                 shown=f"{question.shown} – {shown_text(texts, 60)}",
             )
-            part.place = f"{question.place}#{key}"
-            inner = {**column, "Choices": data.get("Choices")}
-            inner |= {"ChoiceOrder": data.get("ChoiceOrder")}
-            if isinstance(data.get("Language"), dict):
-                inner.setdefault("Language", {})
+            part.place = f"{question.place}#{number}"
+            inner = self.side(data, column)
             if string(column.get("QuestionType")) == "TE" or not column.get("Answers"):
                 inner["Answers"] = column.get("Answers") or {"1": {"Display": ""}}
                 self.write_text_matrix(inner, part)
             else:
-                self.write_matrix(inner, part)
+                self.write_matrix(f"{key}#{number}", inner, part)
         if not rows:
             self.refuse(question, _("it has no rows"))
 

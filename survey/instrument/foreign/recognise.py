@@ -63,7 +63,11 @@ def program_of(content: bytes) -> str:
             return "limesurvey_tsv"
     cells = re.split(r"[,;\t]", first)
     columns = [redcap.column_of(cell) for cell in first_cells(first, cells)]
-    return "redcap" if {"field_name", "form_name", "field_type"} <= set(columns) else ""
+    return (
+        "redcap"
+        if {"field_name", "form_name", "field_type", "field_label"} <= set(columns)
+        else ""
+    )
 
 
 def first_cells(first: str, cells: list[str]) -> list[str]:

@@ -67,6 +67,8 @@ HEADERS = {
     "matrixranking": "matrix_ranking",
     "fieldannotation": "annotation",
 }
+# How R writes a blank cell.
+BLANK_OF_R = "NA"
 NEEDED = ("field_name", "form_name", "field_type", "field_label")
 PIPE = re.compile(r"\[([a-z]\w*)\]")
 TAG = re.compile(r"@[A-Z][A-Z-]*(?:\s*=\s*(?:'[^']*'|\"[^\"]*\"|[^\s]+))?")
@@ -120,6 +122,11 @@ def read_rows(text: str) -> list[Row]:
             _("The file cannot be read beyond line %(line)s: %(reason)s.")
             % {"line": reader.line_num, "reason": str(error)}
         ) from error
+    if any(row.get("branching_logic") == BLANK_OF_R for row in rows):
+        rows = [
+            {key: "" if cell == BLANK_OF_R else cell for key, cell in row.items()}
+            for row in rows
+        ]
     return rows
 
 
@@ -173,8 +180,16 @@ class BranchingLogic(Translator):
         return Variable(known.name, "flag", value)
 
     def calculation(self, source: str) -> str:
+        return self.computed(Parser(self.grammar, source).parse())
+
+    def computed(self, node: Node) -> str:
+        if node[0] == "call" and node[1].lower() == "if" and len(node[2]) == 3:
+            condition, *results = node[2]
+            parts = [self.truth(condition), *map(self.computed, results)]
+            return f"if({', '.join(parts)})"
+        if node[0] == "text" and node[1].lower() in ("", "nan"):
+            return "''"
         read: dict[str, None] = {}
-        node = Parser(self.grammar, source).parse()
         written = self.value(node, read)
         if not read:
             return written
@@ -371,7 +386,7 @@ class DictionaryConverter:
         if row.get("required", "").lower() in ("y", "yes", "1"):
             question.cells["required"] = "yes"
         if row.get("identifier", "").lower() in ("y", "yes", "1"):
-            changes.append(_("not marked as identifying here"))
+            self.out.refuse_setting(code, "Identifier")
         if row.get("matrix_ranking", "").lower() in ("y", "yes", "1"):
             changes.append(_("an option may be chosen in several rows"))
         if index == 0 and kind == "text" and "id" in code.lower():
@@ -421,7 +436,8 @@ class DictionaryConverter:
             else:
                 left.append(match[0])
         if rest := TAG.sub("", text).strip():
-            left.append(rest)
+            reason = _("notes of authors are not kept")
+            self.out.refuse_setting(question.place, rest, reason)
         if left:
             reason = _("not taken over: %(names)s") % {"names": "; ".join(left)[:300]}
             question.changes.append(reason)

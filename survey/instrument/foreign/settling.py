@@ -22,7 +22,10 @@ MOST_ROUNDS = 12
 
 def settled(converted: Converted, name: str) -> Reading:
     """Read the sheets, and leave out rows and rules until they are accepted."""
-    for _round in range(MOST_ROUNDS):
+    for _number in range(MOST_ROUNDS):
+        if not any(row.get("name") for row in converted.sheets["survey"]):
+            reason = _("No question of this file can be taken over.")
+            return Reading(None, [Problem("", None, "", reason)], [], b"")
         content = workbook_of(converted.sheets)
         reading = read_xlsform(content, name=name)
         if not reading.problems or not leave_out(converted, reading.problems):

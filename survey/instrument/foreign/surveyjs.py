@@ -734,6 +734,7 @@ class SurveyJsConverter:
         if self.looks:
             reason = _("looks and statistics are not taken over")
             self.out.refuse_setting("", ", ".join(self.looks), reason)
-        if self.data.get("clearInvisibleValues") in (None, "onComplete"):
+        keeps = self.data.get("clearInvisibleValues") in (None, "onComplete")
+        if keeps and any(line.part == "rule" for line in self.out.converted.report):
             reason = _("answers to hidden questions are blank at once, not at the end")
             self.note("", "clearInvisibleValues", "changed", reason, "setting")
