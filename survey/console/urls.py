@@ -313,6 +313,16 @@ urlpatterns = [
         upload.survey_upload_problems,
         name="survey_upload_problems",
     ),
+    path(
+        "surveys/uploads/<int:pk>/report/",
+        upload.survey_upload_report,
+        name="survey_upload_report",
+    ),
+    path(
+        "surveys/uploads/<int:pk>/report.csv",
+        upload.survey_upload_report_file,
+        name="survey_upload_report_file",
+    ),
     path("surveys/<int:pk>/", surveys.survey_detail, name="survey_detail"),
     path(
         "surveys/<int:pk>/variables/",
