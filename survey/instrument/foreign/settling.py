@@ -97,6 +97,16 @@ def quote_nothing(row: Cells) -> bool:
 
 
 def refuse_rule(converted: Converted, place: str, text: str, reason: str) -> None:
+    """Refuse a rule that seemed to be taken over."""
+    taken = [
+        position
+        for position, line in enumerate(converted.report)
+        if (line.place, line.part, line.outcome) == (place, "rule", "taken")
+    ]
+    if len(taken) == 1:
+        line = converted.report[taken[0]]
+        converted.report[taken[0]] = replace(line, outcome="refused", reason=reason)
+        return
     converted.note(place, quoted(text, 300), "refused", reason, "rule")
 
 
