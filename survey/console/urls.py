@@ -314,6 +314,16 @@ urlpatterns = [
         upload.survey_upload_problems,
         name="survey_upload_problems",
     ),
+    path(
+        "surveys/uploads/<int:pk>/report/",
+        upload.survey_upload_report,
+        name="survey_upload_report",
+    ),
+    path(
+        "surveys/uploads/<int:pk>/report.csv",
+        upload.survey_upload_report_file,
+        name="survey_upload_report_file",
+    ),
     path("surveys/<int:pk>/", surveys.survey_detail, name="survey_detail"),
     path("surveys/<int:pk>/edit/", editor.survey_edit, name="survey_edit"),
     path(

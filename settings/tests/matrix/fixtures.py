@@ -286,6 +286,8 @@ ROUTE_PARAMETERS = (
     # Surveys of a district, and those of the state, which all may use.
     RouteParameter("survey_uploaded pk", pk_of("survey_upload"), shared=True),
     RouteParameter("survey_upload_problems pk", pk_of("survey_upload"), shared=True),
+    RouteParameter("survey_upload_report pk", pk_of("survey_upload"), shared=True),
+    RouteParameter("survey_upload_report_file pk", pk_of("survey_upload"), shared=True),
     RouteParameter("survey_publish pk", pk_of("draft"), shared=True),
     RouteParameter("survey_delete pk", pk_of("draft"), shared=True),
     RouteParameter("survey_bring_back pk", pk_of("retired"), shared=True),
@@ -766,6 +768,15 @@ def create_survey_upload(
         read_at=timezone.now(),
         problems=[problem],
         warnings=[problem],
+        report=[
+            {
+                "place": "q1",
+                "text": mark,
+                "outcome": "refused",
+                "reason": "is no question",
+                "part": "question",
+            }
+        ],
     )
 
 

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING
 
 from django.contrib import messages
 from django.db.models import (
+    BooleanField,
     Case,
     Count,
     Exists,
+    ExpressionWrapper,
     F,
     IntegerField,
     Model,
     OuterRef,
+    Q,
     QuerySet,
     Subquery,
     Value,
@@ -149,7 +152,12 @@ def survey_detail(request: StaffRequest, pk: int) -> HttpResponse:
         )
         return redirect("survey_detail", newer.pk)
     published = survey.published.defer("definition").first()
-    upload = survey.uploads.order_by("-pk").defer("content").first()
+    upload = (
+        survey.uploads.order_by("-pk")
+        .defer("content", "report")
+        .annotate(has_report=ExpressionWrapper(~Q(report=[]), BooleanField()))
+        .first()
+    )
     offered = (
         administrations_for(request.permissions, Capability.SEE_RATES)
         .filter(published__survey=survey)
@@ -185,6 +193,7 @@ def survey_detail(request: StaffRequest, pk: int) -> HttpResponse:
             "offered": list(offered),
             "versions": list(versions),
             "warnings": upload.warnings if upload else [],
+            "converted": upload if upload and upload.has_report else None,
             "has_source": Survey.objects.filter(
                 pk=survey.pk, source__isnull=False
             ).exists(),
