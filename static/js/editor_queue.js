@@ -75,7 +75,7 @@ export class Queue {
       const { verb, more } = this.acts[0];
       const reply = await this.post({ act: verb, ...more });
       this.acts.shift();
-      this.handlers.onDone(verb, reply);
+      this.handlers.onDone(verb, reply, more);
     } else {
       const look = this.look;
       const query = new URLSearchParams(look);

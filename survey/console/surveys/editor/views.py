@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 
 from csp.constants import NONE, SELF
@@ -24,6 +25,7 @@ from django.views.decorators.http import require_POST, require_safe
 from accounts.access import needs
 from accounts.http import StaffRequest
 from accounts.permissions import Capability
+from accounts.templatetags.console import icon
 from survey.console.surveys.editor.acts import (
     Conflict,
     FieldsChanged,
@@ -31,8 +33,9 @@ from survey.console.surveys.editor.acts import (
     carry_out,
 )
 from survey.console.surveys.editor.canvas import Canvas
-from survey.console.surveys.editor.outline import Entry, Outline, PageEntry
+from survey.console.surveys.editor.outline import GRID, Entry, Outline, PageEntry
 from survey.console.surveys.editor.panels import KIND_NAMES, Panel, PanelBuilder, View
+from survey.console.surveys.editor.rules import EditorRuleForm
 from survey.console.surveys.views import own_survey_or_404
 from survey.instrument.drafts.commands import CommandRefused, languages_of, title_of
 from survey.instrument.drafts.reading import DraftReading, read_rows_of
@@ -45,7 +48,14 @@ from survey.models import Survey
 class Editor:
     """A draft as one user looks at it: the selected row, page and languages."""
 
-    def __init__(self, request: StaffRequest, survey: Survey, data: QueryDict) -> None:
+    def __init__(
+        self,
+        request: StaffRequest,
+        survey: Survey,
+        data: QueryDict,
+        rules: Mapping[str, EditorRuleForm] | None = None,
+    ) -> None:
+        self.rules = rules or {}
         self.request = request
         self.survey = survey
         self.data = data
@@ -91,7 +101,9 @@ class Editor:
 
     @cached_property
     def panel(self) -> Panel:
-        return PanelBuilder(self.reading, self.outline, self.view).build(self.at)
+        return PanelBuilder(self.reading, self.outline, self.view, self.rules).build(
+            self.at
+        )
 
     @property
     def state(self) -> dict[str, str]:
@@ -128,10 +140,7 @@ class Editor:
             "panel": self.panel,
             "view": self.view,
             "languages": self.languages,
-            "kinds": [
-                *(("page", _("Page")), ("grid", _("Grid: statements with one scale"))),
-                *((kind, str(words)) for kind, words in KIND_NAMES.items()),
-            ],
+            "kinds": kinds_to_add(),
             "problems": count,
             "undo": undoable(self.survey, self.request.user) is not None,
             "redo": redoable(self.survey, self.request.user) is not None,
@@ -192,7 +201,7 @@ class Editor:
             self.address(at=entry.key),
             entry.key,
             self._current(entry.key),
-            entry.number or "",
+            icon("rows-3") if entry.sort == GRID else entry.number or "",
             " ed-missing" if entry.is_unfinished else "",
             entry.text or _("No text yet"),
             entry.name,
@@ -210,6 +219,12 @@ class Editor:
                 _("There is a problem here"),
             )
         return SafeString("")
+
+
+def kinds_to_add() -> list[tuple[str, str]]:
+    """Return what can be added, and its name: choices first."""
+    kinds = [(kind, str(words)) for kind, words in KIND_NAMES.items()]
+    return [*kinds[:2], ("grid", _("grid: statements with one scale")), *kinds[2:]]
 
 
 def _draft_or_none(request: StaffRequest, pk: int) -> Survey | None:
@@ -280,6 +295,11 @@ def survey_edit_change(request: StaffRequest, pk: int) -> HttpResponse:
         status, body = 409, {"error": str(error)}
     except (CommandRefused, LimitReached) as error:
         status, body = 422, {"error": str(error)}
+    if not _wants_json(request) and outcome.has_unsaved_rule:
+        # Conditions are added and chosen by buttons, each of which shows the page.
+        editor = Editor(request, survey, request.POST, outcome.rules)
+        editor.at = outcome.at
+        return render(request, "survey/console/editor/page.html", editor.context())
     if not _wants_json(request):
         if error := body.get("error"):
             messages.error(request, str(error))
@@ -292,7 +312,7 @@ def survey_edit_change(request: StaffRequest, pk: int) -> HttpResponse:
     survey.refresh_from_db(fields=["last_change", "published_at"])
     if body.get("published"):
         return JsonResponse(body, status=status)
-    editor = Editor(request, survey, request.POST)
+    editor = Editor(request, survey, request.POST, outcome.rules)
     editor.at = outcome.at
     return JsonResponse({**_parts(editor, outcome), **body}, status=status)
 
@@ -330,6 +350,7 @@ def _parts(editor: Editor, outcome: Outcome | None = None) -> dict[str, object]:
             "focus": outcome.focus,
             "message": outcome.message,
             "offersUndo": outcome.offers_undo,
+            "hasUnsavedRule": outcome.has_unsaved_rule,
             "readers": [
                 {"key": key, "text": text, "href": editor.address(at=key)}
                 for key, text in outcome.readers
