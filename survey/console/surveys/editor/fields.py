@@ -20,11 +20,11 @@ from survey.instrument.drafts.commands import (
     languages_of,
     rename,
     set_kind,
-    set_measure_of,
     set_setting,
     set_text,
     set_value,
 )
+from survey.instrument.drafts.measures import set_measure_of
 from survey.instrument.drafts.option_rows import options_of
 from survey.instrument.drafts.workbook import DraftBook, Row, cleaned
 from survey.instrument.xlsform.columns import TRANSLATED
