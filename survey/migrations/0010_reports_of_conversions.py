@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("survey", "0008_cards_of_many_schools")]
+    dependencies = [("survey", "0009_drafts_as_rows")]
 
     operations = [
         migrations.AddField(
