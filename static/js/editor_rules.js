@@ -1,6 +1,6 @@
 // Forms of rules in words: each change is sent, and what is complete is stored.
 
-const PAUSE = 700;
+const RULE_PAUSE = 700;
 
 export class RuleForms {
   // `send` does what a form says.
@@ -22,7 +22,7 @@ export class RuleForms {
     clearTimeout(this.timers.get(form));
     this.timers.set(
       form,
-      setTimeout(() => this.send(form), PAUSE),
+      setTimeout(() => this.send(form), RULE_PAUSE),
     );
   }
 

@@ -191,10 +191,8 @@ def save_rules(survey: Survey, data: QueryDict, outcome: Outcome, *, by: User) -
         if form is None:
             continue
         outcome.rules[rule] = form
-        if not form.is_complete:
-            outcome.has_unsaved_rule = True
-            continue
-        if form.expression == form.seen:
+        outcome.has_unsaved_rule |= form.is_unfinished
+        if not form.is_complete or form.expression == form.seen:
             continue
         expression, seen = form.expression, form.seen
 

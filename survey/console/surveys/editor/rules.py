@@ -56,7 +56,9 @@ class EditorRuleForm(RuleForm):
 
     @property
     def is_unfinished(self) -> bool:
-        return not self.is_complete or any(row.is_blank for row in self.rows)
+        # An empty form has one blank row.
+        has_blank = len(self.rows) > 1 and any(row.is_blank for row in self.rows)
+        return not self.is_complete or has_blank
 
     def take_over(self, stored: EditorRuleForm) -> None:
         """Compare what is posted next with the rule that is stored now."""
