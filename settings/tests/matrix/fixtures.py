@@ -290,6 +290,7 @@ ROUTE_PARAMETERS = (
     RouteParameter("survey_upload_report_file pk", pk_of("survey_upload"), shared=True),
     RouteParameter("survey_publish pk", pk_of("draft"), shared=True),
     RouteParameter("survey_delete pk", pk_of("draft"), shared=True),
+    RouteParameter("survey_edit* pk", pk_of("draft"), shared=True),
     RouteParameter("survey_bring_back pk", pk_of("retired"), shared=True),
     RouteParameter("survey_edit_texts pk", pk_of("text_draft"), shared=True),
     RouteParameter("survey_measure* pk", pk_of("draft"), shared=True),
