@@ -265,6 +265,7 @@ class Editor {
     setStatus("offline");
     if (this.trouble === kind) return;
     this.trouble = kind;
+    if (kind === "offline") announce(word("offline"));
     if (kind === "login") {
       const login = `${this.root.dataset.login}?next=${encodeURIComponent(location.pathname)}`;
       const link = element("a", { href: login, target: "_blank", rel: "opener" }, word("log in"));
@@ -307,7 +308,6 @@ class Editor {
   }
 
   onDone(verb, { status, body }, more) {
-    this.wasSaving = true;
     if (more.rule) this.rules.onSent(more.rule, status === 200);
     if (body.published) {
       this.showPublished(body.error);

@@ -11,7 +11,6 @@ from django.utils.translation import pgettext, pgettext_lazy
 from survey.console.surveys.contents import KIND_WORDS
 from survey.console.surveys.editor.fields import (
     KINDS,
-    LONG_TEXT,
     SETTINGS,
     Address,
     Fields,
@@ -42,7 +41,7 @@ Choices = list[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class FieldView:
-    """A field of the settings; `seen` is what is stored, to compare when it is saved."""
+    """A field of the settings, with the address that it is sent with."""
 
     address: str
     label: str

@@ -118,9 +118,9 @@ def first_item(reading: DraftReading, key: str) -> tuple[str, bool]:
         if page.row and items and reading.rows[page.row.number].key == key:
             return items[0], True
         for block in page.blocks:
-            if block.row and block.items:
-                if reading.rows[block.row.number].key == key:
-                    return block.items[0].name, False
+            row = reading.rows[block.row.number] if block.row else None
+            if row and row.key == key and block.items:
+                return block.items[0].name, False
     return "", False
 
 

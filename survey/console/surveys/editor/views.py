@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from urllib.parse import quote
 
 from csp.constants import NONE, SELF
 from csp.decorators import csp_replace, csp_update
@@ -13,7 +14,7 @@ from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.formats import date_format
-from django.utils.html import format_html, format_html_join
+from django.utils.html import escape
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
@@ -151,74 +152,70 @@ class Editor:
 
     def outline_html(self) -> SafeString:
         """Render the outline. Not by a template: a survey may have 1,000 rows."""
-        return format_html_join(
-            "",
-            '<li class="ed-page{}" data-page="{}"{}>'
-            '<div class="ed-line ed-head"{}>{}</div><ol class="ed-entries">{}</ol></li>',
-            (
-                (
-                    " ed-current" if page is self.page else "",
-                    page.number,
-                    format_html(' data-key="{}"', page.key) if page.key else "",
-                    format_html(' data-key="{}"', page.key) if page.key else "",
-                    self._page_line(page),
-                    format_html_join(
-                        "",
-                        '<li class="ed-line ed-{}{}" data-key="{}" data-depth="{}">{}</li>',
-                        (
-                            (
-                                entry.sort,
-                                " ed-inner" if entry.depth else "",
-                                entry.key,
-                                entry.depth,
-                                self._entry_line(entry),
-                            )
-                            for entry in page.entries
-                        ),
-                    ),
-                )
-                for page in self.outline.pages
-            ),
+        return SafeString("".join(map(self._page_html, self.outline.pages)))
+
+    def _page_html(self, page: PageEntry) -> str:
+        current = " ed-current" if page is self.page else ""
+        key = f' data-key="{escape(page.key)}"' if page.key else ""
+        number = f'<span class="ed-number">{page.number}</span>'
+        title = page.title or _("Page %(number)s") % {"number": page.number}
+        link = self._link(
+            page.key or (page.entries[0].key if page.entries else ""),
+            f'{number}<span class="ed-text">{escape(title)}</span>',
+            is_current=bool(page.key) and page.key == self.at,
+            problems=len(page.problems),
+        )
+        entries = "".join(map(self._entry_html, page.entries))
+        return (
+            f'<li class="ed-page{current}" data-page="{page.number}"{key}>'
+            f'<div class="ed-line ed-head"{key}>{link}</div>'
+            f'<ol class="ed-entries">{entries}</ol></li>'
         )
 
-    def _page_line(self, page: PageEntry) -> SafeString:
-        key = page.key or (page.entries[0].key if page.entries else "")
-        return format_html(
-            '<a href="{}" data-at="{}"{}><span class="ed-number">{}</span>'
-            '<span class="ed-text">{}</span>{}</a>',
-            self.address(at=key),
-            key,
-            self._current(page.key),
-            page.number,
-            page.title or _("Page %(number)s") % {"number": page.number},
-            self._mark(len(page.problems), is_unfinished=False),
-        )
-
-    def _entry_line(self, entry: Entry) -> SafeString:
-        return format_html(
-            '<a href="{}" data-at="{}"{}><span class="ed-number">{}</span>'
-            '<span class="ed-text{}">{}</span><span class="ed-name">{}</span>{}</a>',
-            self.address(at=entry.key),
+    def _entry_html(self, entry: Entry) -> str:
+        number = self.grid_icon if entry.sort == GRID else entry.number or ""
+        missing = " ed-missing" if entry.is_unfinished else ""
+        text = escape(entry.text) or _("No text yet")
+        link = self._link(
             entry.key,
-            self._current(entry.key),
-            icon("rows-3") if entry.sort == GRID else entry.number or "",
-            " ed-missing" if entry.is_unfinished else "",
-            entry.text or _("No text yet"),
-            entry.name,
-            self._mark(len(entry.problems), is_unfinished=entry.is_unfinished),
+            f'<span class="ed-number">{number}</span>'
+            f'<span class="ed-text{missing}">{text}</span>'
+            f'<span class="ed-name">{escape(entry.name)}</span>',
+            is_current=entry.key == self.at,
+            problems=len(entry.problems),
+        )
+        inner = " ed-inner" if entry.depth else ""
+        return (
+            f'<li class="ed-line ed-{entry.sort}{inner}" data-key="{escape(entry.key)}"'
+            f' data-depth="{entry.depth}">{link}</li>'
         )
 
-    def _current(self, key: str) -> SafeString:
-        is_current = bool(key) and key == self.at
-        return SafeString(' aria-current="true"' if is_current else "")
+    def _link(self, key: str, content: str, *, is_current: bool, problems: int) -> str:
+        current = ' aria-current="true"' if is_current else ""
+        mark = self.mark if problems else ""
+        return (
+            f'<a href="{self.base}{quote(key)}" data-at="{escape(key)}"{current}>'
+            f"{content}{mark}</a>"
+        )
 
-    def _mark(self, problems: int, *, is_unfinished: bool) -> SafeString:
-        if problems:
-            return format_html(
-                '<span class="ed-mark" title="{0}"><span class="visually-hidden">{0}</span></span>',
-                _("There is a problem here"),
-            )
-        return SafeString("")
+    @cached_property
+    def base(self) -> str:
+        """Return the address of a row, as HTML, without its key."""
+        return escape(self.address(at="", page="") + "&at=").replace(
+            "/edit/&amp;", "/edit/?", 1
+        )
+
+    @cached_property
+    def grid_icon(self) -> str:
+        return icon("rows-3")
+
+    @cached_property
+    def mark(self) -> str:
+        words = escape(_("There is a problem here"))
+        return (
+            f'<span class="ed-mark" title="{words}">'
+            f'<span class="visually-hidden">{words}</span></span>'
+        )
 
 
 def kinds_to_add() -> list[tuple[str, str]]:
