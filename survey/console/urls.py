@@ -217,6 +217,11 @@ urlpatterns = [
         name="administration_test_link",
     ),
     path(
+        "surveys/<int:pk>/test-link/",
+        trial_link.survey_test_link,
+        name="survey_test_link",
+    ),
+    path(
         "administrations/<int:pk>/questionnaire/",
         questionnaire.administration_questionnaire,
         name="administration_questionnaire",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+
 from survey.instrument.definitions.piping import PIPE
 from survey.instrument.definitions.schema import ANSWERABLE, Texts
 from survey.instrument.drafts.conditions import COLUMN, THIS, Subject
@@ -12,12 +14,17 @@ READABLE = ANSWERABLE | {"calculate", "hidden"}
 
 
 def subjects_of(
-    draft: Draft, rule: str, name: str, language: str = ""
+    draft: Draft,
+    rule: str,
+    name: str,
+    language: str = "",
+    columns: Mapping[str, Collection[str]] | None = None,
 ) -> dict[str, Subject]:
     """Return the subjects of a rule of the item `name`, in the survey's order.
 
     For the rule of a group, `name` is its first item. Questions that come later
-    are not offered: their answers are not there yet.
+    are not offered: their answers are not there yet. `columns` are those of
+    the item's options with their values: a draft has only columns that a filter reads.
     """
     options: dict[str, tuple[tuple[str, str], ...]] = {
         set_name: tuple(
@@ -31,7 +38,14 @@ def subjects_of(
     for item in draft.items():
         if item.name == name:
             is_earlier = False
-            subjects = own_subjects(draft, rule, item, options, language) | subjects
+            values = options.get(item.option_set, ())
+            if rule == "constraint":
+                label = plain_label(item.label, language) or item.name
+                subjects = {THIS: Subject(name, item.kind, label, values)} | subjects
+            elif rule == "choice_filter":
+                option_set = draft.option_sets.get(item.option_set, [])
+                by_column = columns_of_options(option_set) | dict(columns or {})
+                subjects = column_subjects(by_column, values) | subjects
         elif item.kind in READABLE and not is_renamed(item):
             subjects[item.name] = Subject(
                 item.name,
@@ -52,32 +66,27 @@ def is_renamed(item: ItemDraft) -> bool:
     return bool(path) and item.row.get("name") != path[-1]
 
 
-def own_subjects(
-    draft: Draft,
-    rule: str,
-    item: ItemDraft,
-    options: dict[str, tuple[tuple[str, str], ...]],
-    language: str,
+def columns_of_options(options: list[OptionDraft]) -> dict[str, Collection[str]]:
+    columns: dict[str, list[str]] = {}
+    for option in options:
+        for key, value in option.attributes.items():
+            columns.setdefault(key, []).append(value)
+    return {key: dict.fromkeys(values).keys() for key, values in columns.items()}
+
+
+def column_subjects(
+    columns: Mapping[str, Collection[str]], values: tuple[tuple[str, str], ...]
 ) -> dict[str, Subject]:
-    if rule == "constraint":
-        label = plain_label(item.label, language) or item.name
-        values = options.get(item.option_set, ())
-        return {THIS: Subject(item.name, item.kind, label, values)}
-    if rule != "choice_filter":
-        return {}
-    option_set = draft.option_sets.get(item.option_set, [])
-    columns = dict.fromkeys(key for option in option_set for key in option.attributes)
-    by_column = {COLUMN + key: column_values(option_set, key) for key in columns}
-    by_column[f"{COLUMN}name"] = options.get(item.option_set, ())
-    return {
-        name: Subject(name, "column", name[1:], values)
-        for name, values in by_column.items()
+    choices = {
+        key: tuple((value, value) for value in of_column if value)
+        for key, of_column in columns.items()
     }
-
-
-def column_values(options: list[OptionDraft], key: str) -> tuple[tuple[str, str], ...]:
-    values = dict.fromkeys(option.attributes.get(key, "") for option in options)
-    return tuple((value, value) for value in values if value)
+    # The option itself, by its value.
+    choices["name"] = values
+    return {
+        COLUMN + key: Subject(COLUMN + key, "column", key, of_column)
+        for key, of_column in choices.items()
+    }
 
 
 def plain_label(texts: Texts, language: str) -> str:
