@@ -122,6 +122,7 @@ SURVEYS = {
     "change measures of draft": gettext_noop(
         "{who} changed measures of the draft {subject}"
     ),
+    "start survey draft": gettext_noop("{who} started the survey {subject}"),
     "upload survey": gettext_noop("{who} uploaded the survey {subject}"),
     "publish survey": gettext_noop("{who} published the survey {subject}"),
     "publish correction": gettext_noop("{who} published corrected texts of {subject}"),

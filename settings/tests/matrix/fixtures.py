@@ -286,6 +286,9 @@ ROUTE_PARAMETERS = (
     # Surveys of a district, and those of the state, which all may use.
     RouteParameter("survey_uploaded pk", pk_of("survey_upload"), shared=True),
     RouteParameter("survey_upload_problems pk", pk_of("survey_upload"), shared=True),
+    RouteParameter("survey_edit* pk", pk_of("draft"), shared=True),
+    RouteParameter("survey_edit_restore number", lambda place, route: 0, owned=False),
+    RouteParameter("survey_check pk", pk_of("draft"), shared=True),
     RouteParameter("survey_publish pk", pk_of("draft"), shared=True),
     RouteParameter("survey_delete pk", pk_of("draft"), shared=True),
     RouteParameter("survey_bring_back pk", pk_of("retired"), shared=True),

@@ -21,7 +21,11 @@ from accounts.access import needs
 from accounts.http import StaffRequest, attachment
 from accounts.permissions import Capability
 from survey.console.surveys.contents import contents_of
-from survey.console.surveys.views import XLSX, own_survey_or_404, survey_or_404
+from survey.console.surveys.views import (
+    own_survey_or_404,
+    refreshed,
+    survey_or_404,
+)
 from survey.instrument.definitions.measure_editing import (
     MeasuresChanged,
     digest_of,
@@ -39,6 +43,7 @@ from survey.instrument.definitions.schema import (
     Measures,
     Texts,
 )
+from survey.instrument.drafts.exporting import XLSX
 from survey.instrument.xlsform.measures import NEGATIVE, POSITIVE
 from survey.instrument.xlsform.names import LONGEST_NAME, normalised
 from survey.models import Item, Survey
@@ -225,6 +230,7 @@ class MeasureForm(EssentialForm):
 def survey_measures(request: StaffRequest, pk: int) -> HttpResponse:
     """List essentials and measures, of any survey that the user may see."""
     survey = survey_or_404(request, pk)
+    refreshed(survey)
     content, contents = editable_measures(survey), contents_of(survey)
     code = survey.language_to_read
     used = [measure["essential"] for measure in content["measures"]]
@@ -250,6 +256,7 @@ def survey_measures(request: StaffRequest, pk: int) -> HttpResponse:
 def survey_measures_sheet(request: StaffRequest, pk: int) -> HttpResponse:
     """Download the measures as a sheet, to copy it into the workbook."""
     survey = survey_or_404(request, pk)
+    refreshed(survey)
     book = Workbook(write_only=True)
     sheet = book.create_sheet("measures")
     for texts in sheet_cells(editable_measures(survey), survey.languages):
@@ -314,6 +321,7 @@ def survey_measure(request: StaffRequest, pk: int, n: int) -> HttpResponse:
 
 def _draft_or_404(request: StaffRequest, pk: int) -> tuple[Survey, Measures]:
     survey = own_survey_or_404(request, pk)
+    refreshed(survey)
     if not may_change_measures(survey):
         raise Http404
     return survey, editable_measures(survey)
