@@ -343,7 +343,7 @@ def test_survey_page_costs_the_same_number_of_queries_for_any_size(
     for number in range(count):
         offered(published, f"spring-{number}")
     log_in(client, staff.state)
-    with django_assert_num_queries(11):
+    with django_assert_num_queries(10):
         response = client.get(reverse("survey_detail", args=[survey.pk]))
     assert len(response.context["pages"]) == count
     with django_assert_num_queries(11):
