@@ -271,11 +271,12 @@ class Translator:
                     % {"name": variable.name, "value": value}
                 )
             return f"{name} {operator} {quote(variable.values.get(value, value))}"
-        if variable.kind == "one" and is_number:
-            # Only where options are numbers there and here.
-            if all(k == v and NUMBER.fullmatch(k) for k, v in variable.values.items()):
-                return f"{name} {operator} {value}"
-        if variable.kind == "number" and is_number:
+        # Options are compared as numbers only where they are, there and here.
+        is_numeric = variable.kind == "number" or (
+            variable.kind == "one"
+            and all(k == v and NUMBER.fullmatch(k) for k, v in variable.values.items())
+        )
+        if is_numeric and is_number:
             return f"{name} {operator} {value}"
         if variable.kind == "date" and DATE.fullmatch(value):
             return f"{name} {operator} date('{value}')"
