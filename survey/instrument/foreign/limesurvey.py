@@ -742,7 +742,9 @@ class LimeConverter:
                 self.refuse(question, _("its options are not taken over"))
                 return
             type_ = f"select_multiple {options.name}"
-            rows: list[GridRow] = [(row, row.code, type_, row.texts, {}) for row in element.rows()]
+            rows: list[GridRow] = [
+                (row, row.code, type_, row.texts, {}) for row in element.rows()
+            ]
             self.write_rows(element, question, rows, "table-list")
             return
         cells: dict[str, str] = {}
