@@ -231,7 +231,7 @@ class QualtricsConverter:
         return string(question.get("DataExportTag")) or key
 
     def register(self, key: str, question: Json) -> None:
-        kind, selector = question.get("QuestionType"), question.get("Selector")
+        kind, selector = (string(question.get(k)) for k in ("QuestionType", "Selector"))
         name = self.out.names.name_for(self.tag(key, question))
         self.names[key] = name
         if kind == "MC":
@@ -567,7 +567,7 @@ class QualtricsConverter:
                 for operator, number in ((">=", low), ("<=", high))
                 if NUMBER.fullmatch(string(number))
             ]
-            if data.get("Selector") in MANY:
+            if string(data.get("Selector")) in MANY:
                 cells["constraint"] = both(*limits)
         if not cells.get("constraint") and kind != "ContentType":
             text = f"{kind}: " + "; ".join(

@@ -230,7 +230,7 @@ class SurveyJsConverter:
 
     def walk(self, parent: Json, depth: int) -> Iterator[Json]:
         for element in elements_of(parent):
-            if element.get("type") in PANELS and depth < DEEPEST:
+            if string(element.get("type")) in PANELS and depth < DEEPEST:
                 yield from self.walk(element, depth + 1)
             else:
                 yield element
@@ -727,9 +727,8 @@ class SurveyJsConverter:
                 continue
             words = string(value) or shown_text(self.text(value))
             for item in listing(value):
-                shown = string(item) or "; ".join(
-                    f"{k}={string(v)}" for k, v in item.items()
-                )
+                parts = item.items() if isinstance(item, dict) else ()
+                shown = string(item) or "; ".join(f"{k}={string(v)}" for k, v in parts)
                 self.out.refuse_setting(key, f"{key}: {shown}")
             if not isinstance(value, list):
                 self.out.refuse_setting(key, f"{key}: {words or '…'}")
