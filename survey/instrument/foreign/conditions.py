@@ -295,9 +295,9 @@ class Translator:
         if not nodes or any(node[0] not in ("text", "number") for node in nodes):
             raise not_here(operator)
         name, values = f"${{{variable.name}}}", [node[1] for node in nodes]
-        is_text = operator in ("contains", "notcontains") and variable.kind == "text"
-        if is_text and len(values) == 1 and values[0]:
-            raise Untranslatable(_("upper and lower case would differ"))
+        # In one text, `contains` looks for a part of it, in any case.
+        if variable.kind != "many" and operator not in ("anyof", "noneof"):
+            raise not_here(f"{variable.name} {operator} {', '.join(values)}")
         parts = []
         for value in values:
             known = variable.values.get(value)

@@ -20,6 +20,7 @@ from survey.instrument.foreign.names import option_value, set_of_words
 from survey.instrument.foreign.sheets import (
     PIPE_CLOSE,
     PIPE_OPEN,
+    UNANSWERED,
     Options,
     Question,
     SheetWriter,
@@ -546,6 +547,8 @@ class LimeConverter:
             if is_many and (number := element.attribute(name)) not in IDLE:
                 if NUMBER.fullmatch(number):
                     self.limit(question, f"count-selected(.) {operator} {number}")
+                    if name == "min_answers" and element.mandatory != "Y":
+                        question.changes.append(_(UNANSWERED))
                 else:
                     reason = _("its number is computed")
                     self.note(

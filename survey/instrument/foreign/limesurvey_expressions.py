@@ -124,6 +124,12 @@ class ExpressionManager(Translator):
             return f"{self.is_blank(left)} or {written}"
         return written
 
+    def with_variable(self, operator: str, left: Variable, right: Variable) -> str:
+        # Of two blank answers LimeSurvey says that one is at least the other.
+        if operator not in ("=", "!="):
+            raise not_here(f"{left.name} {operator} {right.name}")
+        return super().with_variable(operator, left, right)
+
     def counted(self, name: str, arguments: list[Node]) -> str:
         if name == "strlen" and len(arguments) == 1:
             return f"string-length({self.number(arguments[0])})"

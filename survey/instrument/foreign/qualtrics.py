@@ -27,6 +27,7 @@ from survey.instrument.foreign.names import option_value, set_of_words
 from survey.instrument.foreign.sheets import (
     PIPE_CLOSE,
     PIPE_OPEN,
+    UNANSWERED,
     Options,
     Question,
     SheetWriter,
@@ -569,6 +570,8 @@ class QualtricsConverter:
             ]
             if string(data.get("Selector")) in MANY:
                 cells["constraint"] = both(*limits)
+                if NUMBER.fullmatch(string(low)) and not cells.get("required"):
+                    changes.append(_(UNANSWERED))
         if not cells.get("constraint") and kind != "ContentType":
             text = f"{kind}: " + "; ".join(
                 f"{name}={string(value)}" for name, value in settings.items()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 from openpyxl import Workbook
 from openpyxl.cell import WriteOnlyCell
 
@@ -26,6 +27,7 @@ from survey.instrument.xlsform.workbook import CONTROL, MAX_ROWS
 # Room for the header, and for groups that are still open.
 MOST_ROWS = MAX_ROWS - 200
 ESCAPE = re.compile(r"_x([0-9A-Fa-f]{4})_")
+UNANSWERED = gettext_noop("a question left blank passes, whatever the smallest number")
 # Around the name of an answer that a text quotes; private characters of Unicode.
 PIPE_OPEN, PIPE_CLOSE = "\ue000", "\ue001"
 SHEETS = ("survey", "choices", "settings")

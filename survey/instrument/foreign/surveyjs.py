@@ -148,6 +148,19 @@ class SurveyJsExpressions(Translator):
                 return f"${{{variable.name}}} = {quote(variable.values['true'])}"
         return super().truth(node, around)
 
+    def with_literal(
+        self, operator: str, variable: Variable, value: str, kind: str
+    ) -> str:
+        # SurveyJS compares texts without regard to case.
+        if variable.kind == "text" and value.lower() != value.upper():
+            raise Untranslatable(_("upper and lower case would differ"))
+        return super().with_literal(operator, variable, value, kind)
+
+    def with_variable(self, operator: str, left: Variable, right: Variable) -> str:
+        if "text" in (left.kind, right.kind):
+            raise Untranslatable(_("upper and lower case would differ"))
+        return super().with_variable(operator, left, right)
+
     def comparison(self, operator: str, left: Node, right: Node) -> str:
         # true and false are words of the language, and stored so.
         pair = []

@@ -122,6 +122,7 @@ def manager():
     manager = ExpressionManager()
     manager.variables = {
         "age": Variable("age", "number"),
+        "weight": Variable("weight", "number"),
         "sex": Variable("sex", "one", "", {"M": "M", "F": "F"}),
         "food_HAY": Variable("food", "flag", "HAY"),
         "why": Variable("why", "text"),
@@ -165,6 +166,8 @@ def test_condition_means_the_same_here(manager, source, written):
         # LimeSurvey takes it as false while the question is not asked.
         "later != 'Y'",
         "sex.shown == 'Male'",
+        # True in LimeSurvey while both are blank.
+        "age >= weight",
         "age = 5",
         "age > ",
         "(" * 100 + "age > 5" + ")" * 100,
