@@ -126,17 +126,35 @@ MANY = frozenset("MP")
 FIELDS = frozenset("KQ")
 CELLS = frozenset(":;")
 KNOWN = SINGLE | GRIDS | MANY | FIELDS | CELLS | frozenset("NSTUDX*")
+OPEN = frozenset("NSTUD")
 # What these attributes say is taken over, or is said in the line of the question.
 READ = set_of_words(
-    "hidden other_replace_text random_order answer_order min_answers max_answers "
-    "min_num_value_n max_num_value_n num_value_int_only maximum_chars "
-    "array_filter array_filter_exclude em_validation_q em_validation_q_tip "
-    "equation numbers_only multiflexible_min multiflexible_max multiflexible_step "
-    "multiflexible_checkbox dualscale_headerA dualscale_headerB slider_layout "
-    "slider_min slider_max slider_accuracy relevance prefix suffix "
-    "exclude_all_others save_as_default date_format date_min date_max "
-    "display_columns use_dropdown input_boxes"
+    "hidden em_validation_q em_validation_q_tip equation numbers_only relevance"
+    " save_as_default display_columns use_dropdown input_boxes"
 )
+# By types for which they are; # stands for fields of numbers only.
+READ_FOR = {
+    "other_replace_text": "L!MP",
+    "random_order": "L!OMPFHABCE1",
+    "answer_order": "L!OMP",
+    "min_answers": "MP",
+    "max_answers": "MP",
+    "min_num_value_n": "NK#",
+    "max_num_value_n": "NK#",
+    "num_value_int_only": "NK#",
+    "maximum_chars": "STU",
+    "array_filter": "MPFHABCE1KQ:;",
+    "array_filter_exclude": "MPFHABCE1KQ:;",
+    "multiflexible_checkbox": ":",
+    "multiflexible_min": ":",
+    "multiflexible_max": ":",
+    "dualscale_headerA": "1",
+    "dualscale_headerB": "1",
+    "slider_layout": "K",
+    "slider_min": "K",
+    "slider_max": "K",
+    "date_format": "D",
+}
 # Looks, statistics, and what is without effect where another attribute is unset.
 LOOKS = re.compile(
     "public_statistics|statistics_.*|scale_export|page_break|hide_tip|cssclass"
@@ -154,6 +172,11 @@ UNUSUAL = set_of_words(
     "array_filter_style other_numbers_only other_comment_mandatory alphasort"
     " placeholder"
 )
+
+
+Limits = tuple[tuple[str, str], ...]
+LIMITS: Limits = (("min_num_value_n", ">="), ("max_num_value_n", "<="))
+SLIDER: Limits = (("slider_min", ">="), ("slider_max", "<="))
 
 
 # A subquestion, the end of its code, its type, its label and other cells.
@@ -462,36 +485,53 @@ class LimeConverter:
         left = []
         for name in sorted(element.attributes):
             value = element.attribute(name)
-            if value in IDLE or name in READ:
+            if value in IDLE or self.is_read(element, name):
                 continue
-            if LOOKS.fullmatch(name) and name not in UNUSUAL:
+            if LOOKS.fullmatch(name) and name not in UNUSUAL and name not in READ_FOR:
                 self.looks[name] = self.looks.get(name, 0) + 1
             else:
-                left.append(f"{name}={value[:40]}")
-        for name in ("prefix", "suffix", "exclude_all_others", "date_min", "date_max"):
-            if (value := element.attribute(name)) not in IDLE:
                 left.append(f"{name}={value[:40]}")
         if left:
             reason = _("not taken over: %(names)s") % {"names": "; ".join(left)}
             question.changes.append(reason)
-        source = element.attribute("em_validation_q")
-        if source and element.type not in "X*":
-            self.manager.this = element.code
-            written = self.rule(question.place, source, _("validation"))
-            self.manager.this = ""
-            if element.type in SINGLE or element.type in MANY | frozenset("NSTUD"):
-                cells["constraint"] = written
-                question.message = element.attributes.get("em_validation_q_tip", {})
-            elif written:
-                reason = _("a rule about several questions")
-                self.note(question.place, source, "refused", reason, "rule")
+        if source := element.attribute("em_validation_q"):
+            self.validation(element, question, source)
         if element.pattern:
             self.pattern(element, question)
+
+    def is_read(self, element: Element, name: str) -> bool:
+        """Return whether an attribute is taken over, or reported elsewhere."""
+        is_number = element.attribute("numbers_only") == "1"
+        kinds = READ_FOR.get(name, "")
+        return name in READ or element.type in kinds or ("#" in kinds and is_number)
+
+    def validation(self, element: Element, question: Question, source: str) -> None:
+        tip = element.attribute("em_validation_q_tip")
+        shown = f"{source} ({tip})" if tip else source
+        if element.type not in SINGLE | MANY | OPEN:
+            reason = _("a rule about several questions")
+            self.note(question.place, shown[:400], "refused", reason, "rule")
+            return
+        self.manager.this = element.code
+        written = self.out.rule(
+            question.place,
+            shown,
+            lambda: self.manager.condition(source),
+            _("validation"),
+        )
+        self.manager.this = ""
+        question.cells["constraint"] = written
+        question.message = {
+            language or self.survey.languages[0]: text
+            for language, text in element.attributes.get(
+                "em_validation_q_tip", {}
+            ).items()
+        }
 
     def pattern(self, element: Element, question: Question) -> None:
         def translate() -> str:
             match = re.fullmatch(r"/\^(.*)\$/", element.pattern.strip(), re.DOTALL)
-            if not match or element.type not in "NST":
+            if not match or "|" in match[1] or element.type not in "NST":
                 raise not_here(element.pattern)
             return f"regex(., {quote(match[1])})"
 
@@ -753,14 +793,8 @@ class LimeConverter:
         cells: dict[str, str] = {}
         type_ = "decimal" if element.type == ":" else "text"
         if element.type == ":":
-            low = element.attribute("multiflexible_min")
-            high = element.attribute("multiflexible_max")
-            limits = [
-                f". {operator} {number}"
-                for operator, number in ((">=", low), ("<=", high))
-                if NUMBER.fullmatch(number)
-            ]
-            cells = {"constraint": both(*limits)}
+            names = ("multiflexible_min", ">="), ("multiflexible_max", "<=")
+            cells = {"constraint": self.number_limits(element, names)}
         question.changes.append(_("the cells of a table are asked one below another"))
         cell_rows = []
         for row in element.rows():
@@ -778,7 +812,12 @@ class LimeConverter:
     def write_fields(self, element: Element, question: Question) -> None:
         is_number = element.type == "K" or element.attribute("numbers_only") == "1"
         type_ = self.number_type(element) if is_number else "text"
-        cells = {"constraint": self.number_limits(element) if is_number else ""}
+        is_slider = element.attribute("slider_layout") == "1" and element.type == "K"
+        limits = self.number_limits(element) if is_number else ""
+        if is_slider:
+            limits = both(limits, self.number_limits(element, SLIDER))
+            question.changes.append(_("sliders are number fields"))
+        cells = {"constraint": limits}
         if element.type == "K":
             sums = [
                 f"{name}={value}"
@@ -798,22 +837,19 @@ class LimeConverter:
             )
             for row in element.rows()
         ]
-        if element.attribute("slider_layout") == "1":
-            question.changes.append(_("sliders are number fields"))
         self.write_rows(element, question, rows, "")
 
     def number_type(self, element: Element) -> str:
         whole = element.attribute("num_value_int_only") == "1"
         return "integer" if whole else "decimal"
 
-    def number_limits(self, element: Element) -> str:
+    def number_limits(self, element: Element, names: Limits = LIMITS) -> str:
         limits = []
-        names = (("min_num_value_n", ">="), ("max_num_value_n", "<="))
         for name, operator in names:
             number = element.attribute(name)
             if NUMBER.fullmatch(number):
                 limits.append(f". {operator} {number}")
-            elif number:
+            elif number not in IDLE:
                 written = self.computed_limit(element, name, number)
                 limits += [f". {operator} {written}"] if written else []
         return both(*limits)
