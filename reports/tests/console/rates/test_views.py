@@ -3,8 +3,8 @@ from __future__ import annotations
 import csv
 import io
 import re
-from xml.etree import ElementTree
 from datetime import UTC, datetime, timedelta
+from xml.etree import ElementTree
 
 import pytest
 from django.utils import timezone
