@@ -73,7 +73,7 @@ def _reminder(
             if figures.below:
                 # The school that needs most people comes first.
                 address = f"{rate.schools_address}&state=below&sort=-missing"
-                return NextStep(_("See schools below the threshold"), address)
+                return NextStep(_("See schools to remind"), address)
             continue
         if figures.finished is None or figures.finished >= (figures.needed or 0):
             continue

@@ -47,7 +47,7 @@ class DecisionForm(forms.Form):
         label=gettext_lazy("Reason"),
         max_length=500,
         help_text=gettext_lazy(
-            "Kept in the audit log, and shown to people who see this page."
+            "Kept under “Activity”, and shown to people who see this page."
         ),
         error_messages={"required": gettext_lazy("Say why you decide this.")},
     )

@@ -103,7 +103,7 @@ def pupils(server, staff, administration) -> Administration:
 def test_from_a_workbook_to_an_open_survey(start, staff):
     page = start(staff.state)
     page.get_by_role("link", name="New survey round").click()
-    page.get_by_role("link", name="Upload a survey", exact=True).click()
+    page.get_by_role("link", name="Upload a questionnaire", exact=True).click()
     rows = [["type", "name", "label"], ["select_one agree", "safe", "I am safe."]]
     page.set_input_files(
         "input[type=file]",

@@ -441,7 +441,7 @@ INVALID = [
     ({"privacy": ""}, "Choose who sees"),
     ({"role": ""}, "Choose the audience"),
     ({"denominator": "x"}, "Choose a roster or school links"),
-    ({"scope": "chosen"}, "Find and tick"),
+    ({"scope": "chosen"}, "Find and select"),
     ({"scope": ""}, "Choose all schools"),
     ({"published": ""}, "Choose a questionnaire"),
     ({"minimum_group": "0"}, "from 1 to 100"),

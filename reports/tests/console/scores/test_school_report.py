@@ -70,8 +70,8 @@ def test_a_report_compares_a_school_with_its_district_and_the_state(
     ) in page
     assert f"Safe school {school['safe'].score} neutral" in page
     assert f"±{school['trust'].error:.1f}" in page
-    assert "Question &lt;3&gt; (counts the other way round)" in page
-    assert "Less is better." in page
+    assert "Question &lt;3&gt; (reversed)" in page
+    assert "Lower scores are better." in page
     assert "50 is the average of “School climate" in page
     assert "How to read this report" in page
     assert "Change over time" not in page
