@@ -70,7 +70,16 @@ def roll_up(administrations: Sequence[Administration] | None = None) -> RollUpRe
         due() if administrations is None else administrations,
         key=lambda administration: administration.role == Role.PARENT,
     )
-    groups = _let_changes_count(chosen)
+    # Committed before the counting, and not under its lock: repeating it changes
+    # nothing.
+    roll_ups = RollUp.objects.filter(administration__in=chosen)
+    before = dict(roll_ups.values_list("pk", "groups_as_of"))
+    groups = {
+        administration.pk: let_changes_count(
+            administration, before.get(administration.pk)
+        )
+        for administration in chosen
+    }
     rollup_query.refresh_replica_timestamp()
     # The lock is held while counting as well: two processes that count at
     # once would take the replica's time twice for the same figures.
@@ -84,22 +93,6 @@ def roll_up(administrations: Sequence[Administration] | None = None) -> RollUpRe
     seconds = time.monotonic() - start
     log.info("Rolled up %s administrations in %.2f s", len(chosen), seconds)
     return RollUpResult(len(chosen), changed, counting, seconds)
-
-
-def _let_changes_count(chosen: Sequence[Administration]) -> dict[int, CountingGroups]:
-    """Let changes of rosters count in each administration.
-
-    Committed before the counting, and not under its lock: repeating it changes
-    nothing.
-    """
-    roll_ups = RollUp.objects.filter(administration__in=chosen)
-    before = dict(roll_ups.values_list("pk", "groups_as_of"))
-    return {
-        administration.pk: let_changes_count(
-            administration, before.get(administration.pk)
-        )
-        for administration in chosen
-    }
 
 
 @contextmanager

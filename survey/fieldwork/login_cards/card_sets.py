@@ -239,7 +239,15 @@ def write_zip(
     # PDFs are compressed already.
     with ZipFile(path, "w", ZIP_STORED) as archive:
         for school in schools:
-            of_school = _cards_of_school(card_set, school)
+            # Never stored.
+            of_school = CardSet(
+                administration=card_set.administration,
+                school=school,
+                language=card_set.language,
+                anonymous=card_set.anonymous,
+                with_ids=card_set.with_ids,
+                unfinished=card_set.unfinished,
+            )
             sheet = sheet_of(of_school, brands)
             cards = cards_of(of_school, people_in(of_school), sheet)
             if card_set.anonymous and len(cards) < CardSet.MIN_DRAWN:
@@ -273,18 +281,6 @@ def _people_left_out(people: int) -> str:
     return ngettext(
         "%(count)s person has no card.", "%(count)s people have no card.", people
     ) % {"count": f"{people:,}"}
-
-
-def _cards_of_school(card_set: CardSet, school: School) -> CardSet:
-    """Return the part of a set that is of one school; it is never stored."""
-    return CardSet(
-        administration=card_set.administration,
-        school=school,
-        language=card_set.language,
-        anonymous=card_set.anonymous,
-        with_ids=card_set.with_ids,
-        unfinished=card_set.unfinished,
-    )
 
 
 def _path_in_zip(card_set: CardSet, school: School) -> str:
