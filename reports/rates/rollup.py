@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -178,7 +178,10 @@ def _store(
                 # Schools whose first roster came after the opening.
                 rates = rates.filter(at_opening=0)
             if schools := list(rates.values_list("school", flat=True)):
-                _freeze_sizes(administration, schools)
+                # How many people are in each group decides what is hidden.
+                for model in (SchoolRate, GradeRate):
+                    rows = model._default_manager.filter(administration=administration)
+                    rows.filter(school__in=schools).update(at_opening=F("eligible"))
             groups_as_of = groups_as_of or as_of
         last = None if rows_changed else stored.get(administration.pk)
         roll_ups.append(
@@ -295,13 +298,6 @@ def _percents(
     if not stored:
         return thresholds.of
     return lambda school, district: stored.get(school)
-
-
-def _freeze_sizes(administration: Administration, schools: Collection[int]) -> None:
-    """Remember how many people are in each group of schools, to decide what to hide."""
-    for model in (SchoolRate, GradeRate):
-        rates = model._default_manager.filter(administration=administration)
-        rates.filter(school__in=schools).update(at_opening=F("eligible"))
 
 
 def students_by_school(administration: Administration) -> dict[int, int]:

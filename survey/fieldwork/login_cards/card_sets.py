@@ -267,7 +267,12 @@ def write_zip(
         names_of_small = [str(school) for school in too_small]
         role = card_set.administration.role
         messages += [
-            _people_left_out(left_out),
+            ngettext(
+                "%(count)s person has no card.",
+                "%(count)s people have no card.",
+                left_out,
+            )
+            % {"count": f"{left_out:,}"},
             schools_left_out(role, names_of_small, of_small),
         ]
     progress.message = " ".join(filter(None, messages))
@@ -275,12 +280,6 @@ def write_zip(
     if not made:
         raise JobRefused(progress.message)
     return made
-
-
-def _people_left_out(people: int) -> str:
-    return ngettext(
-        "%(count)s person has no card.", "%(count)s people have no card.", people
-    ) % {"count": f"{people:,}"}
 
 
 def _path_in_zip(card_set: CardSet, school: School) -> str:
