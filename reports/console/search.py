@@ -47,10 +47,16 @@ def console_search(request: StaffRequest) -> HttpResponse:
     query = request.GET.get("q", "").strip()[:LONGEST_SEARCH].replace("\0", "")
     results: dict[str, Sequence[SearchResult]] = {}
     if query:
+        words = query.casefold()
         results = {
             _("Survey rounds"): _survey_rounds(request.permissions, query),
             _("Schools"): _schools(request.permissions, query),
-            _("Pages"): _pages(request.permissions, query),
+            _("Pages"): [
+                SearchResult(str(page.name), str(page.purpose), page.address)
+                for section in sections_for(request.permissions)
+                for page in section.pages
+                if words in f"{page.name} {page.purpose}".casefold()
+            ],
             _("People"): _people(request.permissions, query),
         }
     context = {
@@ -112,14 +118,4 @@ def _people(permissions: Permissions, query: str) -> list[SearchResult]:
             + urlencode({"q": query}),
         )
         for administration in rounds.order_by("-opens_at", "pk")[:MOST_SHOWN]
-    ]
-
-
-def _pages(permissions: Permissions, query: str) -> list[SearchResult]:
-    words = query.casefold()
-    return [
-        SearchResult(str(page.name), str(page.purpose), page.address)
-        for section in sections_for(permissions)
-        for page in section.pages
-        if words in f"{page.name} {page.purpose}".casefold()
     ]
