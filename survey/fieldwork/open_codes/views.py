@@ -11,7 +11,11 @@ from django.middleware.csrf import rotate_token
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
-from django.views.decorators.csrf import ensure_csrf_cookie
+from django.views.decorators.csrf import (
+    csrf_exempt,
+    csrf_protect,
+    ensure_csrf_cookie,
+)
 from django.views.decorators.http import require_http_methods
 
 from accounts.audit import address_of
@@ -40,7 +44,7 @@ from survey.taking.language_names import (
 from survey.taking.login import LoginRefused
 from survey.taking.login_session import begin_session, set_login_cookies
 from survey.taking.published import published_survey
-from survey.taking.session import current_session
+from survey.taking.session import current_session, has_just_begun
 from survey.taking.unavailable import retry_once
 from survey.taking.wrong_codes import count_wrong_code
 
@@ -78,14 +82,23 @@ def open_start(request: HttpRequest) -> HttpResponse:
     return _offer(request, code)
 
 
+@csrf_exempt
 @_public
 def open_begin(request: HttpRequest) -> HttpResponse:
     """Create a respondent, and start a session as after a login.
 
-    2 statements, of which neither waits for another start; 1 session write.
+    2 statements, of which neither waits for another start; 1 session write. With a
+    session from before, 1 session read.
     """
     if request.method != "POST":
         return redirect("open_start")
+    if has_just_begun(request, start_forms.number_of(request.POST.get("form", ""))):
+        return redirect("open_begun")
+    return _begin(request)
+
+
+@csrf_protect
+def _begin(request: HttpRequest) -> HttpResponse:
     typed = request.POST.get("code", "")
     code, candidates = find_open_code(typed)
     device_id = devices.read_device_id(request.COOKIES)
@@ -110,6 +123,7 @@ def open_begin(request: HttpRequest) -> HttpResponse:
         login,
         open_code=normalise(typed) or "",
         personal_code=personal_code_for(key),
+        start_number=start_forms.number_of(form),
     )
     response = redirect("open_begun")
     set_login_cookies(response, request, login, session, device_id)
