@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from http import HTTPStatus
 
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.middleware.csrf import get_token
@@ -86,10 +87,12 @@ YEAR = 365 * 24 * 60 * 60
 @require_http_methods(["GET", "HEAD", "POST"])
 def survey_login(request: HttpRequest) -> HttpResponse:
     """Ask for an access code, and start a session for its respondent."""
-    is_sent = request.method == "POST" and not wants_json(request)
-    if is_sent and has_just_begun(request, start_number_of(request)):
+    response = _log_in(request)
+    is_refused = response.status_code == HTTPStatus.FORBIDDEN
+    is_form = is_refused and not wants_json(request)
+    if is_form and has_just_begun(request, start_number_of(request)):
         return redirect("survey_display")
-    return _log_in(request)
+    return response
 
 
 @csrf_protect
@@ -98,7 +101,9 @@ def survey_login(request: HttpRequest) -> HttpResponse:
 @retry_once
 @uses_forced_read_router(PublishedSurvey)
 def _log_in(request: HttpRequest) -> HttpResponse:
-    """GET: nothing. POST: 1 read by unique index, 1 write at the first start, 1 on a new device,
+    """Ask for a code, or start the session of its respondent.
+
+    POST: 1 read by unique index, 1 write at the first start, 1 on a new device,
     1 session write.
     """
     if request.method != "POST":

@@ -18,6 +18,7 @@ from survey.console.administrations.fields import MAX_PLACES
 from survey.models import PublishedSurvey
 
 SESSION_KEY = "survey_round_drafts"
+OPENED_KEY = "opened_survey_rounds"
 # Each in a tab of its own. A session is read with every page, so it stays small.
 MOST_DRAFTS = 3
 LASTS = 24 * 60 * 60
@@ -89,16 +90,26 @@ def lock_draft(session: SessionBase, draft: Draft) -> bool:
     """
     rows = Session.objects.select_for_update()
     row = rows.filter(session_key=session.session_key).first()
-    newest = row.get_decoded().get(SESSION_KEY, []) if row else []
-    if any((held["key"], held["revision"]) == draft.version for held in newest):
+    newest = row.get_decoded() if row else {}
+    held = [Draft(**stored).version for stored in newest.get(SESSION_KEY, [])]
+    if draft.version in held:
         return True
     # Otherwise the end of this request would store what it had read.
-    session[SESSION_KEY] = newest
+    for name in (SESSION_KEY, OPENED_KEY):
+        session[name] = newest.get(name, [])
     return False
 
 
-def discard_draft(session: SessionBase, draft: Draft) -> None:
+def note_opened(session: SessionBase, draft: Draft, administration: int) -> None:
+    """Replace a draft by the key of the administration that was opened from it."""
     _store(session, _others(session, draft))
+    opened = [(draft.key, administration), *session.get(OPENED_KEY, [])]
+    session[OPENED_KEY] = opened[:MOST_DRAFTS]
+
+
+def opened_from(session: SessionBase, key: str) -> int | None:
+    """Return the administration that was opened from a draft."""
+    return dict(session.get(OPENED_KEY, [])).get(key)
 
 
 def _others(session: SessionBase, draft: Draft) -> list[Draft]:

@@ -29,10 +29,11 @@ from survey.console.administrations.edit_views import AGAIN
 from survey.console.administrations.forms import FOLDED, Privacy, show_errors
 from survey.console.administrations.open_drafts import (
     Draft,
-    discard_draft,
     drafts_of,
     find_draft,
     lock_draft,
+    note_opened,
+    opened_from,
     save_draft,
 )
 from survey.console.administrations.open_forms import (
@@ -129,7 +130,7 @@ def administration_open_step(
         raise Http404
     stored = find_draft(request.session, draft)
     if stored is None:
-        return _begin_again(request)
+        return _leave_draft(request, draft)
     reached = _first_open_step(stored)
     if position > STEPS.index(reached):
         return _redirect_to(stored, reached)
@@ -151,7 +152,12 @@ def administration_open_step(
     return _answer_step(request, stored, STEPS[position])
 
 
-def _begin_again(request: StaffRequest) -> HttpResponse:
+def _leave_draft(request: StaffRequest, draft: str) -> HttpResponse:
+    """Lead from a draft that is gone to what was opened from it, or to a new one."""
+    pk = opened_from(request.session, draft)
+    opened = Administration.objects.filter(pk=pk or 0)
+    if administration := opened.only("denominator").first():
+        return _go_on(administration)
     messages.warning(
         request,
         _(
@@ -277,10 +283,10 @@ def _check_and_open(request: StaffRequest, draft: Draft) -> HttpResponse:
         form.errors.pop("second", None)
         return _render_summary(request, draft, form)
     answers["second"] = request.POST.get("second", "")
-    # A double click, or a second tab, waits here, and then opens nothing.
+    # The second of two clicks or tabs waits here, and then finds what was opened.
     with transaction.atomic():
         if not lock_draft(request.session, draft):
-            return _begin_again(request)
+            return _leave_draft(request, draft.key)
         form = OpenAdministrationForm(answers, permissions=request.permissions)
         if form.is_valid():
             try:
@@ -288,13 +294,17 @@ def _check_and_open(request: StaffRequest, draft: Draft) -> HttpResponse:
             except ValidationError as error:
                 show_errors(form, error)
             else:
-                discard_draft(request.session, draft)
+                note_opened(request.session, draft, administration.pk)
                 request.session.save()
                 messages.success(request, _opened(administration))
-                is_count = administration.denominator == Denominator.COUNT
-                next_page = "open_codes_list" if is_count else "roster_upload"
-                return redirect(next_page, administration.pk)
+                return _go_on(administration)
     return _render_summary(request, draft, form)
+
+
+def _go_on(administration: Administration) -> HttpResponse:
+    is_count = administration.denominator == Denominator.COUNT
+    next_page = "open_codes_list" if is_count else "roster_upload"
+    return redirect(next_page, administration.pk)
 
 
 def _render_summary(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import wraps
+from http import HTTPStatus
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -87,14 +89,16 @@ def open_start(request: HttpRequest) -> HttpResponse:
 def open_begin(request: HttpRequest) -> HttpResponse:
     """Create a respondent, and start a session as after a login.
 
-    2 statements, of which neither waits for another start; 1 session write. With a
-    session from before, 1 session read.
+    2 statements, of which neither waits for another start; 1 session write.
     """
     if request.method != "POST":
         return redirect("open_start")
-    if has_just_begun(request, start_forms.number_of(request.POST.get("form", ""))):
-        return redirect("open_begun")
-    return _begin(request)
+    response = _begin(request)
+    if response.status_code == HTTPStatus.FORBIDDEN:
+        number = start_forms.number_of(request.POST.get("form", ""))
+        if has_just_begun(request, number):
+            return redirect("open_begun")
+    return response
 
 
 @csrf_protect
@@ -136,10 +140,13 @@ def open_begun(request: HttpRequest) -> HttpResponse:
     session = current_session(request)
     if session is None or not session.personal_code:
         return redirect("open_start" if session is None else "survey_display")
-    context = {
+    context: dict[str, object] = {
         "personal_code": format_code(session.personal_code),
         "tag": session.tag,
     }
+    # Unless the code was revoked meanwhile.
+    with suppress(LoginRefused):
+        context["place"] = find_open_code(session.open_code)[0].place
     return _render(request, session.language, Role.PARENT, context)
 
 
@@ -159,7 +166,9 @@ def open_decline(request: HttpRequest) -> HttpResponse:
             raise
         return _offer(request, code, error=refused)
     language = _survey_language(request, code)
-    return _render(request, language, code.role, {"declined": True})
+    return _render(
+        request, language, code.role, {"declined": True, "place": code.place}
+    )
 
 
 def _ask_for_code(
@@ -193,6 +202,7 @@ def _offer(
     published = published_survey(code.digest)
     context = {
         "school": code.school,
+        "place": code.place,
         "survey": published.title_in(language),
         "languages": languages_of(published.definition),
         "code": request.POST.get("code", "")[:64],

@@ -292,7 +292,7 @@ def test_a_page_costs_few_statements(
     place, lincoln, administration, django_assert_num_queries
 ):
     get(f"/schools/{lincoln.pk}/")
-    with django_assert_num_queries(3):
+    with django_assert_num_queries(4):
         get(f"/schools/{lincoln.pk}/")
     with django_assert_num_queries(3):
         get("/schools/?q=lincoln")
