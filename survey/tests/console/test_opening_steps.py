@@ -173,7 +173,7 @@ def test_suggested_dates_and_privacy_are_what_the_pages_suggest(
     people = {"role": role, "denominator": "roster", "scope": "everywhere"}
     Wave.objects.create(name="Spring 2027")
     page = send(client, client.get(NEW), {"published": published.pk})
-    assert "Use suggested dates and privacy" in text(page)
+    assert 'name="suggested"' in text(page)
     page = send(client, page, {**people, "suggested": "1"})
     assert page.wsgi_request.path == address(page.context["draft"].key, "summary")
     assert page.context["sentence"]
@@ -186,7 +186,7 @@ def test_suggested_dates_and_privacy_are_what_the_pages_suggest(
     assert page.context["draft"].values == quick
     # Nothing is left to suggest.
     back = client.get(address(page.context["draft"].key, "people"))
-    assert "Use suggested dates and privacy" not in text(back)
+    assert 'name="suggested"' not in text(back)
 
 
 def typed_in(page: Any) -> dict[str, Any]:

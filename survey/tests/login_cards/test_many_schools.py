@@ -8,6 +8,7 @@ from zipfile import ZipFile
 
 import pytest
 from django.db import IntegrityError, transaction
+from django.utils import timezone
 
 from accounts.models import AuditEntry, Membership, School
 from accounts.permissions import Permissions
@@ -320,6 +321,9 @@ def test_an_applied_roster_offers_the_cards_of_its_schools(
         district=place,
         school=None if user != "chen" else staff.lincoln,
         state=RosterUpload.State.APPLIED,
+        confirmed_at=timezone.now(),
+        confirmed_by=getattr(staff, user),
+        ended_at=timezone.now(),
         complete_for=RosterUpload.CompleteFor.CHANGES,
         name="roster.csv",
         size=1,

@@ -452,6 +452,8 @@ def test_a_limited_code_admits_as_many_as_it_has_seats(parents, lincoln, monkeyp
     assert OpenCodeSeat.objects.filter(open_code=code).count() == 2
     replies = [begin(Browser(), code) for _ in range(2)]
     late = Browser()
+    # Where the code is typed, which reads what the state shows.
+    late.get("/open/")
     form = form_of(late, code)
     with cost(monkeypatch) as spent:
         replies.append(late.post("/open/begin/", form))
