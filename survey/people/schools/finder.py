@@ -24,7 +24,7 @@ from survey.models import PublishedSurvey
 from survey.people.schools.lists import district_at, schools_of
 from survey.people.schools.open_surveys import OpenSurvey, open_surveys
 from survey.taking import messages
-from survey.taking.places import place_of_school
+from survey.taking.places import place_of_district
 from survey.taking.unavailable import retry_once
 
 # Seconds for which nginx keeps a page, and may send it while it fetches a new one:
@@ -147,7 +147,7 @@ def school_page(request: HttpRequest, pk: int) -> HttpResponse:
     listing = listings.filter(pk=min(pk, LARGEST_KEY)).first()
     context: dict[str, object] = {"search": search, "listing": listing}
     if listing:
-        context["place"] = place_of_school(listing.pk)
+        context["place"] = place_of_district(listing.district_id)
         language = _language(request, search.language)
         context["surveys"] = [
             _shown(survey, language) for survey in open_surveys(listing, language)
