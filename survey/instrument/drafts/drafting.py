@@ -152,11 +152,21 @@ def problems_in_words(reading: DraftReading) -> str:
 def publish_draft(
     *,
     survey: Survey,
+    seen: str = "",
     by: User | str = "publish_survey",
     request: HttpRequest | None = None,
 ) -> PublishedSurvey:
-    """Publish a draft as its rows are now. Raises NotPublishable."""
+    """Publish a draft as its rows are now. Raises NotPublishable.
+
+    `seen` is the number of the last change that was shown: what somebody else has
+    changed since is not published unseen.
+    """
     survey = Survey.objects.defer("source").select_for_update().get(pk=survey.pk)
-    if survey.published_at is None and is_stale(survey):
-        refresh_rows(survey)
+    if survey.published_at is None:
+        if seen and seen != str(survey.last_change):
+            raise NotPublishable(
+                _("The draft was changed while this page was open. Check it again.")
+            )
+        if is_stale(survey):
+            refresh_rows(survey)
     return publish_survey(survey=survey, by=by, request=request)

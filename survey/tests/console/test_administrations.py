@@ -131,7 +131,7 @@ def test_the_state_opens_changes_closes_and_reopens(client, staff, published):
     )
     administration = Administration.objects.get()
     detail = reverse("administration_detail", args=[administration.pk])
-    assert reply["Location"] == detail
+    assert reply["Location"] == reverse("roster_upload", args=[administration.pk])
     assert administration.name == "spring-2027-students"
     assert administration.wave.name == "Spring 2027"
     assert list(administration.schools.all()) == [staff.lincoln]
