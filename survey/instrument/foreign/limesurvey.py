@@ -16,7 +16,7 @@ from survey.instrument.foreign.conditions import (
 )
 from survey.instrument.foreign.converted import Converted
 from survey.instrument.foreign.limesurvey_expressions import ExpressionManager
-from survey.instrument.foreign.names import option_value, set_of_words
+from survey.instrument.foreign.names import Taken, option_value, set_of_words
 from survey.instrument.foreign.sheets import (
     PIPE_CLOSE,
     PIPE_OPEN,
@@ -232,7 +232,7 @@ class LimeConverter:
         return options
 
     def values_of(self, element: Element, scale: str = "0") -> dict[str, str]:
-        used: set[str] = set()
+        used = Taken()
         options = self.options_of(element, scale)
         values = {code: option_value(code, used) for code, _texts in options}
         if element.has_other and "other" in values:

@@ -23,7 +23,7 @@ from survey.instrument.foreign.converted import (
     Part,
     UnreadableQuestionnaire,
 )
-from survey.instrument.foreign.names import option_value, set_of_words
+from survey.instrument.foreign.names import Taken, option_value, set_of_words
 from survey.instrument.foreign.sheets import (
     PIPE_CLOSE,
     PIPE_OPEN,
@@ -299,7 +299,7 @@ class QualtricsConverter:
 
     def values_of(self, question: Json, entries: list[Entry]) -> dict[str, str]:
         recoded = mapping(question.get("RecodeValues"))
-        used: set[str] = set()
+        used = Taken()
         return {
             entry.id: option_value(string(recoded.get(entry.id)) or entry.id, used)
             for entry in entries

@@ -22,7 +22,7 @@ from survey.instrument.foreign.conditions import (
     not_here,
 )
 from survey.instrument.foreign.converted import Converted, UnreadableQuestionnaire
-from survey.instrument.foreign.names import option_value
+from survey.instrument.foreign.names import Taken, option_value
 from survey.instrument.foreign.sheets import (
     PIPE_CLOSE,
     PIPE_OPEN,
@@ -247,7 +247,7 @@ class DictionaryConverter:
         self.names.append(name)
         values: dict[str, str] = {}
         if kind in ONE or kind == "checkbox":
-            used: set[str] = set()
+            used = Taken()
             values = {
                 choice: option_value(choice, used)
                 for choice, _label in self.choices(row)

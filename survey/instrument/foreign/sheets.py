@@ -14,14 +14,18 @@ from openpyxl.cell import WriteOnlyCell
 
 from survey.instrument.foreign.conditions import Untranslatable
 from survey.instrument.foreign.converted import Cells, Converted, Outcome, Part
-from survey.instrument.foreign.names import Names, option_value
+from survey.instrument.foreign.names import Names, Taken, option_value
 from survey.instrument.foreign.texts import Texts, plain_text, shown_text
 from survey.instrument.xlsform.choices import MAX_OPTIONS
 from survey.instrument.xlsform.items import OTHER, SPECIFY_OTHER, in_languages
 from survey.instrument.xlsform.languages import CODE, canonical_code, own_name
 from survey.instrument.xlsform.outline import MAX_ITEMS
 from survey.instrument.xlsform.problems import quoted
-from survey.instrument.xlsform.reading import LONGEST_SETTING, LONGEST_TITLE
+from survey.instrument.xlsform.reading import (
+    LONGEST_SETTING,
+    LONGEST_TITLE,
+    MAX_LANGUAGES,
+)
 from survey.instrument.xlsform.workbook import CONTROL, MAX_ROWS
 
 # Room for the header, and for groups that are still open.
@@ -70,7 +74,12 @@ class SheetWriter:
         self.converted = Converted({sheet: [] for sheet in SHEETS})
         self.converted.places = {sheet: [] for sheet in SHEETS}
         self.note = self.converted.note
-        self.codes = {code: language_code(code) for code in languages}
+        offered = list(languages)
+        self.codes = {code: language_code(code) for code in offered[:MAX_LANGUAGES]}
+        if rest := offered[MAX_LANGUAGES:]:
+            reason = _("a survey has at most %(most)s languages")
+            words = quoted(", ".join(rest), LONGEST_RULE)
+            self.refuse_setting("", words, reason % {"most": MAX_LANGUAGES})
         self.names = Names()
         self.lists: dict[tuple[object, ...], Options] = {}
         self.list_names = Names()
@@ -120,7 +129,7 @@ class SheetWriter:
         self, place: str, codes: list[tuple[str, Texts]], base: str
     ) -> Options | None:
         """Return the list with these options; equal lists are one."""
-        used: set[str] = set()
+        used = Taken()
         rows: list[tuple[str, str, Cells]] = []
         losses: dict[str, None] = {}
         changed: list[str] = []

@@ -21,7 +21,7 @@ from survey.instrument.foreign.conditions import (
     quote,
 )
 from survey.instrument.foreign.converted import Converted
-from survey.instrument.foreign.names import option_value, set_of_words
+from survey.instrument.foreign.names import Taken, option_value, set_of_words
 from survey.instrument.foreign.sheets import (
     PIPE_CLOSE,
     PIPE_OPEN,
@@ -256,7 +256,7 @@ class SurveyJsConverter:
         self.names[id(element), ""] = name
         known = self.logic.variables
         if kind in ONE or kind in MANY:
-            used: set[str] = set()
+            used = Taken()
             values = {
                 choice: option_value(choice, used)
                 for choice, _label in self.choices(element)
@@ -272,7 +272,7 @@ class SurveyJsConverter:
             kinds = {"decimal": "number", "integer": "number", "date": "date"}
             known.setdefault(code, Variable(name, kinds.get(type_, "text")))
         elif kind == "matrix":
-            used = set()
+            used = Taken()
             columns = {
                 c: option_value(c, used) for c, _l in self.list_of(element, "columns")
             }

@@ -41,6 +41,8 @@ BLOCKS = set_of_words(
     "article header footer dl dt dd hr form fieldset"
 )
 UNSEEN = frozenset(["script", "style", "head", "title", "svg"])
+# Unfinished tags take the parser of HTML quadratic time: 0.6 s for as many.
+LONGEST_MARKUP = 40_000
 MARKUP = re.compile(r"<[A-Za-z/!]|&(?:#|[A-Za-z]+;)")
 BIDI = re.compile("[\u202a-\u202e\u2066-\u2069\ufeff]")
 
@@ -91,6 +93,8 @@ class _Reader(HTMLParser):
 def plain_text(text: str) -> tuple[str, list[str]]:
     """Return a text without markup, its paragraphs kept, and what is lost."""
     losses: list[str] = []
+    cut = len(text) > LONGEST_MARKUP
+    text = text[:LONGEST_MARKUP]
     if MARKUP.search(text):
         reader = _Reader()
         reader.feed(text)
@@ -100,7 +104,7 @@ def plain_text(text: str) -> tuple[str, list[str]]:
     text = BIDI.sub("", CONTROL.sub("", text.replace("\N{NO-BREAK SPACE}", " ")))
     lines = [re.sub(r"[ \t\f\v]+", " ", line).strip() for line in text.split("\n")]
     text = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
-    if len(text) > MAX_TEXT - 100:
+    if cut or len(text) > MAX_TEXT - 100:
         text = text[: MAX_TEXT - 100]
         losses.append(_(CUT))
     return text, losses
