@@ -226,7 +226,7 @@ class DictionaryConverter:
     def convert(self) -> Converted:
         forms = list(dict.fromkeys(row.get("form_name", "") for row in self.rows))
         title = self.title_of(forms[0]) if len(forms) == 1 else ""
-        self.out.settings({LANGUAGE: title or "REDCap"}, forms[0] if forms else "")
+        self.out.settings({LANGUAGE: title} if title else {})
         reason = _("the language is not named in the file: taken as English")
         self.note("", "English", "changed", reason, "setting")
         for row in self.rows:

@@ -6,6 +6,7 @@ import io
 import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
+from functools import cache
 
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
@@ -96,14 +97,16 @@ class SheetWriter:
         )
         self.converted.places[sheet].append(place)
 
-    def settings(self, title: Texts, name: str, version: str = "1") -> None:
+    def settings(self, title: Texts, name: str = "") -> None:
+        """Write the settings; a survey without a name has that of its file."""
         cells, losses = self.texts("form_title", title, LONGEST_TITLE)
-        cells["form_id"] = quoted(name or _("survey"), LONGEST_SETTING)
-        cells["version"] = version
+        cells |= {"form_id": quoted(name, LONGEST_SETTING), "version": "1"}
         if self.codes:
             first = next(iter(self.codes.values()))
-            cells["default_language"] = f"{own_name(first)} ({first})"
+            cells["default_language"] = language_name(first)
         self.write("settings", "", cells)
+        if not title:
+            return
         outcome = outcome_of(losses)
         self.note("", shown_text(title), outcome, "; ".join(losses), "setting")
 
@@ -122,7 +125,7 @@ class SheetWriter:
                 plain = plain.replace("${", "{")
                 plain = plain.replace(PIPE_OPEN, "${").replace(PIPE_CLOSE, "}")
                 plain = plain[:longest] if longest else plain
-                cells.setdefault(f"{header}::{own_name(code)} ({code})", plain)
+                cells.setdefault(f"{header}::{language_name(code)}", plain)
         return cells, list(losses)
 
     def options(
@@ -245,7 +248,7 @@ class SheetWriter:
                 self.note(question.place, shown, "refused", _("it has no text"))
                 return False
             code = next(iter(self.codes.values()), "en")
-            row[f"label::{own_name(code)} ({code})"] = question.place or question.name
+            row[f"label::{language_name(code)}"] = question.place or question.name
             changes.append(_("it had no text: its code is shown"))
         hints, lost = self.texts("hint", question.hint)
         losses += lost
@@ -297,6 +300,17 @@ def language_code(code: str) -> str:
         primary = code.split("-")[0]
         code = primary if CODE.fullmatch(primary) else "en"
     return canonical_code(code)
+
+
+@cache
+def language_name(code: str) -> str:
+    """Write a language as the headers of an XLSForm: `Deutsch (de)`."""
+    primary, _hyphen, rest = code.partition("-")
+    name = own_name(code)
+    # Some programs have two manners of address in one language: de-informal.
+    if name == code and rest:
+        name = f"{own_name(primary)}, {rest}"
+    return f"{name} ({code})"
 
 
 def workbook_of(sheets: dict[str, list[Cells]]) -> bytes:

@@ -230,9 +230,7 @@ class SurveyJsConverter:
         return pages or [{"name": "page1", "elements": elements_of(self.data)}]
 
     def convert(self) -> Converted:
-        title = self.text(self.data.get("title"))
-        name = shown_text(title, 60) or "surveyjs"
-        self.out.settings(title, re.sub(r"\W+", "_", name).strip("_") or "surveyjs")
+        self.out.settings(self.text(self.data.get("title")))
         for page in self.pages():
             for element in self.walk(page, 0):
                 self.register(element)

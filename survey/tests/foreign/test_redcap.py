@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from survey.instrument.foreign.settling import read_questionnaire
 from survey.tests.foreign.converting import Result
 from survey.tests.foreign.samples import (
     REDCAP_API_HEADERS,
@@ -63,3 +64,12 @@ def test_missing_cells_of_r_are_blank():
     result = Result(dictionary(REDCAP_API_HEADERS, rows))
     assert result.row("a")["type"] == "text"
     assert result.outcome("a") == "taken"
+
+
+def test_survey_has_the_name_of_its_file():
+    # Dictionaries of two projects may begin with a form of the same name.
+    rows = ["a,one,,text,A?,,,,,,,,", "b,two,,text,B?,,,,,,,,"]
+    draft = Result(dictionary(rows=rows)).draft
+    assert (draft.name, draft.title) == ("pets", {"en": "pets"})
+    reading, _report = read_questionnaire(dictionary(rows=rows), "x" * 200)
+    assert reading.draft.name == "x" * 64
