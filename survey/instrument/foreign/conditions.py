@@ -26,6 +26,7 @@ STRENGTH = {
     **dict.fromkeys(("anyof", "allof", "noneof"), 4),
     **dict.fromkeys(("+", "-"), 5),
     **dict.fromkeys(("*", "/", "%"), 6),
+    "^": 7,
 }
 SWAPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
 NUMBER = re.compile(r"-?\d+(\.\d+)?", re.ASCII)

@@ -146,7 +146,7 @@ class BranchingLogic(Translator):
             r"""(?P<space>\s+)|(?P<text>'[^']*'|"[^"]*")
             |(?P<variable>\[[^\[\]]*\](?:\[[^\[\]]*\])*)
             |(?P<number>\d+(?:\.\d+)?)|(?P<name>[A-Za-z]\w*)
-            |(?P<operator><>|!=|<=|>=|[=<>()+\-*/,])""",
+            |(?P<operator><>|!=|<=|>=|[=<>()+\-*/^,])""",
             re.VERBOSE,
         ),
         {"and": "and", "or": "or", "<>": "!=", "not": "not"},
@@ -208,6 +208,9 @@ class BranchingLogic(Translator):
         if kind in ("+", "-", "*", "/"):
             left, right = self.value(node[1], read), self.value(node[2], read)
             return f"({left} {'div' if kind == '/' else kind} {right})"
+        if kind == "^" and node[2][0] == "number" and node[2][1] in ("2", "3"):
+            base = self.value(node[1], read)
+            return f"({' * '.join([base] * int(node[2][1]))})"
         if kind == "call" and node[1].lower() == "round" and len(node[2]) == 2:
             places = node[2][1]
             if places[0] == "number":

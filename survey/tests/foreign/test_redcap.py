@@ -49,6 +49,7 @@ def test_calculation_waits_for_all_answers():
         "b,pets,,text,B?,,,number,,,,,",
         "c,pets,,calc,C,[a] * 2 + [b],,,,,,,",
         'd,pets,,calc,D,"if([a] > 1, 5, 0)",,,,,,,',
+        'f,pets,,calc,F,"round([b] / [a]^2, 1)",,,,,,,',
         'e,pets,,calc,E,"sum([a], [b])",,,,,,,',
     ]
     result = Result(dictionary(rows=rows))
@@ -56,6 +57,9 @@ def test_calculation_waits_for_all_answers():
         "if(${a} != '' and ${b} != '', ((${a} * 2) + ${b}), '')"
     )
     assert result.row("d")["calculation"] == "if(${a} > 1, 5, 0)"
+    assert result.row("f")["calculation"] == (
+        "if(${b} != '' and ${a} != '', round((${b} div (${a} * ${a})), 1), '')"
+    )
     assert result.outcome("e") == "refused"
 
 
