@@ -24,12 +24,10 @@ from survey.instrument.foreign.conditions import (
 from survey.instrument.foreign.converted import Converted, UnreadableQuestionnaire
 from survey.instrument.foreign.names import Taken, option_value
 from survey.instrument.foreign.sheets import (
-    PIPE_CLOSE,
-    PIPE_OPEN,
     Question,
     SheetWriter,
 )
-from survey.instrument.foreign.texts import Texts, shown_text
+from survey.instrument.foreign.texts import Texts, quote_answers, shown_text
 
 Row = dict[str, str]
 LANGUAGE = "en"
@@ -284,23 +282,15 @@ class DictionaryConverter:
             return "date"
         return "time" if kind.startswith("time") else "text"
 
-    def piped(self, text: str, changes: list[str]) -> Texts:
-        literal: list[str] = []
-
-        def quoted_answer(match: re.Match[str]) -> str:
+    def piped(self, text: str) -> Texts:
+        def name_of(match: re.Match[str]) -> str | None:
             variable = self.logic.variables.get(match[1])
+            # Brackets around other words are text.
             if variable is None:
-                return match[0]
-            if variable.kind in ("text", "number"):
-                return f"{PIPE_OPEN}{variable.name}{PIPE_CLOSE}"
-            literal.append(match[0])
-            return match[0]
+                return ""
+            return variable.name if variable.kind in ("text", "number") else None
 
-        result = PIPE.sub(quoted_answer, text)
-        if literal:
-            reason = _("computed texts are shown as written: %(names)s")
-            changes.append(reason % {"names": ", ".join(literal)[:200]})
-        return {LANGUAGE: result}
+        return quote_answers({LANGUAGE: text}, PIPE, name_of)
 
     def rule(self, place: str, source: str) -> str:
         if not source:
@@ -315,7 +305,7 @@ class DictionaryConverter:
         for group, members in groupby(indexes, self.matrix_of):
             rows = list(members)
             header = self.rows[rows[0]].get("section_header", "")
-            heading = self.piped(header, []) if header else {}
+            heading = self.piped(header) if header else {}
             if not is_open or (header and not group):
                 if is_open:
                     self.out.end()
@@ -335,7 +325,7 @@ class DictionaryConverter:
                 header = self.rows[index].get("section_header", "")
                 if index != rows[0] and header:
                     self.out.end()
-                    heading = self.piped(header, [])
+                    heading = self.piped(header)
                     self.out.begin(
                         shown_text(heading), heading, "field-list", name=f"{form}_page"
                     )
@@ -369,8 +359,8 @@ class DictionaryConverter:
         row = self.rows[index]
         code, kind = row.get("field_name", ""), row.get("field_type", "").lower()
         changes: list[str] = []
-        label = self.piped(row.get("field_label", ""), changes)
-        note = self.piped(row.get("field_note", ""), changes)
+        label = self.piped(row.get("field_label", ""))
+        note = self.piped(row.get("field_note", ""))
         question = Question(
             code,
             self.names[index],

@@ -16,7 +16,12 @@ from openpyxl.cell import WriteOnlyCell
 from survey.instrument.foreign.conditions import Untranslatable
 from survey.instrument.foreign.converted import Cells, Converted, Outcome, Part
 from survey.instrument.foreign.names import Names, Taken, option_value
-from survey.instrument.foreign.texts import Texts, plain_text, shown_text
+from survey.instrument.foreign.texts import (
+    Texts,
+    plain_text,
+    shown_text,
+    with_references,
+)
 from survey.instrument.xlsform.choices import MAX_OPTIONS
 from survey.instrument.xlsform.items import OTHER, SPECIFY_OTHER, in_languages
 from survey.instrument.xlsform.languages import CODE, canonical_code, own_name
@@ -33,8 +38,6 @@ from survey.instrument.xlsform.workbook import CONTROL, MAX_ROWS
 MOST_ROWS = MAX_ROWS - 200
 ESCAPE = re.compile(r"_x([0-9A-Fa-f]{4})_")
 UNANSWERED = gettext_noop("a question left blank passes, whatever the smallest number")
-# Around the name of an answer that a text quotes; private characters of Unicode.
-PIPE_OPEN, PIPE_CLOSE = "\ue000", "\ue001"
 SHEETS = ("survey", "choices", "settings")
 # Of 10,000 lines of a report, a person reads the first hundred.
 LONGEST_RULE = 500
@@ -121,9 +124,11 @@ class SheetWriter:
             losses |= dict.fromkeys(lost)
             code = self.codes.get(language)
             if plain and code:
-                # `${` begins the name of an answer only where a converter says so.
-                plain = plain.replace("${", "{")
-                plain = plain.replace(PIPE_OPEN, "${").replace(PIPE_CLOSE, "}")
+                plain, literals = with_references(plain)
+                if literals:
+                    reason = _("computed texts are shown as written: %(names)s")
+                    names = quoted(", ".join(dict.fromkeys(literals)), 200)
+                    losses[reason % {"names": names}] = None
                 plain = plain[:longest] if longest else plain
                 cells.setdefault(f"{header}::{language_name(code)}", plain)
         return cells, list(losses)
@@ -210,7 +215,8 @@ class SheetWriter:
         relevant: str = "",
         name: str = "",
         part: Part | None = "group",
-    ) -> None:
+    ) -> list[str]:
+        """Open a group; return what its label lost, for those without a line."""
         cells, losses = self.texts("label", label)
         name = self.names.name_for(name or place, "page")
         row = {"type": "begin group", "name": name, **cells}
@@ -220,6 +226,22 @@ class SheetWriter:
         if part:
             outcome = outcome_of(losses)
             self.note(place, shown_text(label), outcome, "; ".join(losses), part)
+        return losses
+
+    def begin_grid(self, question: Question, appearance: str, name: str = "") -> None:
+        """Open the group of a question with several rows, whose line comes later."""
+        relevant = question.cells.get("relevant", "")
+        losses = self.begin(
+            question.place, question.label, appearance, relevant, name, part=None
+        )
+        if question.hint and appearance:
+            cells, lost = self.texts("hint", question.hint)
+            self.survey[-1].update(cells)
+            losses = losses + lost
+        elif question.hint and (hint := shown_text(question.hint)):
+            losses.append(_("not taken over: %(names)s") % {"names": hint})
+        known = question.changes
+        known += [loss for loss in dict.fromkeys(losses) if loss not in known]
 
     def end(self) -> None:
         index, place, _shown = self.open.pop()
