@@ -7,6 +7,7 @@ from io import BytesIO
 
 from django.contrib import messages
 from django.core.exceptions import ValidationError
+from django.db import transaction
 from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
@@ -43,6 +44,7 @@ from survey.instrument.definitions.schema import (
     Measures,
     Texts,
 )
+from survey.instrument.drafts.drafting import store_measures
 from survey.instrument.drafts.exporting import XLSX
 from survey.instrument.xlsform.measures import NEGATIVE, POSITIVE
 from survey.instrument.xlsform.names import LONGEST_NAME, normalised
@@ -337,7 +339,9 @@ def _edit(
     remove = "remove" in request.POST and entry is not None
     if request.method == "POST" and (remove or form.is_valid()):
         try:
-            save(remove=remove)
+            with transaction.atomic():
+                save(remove=remove)
+                store_measures(survey, by=request.user)
         except MeasuresChanged as error:
             messages.error(request, error.messages[0])
             return redirect("survey_measures", survey.pk)

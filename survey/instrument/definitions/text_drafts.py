@@ -172,9 +172,9 @@ def start_text_draft(
 
 
 def text_drafts() -> QuerySet[Survey]:
-    """Return the drafts that were made here, and not from a workbook."""
+    """Return the drafts that were made here, not from a workbook or in the editor."""
     return Survey.objects.filter(
-        corrects__isnull=False, published_at=None, source=None
+        corrects__isnull=False, published_at=None, source=None, last_change=0
     ).defer("source")
 
 
