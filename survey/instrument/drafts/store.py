@@ -301,7 +301,8 @@ def _record(
     undoes: DraftChange | None = None,
 ) -> DraftChange:
     last = DraftChange.objects.filter(survey=survey, number=survey.last_change).first()
-    if last is not None and undoes is None and _goes_on(last, operations, by):
+    is_typing = last is not None and undoes is None and last.action == action != RESTORE
+    if last is not None and is_typing and _goes_on(last, operations, by):
         last.operations[0]["after"] = operations[0]["after"]
         last.at = timezone.now()
         last.save(update_fields=["operations", "at"])

@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 from survey.models import Survey
 from survey.tests.browser.accessibility import violations_on
 from survey.tests.browser.conftest import LAPTOP, PHONE
+from survey.tests.browser.menus import choose_action
 from survey.tests.browser.test_console_surveys import console  # noqa: F401
 from survey.tests.console.test_starting_surveys import set_label
 from survey.tests.console.test_surveys import draft_of
@@ -38,8 +39,7 @@ def test_a_survey_starts_from_a_template_and_is_published(staff, console):  # no
     page.click(".button >> text=Continue to publish")
     page.click(".button >> text=Publish version")
     expect(page.locator("#messages")).to_contain_text("is published")
-    page.click("summary >> text=More actions")
-    page.click(".menu-panel >> text=New version")
+    choose_action(page, "New version")
     page.click(".button >> text=Start the draft")
     expect(page.locator("#messages")).to_contain_text("Our families, version 2")
     assert Survey.objects.filter(name="families", version="2").exists()

@@ -35,9 +35,9 @@ def text_of(client, route, *arguments, **data):
 def test_an_earlier_version_is_found_compared_and_restored(staff, client, draft):
     log_in(client, staff.dana)
     set_label(draft, "pet", "Which animal?", by=staff.dana)
-    set_label(draft, "age", "How old is it?", by=staff.state)
+    set_label(draft, "age", "How old is it?", by=staff.dana)
     text = text_of(client, "survey_edit_history", draft.pk)
-    assert "Text of “How old is it?”" in text and staff.state.name in text
+    assert "Text of “How old is it?”" in text and staff.dana.name in text
     assert "Which <del>pet</del><ins>animal</ins>?" in text
     text = text_of(client, "survey_edit_compare", draft.pk, **{"from": 2, "to": 1})
     assert "How old is it?" not in text.split("<h2")[0]
