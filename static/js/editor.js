@@ -31,6 +31,7 @@ class Editor {
     this.typed = new Map();
     this.timers = new Map();
     this.conflicts = new Map();
+    this.refused = new Set();
     this.trouble = "";
     this.pending = new PendingTexts(root.dataset.user, root.dataset.survey);
     this.queue = new Queue(
@@ -102,6 +103,9 @@ class Editor {
     const text = target.type === "checkbox" ? (target.checked ? "yes" : "") : target.value;
     const seen = this.typed.get(address)?.seen ?? this.seenOf(address);
     this.typed.set(address, { text, seen });
+    this.refused.delete(address);
+    // Half a name would rename the question in all rules that read it.
+    if (address.endsWith(":name:")) return;
     this.pending.keep(address, text, seen);
     if (address.endsWith(":required_choice:")) this.showRequiredRule({ open: true });
     if (this.conflicts.has(address)) return;
@@ -117,6 +121,7 @@ class Editor {
     if (!this.typed.has(address) && target.nodeName === "SELECT") this.onInput(target);
     // A question is named after its text when the text is complete.
     if (this.timers.has(address)) this.send(address, true);
+    else if (address.endsWith(":name:")) this.send(address);
     else if (/^survey:[^:]*:label:/.test(address) && !this.conflicts.has(address)) {
       const text = this.typed.get(address)?.text ?? target.value;
       this.queue.save(address, text, this.typed.get(address)?.seen ?? this.seenOf(address), true);
@@ -131,12 +136,17 @@ class Editor {
     clearTimeout(this.timers.get(address));
     this.timers.delete(address);
     const typed = this.typed.get(address);
+    if (typed) this.pending.keep(address, typed.text, typed.seen);
     if (typed) this.queue.save(address, typed.text, typed.seen, left);
   }
 
   flush() {
     this.rules.flush();
     for (const address of [...this.timers.keys()]) this.send(address);
+    for (const address of this.typed.keys()) {
+      const isName = address.endsWith(":name:") && !this.refused.has(address);
+      if (isName && !this.queue.fields.has(address)) this.send(address);
+    }
   }
 
   act(verb, more = {}) {
@@ -169,6 +179,9 @@ class Editor {
 
   choose(key, { focus = false } = {}) {
     this.flush();
+    // What cannot be saved is only in its field, which is left now.
+    for (const address of this.refused) this.typed.delete(address);
+    this.refused.clear();
     this.state.at = key;
     this.state.options = "";
     this.outline.select(key);
@@ -302,6 +315,7 @@ class Editor {
       this.apply(body);
     } else if (isLatest) {
       this.pending.drop(address, sent.text);
+      this.refused.add(address);
       this.apply(body);
       this.showRefusal(address, body.error);
     }
@@ -384,12 +398,16 @@ class Editor {
     this.state.page = String(body.page || "");
     history.replaceState(null, "", body.address);
     morph(this.settings, body.settings, (field) => this.typed.has(this.addressOf(field)));
+    morph(document.getElementById("ed-bar"), body.bar);
     this.canvas.selected = body.at;
     this.canvas.show(body.canvas);
     this.afterShow();
   }
 
   afterShow() {
+    document.querySelector(".ed-widths").hidden = false;
+    const values = document.getElementById("ed-values");
+    if (values) values.checked = readFlag("editor-show-values");
     this.fillTyped();
     this.rows.decorate();
     this.markSurveyLink();
@@ -504,7 +522,6 @@ class Editor {
 
   toggles() {
     document.documentElement.classList.add("ed-ready");
-    document.querySelector(".ed-widths").hidden = false;
     for (const name of ["names", "values"]) {
       const key = `editor-show-${name}`;
       const shows = readFlag(key);

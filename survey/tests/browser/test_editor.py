@@ -218,9 +218,9 @@ def test_a_right_that_is_withdrawn_keeps_the_text(staff, console, draft):  # noq
 
 def test_a_question_deleted_meanwhile_gives_its_text_back(
     staff,
-    console,
+    console,  # noqa: F811
     colleague,
-    draft,  # noqa: F811
+    draft,
 ):
     page = opened(console(staff.state, viewport=DESK), draft)
     other = opened(console(colleague, viewport=DESK), draft)

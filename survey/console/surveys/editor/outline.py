@@ -104,7 +104,9 @@ class Outline:
 
     def _pages(self) -> list[PageEntry]:
         draft = self.reading.draft
-        pages, seen, number = [], set(), 0
+        pages: list[PageEntry] = []
+        seen: set[str] = set()
+        number = 0
         for position, page in enumerate(draft.pages if draft else (), 1):
             shown = PageEntry(position, page.name, *self._head_of(page))
             shown.problems = self.problems.get(shown.key, [])
