@@ -128,12 +128,18 @@ def test_a_survey_is_written_by_keys_and_nothing_is_lost(staff, console, draft):
     saved(page)
 
     # Lines move by keys, and the focus stays.
+    before = ["Pets", "Which pet?", "Why a ${pet}?", "How do you get to school?"]
+    before.append("Page 2")
+    grid = ["How much do you agree?", "I feel safe.", "I am heard."]
+    grid.append("The rules are fair.")
+    question, after = "Is there anything else?", ["More", "How much?", "First?"]
+    after.append("Second?")
     line(page, "Is there anything else?").focus()
     page.keyboard.press("Alt+ArrowDown")
-    expect(page.locator(".ed-text").nth(-1)).to_have_text("Is there anything else?")
+    expect(page.locator(".ed-text")).to_have_text([*before, *grid, question, *after])
     expect(line(page, "Is there anything else?")).to_be_focused()
     page.keyboard.press("Control+Z")
-    expect(page.locator(".ed-text").nth(-1)).to_have_text("The rules are fair.")
+    expect(page.locator(".ed-text")).to_have_text([*before, question, *grid, *after])
     page.keyboard.press("Delete")
     expect(page.locator("#ed-toast")).to_contain_text("1 question is deleted.")
     page.locator("#ed-toast").get_by_role("button", name="Undo").click()

@@ -388,4 +388,4 @@ def test_a_change_takes_as_many_statements_for_each_size(
         editor.page(key)
 
 
-CHANGE, SHOW = 26, 6
+CHANGE, SHOW = 19, 6
