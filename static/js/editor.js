@@ -68,6 +68,7 @@ class Editor {
   listen() {
     this.settings.addEventListener("input", ({ target }) => this.onInput(target));
     this.settings.addEventListener("change", ({ target }) => this.onChange(target));
+    this.settings.addEventListener("focusin", ({ target }) => this.onFocus(target));
     document.addEventListener("submit", (event) => this.onSubmit(event), { capture: true });
     document.addEventListener("click", (event) => this.onClick(event));
     document.addEventListener("keydown", (event) => this.onKey(event));
@@ -112,6 +113,13 @@ class Editor {
     clearTimeout(this.timers.get(address));
     this.timers.set(address, setTimeout(() => this.send(address), PAUSE));
     setStatus("saving");
+  }
+
+  // The text of a new option is there to be typed over.
+  onFocus(target) {
+    const label = target.nodeName === "TEXTAREA" && target.labels?.[0];
+    const isNew = label && target.value && target.value === label.textContent;
+    if (isNew && target.closest(".ed-option")) target.select();
   }
 
   onChange(target) {
@@ -188,6 +196,8 @@ class Editor {
     this.canvas.select(key);
     this.markSurveyLink();
     this.focusAfterShow = focus ? "label" : "";
+    // What is typed now would go into the question that is left.
+    this.settings.inert = true;
     this.queue.show(this.shownState());
   }
 
@@ -205,7 +215,7 @@ class Editor {
 
   onClick(event) {
     if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
-    const link = event.target.closest?.("#ed a[data-at], #ed a[data-options]");
+    const link = event.target.closest?.("#ed a[data-at], #ed a[data-options], #ed-wrong a");
     const moveTo = event.target.closest?.("#ed-actions [data-act]");
     const width = event.target.closest?.("button[data-width]");
     if (link) {
@@ -252,6 +262,12 @@ class Editor {
   }
 
   onKey(event) {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+      event.preventDefault();
+      const kind = this.settings.querySelector("select[name$=':kind:']")?.value;
+      this.act(`add:${kind || "select_one"}`);
+      return;
+    }
     const isTyping = event.target.closest?.("input:not([type=checkbox]), select, textarea, dialog");
     const isUndo = event.key.toLowerCase() === "z" && (event.ctrlKey || event.metaKey);
     const isRedo = event.key.toLowerCase() === "y" && event.ctrlKey;
@@ -285,6 +301,7 @@ class Editor {
       setStatus("refused");
       showNotice(element("p", {}, word("login")), element("p", {}, link));
     } else if (kind === "denied") {
+      this.settings.inert = false;
       setStatus("refused");
       showNotice(element("p", {}, word("denied")));
     }
@@ -359,6 +376,8 @@ class Editor {
   }
 
   onShown({ status, body }) {
+    this.settings.inert = false;
+    if (body.published) this.showPublished(body.error);
     if (status === 200) this.apply(body);
     this.showSettingsTop();
     if (this.focusAfterShow) this.focus(this.focusAfterShow);
@@ -388,6 +407,7 @@ class Editor {
     morph(this.outline.list, body.outline);
     this.outline.decorate();
     document.getElementById("ed-title").textContent = body.title;
+    morph(document.getElementById("ed-wrong"), body.wrong);
     for (const name of ["undo", "redo"]) {
       const control = document.getElementById(`ed-${name}`);
       if (body[name]) control.removeAttribute("aria-disabled");

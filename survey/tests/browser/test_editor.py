@@ -113,6 +113,14 @@ def test_a_survey_is_written_by_keys_and_nothing_is_lost(staff, console, draft):
     page.locator("#ed-rule-relevant select[name$='-value']").select_option("dog")
     expect(canvas.locator(".ed-selected .ed-badge")).to_contain_text("Dog")
 
+    # Control and Enter add another question, of the same kind.
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("#ed-settings textarea").first).to_be_focused()
+    expect(page.locator("#ed-wrong")).to_be_empty()
+    page.keyboard.type("Which way is best?")
+    expect(line(page, "Which way is best?")).to_be_visible()
+    page.keyboard.press("Escape")
+
     page.get_by_role("button", name="Add page").click()
     expect(page.locator("#ed-settings textarea").first).to_be_focused()
     page.keyboard.type("Is there anything else?")
@@ -129,7 +137,7 @@ def test_a_survey_is_written_by_keys_and_nothing_is_lost(staff, console, draft):
 
     # Lines move by keys, and the focus stays.
     before = ["Pets", "Which pet?", "Why a ${pet}?", "How do you get to school?"]
-    before.append("Page 2")
+    before += ["Which way is best?", "Page 2"]
     grid = ["How much do you agree?", "I feel safe.", "I am heard."]
     grid.append("The rules are fair.")
     question, after = "Is there anything else?", ["More", "How much?", "First?"]

@@ -348,6 +348,18 @@ def test_without_scripts_forms_are_sent(editor):
     assert editor.read("pet", "parameters") == ""
 
 
+def test_questions_outside_of_groups_get_a_page_with_a_title(staff):
+    draft = draft_of(rows=[ROWS[0], *[["text", f"q{n}", f"{n}?"] for n in range(3)]])
+    editor = Editor(draft, staff.state)
+    keys = [editor.key(f"q{n}") for n in range(3)]
+    assert f"wrap:{','.join(keys)}" in editor.page(keys[1])
+    body = editor.act(f"wrap:{','.join(keys)}", at=keys[1])
+    editor.type(f"survey:{body['at']}:label:en", "About you", seen="")
+    draft.refresh_from_db()
+    [page] = read_rows_of(draft).draft.pages
+    assert page.title == {"en": "About you"} and len([*page.items()]) == 3
+
+
 def test_unknown_addresses_are_refused():
     for text in ("survey:k1:media:", "measures:k1:name:", "survey:k1:label", "x"):
         with pytest.raises(CommandRefused):
@@ -360,6 +372,7 @@ def test_rows_that_cannot_be_shown_are_listed(editor, draft):
     page = editor.page(pet)
     assert "Row that can’t be shown" in page and "geopoint" in page
     assert "There is a problem here" in page
+    assert "2 questions with problems" in page
 
 
 def test_an_empty_survey_gets_its_first_question(staff):

@@ -108,8 +108,8 @@ class Panel:
     rows: list[tuple[str, list[FieldView]]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     languages: list[Language] = field(default_factory=list)
-    has_made_up_name: bool = False
-    is_on_loose_page: bool = False
+    # The rows of a page that has no group, for which it can get one.
+    loose: str = ""
 
 
 @dataclass(frozen=True)
@@ -275,8 +275,9 @@ class PanelBuilder:
             panel.answer = self.answer(key, kind)
         panel.rules = self.rules(key, kind)
         panel.more = self.more(key, row, kind)
-        panel.has_made_up_name = bool(entry.name)
-        panel.is_on_loose_page = not page.key
+        if not page.key:
+            top = [shown.key for shown in page.entries if not shown.depth]
+            panel.loose = ",".join(top)
         shown = [
             *(panel.texts + panel.scale + panel.answer + panel.more),
             panel.kind,

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from csp.constants import NONE, SELF
 from csp.decorators import csp_replace, csp_update
 from django.contrib import messages
-from django.http import HttpResponse, HttpResponseBase, JsonResponse, QueryDict
+from django.http import HttpResponseBase, JsonResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.urls import reverse
@@ -129,11 +129,7 @@ class Editor:
         return reverse("survey_edit", args=[self.survey.pk]) + (query and f"?{query}")
 
     def context(self) -> dict[str, object]:
-        count = sum(
-            bool(entry.problems)
-            for page in self.outline.pages
-            for entry in page.entries
-        )
+        wrong = self.outline.wrong_keys()
         return {
             "editor": self,
             "survey": self.survey,
@@ -145,7 +141,8 @@ class Editor:
             "view": self.view,
             "languages": self.languages,
             "kinds": kinds_to_add(),
-            "problems": count,
+            "wrong": len(wrong),
+            "first_wrong": wrong[0] if wrong else "",
             "undo": undoable(self.survey, self.request.user) is not None,
             "redo": redoable(self.survey, self.request.user) is not None,
             "canvas_address": reverse("survey_edit_canvas", args=[self.survey.pk])
@@ -227,23 +224,17 @@ def kinds_to_add() -> list[tuple[str, str]]:
     return [*kinds[:2], ("grid", _("grid: statements with one scale")), *kinds[2:]]
 
 
-def _draft_or_none(request: StaffRequest, pk: int) -> Survey | None:
-    """Return a draft that the user may change; None if it is published."""
-    survey = own_survey_or_404(request, pk)
-    return survey if survey.published_at is None else None
-
-
 @needs(Capability.MANAGE_SURVEYS)
 @never_cache
 @require_safe
 def survey_edit(request: StaffRequest, pk: int) -> HttpResponseBase:
     """Show the editor, or as JSON what it shows for another selection."""
-    survey = _draft_or_none(request, pk)
-    if survey is None:
-        messages.info(
-            request,
-            _("This version is published and can’t change. Start a new version."),
-        )
+    survey = own_survey_or_404(request, pk)
+    if survey.published_at is not None:
+        sentence = _("This version is published and can’t change. Start a new version.")
+        if _wants_json(request):
+            return JsonResponse({"published": True, "error": sentence}, status=409)
+        messages.info(request, sentence)
         return redirect("survey_detail", pk)
     editor = Editor(request, survey, request.GET)
     if _wants_json(request):
@@ -349,7 +340,7 @@ def _parts(editor: Editor, outcome: Outcome | None = None) -> dict[str, object]:
         "at": editor.at,
         "address": editor.address(),
         "title": context["title"],
-        "problems": context["problems"],
+        "wrong": render_to_string(f"{TEMPLATES}_wrong.html", context, request),
         "outline": context["outline_html"],
         "settings": render_to_string(f"{TEMPLATES}_settings.html", context, request),
         "bar": render_to_string(f"{TEMPLATES}_bar.html", context, request),
