@@ -58,7 +58,17 @@ class Editor {
     this.listen();
     this.toggles();
     this.afterShow();
+    this.showMessages();
     this.restore();
+  }
+
+  // Messages of the page before: there is no room for them to stay.
+  showMessages() {
+    const box = document.getElementById("messages");
+    const messages = [...(box?.querySelectorAll(".message") ?? [])];
+    if (!messages.length) return;
+    showToast(messages.map((message) => message.textContent.trim()).join(" "));
+    for (const message of messages) message.remove();
   }
 
   stateField(name) {
@@ -364,6 +374,7 @@ class Editor {
     if (hasMoved) this.showSettingsTop();
     if (body.focus) this.focus(body.focus);
     else if (!document.activeElement || document.activeElement === document.body) this.focusLine();
+    if (verb.startsWith("language")) document.getElementById("ed-token").value = "";
     if (!body.message) return;
     if (body.offersUndo || body.readers.length) {
       showToast(body.message, {

@@ -59,6 +59,7 @@ from survey.instrument.drafts.option_rows import (
 from survey.instrument.drafts.reading import read_rows_of
 from survey.instrument.drafts.store import change_draft, redo, undo
 from survey.instrument.drafts.workbook import DraftBook, cleaned
+from survey.instrument.xlsform.languages import language_of
 from survey.instrument.xlsform.types import parse_type
 from survey.models import DraftChange, Survey
 
@@ -539,7 +540,10 @@ def _rows_paste(book: DraftBook, key: str, data: QueryDict, outcome: Outcome) ->
 
 
 def _language(book: DraftBook, token: str, data: QueryDict, outcome: Outcome) -> None:
-    language = add_language(book, token or data.get("token", ""))
+    token = token or data.get("token", "")
+    known = language_of(token)
+    # Under its own name, as respondents look for it, unless another one is given.
+    language = add_language(book, token if "(" in token or not known else known.code)
     outcome.message = _("%(language)s is added.") % {"language": language.name}
 
 

@@ -513,7 +513,7 @@ class PanelBuilder:
             languages=self.fields.languages,
         )
         panel.texts = self.texts(key, "label", _("Page title"), placeholder=_("None"))
-        panel.rules = [self.rule(key, "relevant", _("Show this page if"))]
+        panel.rules = [self.rule(key, "relevant", _("Shown if"))]
         panel.more = [
             self.view_of(Address("survey", key, "name"), _("Name of the page"), LINE)
         ]

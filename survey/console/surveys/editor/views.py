@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from csp.constants import NONE, SELF
 from csp.decorators import csp_replace, csp_update
+from django.conf.locale import LANG_INFO
 from django.contrib import messages
 from django.http import HttpResponseBase, JsonResponse, QueryDict
 from django.shortcuts import redirect, render
@@ -47,6 +48,12 @@ from survey.instrument.xlsform.languages import Language
 from survey.models import Survey
 
 TEMPLATES = "survey/console/editor/"
+# Languages to choose from; others are typed.
+LANGUAGES = sorted(
+    f"{info['name_local'].capitalize()} ({code})"
+    for code, info in LANG_INFO.items()
+    if "name_local" in info
+)
 
 
 class Editor:
@@ -141,6 +148,7 @@ class Editor:
             "view": self.view,
             "languages": self.languages,
             "kinds": kinds_to_add(),
+            "tokens": LANGUAGES,
             "wrong": len(wrong),
             "first_wrong": wrong[0] if wrong else "",
             "undo": undoable(self.survey, self.request.user) is not None,
