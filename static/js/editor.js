@@ -60,6 +60,9 @@ class Editor {
     this.afterShow();
     this.showMessages();
     this.restore();
+    const first = this.settings.querySelector("textarea");
+    const isWide = window.matchMedia("(min-width: 68.75rem)").matches;
+    if (isWide && first && !first.value && this.state.at) first.focus();
   }
 
   // Messages of the page before: there is no room for them to stay.

@@ -28,8 +28,8 @@ def draft() -> Survey:
 
 @pytest.fixture
 def colleague() -> User:
-    other = User.objects.create(email="pat@example.org")
-    Membership.objects.create(user=other, role=Membership.Role.STATE)
+    pat = User.objects.create(email="pat@example.org")
+    Membership.objects.create(user=pat, role=Membership.Role.STATE)
     return other
 
 
@@ -168,24 +168,24 @@ def test_typing_without_a_connection_is_kept_and_saved(staff, console, draft):  
     expect(page.locator("#ed-status")).to_contain_text("no connection")
     # The tab is lost meanwhile, and another one is opened.
     page.close()
-    other = page.context.new_page()
-    other.context.set_offline(False)
-    opened(other, draft)
-    expect(line(other, "Which animal?")).to_be_visible()
-    saved(other)
+    pat = page.context.new_page()
+    pat.context.set_offline(False)
+    opened(pat, draft)
+    expect(line(pat, "Which animal?")).to_be_visible()
+    saved(pat)
     assert (
-        other.evaluate("Object.keys(localStorage).filter(k => k.includes(':label'))")
+        pat.evaluate("Object.keys(localStorage).filter(k => k.includes(':label'))")
         == []
     )
 
 
 def test_two_people_type_into_one_field(staff, console, colleague, draft):  # noqa: F811
     page = opened(console(staff.state, viewport=DESK), draft)
-    other = opened(console(colleague, viewport=DESK), draft)
-    for tab in (page, other):
+    pat = opened(console(colleague, viewport=DESK), draft)
+    for tab in (page, pat):
         choose(tab, "Which pet?")
-    other.locator("#ed-settings textarea").first.fill("Which animal?")
-    saved(other)
+    pat.locator("#ed-settings textarea").first.fill("Which animal?")
+    saved(pat)
     mine = page.locator("#ed-settings textarea").first
     mine.fill("Which pets?")
     box = page.locator(".ed-conflict")
@@ -197,12 +197,12 @@ def test_two_people_type_into_one_field(staff, console, colleague, draft):  # no
     expect(box).to_have_count(0)
     saved(page)
     expect(line(page, "Which pets or animals?")).to_be_visible()
-    other.locator("#ed-settings textarea").first.fill("Which one?")
-    other.get_by_role("button", name="Take theirs").click()
-    expect(other.locator("#ed-settings textarea").first).to_have_value(
+    pat.locator("#ed-settings textarea").first.fill("Which one?")
+    pat.get_by_role("button", name="Take theirs").click()
+    expect(pat.locator("#ed-settings textarea").first).to_have_value(
         "Which pets or animals?"
     )
-    saved(other)
+    saved(pat)
 
 
 def test_a_login_that_ends_keeps_the_text(staff, console, draft):  # noqa: F811
@@ -237,11 +237,11 @@ def test_a_question_deleted_meanwhile_gives_its_text_back(
     draft,
 ):
     page = opened(console(staff.state, viewport=DESK), draft)
-    other = opened(console(colleague, viewport=DESK), draft)
+    pat = opened(console(colleague, viewport=DESK), draft)
     choose(page, "Why a ${pet}?")
-    line(other, "Why a ${pet}?").focus()
-    other.keyboard.press("Delete")
-    expect(line(other, "Why a ${pet}?")).to_have_count(0)
+    line(pat, "Why a ${pet}?").focus()
+    pat.keyboard.press("Delete")
+    expect(line(pat, "Why a ${pet}?")).to_have_count(0)
     page.locator("#ed-settings textarea").first.fill("A long text")
     notice = page.locator("#ed-notice")
     expect(notice).to_contain_text("deleted this meanwhile")

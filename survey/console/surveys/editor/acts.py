@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from django.http import QueryDict
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -543,7 +544,9 @@ def _language(book: DraftBook, token: str, data: QueryDict, outcome: Outcome) ->
     token = token or data.get("token", "")
     known = language_of(token)
     # Under its own name, as respondents look for it, unless another one is given.
-    language = add_language(book, token if "(" in token or not known else known.code)
+    if known and "(" not in token and (native := language_of(known.code)):
+        token = f"{capfirst(native.name)} ({native.code})"
+    language = add_language(book, token)
     outcome.message = _("%(language)s is added.") % {"language": language.name}
 
 

@@ -414,10 +414,10 @@ class PanelBuilder:
         """Count the questions that share a list, without those of the same grid."""
         parent = self.parent_of(row.key)
         outside = [
-            other
-            for other in questions_using(self.book, option_set)
-            if other.key != row.key
-            and (not parent or self.parent_of(other.key) != parent)
+            user
+            for user in questions_using(self.book, option_set)
+            if user.key != row.key
+            and (not parent or self.parent_of(user.key) != parent)
         ]
         return len(outside) + 1 if outside else 0
 
