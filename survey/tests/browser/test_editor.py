@@ -30,7 +30,7 @@ def draft() -> Survey:
 def colleague() -> User:
     pat = User.objects.create(email="pat@example.org")
     Membership.objects.create(user=pat, role=Membership.Role.STATE)
-    return other
+    return pat
 
 
 def opened(page: Page, draft: Survey) -> Page:
@@ -168,13 +168,13 @@ def test_typing_without_a_connection_is_kept_and_saved(staff, console, draft):  
     expect(page.locator("#ed-status")).to_contain_text("no connection")
     # The tab is lost meanwhile, and another one is opened.
     page.close()
-    pat = page.context.new_page()
-    pat.context.set_offline(False)
-    opened(pat, draft)
-    expect(line(pat, "Which animal?")).to_be_visible()
-    saved(pat)
+    tab = page.context.new_page()
+    tab.context.set_offline(False)
+    opened(tab, draft)
+    expect(line(tab, "Which animal?")).to_be_visible()
+    saved(tab)
     assert (
-        pat.evaluate("Object.keys(localStorage).filter(k => k.includes(':label'))")
+        tab.evaluate("Object.keys(localStorage).filter(k => k.includes(':label'))")
         == []
     )
 
